@@ -1,0 +1,73 @@
+# Every target sets itself up, given only Python 3.11 or later with venv and pip.
+PYTHON ?= python3
+
+# Spark is large: it is installed only where DISCREET_REQUIRE names it.
+LOCK := $(if $(findstring spark,$(DISCREET_REQUIRE)),spark,dev)
+READY := .venv/ready-$(LOCK)
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-build-isolation
+PYTEST := .venv/bin/python -m pytest -n auto --dist loadgroup
+
+.PHONY: demo test check format lint types soak bench lock clean
+
+demo: .venv-demo/ready
+	.venv-demo/bin/python -m demo
+
+test: $(READY)
+	$(PYTEST)
+
+# The tests come last, so that their closing line does too. The repository's own checks are in tests/test_repo.py.
+check: format lint types test
+
+format: $(READY)
+	.venv/bin/ruff format --check .
+
+lint: $(READY)
+	.venv/bin/ruff check .
+
+types: $(READY)
+	.venv/bin/mypy
+
+soak: $(READY)
+	$(PYTEST) -m soak
+
+bench: $(READY)
+	.venv/bin/python -m benchmarks.kernel
+
+# Keeps the pinned versions that still fit; to move to the newest, delete locks/*.txt first.
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python $(PIP_INSTALL) uv
+	$(COMPILE) --output-file locks/base.txt
+	$(COMPILE) --output-file locks/dev.txt --constraint locks/base.txt --extra postgres --group dev
+	$(COMPILE) --output-file locks/spark.txt --constraint locks/dev.txt --extra postgres --group dev --extra spark
+
+COMPILE = .venv-lock/bin/uv pip compile pyproject.toml --quiet --generate-hashes --universal --python-version 3.11 \
+	--no-emit-index-url --no-annotate --custom-compile-command "make lock" \
+	--group build --extra pictures --extra terminal
+
+clean:
+	rm -rf .venv .venv-demo .venv-lock .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage build dist src/*.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A changed lock makes its environment anew; a changed pyproject.toml only installs the package again.
+.venv/ready-$(LOCK): pyproject.toml .venv/locked-$(LOCK)
+	.venv/bin/python $(PIP_INSTALL) --no-deps --editable .
+	touch $@
+
+.venv-demo/ready: pyproject.toml .venv-demo/locked
+	.venv-demo/bin/python $(PIP_INSTALL) --no-deps --editable .
+	touch $@
+
+.venv/locked-dev: locks/dev.txt
+	$(PYTHON) -m venv --clear .venv
+	.venv/bin/python $(PIP_INSTALL) --require-hashes --requirement locks/dev.txt
+	touch $@
+
+.venv/locked-spark: locks/spark.txt .venv/locked-dev
+	.venv/bin/python $(PIP_INSTALL) --require-hashes --requirement locks/spark.txt
+	touch $@
+
+.venv-demo/locked: locks/base.txt
+	$(PYTHON) -m venv --clear .venv-demo
+	.venv-demo/bin/python $(PIP_INSTALL) --require-hashes --requirement locks/base.txt
+	touch $@

@@ -1,0 +1,90 @@
+"""discreet: learn from records about people without learning about any one person.
+
+Import from here and nowhere deeper. Names are loaded when first used, so `import discreet` stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from discreet.distance import Distance as Distance
+    from discreet.errors import BudgetExceeded as BudgetExceeded
+    from discreet.errors import ClaimFailed as ClaimFailed
+    from discreet.errors import DiscreetError as DiscreetError
+    from discreet.errors import Internal as Internal
+    from discreet.errors import InvalidInput as InvalidInput
+    from discreet.errors import Unavailable as Unavailable
+    from discreet.errors import Unsupported as Unsupported
+    from discreet.guarantee import Guarantee as Guarantee
+    from discreet.kernel.box_staircase import BoxStaircase as BoxStaircase
+    from discreet.kernel.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
+    from discreet.kernel.discrete_laplace import DiscreteLaplace as DiscreteLaplace
+    from discreet.kernel.distribution import Distribution as Distribution
+    from discreet.kernel.exponential import exponential as exponential
+    from discreet.kernel.gaussian import Gaussian as Gaussian
+    from discreet.kernel.individual import IndividualOrderStatistic as IndividualOrderStatistic
+    from discreet.kernel.laplace import Laplace as Laplace
+    from discreet.kernel.noise import AddNoise as AddNoise
+    from discreet.kernel.permute_and_flip import PermuteAndFlip as PermuteAndFlip
+    from discreet.kernel.polygon_staircase import PolygonStaircase as PolygonStaircase
+    from discreet.kernel.quantile import Quantile as Quantile
+    from discreet.kernel.quantile import Quantiles as Quantiles
+    from discreet.kernel.refinement import Refinement as Refinement
+    from discreet.kernel.refinement import refine as refine
+    from discreet.kernel.sensitivity import global_sensitivity as global_sensitivity
+    from discreet.kernel.sensitivity import local_sensitivity as local_sensitivity
+    from discreet.kernel.sensitivity import smooth_sensitivity as smooth_sensitivity
+    from discreet.kernel.smooth import SmoothOrderStatistic as SmoothOrderStatistic
+    from discreet.kernel.staircase import Staircase as Staircase
+    from discreet.prior import Prior as Prior
+    from discreet.taxonomy import Taxonomy as Taxonomy
+
+HOME = {
+    "discreet.distance": ("Distance",),
+    "discreet.errors": (
+        "BudgetExceeded",
+        "ClaimFailed",
+        "DiscreetError",
+        "Internal",
+        "InvalidInput",
+        "Unavailable",
+        "Unsupported",
+    ),
+    "discreet.guarantee": ("Guarantee",),
+    "discreet.kernel.box_staircase": ("BoxStaircase",),
+    "discreet.kernel.discrete_gaussian": ("DiscreteGaussian",),
+    "discreet.kernel.discrete_laplace": ("DiscreteLaplace",),
+    "discreet.kernel.distribution": ("Distribution",),
+    "discreet.kernel.exponential": ("exponential",),
+    "discreet.kernel.gaussian": ("Gaussian",),
+    "discreet.kernel.individual": ("IndividualOrderStatistic",),
+    "discreet.kernel.laplace": ("Laplace",),
+    "discreet.kernel.noise": ("AddNoise",),
+    "discreet.kernel.permute_and_flip": ("PermuteAndFlip",),
+    "discreet.kernel.polygon_staircase": ("PolygonStaircase",),
+    "discreet.kernel.quantile": ("Quantile", "Quantiles"),
+    "discreet.kernel.refinement": ("Refinement", "refine"),
+    "discreet.kernel.sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),
+    "discreet.kernel.smooth": ("SmoothOrderStatistic",),
+    "discreet.kernel.staircase": ("Staircase",),
+    "discreet.prior": ("Prior",),
+    "discreet.taxonomy": ("Taxonomy",),
+}
+WHERE = {name: module for module, names in HOME.items() for name in names}
+
+__all__ = sorted(WHERE)  # noqa: PLE0605 (a list, made from the one table above)
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from where it lives."""
+    if name not in WHERE:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    value = getattr(import_module(WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

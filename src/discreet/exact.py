@@ -1,0 +1,194 @@
+"""Exact numbers: what people type becomes a rational; e^x and ln x become rationals on the safe side.
+
+Nothing here is a float inside. `exp_bounds` and `ln_bounds` are integer series with their remainders added,
+so both ends are proven; every rounding towards privacy in discreet goes through them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from discreet.errors import InvalidInput
+
+LARGEST_EXPONENT = 300
+"""A number beyond 10^300 is a mistake, or an attack on our memory."""
+
+
+def rational(number: object, name: str = "the number") -> Fraction:
+    """Read a number by its decimal text, so that 0.1 is 1/10; refuse what is not a finite number."""
+    if isinstance(number, Fraction):
+        value = number
+    elif isinstance(number, (float, Decimal)) or type(number).__name__.startswith("float"):
+        value = _from_decimal(number, name)
+    elif hasattr(number, "__index__") and not isinstance(number, bool):
+        value = Fraction(int(number.__index__()))
+    else:
+        raise InvalidInput(f"{name} must be a number, got {type(number).__name__}; write it without quotes, like 0.5")
+    if abs(value) > 10**LARGEST_EXPONENT:
+        raise InvalidInput(f"{name} must be a number of at most 10^{LARGEST_EXPONENT}")
+    return value
+
+
+def _from_decimal(number: object, name: str) -> Fraction:
+    text = str(number) if isinstance(number, Decimal) else repr(float(number))  # type: ignore[arg-type]
+    if not math.isfinite(float(text)):
+        raise InvalidInput(f"{name} must be a finite number, got {text}")
+    return Fraction(text)
+
+
+def rational_text(text: str, name: str = "the number") -> Fraction:
+    """Read a number from text, such as '0.1', '1e-6' or '1/3'."""
+    short = text.strip()
+    mantissa, _, exponent = short.lower().partition("e")
+    try:
+        fits = len(short) <= LARGEST_EXPONENT and abs(int(exponent or 0)) <= LARGEST_EXPONENT
+        value = Fraction(short) if fits and mantissa else None
+    except (ValueError, ZeroDivisionError):
+        value = None
+    if value is None:
+        raise InvalidInput(f"{name} must be a plain number such as 0.5, 3 or 1e-6, got {short[:40]!r}")
+    return value
+
+
+def positive(number: object, name: str) -> Fraction:
+    """A rational above 0."""
+    value = rational(number, name)
+    if value <= 0:
+        raise InvalidInput(f"{name} must be above 0, got {shown(value)}")
+    return value
+
+
+def between(number: object, low: int, high: int, name: str) -> Fraction:
+    """A rational strictly between two whole numbers."""
+    value = rational(number, name)
+    if not low < value < high:
+        raise InvalidInput(f"{name} must be between {low} and {high}, both excluded, got {shown(value)}")
+    return value
+
+
+def whole(number: object, name: str, least: int = 1) -> int:
+    """A whole number of at least `least`."""
+    value = rational(number, name)
+    if value.denominator != 1 or value < least:
+        raise InvalidInput(f"{name} must be a whole number of at least {least}, got {shown(value)}")
+    return int(value)
+
+
+def shown(value: Fraction) -> str:
+    """A rational as people write it: 0.1 rather than 1/10 where the decimal is short."""
+    if value.denominator == 1 and abs(value) < 10**12:
+        return str(value.numerator)
+    return f"{float(value):.12g}" if abs(value) < 10**300 else "a very large number"
+
+
+def ceil_to(value: Fraction, bits: int) -> Fraction:
+    """The least multiple of 2^-bits that is at least `value`."""
+    return Fraction(math.ceil(value * 2**bits), 2**bits)
+
+
+def floor_to(value: Fraction, bits: int) -> Fraction:
+    """The greatest multiple of 2^-bits that is at most `value`."""
+    return Fraction(math.floor(value * 2**bits), 2**bits)
+
+
+def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
+    """Integers (low, high) with low <= 2^bits e^x <= high, and high - low a few units for x <= 0.
+
+    e^x = (e^(x/2^s))^(2^s) with x/2^s in [0, 1/2]: Taylor, every step floored below and ceiled above,
+    the remainder after the last term less than twice the next one; then s squarings. x < 0 by reciprocal.
+    """
+    if x < -(bits + 8):
+        return 0, 1
+    if x < 0:
+        low, high = exp_bounds(-x, bits + 8)
+        one = 1 << (2 * bits + 8)
+        return one // high, -(-one // low)
+    squarings = max(0, (2 * x.numerator // x.denominator).bit_length())
+    guard = bits + 2 * squarings + 16
+    scaled = (x.numerator << guard) // (x.denominator << squarings)
+    low, high = _taylor(scaled, guard), _taylor(scaled + 1, guard) + 4 * _taylor_terms(guard)
+    for _ in range(squarings):
+        low, high = (low * low) >> guard, -((-high * high) >> guard)
+    shift = guard - bits
+    return low >> shift, -((-high) >> shift)
+
+
+def _taylor_terms(guard: int) -> int:
+    """Enough terms that the next one, at most 2^-i/i!, is below 2^-guard."""
+    return guard // 2 + 2
+
+
+def _taylor(scaled: int, guard: int) -> int:
+    """2^guard e^(scaled / 2^guard) from below: every term floored, each less than 4 too small."""
+    total = term = 1 << guard
+    for index in range(1, _taylor_terms(guard)):
+        term = (term * scaled // index) >> guard
+        if not term:
+            break
+        total += term
+    return total
+
+
+@lru_cache(maxsize=4096)
+def exp_below(x: Fraction, bits: int = 40) -> Fraction:
+    """The greatest multiple of 2^-bits certified to be at most e^x."""
+    return _settled(lambda b: exp_bounds(x, b), bits, upper=False)
+
+
+@lru_cache(maxsize=4096)
+def exp_above(x: Fraction, bits: int = 40) -> Fraction:
+    """The least multiple of 2^-bits certified to be at least e^x."""
+    return _settled(lambda b: exp_bounds(x, b), bits, upper=True)
+
+
+def ln_bounds(x: Fraction, bits: int) -> tuple[int, int]:
+    """Integers (low, high) with low <= 2^bits ln x <= high: ln x = 2 artanh((x-1)/(x+1)) + k ln 2."""
+    if x <= 0:
+        raise InvalidInput(f"the logarithm is of numbers above 0, got {shown(x)}")
+    k = x.numerator.bit_length() - x.denominator.bit_length()
+    mantissa = x / Fraction(2) ** k
+    guard = bits + 16 + abs(k).bit_length()
+    low, high = _artanh_twice((mantissa - 1) / (mantissa + 1), guard)
+    if k:
+        two_low, two_high = _artanh_twice(Fraction(1, 3), guard)
+        low, high = low + k * (two_low if k > 0 else two_high), high + k * (two_high if k > 0 else two_low)
+    shift = guard - bits
+    return low >> shift, -((-high) >> shift)
+
+
+def _artanh_twice(y: Fraction, guard: int) -> tuple[int, int]:
+    """2^guard * 2 artanh(y) for |y| <= 1/3: terms y^(2i+1)/(2i+1), each off by less than 1, tail below the last."""
+    terms = guard // 3 + 3
+    total, power = 0, (y.numerator << guard) // y.denominator
+    square = (y * y).numerator, (y * y).denominator
+    for index in range(terms):
+        total += power // (2 * index + 1)
+        power = power * square[0] // square[1]
+    return 2 * (total - 3 * terms), 2 * (total + 3 * terms)
+
+
+def ln_above(x: Fraction, bits: int = 40) -> Fraction:
+    """A multiple of 2^-bits certified to be at least ln x."""
+    return Fraction(ln_bounds(x, bits)[1], 2**bits)
+
+
+def ln_below(x: Fraction, bits: int = 40) -> Fraction:
+    """A multiple of 2^-bits certified to be at most ln x."""
+    return Fraction(ln_bounds(x, bits)[0], 2**bits)
+
+
+def _settled(bounds: Callable[[int], tuple[int, int]], bits: int, *, upper: bool) -> Fraction:
+    """Refine until both ends fall into one cell of 2^-bits, or take the safe end after 512 further bits."""
+    extra = 16
+    while True:
+        low, high = bounds(bits + extra)
+        down = (low >> extra, high >> extra)
+        up = (-((-low) >> extra), -((-high) >> extra))
+        cell = up if upper else down
+        if cell[0] == cell[1] or extra > 512:
+            return Fraction(cell[1] if upper else cell[0], 2**bits)
+        extra *= 2

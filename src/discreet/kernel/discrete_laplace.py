@@ -1,0 +1,78 @@
+"""The discrete Laplace law, drawn exactly. Proof: discrete_laplace.md."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.exact import positive
+from discreet.kernel.entropy import Entropy
+from discreet.kernel.noise import Noise, grid_units
+from discreet.kernel.sampling import Chance, Geometric, coin, coins, logistic_chance, rational_chance
+
+WIDEST_WORD = 56
+"""Beyond this many binary digits a draw may not fit 64 bits, and Python's integers take over."""
+
+HALF = rational_chance(Fraction(1, 2))
+
+
+@dataclass(frozen=True, init=False)
+class DiscreteLaplace(Noise):
+    """P(N = k step) proportional to exp(-epsilon |k| / units), units the sensitivity in grid steps.
+
+    epsilon-DP for answers on the grid that differ by at most the sensitivity in the l1 norm.
+    """
+
+    epsilon: Fraction
+    sensitivity: Fraction
+    step: Fraction
+    rate: Fraction
+
+    def __init__(self, epsilon: object, sensitivity: object, step: object = 1) -> None:
+        width, grid, units = grid_units(sensitivity, step)
+        loss = positive(epsilon, "epsilon")
+        for name, value in (("epsilon", loss), ("sensitivity", width), ("step", grid), ("rate", loss / units)):
+            object.__setattr__(self, name, value)
+
+    def probability(self, units: int) -> float:
+        """P(N = units * step)."""
+        return math.tanh(self.rate / 2) * math.exp(-self.rate * abs(units))
+
+    def tail_units(self, units: int) -> float:
+        return 2 * math.exp(-self.rate * (units + 1)) / (1 + math.exp(-self.rate)) if units >= 0 else 1.0
+
+    def variance(self) -> float:
+        return float(self.step) ** 2 / (2 * math.sinh(self.rate / 2) ** 2) if self.rate < 700 else 0.0
+
+    def expected_error(self) -> float:
+        return float(self.step) / math.sinh(self.rate) if self.rate < 700 else 0.0
+
+    def epsilon_at(self, units: int) -> Fraction:
+        return self.rate * units
+
+    def draw_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
+        nonzero, magnitude = _parts(self.rate)
+        if len(magnitude.digits) > WIDEST_WORD:
+            return np.array([draw_one(nonzero, magnitude, entropy) for _ in range(size)], dtype=np.object_)
+        if size == 1:
+            return np.array([draw_one(nonzero, magnitude, entropy)], dtype=np.int64)
+        size_less_one = magnitude.draw_many(size, entropy)
+        sign = coins(HALF, size, entropy).astype(np.int64) * 2 - 1
+        return coins(nonzero, size, entropy) * sign * (size_less_one + 1)
+
+
+def draw_one(nonzero: Chance, magnitude: Geometric, entropy: Entropy) -> int:
+    """Zero or not, a sign, one more than a geometric number: all drawn every time, so time tells nothing."""
+    size = 1 + magnitude.draw(entropy)
+    sign = 2 * coin(HALF, entropy) - 1
+    return coin(nonzero, entropy) * sign * size
+
+
+@lru_cache(maxsize=256)
+def _parts(rate: Fraction) -> tuple[Chance, Geometric]:
+    return logistic_chance(rate, twice=True), Geometric.of(rate)

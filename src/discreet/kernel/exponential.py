@@ -1,0 +1,54 @@
+"""The exponential mechanism over a finite range, with a prior as base measure, drawn exactly. Proof: exponential.md."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.guarantee import Guarantee
+from discreet.kernel.distribution import Distribution, Powers
+from discreet.kernel.entropy import Entropy
+from discreet.kernel.scores import Scores, Selection, candidates, least_share
+from discreet.prior import Prior
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """Chooses a candidate with probability proportional to its prior times exp(epsilon score / spread)."""
+
+    selection: Selection
+    prior: Prior | None = None
+
+    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+        """What one choice costs."""
+        return Guarantee.dp(self.selection.epsilon, neighbours=neighbours)
+
+    def law(self, scores: Scores) -> Distribution:
+        """The exact law given the scores. It never leaves: a draw does."""
+        base, own = candidates(scores, self.prior)
+        ratio = self.selection.ratio
+        if ratio == 1:
+            return Distribution(base, np.zeros(len(base.mass), dtype=np.int64), Powers(ratio))
+        return Distribution(base, self.selection.levels(own, least_share(base)), Powers(ratio))
+
+    def answer(self, scores: Scores, entropy: Entropy | None = None) -> Hashable:
+        """One candidate."""
+        return self.law(scores).draw(entropy)
+
+
+def exponential(
+    scores: Scores,
+    sensitivity: object,
+    epsilon: object,
+    prior: Prior | None = None,
+    bounded_range: object = None,
+    step: object = None,
+) -> Distribution:
+    """The exponential mechanism's law: prior times exp(epsilon score / (2 sensitivity)), or / bounded_range if less.
+
+    `bounded_range` is the largest minus the smallest change of score over candidates between neighbours: the cost is
+    epsilon all the same, and the choice sharper. Draw once and release the draw; the law itself never leaves.
+    """
+    return Exponential(Selection.of(epsilon, sensitivity, bounded_range, step), prior).law(scores)

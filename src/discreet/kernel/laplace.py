@@ -1,0 +1,61 @@
+"""The continuous Laplace law, for comparison and for the documents' numbers. It does not draw: see discrete_laplace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.exact import between, positive
+from discreet.kernel.noise import Law
+
+
+@dataclass(frozen=True, init=False)
+class Laplace(Law):
+    """Density exp(-|x|/b)/(2b), b = sensitivity/epsilon."""
+
+    epsilon: Fraction
+    sensitivity: Fraction
+
+    def __init__(self, epsilon: object, sensitivity: object = 1) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+
+    @property
+    def scale(self) -> float:
+        """b."""
+        return float(self.sensitivity / self.epsilon)
+
+    def tail(self, distance: float) -> float:
+        return math.exp(-max(distance, 0) / self.scale)
+
+    def variance(self) -> float:
+        return 2 * self.scale**2
+
+    def expected_error(self) -> float:
+        return self.scale
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        width = -self.scale * math.log1p(-float(between(confidence, 0, 1, "confidence")))
+        return -width, width
+
+
+def laplace_region(scales: Sequence[float], confidence: float) -> tuple[float, float]:
+    """The smallest region that holds independent Laplace noises of these scales with that probability.
+
+    It is {x : sum |x_i| / b_i <= a}; returns a and the region's size (2a)^d prod(b_i) / d!.
+    """
+    allowed = 1 - float(between(confidence, 0, 1, "confidence"))
+    count = len(scales)
+
+    def outside(a: float) -> float:
+        return math.exp(-a) * math.fsum(a**i / math.factorial(i) for i in range(count))
+
+    low, high = 0.0, 1.0
+    while outside(high) > allowed:
+        low, high = high, 2 * high
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if outside(middle) > allowed else (low, middle)
+    return high, (2 * high) ** count * math.prod(scales) / math.factorial(count)

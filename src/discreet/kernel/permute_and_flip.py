@@ -1,0 +1,63 @@
+"""Permute-and-flip, drawn exactly: the default choice without a prior. Proof: permute_and_flip.md."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.errors import Unsupported
+from discreet.guarantee import Guarantee
+from discreet.kernel.entropy import Entropy, source
+from discreet.kernel.sampling import below, power_coins
+from discreet.kernel.scores import Integers, Scores, Selection, candidates
+
+MOST_EXACT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PermuteAndFlip:
+    """Every candidate flips a coin of chance exp(epsilon (score - best) / spread); one of the heads is chosen evenly.
+
+    The same law as going through the candidates in random order until the first head, and never worse than the
+    exponential mechanism with an even prior at the same cost (McKenna and Sheldon 2020).
+    """
+
+    selection: Selection
+
+    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+        """What one choice costs."""
+        return Guarantee.dp(self.selection.epsilon, neighbours=neighbours)
+
+    def levels(self, scores: Scores) -> Integers:
+        """The candidates' levels below the best."""
+        own = candidates(scores, None)[1]
+        return self.selection.levels(own, 1 / len(own))
+
+    def answer(self, scores: Scores, entropy: Entropy | None = None) -> Hashable:
+        """One candidate."""
+        return candidates(scores, None)[0].support[self.draw_position(self.levels(scores), source(entropy))]
+
+    def draw_position(self, levels: Integers, entropy: Entropy) -> int:
+        """The position of one candidate. The best one always shows heads, so there is always a choice."""
+        heads = np.flatnonzero(power_coins(self.selection.ratio, levels, entropy))
+        return int(heads[below(len(heads), entropy)])
+
+    def probabilities(self, scores: Scores) -> list[Fraction]:
+        """The exact law of a small choice: p_c times the mean of 1/(1 + number of other heads)."""
+        levels = self.levels(scores)
+        if len(levels) > MOST_EXACT:
+            raise Unsupported(f"the exact law of permute-and-flip is computed for at most {MOST_EXACT} candidates")
+        chances = [self.selection.ratio ** int(level) for level in levels]
+        return [chance * _mean_share(chances[:at] + chances[at + 1 :]) for at, chance in enumerate(chances)]
+
+
+def _mean_share(chances: list[Fraction]) -> Fraction:
+    """E[1 / (1 + number of heads)], from the law of the number of heads."""
+    counts = [Fraction(1)]
+    for chance in chances:
+        tails = [count * (1 - chance) for count in counts] + [Fraction(0)]
+        counts = [tail + (counts[at - 1] * chance if at else 0) for at, tail in enumerate(tails)]
+    return sum((count / (heads + 1) for heads, count in enumerate(counts)), Fraction(0))

@@ -1,0 +1,287 @@
+"""One quantile, or several in order, chosen by rank on a public grid. Proof: quantile.md.
+
+The rows enter as counts per grid point. Accuracy is stated in ranks, from public facts: how far that is in values
+depends on the data and is not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import InvalidInput
+from discreet.exact import between, rational, whole
+from discreet.guarantee import Guarantee, Neighbours, relation
+from discreet.kernel.distribution import Distribution
+from discreet.kernel.entropy import Entropy, source
+from discreet.kernel.exponential import Exponential
+from discreet.kernel.permute_and_flip import PermuteAndFlip
+from discreet.kernel.scores import Integers, Selection, least_share
+from discreet.prior import Grid, Prior
+
+FINEST = 10**6
+SLOTS = 8
+"""Among several quantiles a point's rows may go left and right in eighths, so that ties do no harm."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The public grid, and the prior on it; positions are those of the whole grid."""
+
+    grid: Grid
+    count: int
+    prior: Prior | None
+
+    @staticmethod
+    def of(lower: object, upper: object, step: object, prior: Prior | None) -> Candidates:
+        """A grid of at most a million points, and a prior on it if there is one."""
+        whole_grid = Prior.uniform(lower, upper, step)
+        grid = whole_grid.grid or Grid(Fraction(0), Fraction(1))
+        if prior is None:
+            return Candidates(grid, len(whole_grid.mass), None)
+        return Candidates(grid, len(whole_grid.mass), _on(prior, grid, len(whole_grid.mass)))
+
+    def counts(self, values: ArrayLike) -> Integers:
+        """How many values fall on each point: floored to the grid, clamped, what is no number left out."""
+        numbers = np.asarray(values, dtype=float)
+        places = np.floor((numbers[~np.isnan(numbers)] - float(self.grid.origin)) / float(self.grid.step) + 1e-9)
+        return np.bincount(np.clip(places, 0, self.count - 1).astype(np.int64), minlength=self.count)
+
+    def value(self, position: int) -> int | Fraction:
+        """The value at a position."""
+        return self.grid.value(position)
+
+    @property
+    def mass(self) -> Integers:
+        """The base measure on the whole grid; 0 where the prior excludes a point."""
+        if self.prior is None:
+            return np.ones(self.count, dtype=np.int64)
+        mass = np.zeros(self.count, dtype=np.int64)
+        mass[self.prior.index] = self.prior.mass
+        return mass
+
+
+def _on(prior: Prior, grid: Grid, count: int) -> Prior:
+    """The prior with the whole grid's positions as its indices."""
+    if prior.grid is None:
+        raise InvalidInput("a quantile is a number; its prior must be over numbers")
+    first = (prior.grid.origin - grid.origin) / grid.step
+    stride = prior.grid.step / grid.step if len(prior.mass) > 1 else Fraction(1)
+    if first.denominator != 1 or stride.denominator != 1:
+        raise InvalidInput("the prior's values must lie on the grid of the quantile; give both the same step")
+    places = int(first) + int(stride) * prior.index
+    inside = (places >= 0) & (places < count)
+    if not inside.any():
+        raise InvalidInput("the prior lies outside the bounds; no value is left to choose from")
+    return Prior(prior.mass[inside], places[inside], grid, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Quantile:
+    """The q-quantile by permute-and-flip, or with a prior by the exponential mechanism."""
+
+    q: Fraction
+    candidates: Candidates
+    epsilon: Fraction
+    neighbours: Neighbours
+    rows_per_unit: int
+
+    @staticmethod
+    def of(
+        q: object,
+        lower: object,
+        upper: object,
+        epsilon: object,
+        step: object = 1,
+        neighbours: str = "add-remove",
+        prior: Prior | None = None,
+        rows_per_unit: object = 1,
+    ) -> Quantile:
+        """Check the public facts."""
+        rows, loss = whole(rows_per_unit, "rows per unit"), rational(epsilon, "epsilon")
+        Selection.of(loss, 1)
+        return Quantile(order(q), Candidates.of(lower, upper, step, prior), loss, relation(neighbours), rows)
+
+    @property
+    def selection(self) -> Selection:
+        """Scores are whole: the rank times the denominator of q."""
+        return Selection.of(self.epsilon, rank_sensitivity(self.q, self.neighbours) * self.rows_per_unit)
+
+    def cost(self) -> Guarantee:
+        """What one quantile costs."""
+        return Guarantee.dp(self.epsilon, neighbours=self.neighbours)
+
+    def rank_bound(self, confidence: float) -> float:
+        """With this confidence the rank is off by less than this many rows, or than the best the prior allows by it."""
+        prior = self.candidates.prior
+        share = least_share(prior) if prior else 1 / self.candidates.count
+        return self.selection.bound(confidence, share) / self.q.denominator
+
+    def law(self, counts: Integers) -> Distribution:
+        """The exact law with a prior, or with an even one."""
+        base = self.candidates.prior or Prior.uniform(0, self.candidates.count - 1)
+        named = Prior(base.mass, base.index, self.candidates.grid, None)
+        return Exponential(self.selection, named).law(rank_scores(counts, self.q)[base.index])
+
+    def answer(self, counts: Integers, entropy: Entropy | None = None) -> int | Fraction:
+        """One value of the grid, given the number of rows at each of its points."""
+        if self.candidates.prior is not None:
+            law = self.law(counts)
+            return self.candidates.value(int(law.prior.index[law.draw_position(source(entropy))]))
+        choice = PermuteAndFlip(self.selection)
+        levels = choice.levels(rank_scores(counts, self.q))
+        return self.candidates.value(choice.draw_position(levels, source(entropy)))
+
+
+def rank_scores(counts: Integers, q: Fraction) -> Integers:
+    """Minus the denominator of q times how many ranks each point is from being a q-quantile.
+
+    With `lo` rows below, `eq` at and `hi` above a point, it is one where lo <= q n <= lo + eq.
+    """
+    over, under = q.numerator, q.denominator - q.numerator
+    upto = np.cumsum(counts)
+    below, above = upto - counts, upto[-1] - upto
+    off: Integers = np.maximum(under * below - over * (counts + above), over * above - under * upto)
+    short: Integers = np.minimum(0, -off)
+    return short
+
+
+def rank_sensitivity(q: Fraction, neighbours: Neighbours) -> int:
+    """How far one row moves such a score: max(a, b-a) where it comes or goes, b where it is replaced; q = a/b."""
+    return max(q.numerator, q.denominator - q.numerator) if neighbours == "add-remove" else q.denominator
+
+
+def order(q: object) -> Fraction:
+    """The order of a quantile: between 0 and 1, to six digits."""
+    value = between(q, 0, 1, "the quantile's order")
+    if value.denominator > FINEST:
+        raise InvalidInput("the quantile's order has at most six digits after the point")
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class Quantiles:
+    """Several quantiles, never out of order: the middle one first, then each side on its own rows.
+
+    Every row is on one side of each split, so the questions at one depth are about disjoint rows and cost as much as
+    one of them (twice that where rows are replaced); epsilon is shared evenly among the depths (after Kaplan and
+    others, 2022).
+    """
+
+    orders: tuple[Fraction, ...]
+    candidates: Candidates
+    epsilon: Fraction
+    neighbours: Neighbours
+    rows_per_unit: int
+
+    @staticmethod
+    def of(
+        orders: Sequence[object],
+        lower: object,
+        upper: object,
+        epsilon: object,
+        step: object = 1,
+        neighbours: str = "add-remove",
+        prior: Prior | None = None,
+        rows_per_unit: object = 1,
+    ) -> Quantiles:
+        """Check the public facts."""
+        wanted = tuple(order(q) for q in orders)
+        if not wanted or any(one >= two for one, two in pairwise(wanted)):
+            raise InvalidInput(
+                "several quantiles need their orders in rising order, each once, such as (0.25, 0.5, 0.75)"
+            )
+        rows, loss = whole(rows_per_unit, "rows per unit"), rational(epsilon, "epsilon")
+        Selection.of(loss, 1)
+        return Quantiles(wanted, Candidates.of(lower, upper, step, prior), loss, relation(neighbours), rows)
+
+    @property
+    def depth(self) -> int:
+        """How many questions a row can be part of."""
+        return len(self.orders).bit_length()
+
+    def cost(self) -> Guarantee:
+        """What all of them together cost."""
+        return Guarantee.dp(self.epsilon, neighbours=self.neighbours)
+
+    def answer(self, counts: Integers, entropy: Entropy | None = None) -> list[int | Fraction]:
+        """One value for each order, rising."""
+        found: dict[Fraction, int] = {}
+        everything, whole_range = (Fraction(0), Fraction(1)), (0, self.candidates.count - 1)
+        self._split(counts, whole_range, self.orders, everything, found, source(entropy))
+        return [self.candidates.value(found[q]) for q in self.orders]
+
+    def _split(
+        self,
+        counts: Integers,
+        span: tuple[int, int],
+        orders: tuple[Fraction, ...],
+        ends: tuple[Fraction, Fraction],
+        found: dict[Fraction, int],
+        entropy: Entropy,
+    ) -> None:
+        """Choose the middle quantile among the points of the span, part the rows there, go on with both sides."""
+        if not orders:
+            return
+        middle = orders[len(orders) // 2]
+        split = self.split_law(counts, span, (middle - ends[0]) / (ends[1] - ends[0]))
+        position, slot = split.draw(entropy)
+        found[middle] = position
+        left, right = part(counts, position, slot)
+        self._split(left, (span[0], position), orders[: len(orders) // 2], (ends[0], middle), found, entropy)
+        self._split(right, (position, span[1]), orders[len(orders) // 2 + 1 :], (middle, ends[1]), found, entropy)
+
+    def split_law(self, counts: Integers, span: tuple[int, int], q: Fraction) -> SplitLaw:
+        """The choice of where to part these rows, so that a share q of them is on the left."""
+        places = np.arange(span[0], span[1] + 1)
+        mass = self.candidates.mass[places]
+        places = places[mass > 0] if (mass > 0).any() else places
+        left = (np.cumsum(counts) - counts)[places][:, None] + counts[places][:, None] * np.arange(SLOTS + 1) // SLOTS
+        score = -np.abs(q.denominator * left - q.numerator * int(counts.sum()))
+        share = self.epsilon / self.depth / (1 if self.neighbours == "add-remove" else 2)
+        selection = Selection.of(share, rank_sensitivity(q, "add-remove") * self.rows_per_unit)
+        even = self.candidates.prior is None
+        base = np.ones(len(places), dtype=np.int64) if even else np.maximum(self.candidates.mass[places] >> 4, 1)
+        return SplitLaw(places, score.ravel(), selection, None if even else np.repeat(base, SLOTS + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class SplitLaw:
+    """The choice of a point and of the eighths of its rows that go left."""
+
+    places: NDArray[np.int64]
+    scores: Integers
+    selection: Selection
+    base: Integers | None
+
+    def draw(self, entropy: Entropy) -> tuple[int, int]:
+        """A point and a number of eighths."""
+        if self.base is None:
+            choice = PermuteAndFlip(self.selection)
+            at = choice.draw_position(choice.selection.levels(self.scores, 1 / len(self.scores)), entropy)
+        else:
+            at = self.exponential().draw_position(entropy)
+        return self.cell(at)
+
+    def exponential(self) -> Distribution:
+        """The law with a prior."""
+        mass = np.ones(len(self.scores), dtype=np.int64) if self.base is None else self.base
+        prior = Prior(mass, np.arange(len(mass)), Grid(Fraction(0), Fraction(1)), None)
+        return Exponential(self.selection, prior).law(self.scores)
+
+    def cell(self, at: int) -> tuple[int, int]:
+        """Point and eighths of a position in the list of scores."""
+        return int(self.places[at // (SLOTS + 1)]), at % (SLOTS + 1)
+
+
+def part(counts: Integers, position: int, slot: int) -> tuple[Integers, Integers]:
+    """The rows left and right of a split; one more row anywhere is one more row on exactly one side."""
+    left = counts.copy()
+    left[position + 1 :] = 0
+    left[position] = counts[position] * slot // SLOTS
+    return left, counts - left

@@ -1,0 +1,248 @@
+"""Prior knowledge refinement: a draw from the analyst's prior, moved towards the truth as far as epsilon allows.
+
+Documents 000 and 001 chapter 5, Algorithm 1 corrected. Independent of sensitivity. Proof: refinement.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.distance import Continuous, Distance, Nominal, named_distance
+from discreet.errors import InvalidInput
+from discreet.exact import exp_below, floor_to, positive, rational, shown
+from discreet.guarantee import Guarantee, Neighbours, relation
+from discreet.kernel.distribution import Distribution, Few
+from discreet.kernel.entropy import Entropy
+from discreet.kernel.refinement_risk import bayes_errors, best_share
+from discreet.prior import Prior
+
+About = Literal["statistic", "individual"]
+LARGEST = Fraction(64)
+"""A larger epsilon is answered with the factors of this one: more private than asked, and indistinguishable in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Factors along the prior mass, nearest first: `factor` up to each `until`; and a point mass at the truth."""
+
+    until: tuple[Fraction, ...]
+    factor: tuple[Fraction, ...]
+    atom: Fraction
+
+    def average(self, start: Fraction, end: Fraction) -> Fraction:
+        """The mean factor over an interval of prior mass, which is what points at one distance share."""
+        total, left = Fraction(0), Fraction(0)
+        for until, factor in zip(self.until, self.factor, strict=True):
+            total += factor * max(Fraction(0), min(end, until) - max(start, left))
+            left = until
+        return total / (end - start)
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """The mechanism: everything but the truth is public, and fixed here."""
+
+    prior: Prior
+    epsilon: Fraction
+    about: About
+    neighbours: Neighbours
+    distance: Distance
+    delta: Fraction
+    up: Fraction | None
+
+    @staticmethod
+    def of(
+        prior: Prior,
+        epsilon: object,
+        about: str = "statistic",
+        neighbours: str = "add-remove",
+        distance: Distance | str | None = None,
+        delta: object = 0,
+        up: object = None,
+    ) -> Refinement:
+        """Check what was asked; from here on it is valid."""
+        if about not in get_args(About):
+            raise InvalidInput(f"about must be 'statistic' or 'individual', got {about!r}")
+        loss, slack = positive(epsilon, "epsilon"), rational(delta, "delta")
+        if not 0 <= slack < 1:
+            raise InvalidInput(f"delta must be at least 0 and below 1, got {shown(slack)}")
+        chosen = default_distance(prior) if distance is None else named_distance(distance)
+        if isinstance(chosen, Continuous) and not prior.numeric:
+            raise InvalidInput("the continuous distance is for numbers; this prior is over categories")
+        if not prior.numeric and not all(map(chosen.knows, prior.support)):
+            raise InvalidInput("the distance does not know every value of the prior; give it all of them")
+        kind: About = "individual" if about == "individual" else "statistic"
+        factor = None if up is None else _allowed(rational(up, "up"), exp_below(min(loss, LARGEST)))
+        return Refinement(prior, loss, kind, relation(neighbours), chosen, slack, factor)
+
+    @property
+    def ratio(self) -> Fraction:
+        """The greatest multiple of 2^-40 certified to be at most e^epsilon."""
+        return exp_below(min(self.epsilon, LARGEST))
+
+    @property
+    def against_prior(self) -> bool:
+        """Whether neighbours are only ever the prior itself: one person, who may be absent."""
+        return self.about == "individual" and self.neighbours == "add-remove"
+
+    @cached_property
+    def factors(self) -> tuple[Fraction, Fraction]:
+        """alpha_u and alpha_d, from public facts alone."""
+        ratio = self.ratio
+        if self.against_prior:
+            return self.up or ratio, 1 / ratio
+        if self.up is not None:
+            return self.up, self.up / ratio
+        share = best_share(self.prior, self.distance, float(ratio)) if ratio > 1 else 0.5
+        up = max(Fraction(1), min(ratio, floor_to(Fraction(float(ratio) ** share), 40)))
+        return up, up / ratio
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The factors along the prior mass around the truth; the same for every data set."""
+        up, down = self.factors
+        if up == down:
+            return Profile((Fraction(1),), (Fraction(1),), Fraction(0))
+        if not self.delta:
+            return Profile(((1 - down) / (up - down), Fraction(1)), (up, down), Fraction(0))
+        if self.against_prior:
+            near = (1 - self.delta) * (1 - down) / (up - down)
+            return Profile((near, 1 - self.delta, Fraction(1)), (up, down, Fraction(0)), self.delta)
+        atom = self.delta / (1 + self.ratio)
+        near, empty = (1 - down) / (up - down), atom / down
+        if near + empty > 1:
+            raise InvalidInput(
+                f"delta {shown(self.delta)} is too large for these factors; use a delta below {_room(up, down)}"
+            )
+        return Profile((near, 1 - empty, Fraction(1)), (up, down, Fraction(0)), atom)
+
+    def cost(self) -> Guarantee:
+        """What one answer costs."""
+        if self.delta:
+            return Guarantee.approx_dp(self.epsilon, self.delta, neighbours=self.neighbours)
+        return Guarantee.dp(self.epsilon, neighbours=self.neighbours)
+
+    def law(self, truth: object) -> Distribution:
+        """The refined law given the truth; given None, an absent person, the prior. It never leaves: a draw does."""
+        size = len(self.prior.mass)
+        if truth is None:
+            if self.about != "individual":
+                raise InvalidInput("only a question about an individual has an absent truth; a statistic has a value")
+            return Distribution(self.prior, np.zeros(size, dtype=np.int64), Few((Fraction(1),)))
+        order, ends = self._rings(truth)
+        return self._refined(order, ends)
+
+    def answer(self, truth: object, entropy: Entropy | None = None) -> Hashable:
+        """One draw from the refined law."""
+        return self.law(truth).draw(entropy)
+
+    def expected_error(self) -> float:
+        """The mean distance between draw and truth for someone whose prior is right."""
+        return bayes_errors(self).mean_distance()
+
+    def variance(self) -> float:
+        """The mean squared error of the draw for someone whose prior is right; of numbers."""
+        return bayes_errors(self).mean_square()
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """The shortest symmetric interval that holds draw less truth with that probability, the prior being right."""
+        return bayes_errors(self).interval(confidence)
+
+    def useful(self, alpha: object, answers: int = 1) -> float:
+        """The beta of (alpha, beta)-usefulness: some of `answers` draws farther than alpha from its truth."""
+        miss = bayes_errors(self).miss(float(positive(alpha, "alpha")))
+        return 1 - (1 - miss) ** answers
+
+    def _rings(self, truth: object) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions from nearest to farthest, and where each set of equally distant ones ends."""
+        keys = self._keys(truth)
+        order = np.argsort(keys, kind="stable")
+        ranked = keys[order]
+        ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, len(keys))
+        return order, ends
+
+    def _keys(self, truth: object) -> NDArray[np.int64]:
+        """Whole numbers in the order of distance.
+
+        A number is rounded to the grid and clamped; a truth the distance does not know is as far from every value, so
+        that the answer is a draw from the prior. Neither is reported.
+        """
+        prior = self.prior
+        if truth != truth or not isinstance(truth, Hashable):  # noqa: PLR0124 (NaN is what differs from itself)
+            return np.zeros(len(prior.mass), dtype=np.int64)
+        if isinstance(self.distance, Continuous) and prior.grid is not None:
+            low, high = int(prior.index[0]), int(prior.index[-1])
+            away: NDArray[np.int64] = np.abs(prior.index - prior.grid.nearest(truth, low, high))
+            return away
+        if isinstance(self.distance, Nominal):
+            known = prior.support.index(truth) if truth in prior.support else -1
+            other: NDArray[np.int64] = (np.arange(len(prior.mass)) != known).astype(np.int64)
+            return other
+        if not self.distance.knows(truth):
+            return np.zeros(len(prior.mass), dtype=np.int64)
+        exact = self.distance.keys(truth, prior.support)
+        places = {key: place for place, key in enumerate(sorted(set(exact)))}
+        return np.array([places[key] for key in exact], dtype=np.int64)
+
+    def _refined(self, order: NDArray[np.int64], ends: NDArray[np.int64]) -> Distribution:
+        """Give every ring the profile's mean over the prior mass it covers: one per step and per ring cut."""
+        sums = np.concatenate(([0], np.cumsum(self.prior.mass[order])))
+        total, profile = self.prior.total, self.profile
+        starts = np.concatenate(([0], ends[:-1]))
+        cut = {0} if profile.atom else set()
+        for until in profile.until[:-1]:
+            cut.add(int(np.searchsorted(sums[ends], math.floor(until * total), side="right")))
+        steps = np.searchsorted([math.floor(until * total) for until in profile.until[:-1]], sums[starts], side="right")
+        values = list(profile.factor)
+        blocks = np.empty(len(order), dtype=np.int64)
+        kinds = steps.astype(np.int64)
+        for ring in sorted(ring for ring in cut if ring < len(ends)):
+            start, end = (Fraction(int(sums[at]), total) for at in (starts[ring], ends[ring]))
+            kinds[ring] = len(values)
+            values.append(profile.average(start, end) + (profile.atom / (end - start) if ring == 0 else 0))
+        blocks[order] = np.repeat(kinds, ends - starts)
+        return Distribution(self.prior, blocks, Few(tuple(values)))
+
+
+def refine(
+    prior: Prior,
+    truth: object,
+    epsilon: object,
+    about: str = "statistic",
+    neighbours: str = "add-remove",
+    distance: Distance | str | None = None,
+    delta: object = 0,
+    up: object = None,
+) -> Distribution:
+    """The prior refined towards the truth. `up` is the factor alpha_u; without it the best one for this prior.
+
+    Draw from it once and release the draw: epsilon-DP under `neighbours`, (epsilon, delta)-DP with a delta.
+    The distribution itself tells the truth; it never leaves.
+    """
+    return Refinement.of(prior, epsilon, about, neighbours, distance, delta, up).law(truth)
+
+
+def default_distance(prior: Prior) -> Distance:
+    """|x - y| for numbers; equal or not for all else."""
+    return Continuous() if prior.numeric else Nominal()
+
+
+def _allowed(up: Fraction, ratio: Fraction) -> Fraction:
+    """A factor between 1 and e^epsilon; one that is above it by rounding alone is e^epsilon."""
+    if not 1 <= up <= ratio * (1 + Fraction(1, 2**30)):
+        raise InvalidInput(
+            f"up, the factor alpha_u, must be between 1 and e^epsilon = {float(ratio):.6g}, got {shown(up)}"
+        )
+    return min(up, ratio)
+
+
+def _room(up: Fraction, down: Fraction) -> str:
+    return shown(floor_to((1 + up / down) * down * (up - 1) / (up - down), 20))

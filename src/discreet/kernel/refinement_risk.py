@@ -1,0 +1,276 @@
+"""How good a refinement is for someone whose prior is right, and the factors that make it best.
+
+Public facts only: prior, distance, factors. Floats, because they choose and describe; they decide nothing that carries
+privacy. Over numbers everything is prefix sums: the points near each truth are an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.distance import Continuous, Distance
+from discreet.errors import Unsupported
+from discreet.exact import between
+from discreet.kernel.noise import least
+from discreet.prior import Prior
+
+if TYPE_CHECKING:
+    from discreet.kernel.refinement import Refinement
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+CELLS = 2**13
+"""A finer grid is gathered into so many cells to choose the factors."""
+MOST_CATEGORIES = 512
+"""With more values than this and no order, the factors are e^(+-epsilon/2)."""
+WIDEST = 2**21
+
+
+def best_share(prior: Prior, distance: Distance, ratio: float) -> float:
+    """The s in (0, 1) for which alpha_u = ratio^s, alpha_d = ratio^(s-1) has the least Bayes risk.
+
+    The risk is the mean squared distance between the truth and the best estimate of it given the draw.
+    """
+    if isinstance(distance, Continuous):
+        line = Line.of(prior, CELLS)
+        return _least_risk(lambda share: line.risk(ratio**share, ratio ** (share - 1)))
+    if len(prior.mass) <= MOST_CATEGORIES:
+        web = Web.of(prior, distance)
+        return _least_risk(lambda share: web.risk(ratio**share, ratio ** (share - 1)))
+    return 0.5
+
+
+def _least_risk(risk: Callable[[float], float]) -> float:
+    """A coarse search, then golden sections around its best point."""
+    shares = np.linspace(0.1, 0.9, 9)
+    centre = float(shares[int(np.argmin([risk(share) for share in shares]))])
+    low, high, ratio = max(centre - 0.1, 0.01), min(centre + 0.1, 0.99), (math.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = risk(left), risk(right)
+    for _ in range(7):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = risk(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = risk(right)
+    return (low + high) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """For every truth: the radius of the largest ball of at most a given mass, and how much of the next ring fits."""
+
+    radius: Indices
+    share: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Prior mass on consecutive cells 0..m-1, its prefix sums, and the cells that hold truths."""
+
+    mass: Array
+    truths: Indices
+    unit: float
+
+    @staticmethod
+    def of(prior: Prior, most: int) -> Line:
+        """The prior on consecutive cells, at most `most` of them: finer grids are gathered."""
+        offset = prior.index - prior.index[0]
+        width = int(offset[-1]) // most + 1
+        cells = offset // width
+        mass: Array = np.bincount(cells, weights=prior.mass / prior.total).astype(np.float64)
+        step = float(prior.grid.step) if prior.grid else 1.0
+        return Line(mass, np.flatnonzero(mass), width * step)
+
+    def prefix(self, power: int) -> Array:
+        """Sums of mass times place^power over the cells before each."""
+        return np.concatenate(([0.0], np.cumsum(self.mass * np.arange(len(self.mass), dtype=float) ** power)))
+
+    def within(self, radius: Indices, sums: Array) -> Array:
+        """The sum over the cells at most `radius` from each truth; nothing for radius -1."""
+        high = np.minimum(self.truths + radius, len(self.mass) - 1) + 1
+        low = np.maximum(self.truths - radius, 0)
+        return np.where(radius < 0, 0.0, sums[np.maximum(high, low)] - sums[low])
+
+    def ball(self, target: float, sums: Array) -> Ball:
+        """By bisection over radii, all truths at once."""
+        low = np.full(len(self.truths), -1, dtype=np.int64)
+        high = np.full(len(self.truths), len(self.mass), dtype=np.int64)
+        for _ in range(len(self.mass).bit_length() + 1):
+            middle = (low + high) // 2
+            fits = self.within(middle, sums) <= target
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        inside, outside = self.within(low, sums), self.within(low + 1, sums)
+        room = outside - inside
+        share = np.divide(target - inside, room, out=np.zeros(len(room)), where=room > 0)
+        return Ball(low, np.clip(share, 0, 1))
+
+    def risk(self, up: float, down: float) -> float:
+        """Prior variance less the variance of the posterior mean, in cells."""
+        own = self.mass[self.truths]
+        centred = self.truths - float(own @ self.truths)
+        ball = self.ball((1 - down) / (up - down), self.prefix(0))
+        zeroth, first = (down * w.sum() + (up - down) * self._spread(w, ball) for w in (own, own * centred))
+        informed = np.divide(first**2, zeroth, out=np.zeros(len(first)), where=zeroth > 0)
+        return float(own @ centred**2 - self.mass @ informed)
+
+    def _spread(self, weights: Array, ball: Ball) -> Array:
+        """For every cell, the weights of the truths whose ball holds it, and their share where it is on the ring."""
+        size = len(self.mass)
+        inner = self._cover(weights * (1 - ball.share), ball.radius)
+        return inner[:size] + self._cover(weights * ball.share, ball.radius + 1)[:size]
+
+    def _cover(self, weights: Array, radius: Indices) -> Array:
+        size = len(self.mass)
+        low, high = np.maximum(self.truths - radius, 0), np.minimum(self.truths + radius, size - 1) + 1
+        kept = np.where(radius < 0, 0.0, weights)
+        return np.cumsum(np.bincount(low, kept, size + 1) - np.bincount(high, kept, size + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Web:
+    """A few values with all their distances: squares, and for each truth the mass interval of each value's ring."""
+
+    mass: Array
+    squares: Array
+    start: Array
+    end: Array
+
+    @staticmethod
+    def of(prior: Prior, distance: Distance) -> Web:
+        """Measure every pair once."""
+        mass = prior.mass / prior.total
+        values = prior.support
+        apart = np.array([[distance.between(one, two) for two in values] for one in values])
+        start = np.array([[mass[row < at - 1e-12].sum() for at in row] for row in apart])
+        end = np.array([[mass[row <= at + 1e-12].sum() for at in row] for row in apart])
+        return Web(mass, apart**2, start, end)
+
+    def risk(self, up: float, down: float) -> float:
+        """The mean squared distance of the best guess among the values, given the draw."""
+        near = (1 - down) / (up - down)
+        share = np.clip(near - self.start, 0, self.end - self.start) / (self.end - self.start)
+        joint = self.mass[:, None] * (down + (up - down) * share) * self.mass[None, :]
+        return float((self.squares.T @ joint).min(axis=0).sum())
+
+
+class Errors(Protocol):
+    """How far draws fall from truths, the prior being right."""
+
+    def mean_distance(self) -> float: ...
+    def mean_square(self) -> float: ...
+    def miss(self, alpha: float) -> float: ...
+    def interval(self, confidence: float) -> tuple[float, float]: ...
+
+
+def bayes_errors(refinement: Refinement) -> Errors:
+    """The errors of a refinement's draws."""
+    if isinstance(refinement.distance, Continuous):
+        return NumericErrors.of(refinement)
+    if len(refinement.prior.mass) > MOST_CATEGORIES:
+        raise Unsupported(f"expected errors are computed for numbers, or for at most {MOST_CATEGORIES} other values")
+    return CategoricalErrors.of(refinement)
+
+
+@dataclass(frozen=True, eq=False)
+class NumericErrors:
+    """Draw less truth as a mixture of balls: the last factor everywhere, and each step's jump on its ball."""
+
+    line: Line
+    last: float
+    jumps: tuple[float, ...]
+    balls: tuple[Ball, ...]
+    atom: float
+
+    @staticmethod
+    def of(refinement: Refinement) -> NumericErrors:
+        """All truths at once."""
+        profile, line = refinement.profile, Line.of(refinement.prior, WIDEST)
+        factors = [float(factor) for factor in profile.factor]
+        sums = line.prefix(0)
+        balls = tuple(line.ball(float(until), sums) for until in profile.until[:-1])
+        jumps = tuple(one - two for one, two in pairwise(factors))
+        return NumericErrors(line, factors[-1], jumps, balls, float(profile.atom))
+
+    def _mean(self, inside: Callable[[Indices], Array]) -> float:
+        """The mean of a quantity that `inside` sums over the cells up to a radius from each truth."""
+        everywhere = np.full(len(self.line.truths), len(self.line.mass), dtype=np.int64)
+        total = self.last * inside(everywhere)
+        for jump, ball in zip(self.jumps, self.balls, strict=True):
+            total = total + jump * ((1 - ball.share) * inside(ball.radius) + ball.share * inside(ball.radius + 1))
+        return float(self.line.mass[self.line.truths] @ total)
+
+    def mean_distance(self) -> float:
+        zeroth, first = self.line.prefix(0), self.line.prefix(1)
+        own = self.line.truths
+
+        def inside(radius: Indices) -> Array:
+            """Sum of mass times distance: right of the truth, and left of it."""
+            high = np.minimum(own + radius, len(self.line.mass) - 1) + 1
+            low = np.maximum(own - radius, 0)
+            right = first[high] - first[own] - own * (zeroth[high] - zeroth[own])
+            left = own * (zeroth[own] - zeroth[low]) - (first[own] - first[low])
+            return np.where(radius < 0, 0.0, right + left)
+
+        return self.line.unit * self._mean(inside)
+
+    def mean_square(self) -> float:
+        own = self.line.truths
+        sums = [self.line.prefix(power) for power in range(3)]
+
+        def inside(radius: Indices) -> Array:
+            zeroth, first, second = (self.line.within(radius, prefix) for prefix in sums)
+            return second - 2 * own * first + own.astype(float) ** 2 * zeroth
+
+        return self.line.unit**2 * self._mean(inside)
+
+    def miss(self, alpha: float) -> float:
+        return self._miss(math.floor(alpha / self.line.unit * (1 + 1e-12)))
+
+    def _miss(self, cells: int) -> float:
+        sums = self.line.prefix(0)
+        held = self._mean(lambda radius: self.line.within(np.minimum(radius, cells), sums))
+        return max(0.0, 1 - held - self.atom)
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        allowed = 1 - float(between(confidence, 0, 1, "confidence"))
+        width = self.line.unit * least(lambda cells: self._miss(cells) <= allowed + 1e-12)
+        return -width, width
+
+
+@dataclass(frozen=True, eq=False)
+class CategoricalErrors:
+    """The joint law of truth and draw, and all distances."""
+
+    joint: Array
+    apart: Array
+
+    @staticmethod
+    def of(refinement: Refinement) -> CategoricalErrors:
+        """One refined law for each truth."""
+        values, mass = refinement.prior.support, refinement.prior.mass / refinement.prior.total
+        joint = np.array([weight * refinement.law(value).floats() for value, weight in zip(values, mass, strict=True)])
+        apart = np.array([[refinement.distance.between(one, two) for two in values] for one in values])
+        return CategoricalErrors(joint, apart)
+
+    def mean_distance(self) -> float:
+        return float((self.joint * self.apart).sum())
+
+    def mean_square(self) -> float:
+        return float((self.joint * self.apart**2).sum())
+
+    def miss(self, alpha: float) -> float:
+        return float(self.joint[self.apart > alpha * (1 + 1e-12)].sum())
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        raise Unsupported(f"an interval at {confidence} is of numbers; ask `useful` for the chance of a distance")

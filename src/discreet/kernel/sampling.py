@@ -1,0 +1,198 @@
+"""Exact samplers: integers drawn with integer arithmetic from uniform bits.
+
+A `Chance` is a probability known to as many binary digits as a draw asks for. A coin compares fresh random digits
+with them and asks for more only on a tie (once in 2^64 draws), so its law is exact even where the probability is
+irrational, and its time does not follow its outcome. A geometric number is drawn by its binary digits, which are
+independent: digit i of a geometric with ratio e^-g is 1 with probability 1/(1 + e^(g 2^i)).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+from discreet.exact import exp_bounds
+from discreet.kernel.entropy import Entropy, bits
+
+WORD = 64
+SHORT = 16
+TAIL = 48
+"""A geometric number's digits from the one where g 2^i >= TAIL are drawn together: set once in e^48 draws."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chance:
+    """A probability, as a function that bounds 2^precision times it from both sides."""
+
+    bounds: Callable[[int], tuple[int, int]]
+    known: dict[int, int] = field(default_factory=dict)
+
+    def digits(self, count: int) -> int:
+        """The first `count` binary digits: floor(2^count p)."""
+        if count not in self.known:
+            self.known[count] = self._settle(count)
+        return self.known[count]
+
+    def _settle(self, count: int) -> int:
+        extra = 32
+        while True:
+            low, high = self.bounds(count + extra)
+            if low >> extra == high >> extra:
+                return low >> extra
+            extra *= 2
+
+
+def rational_chance(p: Fraction) -> Chance:
+    """A rational probability."""
+    if not 0 <= p <= 1:
+        raise InvalidInput("a probability lies between 0 and 1")
+
+    def exactly(precision: int) -> tuple[int, int]:
+        value = (p.numerator << precision) // p.denominator
+        return value, value
+
+    return Chance(exactly)
+
+
+def exponential_chance(x: Fraction) -> Chance:
+    """e^-x, for x >= 0."""
+    return Chance(lambda precision: exp_bounds(-x, precision)) if x else rational_chance(Fraction(1))
+
+
+def logistic_chance(x: Fraction, twice: bool = False) -> Chance:
+    """1/(1 + e^x), or 2/(1 + e^x), for x > 0."""
+
+    def bounds(precision: int) -> tuple[int, int]:
+        one = 1 << precision
+        low, high = exp_bounds(-x, precision + 2)
+        unit = 1 << (precision + 2)
+        return (low * one << twice) // (unit + low), -((-high * one << twice) // (unit + high))
+
+    return Chance(bounds)
+
+
+def below(bound: int, entropy: Entropy) -> int:
+    """A uniform integer in [0, bound). How often it tries again is independent of what it returns."""
+    if bound < 1:
+        raise InvalidInput("a uniform draw needs at least one possibility")
+    size = (bound - 1).bit_length()
+    while True:
+        draw = bits(size, entropy) if size else 0
+        if draw < bound:
+            return draw
+
+
+def coin(chance: Chance, entropy: Entropy) -> bool:
+    """True with exactly that chance."""
+    return break_tie(chance, bits(WORD, entropy), WORD, entropy)
+
+
+def break_tie(chance: Chance, word: int, count: int, entropy: Entropy) -> bool:
+    """Whether the number with the random digits `word` is below the chance; more digits as long as they tie."""
+    while word == chance.digits(count):
+        word, count = word << WORD | bits(WORD, entropy), count + WORD
+    return word < chance.digits(count)
+
+
+def choose(weights: Sequence[int], entropy: Entropy) -> int:
+    """An index with probability proportional to its integer weight."""
+    sums = list(accumulate(weights))
+    return bisect_right(sums, below(sums[-1], entropy))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Geometric:
+    """P(G = k) = (1 - e^-g) e^(-g k), k = 0, 1, ...: the digits' chances, made once."""
+
+    rate: Fraction
+    digits: tuple[Chance, ...]
+    tail: Chance
+
+    @staticmethod
+    def of(rate: Fraction) -> Geometric:
+        """The geometric law with ratio e^-rate, rate > 0."""
+        count = 0
+        while rate * 2**count < TAIL:
+            count += 1
+        digits = tuple(logistic_chance(rate * 2**index) for index in range(count))
+        return Geometric(rate, digits, exponential_chance(rate * 2**count))
+
+    def draw(self, entropy: Entropy) -> int:
+        """All digits are drawn whatever they come to, so the time of a draw does not follow its size."""
+        value = 0
+        for index, chance in enumerate(self.digits):
+            value += coin(chance, entropy) << index
+        return value + (self.beyond(entropy) << len(self.digits))
+
+    def beyond(self, entropy: Entropy) -> int:
+        """What the digits do not reach: geometric again, and 0 but once in e^48 draws."""
+        count = 0
+        while coin(self.tail, entropy):
+            count += 1
+        return count
+
+    def draw_many(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
+        """`size` independent draws."""
+        value = np.zeros(size, dtype=np.int64)
+        for index, chance in enumerate(self.digits):
+            np.add(value, coins(chance, size, entropy).astype(np.int64) << index, out=value)
+        for position in np.flatnonzero(coins(self.tail, size, entropy)):
+            value[position] += (1 + self.beyond(entropy)) << len(self.digits)
+        return value
+
+
+def coins(chance: Chance, size: int, entropy: Entropy) -> NDArray[np.bool_]:
+    """`size` independent coins: 16 digits each, more where they tie."""
+    words = np.frombuffer(entropy.take(2 * size), dtype="<u2")
+    threshold = chance.digits(SHORT)
+    heads: NDArray[np.bool_] = words < threshold
+    for position in np.flatnonzero(words == threshold):
+        heads[position] = break_tie(chance, threshold, SHORT, entropy)
+    return heads
+
+
+def power_chance(ratio: Fraction, power: int) -> Chance:
+    """ratio^power, for 0 < ratio <= 1."""
+
+    def bounds(precision: int) -> tuple[int, int]:
+        guard = precision + 2 * power.bit_length() + 8
+        low, high = (ratio.numerator << guard) // ratio.denominator, -(-(ratio.numerator << guard) // ratio.denominator)
+        total_low = total_high = 1 << guard
+        for digit in bin(power)[2:]:
+            total_low, total_high = total_low * total_low >> guard, -(-total_high * total_high >> guard)
+            if digit == "1":
+                total_low, total_high = total_low * low >> guard, -(-total_high * high >> guard)
+        return total_low >> (guard - precision), -(-total_high >> (guard - precision))
+
+    return Chance(bounds)
+
+
+def power_coins(ratio: Fraction, powers: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
+    """One coin per element, of chance ratio^power: 16 digits each, more where they tie."""
+    words = np.frombuffer(entropy.take(2 * len(powers)), dtype="<u2")
+    own = _power_digits(ratio, int(powers.max()))[powers]
+    heads: NDArray[np.bool_] = words < own
+    for position in np.flatnonzero(words == own):
+        chance = power_chance(ratio, int(powers[position]))
+        heads[position] = break_tie(chance, int(own[position]), SHORT, entropy)
+    return heads
+
+
+def _power_digits(ratio: Fraction, most: int) -> NDArray[np.uint32]:
+    """The first 16 digits of ratio^0 .. ratio^most, by a running product known to 128 digits from both sides."""
+    low = high = 1 << 128
+    digits = np.zeros(most + 1, dtype=np.uint32)
+    for power in range(most + 1):
+        settled = low >> 112 == high >> 112
+        digits[power] = low >> 112 if settled else power_chance(ratio, power).digits(SHORT)
+        if high < 1 << 112:
+            break
+        low, high = low * ratio.numerator // ratio.denominator, -(-high * ratio.numerator // ratio.denominator)
+    return digits

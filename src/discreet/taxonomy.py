@@ -1,0 +1,66 @@
+"""A taxonomy: concepts with their parents under one root, and what two concepts have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taxonomy:
+    """Concepts, each with itself and all its ancestors. Build it with `Taxonomy.of`."""
+
+    ancestors: Mapping[str, frozenset[str]]
+    root: str
+
+    @staticmethod
+    def of(parents: Mapping[str, str | Sequence[str]]) -> Taxonomy:
+        """From child -> parent, or child -> parents where a concept has several; exactly one root, no cycle."""
+        above = {child: (up,) if isinstance(up, str) else tuple(up) for child, up in parents.items()}
+        concepts = {*above, *(up for ups in above.values() for up in ups)}
+        roots = sorted(concept for concept in concepts if not above.get(concept))
+        if len(roots) != 1:
+            raise InvalidInput(
+                f"a taxonomy has exactly one root, this one has {len(roots)}; give every other concept a parent"
+            )
+        return Taxonomy({concept: _closure(concept, above) for concept in sorted(concepts)}, roots[0])
+
+    @staticmethod
+    def flat(categories: Iterable[str], root: str = "any") -> Taxonomy:
+        """A list of categories without structure, under one root."""
+        return Taxonomy.of(dict.fromkeys(categories, root))
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The concepts that are nobody's ancestor."""
+        above = {up for concept, ups in self.ancestors.items() for up in ups if up != concept}
+        return tuple(concept for concept in self.ancestors if concept not in above)
+
+    def of_concept(self, concept: str) -> frozenset[str]:
+        """The concept's ancestors, itself included."""
+        if concept not in self.ancestors:
+            raise InvalidInput(
+                f"{concept!r} is not in the taxonomy; it has {len(self.ancestors)} concepts under {self.root!r}"
+            )
+        return self.ancestors[concept]
+
+    def apart(self, one: str, two: str) -> Fraction:
+        """The share of the two concepts' ancestors that they do not have in common."""
+        first, second = self.of_concept(one), self.of_concept(two)
+        union = len(first | second)
+        return Fraction(union - len(first & second), union)
+
+
+def _closure(concept: str, above: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    found, waiting = {concept}, list(above.get(concept, ()))
+    while waiting:
+        up = waiting.pop()
+        if up == concept:
+            raise InvalidInput(f"the taxonomy goes round in a circle through {concept!r}")
+        if up not in found:
+            found.add(up)
+            waiting.extend(above.get(up, ()))
+    return frozenset(found)

@@ -1,0 +1,154 @@
+"""For your tests and ours: scripted entropy, noise tests with two jaws, neighbours, exact loss of finite laws.
+
+from discreet.testing import ScriptedEntropy, assert_fits, all_neighbours, worst_ratio
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING, TypeVar
+
+from discreet.errors import InvalidInput
+from discreet.guarantee import relation
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Record = TypeVar("Record", bound=Hashable)
+Outcome = TypeVar("Outcome", bound=Hashable)
+
+FALSE_ALARM = 1e-9
+"""How often a correct sampler may be accused."""
+
+
+class ScriptedEntropy:
+    """Entropy that says what it is told, so that a test can assert the exact output."""
+
+    def __init__(self, script: bytes) -> None:
+        self._script = script
+        self.taken = 0
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes of the script; a script that is too short is a mistake in the test."""
+        piece = self._script[self.taken : self.taken + count]
+        if len(piece) < count:
+            raise InvalidInput(f"the script has {len(self._script)} bytes, {self.taken + count} were asked for")
+        self.taken += count
+        return piece
+
+
+def assert_fits(
+    draws: Iterable[int],
+    law: Callable[[int], float],
+    smaller: Callable[[int], float],
+    larger: Callable[[int], float],
+) -> None:
+    """The draws fit `law`, and both jaws close: they fit neither the smaller nor the larger one as well.
+
+    Each law gives the probability of a grid point. A law with a slightly smaller (larger) scale must explain the draws
+    clearly worse, and the counts must pass a chi-square test against the claimed law.
+    """
+    counts = Counter(int(draw) for draw in draws)
+    for name, jaw in (("smaller", smaller), ("larger", larger)):
+        advantage = sum(count * (_log(law(value)) - _log(jaw(value))) for value, count in counts.items())
+        if advantage <= 0:
+            raise AssertionError(f"the draws fit the {name} law at least as well as the claimed one ({advantage:.1f})")
+    excess = chi_square_excess(counts, law)
+    if excess > 0:
+        raise AssertionError(f"the draws do not fit the claimed law: chi-square is {excess:.1f} above its limit")
+
+
+def chi_square_excess(counts: Mapping[int, int], law: Callable[[int], float]) -> float:
+    """How far chi-square is above the value that a correct sampler exceeds once in 1 / FALSE_ALARM."""
+    total = sum(counts.values())
+    statistic, cells, inside, seen = 0.0, 0, 0.0, 0
+    for value in _by_probability(counts, law):
+        expected = total * law(value)
+        if expected < 20:
+            break
+        statistic += (counts.get(value, 0) - expected) ** 2 / expected
+        cells, inside, seen = cells + 1, inside + law(value), seen + counts.get(value, 0)
+    rest = total * max(1 - inside, 0.0)
+    if rest > 5:
+        statistic, cells = statistic + (total - seen - rest) ** 2 / rest, cells + 1
+    elif total - seen > rest + 60:
+        return math.inf
+    return statistic - _chi_square_limit(max(cells - 1, 1))
+
+
+def _by_probability(counts: Mapping[int, int], law: Callable[[int], float]) -> list[int]:
+    """Every grid point between the draws' ends, likeliest first, not only those that were drawn."""
+    low, high = min(counts), max(counts)
+    points = range(low, high + 1) if high - low < 100_000 else sorted(counts)
+    return sorted(points, key=law, reverse=True)
+
+
+def _chi_square_limit(freedom: int) -> float:
+    """An upper bound on the quantile: Laurent and Massart 2000, P(X > d + 2 sqrt(d x) + 2 x) <= e^-x."""
+    x = -math.log(FALSE_ALARM)
+    return freedom + 2 * math.sqrt(freedom * x) + 2 * x
+
+
+def _log(probability: float) -> float:
+    return math.log(probability) if probability > 0 else -1e6
+
+
+def all_tables(domain: Sequence[Record], size: int) -> Iterator[tuple[Record, ...]]:
+    """Every table of `size` records, order aside."""
+    return combinations_with_replacement(domain, size)
+
+
+def all_neighbours(
+    table: Sequence[Record], domain: Sequence[Record], neighbours: str = "add-remove"
+) -> Iterator[tuple[Record, ...]]:
+    """Every neighbour of a small table."""
+    rows = tuple(table)
+    shorter = [rows[:index] + rows[index + 1 :] for index in range(len(rows))]
+    if relation(neighbours) == "add-remove":
+        yield from shorter
+        yield from ((*rows, record) for record in domain)
+    else:
+        yield from ((*rest, record) for rest in shorter for record in domain)
+
+
+def neighbour_tables(
+    records: SearchStrategy[Record], neighbours: str = "add-remove", max_size: int = 20
+) -> SearchStrategy[tuple[list[Record], list[Record]]]:
+    """A Hypothesis strategy for pairs of neighbouring tables."""
+    from hypothesis import strategies as st
+
+    def pair(rows: list[Record], place: int, old: Record, new: Record) -> tuple[list[Record], list[Record]]:
+        at = place % (len(rows) + 1)
+        with_old, with_new = [*rows[:at], old, *rows[at:]], [*rows[:at], new, *rows[at:]]
+        if relation(neighbours) == "replace-one":
+            return with_old, with_new
+        return (with_old, rows) if place % 2 else (rows, with_old)
+
+    return st.builds(pair, st.lists(records, max_size=max_size), st.integers(0, 10**6), records, records)
+
+
+def worst_ratio(one: Mapping[Outcome, Fraction], two: Mapping[Outcome, Fraction]) -> Fraction | None:
+    """The largest ratio of two laws' probabilities, either way; None where one excludes what the other allows."""
+    worst = Fraction(1)
+    for outcome in {*one, *two}:
+        p, q = one.get(outcome, Fraction(0)), two.get(outcome, Fraction(0))
+        if (p == 0) != (q == 0):
+            return None
+        if p:
+            worst = max(worst, p / q, q / p)
+    return worst
+
+
+def exact_delta(one: Mapping[Outcome, Fraction], two: Mapping[Outcome, Fraction], ratio: Fraction) -> Fraction:
+    """The least delta with P(S) <= ratio Q(S) + delta for all events S and either law as P."""
+    outcomes = {*one, *two}
+
+    def excess(p: Mapping[Outcome, Fraction], q: Mapping[Outcome, Fraction]) -> Fraction:
+        zero = Fraction(0)
+        return sum((max(zero, p.get(o, zero) - ratio * q.get(o, zero)) for o in outcomes), zero)
+
+    return max(excess(one, two), excess(two, one))

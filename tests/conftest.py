@@ -1,0 +1,53 @@
+"""What every test can ask for: the services, and Hypothesis without a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+import services
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SERVICES = ("postgres", "spark", "chromium")
+
+# A slow machine is not a failed test.
+hypothesis.settings.register_profile("discreet", deadline=None)
+hypothesis.settings.load_profile("discreet")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of one service on one worker, so that it starts once."""
+    for item in items:
+        used = [service for service in SERVICES if service in getattr(item, "fixturenames", ())]
+        if used:
+            item.add_marker(pytest.mark.xdist_group(used[0]))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The DSN of a PostgreSQL of our own."""
+    missing = services.absent_modules("psycopg") + services.absent_programs("initdb", "pg_ctl")
+    services.require("postgres", *missing)
+    with services.postgres_server() as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A quiet local Spark."""
+    services.require("spark", *services.absent_modules("pyspark"), *services.absent_programs("java"))
+    with services.spark_session() as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def chromium() -> services.Chromium:
+    """A browser without a window."""
+    services.require("chromium", *services.absent_programs("chromium"))
+    return services.Chromium(str(services.find_program("chromium")))

@@ -1,0 +1,254 @@
+"""The rules of the repository: who imports whom, what is public, where randomness enters, what is stored."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+import discreet
+
+Node = TypeVar("Node", bound=ast.AST)
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "discreet"
+
+PUBLIC: list[str] = []
+
+HEAVY = {"altair", "duckdb", "fastapi", "hypothesis", "mpmath", "numba"}
+HEAVY |= {"pandas", "psycopg", "pyspark", "rich", "scipy", "typer"}
+
+# Kernel modules that are not mechanisms; every other one has its proof note beside it.
+NOT_MECHANISMS = {"__init__", "distribution", "entropy", "noise", "sampling", "sensitivity"}
+
+DOOR_TO_RANDOMNESS = "discreet.kernel.entropy"
+GENERATORS = re.compile(r"(random|secrets|(numpy|np)\.random|os\.(u|get)random)\b")
+
+# What each part of the package may import, besides itself; a part that is not here may not exist.
+CORE = {"errors", "exact"}
+VALUES = {"taxonomy", "distance", "prior", "guarantee", "schema", "query", "answer"}
+PARTS = {"kernel", "sources", "inference", "microdata", "assess"}
+DECISIONS = {"planner", "ledger"}
+FACES = {"audit", "reproduce", "testing", "client", "service", "cli"}
+ALL = CORE | VALUES | PARTS | DECISIONS | {"custodian"} | FACES
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "exact": {"errors"},
+    **dict.fromkeys(VALUES, CORE | VALUES),
+    "kernel": CORE | VALUES,
+    "sources": CORE | VALUES,
+    "inference": CORE | VALUES | {"kernel"},
+    "microdata": CORE | VALUES | {"kernel", "inference"},
+    "assess": CORE | VALUES | {"kernel", "inference", "microdata"},
+    "planner": CORE | VALUES | PARTS - {"sources"},
+    "ledger": CORE | VALUES | PARTS,
+    "custodian": CORE | VALUES | PARTS | DECISIONS,
+    **dict.fromkeys(FACES, ALL),
+    "service": ALL - {"kernel", "sources"},
+    "cli": ALL - {"kernel", "sources"},
+    "__init__": ALL,
+    "__main__": {"cli"},
+}
+NEVER_ENTROPY = {"inference", "planner"}
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+
+
+def imported(module: str, source: str) -> Iterator[str]:
+    """Name all that a module imports, in full: `from os import urandom` gives os and os.urandom."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            home = module.split(".")[: -node.level] if node.level else []
+            base = ".".join([*home, *([node.module] if node.module else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def outward_imports(module: str, source: str) -> list[str]:
+    """List the imports that point outwards."""
+    part = module.split(".")[1]
+    allowed = MAY_IMPORT[part]
+    wrong = []
+    for name in imported(module, source):
+        top, _, rest = name.partition(".")
+        target = rest.split(".")[0]
+        # `from discreet import x` also names discreet itself, which is no part.
+        if top != "discreet" or target in {"", part}:
+            continue
+        # The class Entropy is as forbidden as its module.
+        entropy = rest.lower().startswith("kernel.entropy") and part in NEVER_ENTROPY
+        if entropy or target not in allowed:
+            wrong.append(name)
+    return wrong
+
+
+def randomness(module: str, source: str) -> list[str]:
+    """List what a module uses of the generators that only the one door may use."""
+    if module == DOOR_TO_RANDOMNESS:
+        return []
+    names = [*imported(module, source), *map(ast.unparse, nodes(source, ast.Attribute))]
+    return [name for name in names if GENERATORS.match(name)]
+
+
+def nodes(source: str, kind: type[Node]) -> list[Node]:
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, kind)]
+
+
+def without_notes(modules: set[str], notes: set[str]) -> set[str]:
+    """Name the mechanisms without a proof note, and the notes without a mechanism."""
+    return (modules - NOT_MECHANISMS) ^ notes
+
+
+def stored_files() -> list[Path]:
+    """List the files that are, or would be, committed."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    git = ["git", "-c", "safe.directory=*"]  # whoever owns the checkout
+    command = [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [path for name in names.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def pins(lock: str) -> dict[str, str]:
+    """Read a lock: each requirement without its hashes, and its hashes."""
+    text = (ROOT / "locks" / f"{lock}.txt").read_text().replace("\\\n", "")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return {line.partition("--hash")[0].strip(): line for line in lines}
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+LOCKS = ("base", "dev", "spark")
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_inwards(module: str) -> None:
+    assert outward_imports(module, MODULES[module].read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("discreet.exact", "import discreet.schema"),
+        ("discreet.guarantee", "from discreet import kernel"),
+        ("discreet.kernel.noise", "from ..planner import plan"),
+        ("discreet.kernel.__init__", "from ..sources import memory"),
+        ("discreet.inference.posterior", "from discreet.kernel.entropy import SystemEntropy"),
+        ("discreet.inference.posterior", "from discreet.kernel import Entropy"),
+        ("discreet.planner", "def plan():\n    from .kernel import entropy"),
+        ("discreet.planner", "import discreet.sources.memory"),
+        ("discreet.ledger.store", "from discreet.planner import plan"),
+        ("discreet.service.routes", "from discreet.kernel import noise"),
+        ("discreet.cli.main", "from discreet.sources import memory"),
+    ],
+)
+def test_an_outward_import_is_caught(module: str, source: str) -> None:
+    assert outward_imports(module, source) != []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("discreet.exact", "import fractions\nfrom .errors import InvalidInput"),
+        ("discreet.kernel.noise", "from ..guarantee import Guarantee\nfrom . import entropy"),
+        ("discreet.kernel.noise", "from discreet.kernel.entropy import Entropy"),
+        ("discreet.inference.posterior", "from discreet.kernel import noise"),
+        ("discreet.__init__", "from .custodian import Custodian"),
+    ],
+)
+def test_an_inward_import_is_not(module: str, source: str) -> None:
+    assert outward_imports(module, source) == []
+
+
+def test_importing_discreet_is_light() -> None:
+    """Heavy libraries are loaded by what needs them, not by `import discreet`."""
+    command = [sys.executable, "-c", "import discreet, sys; print(*sys.modules)"]
+    loaded = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert "discreet" in loaded
+    assert HEAVY & set(loaded) == set()
+
+
+def test_public_names_change_only_on_purpose() -> None:
+    assert sorted(discreet.__all__) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_randomness_enters_by_one_door(module: str) -> None:
+    assert randomness(module, MODULES[module].read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import random",
+        "import secrets",
+        "from random import SystemRandom",
+        "from os import urandom",
+        "import os\nos.getrandom(8)",
+        "import os\nos.urandom(8)",
+        "from numpy import random",
+        "from numpy.random import default_rng",
+        "import numpy as np\nnp.random.default_rng()",
+    ],
+)
+def test_another_door_is_caught(source: str) -> None:
+    assert randomness("discreet.kernel.noise", source) != []
+    assert randomness(DOOR_TO_RANDOMNESS, source) == []
+
+
+def test_every_mechanism_has_its_proof_beside_it() -> None:
+    files = list((PACKAGE / "kernel").rglob("*"))
+    modules = {path.stem for path in files if path.suffix == ".py"}
+    assert without_notes(modules, {path.stem for path in files if path.suffix == ".md"}) == set()
+
+
+def test_a_missing_proof_is_caught() -> None:
+    assert without_notes({"entropy", "refinement", "staircase"}, {"refinement"}) == {"staircase"}
+
+
+def test_no_file_is_large() -> None:
+    assert [path for path in stored_files() if path.stat().st_size > 1_000_000] == []
+
+
+def test_no_file_names_a_registry_or_leaves_work_undone() -> None:
+    # The brackets keep the pattern from finding itself.
+    pattern = re.compile(rb"py[p]i|python[h]osted|file[:]//|TO[D]O|FIX[M]E")
+    assert [path for path in stored_files() if pattern.search(path.read_bytes())] == []
+
+
+def test_no_handler_catches_everything() -> None:
+    """A bare `except:` swallows even KeyboardInterrupt."""
+    for path in stored_files():
+        if path.suffix == ".py":
+            assert all(handler.type for handler in nodes(path.read_text(), ast.ExceptHandler)), path
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_pin_by_hash_and_name_no_address(lock: str) -> None:
+    for line in pins(lock).values():
+        assert re.fullmatch(r"[\w.-]+==[\w.]+( ; [^;]+?)?( +--hash=sha256:[0-9a-f]{64})+", line), line
+
+
+def test_locks_agree() -> None:
+    """Each lock adds to the one before, so that one can be installed over another."""
+    base, dev, spark = (set(pins(lock)) for lock in LOCKS)
+    assert base < dev < spark
+
+
+def test_locks_have_what_the_project_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    asked = project["project"]["dependencies"]
+    for extra in (project["project"]["optional-dependencies"], project["dependency-groups"]):
+        asked = [*asked, *(name for names in extra.values() for name in names)]
+    names = {re.split(r"[^\w-]", requirement)[0] for requirement in asked}
+    assert names <= {pin.partition("==")[0] for pin in pins("spark")}
