@@ -101,6 +101,8 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     e^x = (e^(x/2^s))^(2^s) with x/2^s in [0, 1/2]: Taylor, every step floored below and ceiled above,
     the remainder after the last term less than twice the next one; then s squarings. x < 0 by reciprocal.
     """
+    if not x:
+        return 1 << bits, 1 << bits
     if x < -(bits + 8):
         return 0, 1
     if x < 0:

@@ -42,13 +42,16 @@ class Grid:
         value = self.origin + self.step * index
         return int(value) if self.origin.denominator == self.step.denominator == 1 else value
 
-    def nearest(self, value: object, low: int, high: int) -> int:
-        """The nearest index, clamped; what lies outside is never reported."""
+    def quarters(self, value: object, low: int, high: int) -> int:
+        """A whole number m with |4 index - m| in the order of |grid value - value|, ties included; clamped.
+
+        Which of two grid points is nearer depends only on how twice the value compares with whole numbers. What lies
+        outside is never reported.
+        """
         if isinstance(value, float) and math.isinf(value):
-            return high if value > 0 else low
-        return min(
-            max(math.floor((rational(value, "the value") - self.origin) / self.step + Fraction(1, 2)), low), high
-        )
+            return 4 * (high if value > 0 else low)
+        twice = 2 * min(max((rational(value, "the value") - self.origin) / self.step, Fraction(low)), Fraction(high))
+        return 2 * math.floor(twice) + (twice.denominator != 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +193,7 @@ def _on_common_grid(values: Sequence[Hashable], mass: NDArray[np.int64]) -> Prio
     scale = math.lcm(*(number.denominator for number in numbers))
     offsets = [int((number - origin) * scale) for number in numbers]
     common = math.gcd(*offsets) or scale
-    if max(offsets) // common >= 2**62:
+    if max(offsets) // common >= 2**60:
         raise InvalidInput("the prior's values are too far apart for a common grid; round them to a coarser one")
     index = np.array([offset // common for offset in offsets], dtype=np.int64)
     order = np.argsort(index)

@@ -172,15 +172,15 @@ class Refinement:
     def _keys(self, truth: object) -> NDArray[np.int64]:
         """Whole numbers in the order of distance.
 
-        A number is rounded to the grid and clamped; a truth the distance does not know is as far from every value, so
-        that the answer is a draw from the prior. Neither is reported.
+        A number is clamped; a truth the distance does not know is as far from every value, so that the answer is a draw
+        from the prior. Neither is reported.
         """
         prior = self.prior
         if truth != truth or not isinstance(truth, Hashable):  # noqa: PLR0124 (NaN is what differs from itself)
             return np.zeros(len(prior.mass), dtype=np.int64)
         if isinstance(self.distance, Continuous) and prior.grid is not None:
             low, high = int(prior.index[0]), int(prior.index[-1])
-            away: NDArray[np.int64] = np.abs(prior.index - prior.grid.nearest(truth, low, high))
+            away: NDArray[np.int64] = np.abs(4 * prior.index - prior.grid.quarters(truth, low, high))
             return away
         if isinstance(self.distance, Nominal):
             known = prior.support.index(truth) if truth in prior.support else -1

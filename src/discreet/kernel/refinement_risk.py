@@ -40,18 +40,18 @@ def best_share(prior: Prior, distance: Distance, ratio: float) -> float:
     """
     if isinstance(distance, Continuous):
         line = Line.of(prior, CELLS)
-        return _least_risk(lambda share: line.risk(ratio**share, ratio ** (share - 1)))
+        return _least_risk(lambda share: line.risk(ratio**share, ratio ** (share - 1)), len(line.mass))
     if len(prior.mass) <= MOST_CATEGORIES:
         web = Web.of(prior, distance)
-        return _least_risk(lambda share: web.risk(ratio**share, ratio ** (share - 1)))
+        return _least_risk(lambda share: web.risk(ratio**share, ratio ** (share - 1)), len(web.mass) ** 2)
     return 0.5
 
 
-def _least_risk(risk: Callable[[float], float]) -> float:
-    """A coarse search, then golden sections around its best point."""
-    shares = np.linspace(0.1, 0.9, 9)
-    centre = float(shares[int(np.argmin([risk(share) for share in shares]))])
-    low, high, ratio = max(centre - 0.1, 0.01), min(centre + 0.1, 0.99), (math.sqrt(5) - 1) / 2
+def _least_risk(risk: Callable[[float], float], size: int) -> float:
+    """A coarse search, finer over few values where the risk has several valleys; then golden sections around its best."""
+    shares, gap = np.linspace(0.0, 1.0, max(11, min(129, 40_000 // size)) + 1, retstep=True)
+    centre = float(min(shares[1:-1], key=risk))
+    low, high, ratio = max(centre - gap, gap / 10), min(centre + gap, 1 - gap / 10), (math.sqrt(5) - 1) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)
     at_left, at_right = risk(left), risk(right)
     for _ in range(7):

@@ -1,0 +1,141 @@
+"""Exact numbers: read by their decimal text, and e^x and ln x bounded with certainty."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.errors import InvalidInput
+from discreet.exact import (
+    between,
+    ceil_to,
+    exp_above,
+    exp_below,
+    exp_bounds,
+    floor_to,
+    ln_above,
+    ln_below,
+    ln_bounds,
+    positive,
+    rational,
+    rational_text,
+    shown,
+    whole,
+)
+
+fractions = st.fractions(min_value=-200, max_value=200, max_denominator=10**9)
+
+
+def high_precision(x: Fraction) -> mpmath.mpf:
+    return mpmath.mpf(x.numerator) / x.denominator
+
+
+@given(fractions, st.integers(1, 200))
+def test_exponentials_are_bounded_from_both_sides(x: Fraction, bits: int) -> None:
+    """Every rounding towards privacy rests on these two ends."""
+    with mpmath.workdps(250):
+        truth = mpmath.exp(high_precision(x)) * mpmath.mpf(2) ** bits
+        low, high = exp_bounds(x, bits)
+        assert low <= truth <= high
+
+
+@given(st.fractions(min_value=-200, max_value=0, max_denominator=10**9))
+def test_bounds_of_small_exponentials_are_tight(x: Fraction) -> None:
+    """A coin asks for digits; loose bounds would make it ask for more and more."""
+    low, high = exp_bounds(x, 64)
+    assert high - low <= 2
+
+
+@given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6, max_denominator=10**6), st.integers(1, 200))
+def test_logarithms_are_bounded_from_both_sides(x: Fraction, bits: int) -> None:
+    """The conversion of zCDP rests on them."""
+    with mpmath.workdps(250):
+        truth = mpmath.log(high_precision(x)) * mpmath.mpf(2) ** bits
+        low, high = ln_bounds(x, bits)
+        assert low <= truth <= high
+        assert high - low <= 2
+
+
+@given(st.fractions(min_value=-30, max_value=30, max_denominator=1000))
+def test_rounded_exponentials_are_the_nearest_on_their_side(x: Fraction) -> None:
+    """2^-40 steps: the largest one below, the smallest one above."""
+    with mpmath.workdps(80):
+        truth = mpmath.exp(high_precision(x))
+        low, high = exp_below(x), exp_above(x)
+        assert high_precision(low) <= truth < high_precision(low) + mpmath.mpf(2) ** -40
+        assert high_precision(high) - mpmath.mpf(2) ** -40 < truth <= high_precision(high)
+        if x > 0:
+            assert high_precision(ln_below(x)) <= mpmath.log(high_precision(x)) <= high_precision(ln_above(x))
+
+
+def test_a_number_far_below_zero_is_as_good_as_none() -> None:
+    """e^-1000000 costs no time."""
+    assert exp_bounds(Fraction(-(10**6)), 64) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [
+        (0.1, Fraction(1, 10)),
+        (3, Fraction(3)),
+        (Decimal("1e-6"), Fraction(1, 10**6)),
+        (Fraction(1, 3), Fraction(1, 3)),
+        (np.float64(0.25), Fraction(1, 4)),
+        (np.int64(7), Fraction(7)),
+        (-0.0, Fraction(0)),
+        (1e-320, Fraction(repr(1e-320))),
+    ],
+)
+def test_numbers_are_read_by_their_decimal_text(number: object, value: Fraction) -> None:
+    """Epsilon 0.1 is one tenth, not the nearest binary fraction to it."""
+    assert rational(number) == value
+
+
+@pytest.mark.parametrize(
+    "number", [math.nan, math.inf, -math.inf, "1", None, True, [1], 10**301, Decimal("1e999999"), 1j]
+)
+def test_what_is_not_a_finite_number_is_refused(number: object) -> None:
+    """One sentence, whatever came."""
+    with pytest.raises(InvalidInput):
+        rational(number)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("0.1", Fraction(1, 10)), (" 1e-6 ", Fraction(1, 10**6)), ("1/3", Fraction(1, 3))]
+)
+def test_text_becomes_a_number(text: str, value: Fraction) -> None:
+    assert rational_text(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "nan", "inf", "1e999999999", "1/0", "e5", "0x10", "1" * 1000, "one"])
+def test_text_that_is_no_number_is_refused(text: str) -> None:
+    """Also text that would fill the memory."""
+    with pytest.raises(InvalidInput):
+        rational_text(text)
+
+
+def test_ranges_are_checked() -> None:
+    """The gate of every constructor."""
+    for call in (
+        lambda: positive(0, "x"),
+        lambda: between(1, 0, 1, "x"),
+        lambda: whole(1.5, "x"),
+        lambda: whole(0, "x"),
+    ):
+        with pytest.raises(InvalidInput, match="^x must be"):
+            call()
+    assert (floor_to(Fraction(1, 3), 2), ceil_to(Fraction(1, 3), 2)) == (Fraction(1, 4), Fraction(1, 2))
+    assert [shown(Fraction(1, 10)), shown(Fraction(3)), shown(Fraction(10) ** 400)] == [
+        "0.1",
+        "3",
+        "a very large number",
+    ]
+    with pytest.raises(InvalidInput, match="above 0"):
+        ln_bounds(Fraction(0), 10)
