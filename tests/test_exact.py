@@ -99,7 +99,8 @@ def test_numbers_are_read_by_their_decimal_text(number: object, value: Fraction)
 
 
 @pytest.mark.parametrize(
-    "number", [math.nan, math.inf, -math.inf, "1", None, True, [1], 10**301, Decimal("1e999999"), 1j]
+    "number",
+    [math.nan, math.inf, -math.inf, "1", None, True, [1], 10**301, Decimal("1e999999"), Decimal("1e-999999999"), 1j],
 )
 def test_what_is_not_a_finite_number_is_refused(number: object) -> None:
     """One sentence, whatever came."""

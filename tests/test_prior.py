@@ -52,7 +52,9 @@ def test_what_is_possible_stays_possible() -> None:
     assert lopsided.total <= 2 * HEAVIEST
 
 
-@given(st.dictionaries(st.fractions(-(10**6), 10**6, max_denominator=20), st.integers(0, 10**6), min_size=1, max_size=30))
+@given(
+    st.dictionaries(st.fractions(-(10**6), 10**6, max_denominator=20), st.integers(0, 10**6), min_size=1, max_size=30)
+)
 def test_numbers_lie_on_their_coarsest_grid(weights: dict) -> None:
     """Whatever numbers are named, they come back, in rising order, with their weights."""
     if not any(weights.values()):

@@ -15,7 +15,8 @@ from functools import lru_cache
 from discreet.errors import InvalidInput
 
 LARGEST_EXPONENT = 300
-"""A number beyond 10^300 is a mistake, or an attack on our memory."""
+"""A number beyond 10^300 is a mistake, or an attack on our memory; so is text finer than 10^-400."""
+FINEST_EXPONENT = 400
 
 
 def rational(number: object, name: str = "the number") -> Fraction:
@@ -36,7 +37,9 @@ def rational(number: object, name: str = "the number") -> Fraction:
 def _from_decimal(number: object, name: str) -> Fraction:
     text = str(number) if isinstance(number, Decimal) else repr(float(number))  # type: ignore[arg-type]
     if not math.isfinite(float(text)):
-        raise InvalidInput(f"{name} must be a finite number, got {text}")
+        raise InvalidInput(f"{name} must be a finite number, got {text[:40]}")
+    if isinstance(number, Decimal):
+        return rational_text(text, name)
     return Fraction(text)
 
 
@@ -45,7 +48,7 @@ def rational_text(text: str, name: str = "the number") -> Fraction:
     short = text.strip()
     mantissa, _, exponent = short.lower().partition("e")
     try:
-        fits = len(short) <= LARGEST_EXPONENT and abs(int(exponent or 0)) <= LARGEST_EXPONENT
+        fits = len(short) <= FINEST_EXPONENT and abs(int(exponent or 0)) <= FINEST_EXPONENT
         value = Fraction(short) if fits and mantissa else None
     except (ValueError, ZeroDivisionError):
         value = None

@@ -16,7 +16,7 @@ from discreet.guarantee import Guarantee
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.gaussian import Gaussian
-from discreet.kernel.gaussian_sum import delta_above, lattice_tail
+from discreet.kernel.gaussian_sum import LEAST_DELTA, delta_above, lattice_tail
 from discreet.kernel.noise import Noise, grid_units
 from discreet.kernel.sampling import break_tie, exponential_chance
 
@@ -46,6 +46,9 @@ class DiscreteGaussian(Noise):
         """The least sigma, up to one part in a million, whose exact delta for one answer is at most the one asked."""
         loss, small = positive(epsilon, "epsilon"), between(delta, 0, 1, "delta")
         _, grid, units = grid_units(sensitivity, step)
+        if small < LEAST_DELTA:
+            raise Unsupported(f"delta must be at least {float(LEAST_DELTA):.0e} to be certified, got {shown(small)}")
+        _fits(Fraction(_first_guess(loss, small) * units, FINENESS) ** 2)
         places = _first_guess(loss, small)
         while delta_above(Fraction(places * units, FINENESS) ** 2, units, loss) > small:
             places += max(1, places >> 12)

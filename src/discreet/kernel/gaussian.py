@@ -40,8 +40,8 @@ class Gaussian(Law):
         loss, width = float(positive(epsilon, "epsilon")), float(positive(sensitivity, "sensitivity"))
         return Gaussian(width * math.sqrt(2 * math.log(2 / between(delta, 0, 1, "delta"))) / loss)
 
-    def tail(self, distance: float) -> float:
-        return math.erfc(max(distance, 0) / self.sigma / math.sqrt(2))
+    def tail(self, distance: float | Fraction) -> float:
+        return math.erfc(max(float(distance), 0.0) / self.sigma / math.sqrt(2))
 
     def variance(self) -> float:
         return self.sigma**2

@@ -15,7 +15,11 @@ from discreet.exact import exp_below, exp_bounds
 
 EXACT_BELOW = 2**24
 """The largest s^2 that is summed term by term."""
-PRECISION = 192
+PRECISION = 256
+NEGLIGIBLE = 2**32
+"""In units of 2^-PRECISION: where a sum stops and the rest is bounded."""
+LEAST_DELTA = Fraction(1, 10**50)
+"""A smaller delta drowns in the rounding of the sums."""
 MARGIN = 2.0**-30
 
 
@@ -51,13 +55,13 @@ def _upper_sum(square: Fraction, first: int) -> tuple[int, int]:
     """Bounds on 2^PRECISION times the sum over k >= first >= 1.
 
     Each term is the last times a ratio, each ratio the last times exp(-1/s^2), all rounded outwards. The sum stops
-    where the upper term is a unit; what is left is below a geometric series with the last ratio, since ratios fall.
+    where a term is negligible; what is left is below a geometric series with the last ratio, since ratios fall.
     """
     low, high = _exp_minus(Fraction(first * first) / (2 * square))
     ratio_low, ratio_high = _exp_minus(Fraction(2 * first + 1) / (2 * square))
     factor_low, factor_high = _exp_minus(1 / square)
     total_low = total_high = 0
-    while high > 1:
+    while high > NEGLIGIBLE:
         total_low, total_high = total_low + low, total_high + high
         low, high = low * ratio_low >> PRECISION, (high * ratio_high >> PRECISION) + 1
         ratio_low, ratio_high = ratio_low * factor_low >> PRECISION, (ratio_high * factor_high >> PRECISION) + 1

@@ -27,8 +27,8 @@ class Laplace(Law):
         """b."""
         return float(self.sensitivity / self.epsilon)
 
-    def tail(self, distance: float) -> float:
-        return math.exp(-max(distance, 0) / self.scale)
+    def tail(self, distance: float | Fraction) -> float:
+        return math.exp(-max(float(distance), 0.0) / self.scale)
 
     def variance(self) -> float:
         return 2 * self.scale**2

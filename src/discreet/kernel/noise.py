@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import between, positive
+from discreet.exact import between, positive, rational
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.kernel.entropy import Entropy, source
 
@@ -27,7 +27,7 @@ class Law(ABC):
     """A symmetric law about 0, continuous or on a grid, whose tail is known."""
 
     @abstractmethod
-    def tail(self, distance: float) -> float:
+    def tail(self, distance: float | Fraction) -> float:
         """P(|N| > distance)."""
 
     @abstractmethod
@@ -44,7 +44,7 @@ class Law(ABC):
 
     def useful(self, alpha: object, answers: int = 1) -> float:
         """The beta of (alpha, beta)-usefulness: the chance that some of `answers` answers is off by more than alpha."""
-        miss = self.tail(float(positive(alpha, "alpha")))
+        miss = self.tail(positive(alpha, "alpha"))
         return -math.expm1(answers * math.log1p(-miss)) if miss < 1 else 1.0
 
 
@@ -65,8 +65,8 @@ class Noise(Law):
     def epsilon_at(self, units: int) -> Fraction | None:
         """The pure loss of a shift by up to `units` grid units; None where it is unbounded."""
 
-    def tail(self, distance: float) -> float:
-        return self.tail_units(math.floor(Fraction(distance) / self.step))
+    def tail(self, distance: float | Fraction) -> float:
+        return self.tail_units(math.floor(rational(distance, "the distance") / self.step))
 
     def interval(self, confidence: float) -> tuple[float, float]:
         miss = 1 - float(between(confidence, 0, 1, "confidence"))

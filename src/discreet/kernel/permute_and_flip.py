@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm, prod
 
 import numpy as np
 
@@ -38,7 +39,9 @@ class PermuteAndFlip:
 
     def answer(self, scores: Scores, entropy: Entropy | None = None) -> Hashable:
         """One candidate."""
-        return candidates(scores, None)[0].support[self.draw_position(self.levels(scores), source(entropy))]
+        base, own = candidates(scores, None)
+        levels = self.selection.levels(own, 1 / len(own))
+        return base.support[self.draw_position(levels, source(entropy))]
 
     def draw_position(self, levels: Integers, entropy: Entropy) -> int:
         """The position of one candidate. The best one always shows heads, so there is always a choice."""
@@ -55,9 +58,11 @@ class PermuteAndFlip:
 
 
 def _mean_share(chances: list[Fraction]) -> Fraction:
-    """E[1 / (1 + number of heads)], from the law of the number of heads."""
-    counts = [Fraction(1)]
+    """E[1 / (1 + number of heads)], from the law of the number of heads; whole numbers over a common denominator."""
+    counts = [1]
     for chance in chances:
-        tails = [count * (1 - chance) for count in counts] + [Fraction(0)]
-        counts = [tail + (counts[at - 1] * chance if at else 0) for at, tail in enumerate(tails)]
-    return sum((count / (heads + 1) for heads, count in enumerate(counts)), Fraction(0))
+        heads, tails = chance.numerator, chance.denominator - chance.numerator
+        counts = [tails * one + heads * two for one, two in zip([*counts, 0], [0, *counts], strict=True)]
+    common = lcm(*range(1, len(counts) + 1))
+    shares = sum(count * (common // (heads + 1)) for heads, count in enumerate(counts))
+    return Fraction(shares, common * prod(chance.denominator for chance in chances))

@@ -1,0 +1,314 @@
+"""The staircase, the least noise for one number, drawn exactly. Proof: staircase.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+from discreet.exact import between, exp_below, ln_below, positive, shown
+from discreet.kernel.entropy import Entropy, bits
+from discreet.kernel.noise import Noise, grid_units, least
+from discreet.kernel.sampling import TAIL, Chance, Geometric, coin, coins, power_chance, rational_chance
+
+MOST_EPSILON = 100
+"""Beyond it the steps stay as high as at 100: the second step is then met less than once in e^100 draws."""
+
+WIDEST_WORD = 56
+"""Beyond this many binary digits a draw may not fit 64 bits, and Python's integers take over."""
+
+
+@dataclass(frozen=True, init=False)
+class Staircase(Noise):
+    """P(N = k step) proportional to fall^level(k): level 0 is the core, the others are as wide as the sensitivity.
+
+    The core is |k| < points; level i >= 1 is points + (i-1) units <= |k| < points + i units, units the
+    sensitivity in grid steps. With a fractional core, (1-part) of the law with core `points` and part of the one
+    with `points + 1`, both before scaling. core = (points - 1/2 + part) step, from step/2 to (units - 1/2) step.
+    epsilon-DP for answers on the grid that differ by at most the sensitivity; no private symmetric law is smaller.
+    """
+
+    epsilon: Fraction
+    sensitivity: Fraction
+    step: Fraction
+    core: Fraction
+    units: int
+    points: int
+    part: Fraction
+    fall: Fraction
+
+    def __init__(self, epsilon: object, sensitivity: object, core: object, step: object = 1) -> None:
+        width, grid, units = grid_units(sensitivity, step)
+        loss, half = positive(epsilon, "epsilon"), positive(core, "the core's half width")
+        reach = half / grid + Fraction(1, 2)
+        if not 1 <= reach <= units:
+            most = (units - Fraction(1, 2)) * grid
+            raise InvalidInput(
+                f"the core's half width must be between {shown(grid / 2)} and {shown(most)}, got {shown(half)}"
+            )
+        points = math.floor(reach)
+        values = (loss, width, grid, half, units, points, reach - points, fall_of(loss))
+        for name, value in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def least_variance(cls, epsilon: object, sensitivity: object, step: object = 1) -> Staircase:
+        """The private symmetric noise of least variance on this grid."""
+        _, grid, units = grid_units(sensitivity, step)
+        fall = fall_of(positive(epsilon, "epsilon"))
+
+        def rises(points: int) -> bool:
+            now, gain = _second(units, fall, points), _second(units, fall, points + 1)
+            return (gain - now) * _mass(units, fall, points) >= 2 * now
+
+        return cls(epsilon, sensitivity, (_first_true(rises, units) - Fraction(1, 2)) * grid, step)
+
+    @classmethod
+    def least_interval(cls, epsilon: object, sensitivity: object, confidence: object, step: object = 1) -> Staircase:
+        """The staircase of whole core with the least `confidence_length(confidence)`."""
+        _, grid, units = grid_units(sensitivity, step)
+        fall = fall_of(positive(epsilon, "epsilon"))
+        miss = 1 - float(between(confidence, 0, 1, "confidence"))
+
+        def rises(points: int) -> bool:
+            return _reach(units, fall, points + 1, miss) >= _reach(units, fall, points, miss)
+
+        return cls(epsilon, sensitivity, (_first_true(rises, units) - Fraction(1, 2)) * grid, step)
+
+    @property
+    def density_at_zero(self) -> float:
+        """The probability of 0 over the step: the height of the core."""
+        return float(self.probability(0) / self.step)
+
+    def probability(self, units: int) -> Fraction:
+        """P(N = units * step), exactly."""
+        near, far = (self.fall ** self._level(points, abs(units)) for points in (self.points, self.points + 1))
+        return ((1 - self.part) * near + self.part * far) / self._total
+
+    def _level(self, points: int, distance: int) -> int:
+        return 0 if distance < points else 1 + (distance - points) // self.units
+
+    @property
+    def _total(self) -> Fraction:
+        return self._mix(_mass)
+
+    def _mix(self, of_core: Callable[[int, Fraction, int], Fraction]) -> Fraction:
+        """A sum over the grid before scaling; it is linear in the two cores."""
+        near, far = (of_core(self.units, self.fall, points) for points in (self.points, self.points + 1))
+        return (1 - self.part) * near + self.part * far
+
+    def variance(self) -> float:
+        return float(self.exact_variance())
+
+    def exact_variance(self) -> Fraction:
+        """The variance in squared units of the answer, as a rational."""
+        return self._mix(_second) / self._total * self.step**2
+
+    def expected_error(self) -> float:
+        return float(self._mix(_first) / self._total * self.step)
+
+    def tail_units(self, units: int) -> float:
+        if units < 0:
+            return 1.0
+        part = float(self.part)
+        near, far = (_beyond(self.units, self.fall, points, units) for points in (self.points, self.points + 1))
+        return ((1 - part) * near + part * far) / float(self._total)
+
+    def confidence_length(self, confidence: object) -> float:
+        """The length of the symmetric interval of that probability, every grid point spread evenly over its cell."""
+        miss = 1 - float(between(confidence, 0, 1, "confidence"))
+        end = least(lambda width: self.tail_units(width) <= miss)
+        ring = (2 if end else 1) * self._height(end)
+        share = min(max((miss - self.tail_units(end)) / ring, 0.0), 1.0)
+        half = end + 0.5 - share if end else (1 - share) / 2
+        return 2 * half * float(self.step)
+
+    def _height(self, distance: int) -> float:
+        """The probability of a grid point, as a float: quick also where the level is in the millions."""
+        near, far = (self._level(points, distance) for points in (self.points, self.points + 1))
+        rate, part = rate_of(self.fall), float(self.part)
+        return ((1 - part) * math.exp(-rate * near) + part * math.exp(-rate * far)) / float(self._total)
+
+    def epsilon_at(self, units: int) -> Fraction:
+        return -(-abs(units) // self.units) * self.epsilon
+
+    def draw_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
+        odds = _odds(self.units, self.fall, self.points, self.part)
+        wide = len(odds.level.digits) + self.units.bit_length() > WIDEST_WORD
+        if wide or size == 1:
+            return as_units([self._draw_one(odds, entropy) for _ in range(size)], wide)
+        wider = coins(odds.wider, size, entropy)
+        inside = np.where(wider, coins(odds.inside[1], size, entropy), coins(odds.inside[0], size, entropy))
+        reach = self.points + wider.astype(np.int64)
+        place = spread(np.where(inside, 2 * reach - 1, 2 * self.units), entropy)
+        far = reach + odds.level.draw_many(size, entropy) * self.units + place % self.units
+        return np.where(inside, place - reach + 1, np.where(place < self.units, far, -far))
+
+    def _draw_one(self, odds: Odds, entropy: Entropy) -> int:
+        """The same draw with Python's integers: every part is drawn every time, so time tells nothing."""
+        wider = coin(odds.wider, entropy)
+        inside = coin(odds.inside[wider], entropy)
+        reach = self.points + wider
+        place = spread_one(2 * reach - 1 if inside else 2 * self.units, entropy)
+        far = reach + odds.level.draw(entropy) * self.units + place % self.units
+        return place - reach + 1 if inside else far if place < self.units else -far
+
+
+def as_units(draws: Sequence[object], wide: bool) -> NDArray[np.int64] | NDArray[np.object_]:
+    """Python's integers as an array: of 64-bit words, or of Python's integers where a word may not hold them."""
+    return np.array(draws, dtype=np.object_) if wide else np.array(draws, dtype=np.int64)
+
+
+def laplace_core(epsilon: object, sensitivity: object) -> float:
+    """The core of the smaller staircase that replaces Laplace noise of scale sensitivity/epsilon (thesis 4.3).
+
+    sensitivity/(e (1-q)) (1 - q - e q) with q = exp(-e), which is sensitivity (1/e - 1/(exp(e) - 1)).
+    """
+    loss, width = float(positive(epsilon, "epsilon")), float(positive(sensitivity, "sensitivity"))
+    if loss < 0.01:
+        return width * (0.5 - loss / 12 + loss**3 / 720)
+    return width * (1 / loss - 1 / math.expm1(min(loss, 700)))
+
+
+def fall_of(epsilon: Fraction) -> Fraction:
+    """The factor from one step to the next: 1/r, r the greatest multiple of 2^-40 certified at most e^epsilon."""
+    rise = exp_below(min(epsilon, Fraction(MOST_EPSILON)))
+    if rise <= 1:
+        raise InvalidInput(
+            f"epsilon {shown(epsilon)} is too small for a staircase on this machine's grid; use 1e-12 or more"
+        )
+    return 1 / rise
+
+
+def rate_of(fall: Fraction) -> float:
+    """-ln fall, to the last digits also where fall is near 1."""
+    return math.log1p(float(1 / fall - 1))
+
+
+def _mass(units: int, fall: Fraction, points: int) -> Fraction:
+    """Sum over the grid of fall^level, for a whole core."""
+    return 2 * points - 1 + 2 * units * fall / (1 - fall)
+
+
+def _first(units: int, fall: Fraction, points: int) -> Fraction:
+    """Sum of |k| fall^level."""
+    start = units * points + units * (units - 1) // 2
+    up = 1 / (1 - fall)
+    return (points - 1) * points + 2 * fall * up * (start + units**2 * fall * up)
+
+
+def _second(units: int, fall: Fraction, points: int) -> Fraction:
+    """Sum of k^2 fall^level: squares in the core, then the sum over n of fall^(n+1) (points + j + n units)^2."""
+    start = units * points + units * (units - 1) // 2
+    square = _squares(points + units - 1) - _squares(points - 1)
+    up = 1 / (1 - fall)
+    levels = square + 2 * units * start * fall * up + units**3 * fall * (1 + fall) * up**2
+    return 2 * _squares(points - 1) + 2 * fall * up * levels
+
+
+def _squares(last: int) -> int:
+    return last * (last + 1) * (2 * last + 1) // 6
+
+
+def _beyond(units: int, fall: Fraction, points: int, distance: int) -> float:
+    """Sum of fall^level over |k| > distance, for distance >= 0."""
+    further = units / float(1 / fall - 1)
+    if distance < points:
+        return 2 * (points - 1 - distance + further)
+    level, place = divmod(distance - points, units)
+    return 2 * math.exp(-rate_of(fall) * (level + 1)) * (units - 1 - place + further)
+
+
+def _reach(units: int, fall: Fraction, points: int, miss: float) -> float:
+    """Half the interval of probability 1 - miss: it ends in level i, the first with at most `miss` beyond it."""
+    further = units / float(1 / fall - 1)
+    core, rate = points - 0.5, rate_of(fall)
+    level = max(0, math.ceil(math.log(further / ((core + further) * miss)) / rate))
+    return core + level * units + further - miss * (core + further) * math.exp(rate * level)
+
+
+def _first_true(holds: Callable[[int], bool], last: int) -> int:
+    """The least of 1..last-1 from which a condition holds, or last."""
+    low, high = 1, last
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Odds:
+    """What a draw needs: is the core the wider one; does the draw stay inside either core; how far beyond it goes."""
+
+    wider: Chance
+    inside: tuple[Chance, Chance]
+    level: Geometric
+
+
+@lru_cache(maxsize=256)
+def _odds(units: int, fall: Fraction, points: int, part: Fraction) -> Odds:
+    near, far = _mass(units, fall, points), _mass(units, fall, points + 1)
+    wider = rational_chance(part * far / ((1 - part) * near + part * far))
+    inside = rational_chance((2 * points - 1) / near), rational_chance((2 * points + 1) / far)
+    return Odds(wider, inside, falling(fall))
+
+
+@lru_cache(maxsize=256)
+def falling(fall: Fraction) -> Geometric:
+    """The geometric law (1 - fall) fall^k by its digits: digit i is 1 with probability v/(1+v), v = fall^(2^i)."""
+    rate, count = ln_below(1 / fall, 80), 0
+    while rate * 2**count < TAIL:
+        count += 1
+    digits = tuple(digit_chance(fall, index) for index in range(count))
+    return Geometric(rate, digits, power_chance(fall, 2**count))
+
+
+def digit_chance(fall: Fraction, index: int) -> Chance:
+    """v/(1+v) with v = fall^(2^index).
+
+    Bounds settle on binary digits unless the number ends. For index >= 1 it never does (a^2n + b^2n is no power
+    of 2 for coprime a < b); for index 0 it may, so that one is exact.
+    """
+    if index == 0:
+        return rational_chance(fall / (1 + fall))
+    power = power_chance(fall, 2**index)
+
+    def bounds(precision: int) -> tuple[int, int]:
+        low, high = power.bounds(precision + 2)
+        unit = 1 << (precision + 2)
+        return (low << precision) // (unit + low), -((-high << precision) // (unit + high))
+
+    return Chance(bounds)
+
+
+def spread(bounds: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+    """Uniform integers in [0, bound), one per bound, bounds below 2^63.
+
+    A 64-bit word modulo its bound; the last 2^64 mod bound words, which would favour small numbers, are drawn
+    again. At bounds below 2^40 that is once in 2^24 draws, so time hardly follows the bound.
+    """
+    limits = bounds.astype(np.uint64)
+    # 2^64 - bound is congruent to 2^64, and fits the word
+    surplus = (~limits + np.uint64(1)) % limits
+    words = np.frombuffer(entropy.take(8 * len(limits)), dtype="<u8").copy()
+    again = np.flatnonzero(words > ~surplus)
+    while len(again):
+        words[again] = np.frombuffer(entropy.take(8 * len(again)), dtype="<u8")
+        again = again[words[again] > ~surplus[again]]
+    return (words % limits).astype(np.int64)
+
+
+def spread_one(bound: int, entropy: Entropy) -> int:
+    """A uniform integer in [0, bound), of so many bits that one try is enough but once in 2^64 draws."""
+    size = max(128, bound.bit_length() + 64)
+    fair = (1 << size) - (1 << size) % bound
+    while True:
+        word = bits(size, entropy)
+        if word < fair:
+            return word % bound

@@ -1,0 +1,290 @@
+"""One contract for every noise that draws, two jaws for every sampler, and a trap that bites."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from discreet import (
+    AddNoise,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Guarantee,
+    InvalidInput,
+    Laplace,
+    Staircase,
+    Unsupported,
+)
+from discreet.kernel.gaussian import gaussian_delta
+from discreet.kernel.gaussian_sum import EXACT_BELOW, _delta_exact, _delta_smooth, delta_above
+from discreet.kernel.laplace import laplace_region
+from discreet.kernel.noise import Noise, least
+from discreet.testing import assert_fits
+
+
+@dataclass(frozen=True)
+class Case:
+    """A noise, and the same noise with its scale multiplied."""
+
+    scaled: Callable[[Fraction], Noise]
+
+    @property
+    def noise(self) -> Noise:
+        return self.scaled(Fraction(1))
+
+
+def gaussian(square: Fraction, step: Fraction = Fraction(1)) -> Case:
+    return Case(lambda times: DiscreteGaussian(square * times**2, 1, step))
+
+
+CASES = {
+    "laplace at 1": Case(lambda times: DiscreteLaplace(1 / times, 1)),
+    "laplace at 0.05": Case(lambda times: DiscreteLaplace(Fraction(1, 20) / times, 1)),
+    "laplace of cents": Case(lambda times: DiscreteLaplace(1 / times, 1, step=0.01)),
+    "gaussian of 0.6": gaussian(Fraction(36, 100)),
+    "gaussian of 7": gaussian(Fraction(49)),
+    "gaussian of 40 halves": gaussian(Fraction(1600), Fraction(1, 2)),
+    "staircase at 1": Case(lambda times: Staircase.least_variance(1, 20 * times, 1)),
+    "staircase at 0.3 in tenths": Case(lambda times: Staircase.least_variance(0.3, times, Fraction(1, 10))),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
+
+
+def window(noise: Noise) -> range:
+    edge = least(lambda units: noise.tail_units(units) < 1e-13)
+    return range(-edge, edge + 1)
+
+
+def test_probabilities_make_a_symmetric_law(case: Case) -> None:
+    noise = case.noise
+    points = window(noise)
+    assert math.fsum(float(noise.probability(k)) for k in points) == pytest.approx(1)
+    assert all(noise.probability(k) == noise.probability(-k) for k in points)
+
+
+def test_moments_are_those_of_the_probabilities(case: Case) -> None:
+    """Variance and expected error as stated are the exact ones."""
+    noise, step = case.noise, float(case.noise.step)
+    law = {k: float(noise.probability(k)) for k in window(noise)}
+    assert noise.variance() == pytest.approx(math.fsum(p * (k * step) ** 2 for k, p in law.items()), rel=1e-6)
+    assert noise.expected_error() == pytest.approx(math.fsum(p * abs(k) * step for k, p in law.items()), rel=1e-6)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+def test_intervals_are_the_shortest_that_hold_enough(case: Case, confidence: float) -> None:
+    """Exact coverage at least the confidence, and one grid step less does not do."""
+    noise = case.noise
+    low, high = noise.interval(confidence)
+    units = round(high / float(noise.step))
+    held = math.fsum(float(noise.probability(k)) for k in range(-units, units + 1))
+    shorter = math.fsum(float(noise.probability(k)) for k in range(-units + 1, units))
+    assert low == -high
+    assert held >= confidence - 1e-12
+    assert shorter < confidence
+
+
+def test_usefulness_is_the_tail_of_one_and_of_many(case: Case) -> None:
+    """(alpha, beta) of document 003 for one answer and a set."""
+    noise = case.noise
+    alpha = float(3 * noise.step)
+    miss = 1 - math.fsum(float(noise.probability(k)) for k in range(-3, 4))
+    assert noise.useful(alpha) == pytest.approx(miss, abs=1e-9)
+    assert noise.useful(alpha, answers=10) == pytest.approx(1 - (1 - miss) ** 10, abs=1e-8)
+
+
+def test_draws_fit_with_two_jaws(case: Case) -> None:
+    """The claimed scale fits; a tenth less and a tenth more do not."""
+    noise, smaller, larger = case.noise, case.scaled(Fraction(9, 10)), case.scaled(Fraction(11, 10))
+    units = np.rint(noise.draw_many(200_000).astype(float) / float(noise.step)).astype(int)
+    laws = [lambda k, law=law: float(law.probability(int(k))) for law in (noise, smaller, larger)]
+    assert_fits(units, *laws)
+
+
+def test_the_trap_bites(case: Case) -> None:
+    """A sampler whose scale is a tenth off, either way, is caught by the same test."""
+    noise, smaller, larger = case.noise, case.scaled(Fraction(9, 10)), case.scaled(Fraction(11, 10))
+    laws = [lambda k, law=law: float(law.probability(int(k))) for law in (noise, smaller, larger)]
+    for wrong in (smaller, larger):
+        units = np.rint(wrong.draw_many(200_000).astype(float) / float(noise.step)).astype(int)
+        with pytest.raises(AssertionError):
+            assert_fits(units, *laws)
+
+
+def test_single_draws_fit_too(case: Case) -> None:
+    """One draw takes another way through the code than many."""
+    noise, smaller, larger = case.noise, case.scaled(Fraction(9, 10)), case.scaled(Fraction(11, 10))
+    laws = [lambda k, law=law: float(law.probability(int(k))) for law in (noise, smaller, larger)]
+    draws = [noise.draw() for _ in range(8_000)]
+    assert all(Fraction(draw) % noise.step == 0 for draw in draws)
+    assert_fits([Fraction(draw) / noise.step for draw in draws], *laws)
+
+
+def test_whole_steps_draw_integers() -> None:
+    """Grid points are exact: integers, or fractions of the step."""
+    assert isinstance(DiscreteLaplace(1, 1).draw(), int)
+    assert isinstance(DiscreteLaplace(1, 1, step=0.01).draw(), Fraction)
+    assert DiscreteLaplace(1, 10, step=5).draw_many(100).dtype == np.int64
+    assert set(DiscreteLaplace(1, 10, step=5).draw_many(100) % 5) == {0}
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1, 3])
+@pytest.mark.parametrize("units", [1, 7])
+def test_discrete_laplace_loses_epsilon_at_its_sensitivity(epsilon: float, units: int) -> None:
+    """rate times shift is epsilon, as rationals; so for every point the log-ratio is at most epsilon."""
+    noise = DiscreteLaplace(epsilon, units)
+    assert noise.rate * units == Fraction(str(epsilon))
+    assert AddNoise(noise, Fraction(units), "add-remove").cost() == Guarantee.dp(epsilon)
+    assert AddNoise(noise, Fraction(2 * units), "replace-one").cost() == Guarantee.dp(
+        2 * Fraction(str(epsilon)), "replace-one"
+    )
+
+
+def test_a_sensitivity_between_grid_points_is_rounded_up() -> None:
+    """Enough also for an answer floored to the grid, whose change is at most the ceiling."""
+    assert DiscreteLaplace(1, 0.25, step=0.1).rate == Fraction(1, 3)
+    assert AddNoise(DiscreteLaplace(1, 1), Fraction(5, 2), "add-remove").cost().epsilon == 3
+
+
+def test_adding_noise_keeps_the_exact_part() -> None:
+    """The mechanism adds: same draws, shifted."""
+    mechanism = AddNoise(DiscreteLaplace(50, 1), Fraction(1), "add-remove")
+    assert {mechanism.answer(2**70) - 2**70 for _ in range(50)} == {0}
+    with pytest.raises(InvalidInput, match="no pure cost"):
+        AddNoise(DiscreteGaussian.concentrated(1), Fraction(1), "add-remove").cost()
+
+
+def test_scales_beyond_64_bits_are_drawn_in_full() -> None:
+    """A scale of 2^80: Python's integers take over."""
+    noise = DiscreteLaplace(1, 2**80)
+    draws = noise.draw_many(200)
+    assert draws.dtype == object
+    assert 2**79 < np.mean(np.abs(draws.astype(float))) < 2**81
+
+
+def test_very_small_noise_is_no_trouble() -> None:
+    """epsilon 5000: always zero, and the statements say so."""
+    noise = DiscreteLaplace(5000, 1)
+    assert (noise.variance(), noise.expected_error(), noise.interval(0.95)) == (0, 0, (0, 0))
+    assert set(noise.draw_many(50)) == {0}
+
+
+def exact_gaussian_delta(square: Fraction, shift: int, epsilon: Fraction) -> mpmath.mpf:
+    """Sum over all points of (p(k) - e^epsilon p(k - shift)) where positive: the definition, to 60 digits."""
+    with mpmath.workdps(60):
+        width = mpmath.mpf(square.numerator) / square.denominator
+        ratio = mpmath.exp(mpmath.mpf(epsilon.numerator) / epsilon.denominator)
+        edge = int(mpmath.sqrt(width) * 18) + 20 + shift
+        bell = {k: mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * width)) for k in range(-edge - shift, edge + shift + 1)}
+        total = mpmath.fsum(bell.values())
+        return mpmath.fsum(max(0, bell[k] - ratio * bell[k - shift]) for k in range(-edge, edge + 1)) / total
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-9])
+@pytest.mark.parametrize("epsilon", [0.1, 1, 3, 8])
+def test_the_calibrated_discrete_gaussian_keeps_its_delta(epsilon: float, delta: float) -> None:
+    """The exact delta is at most the claim, and the claim is not paid for twice over."""
+    noise = DiscreteGaussian.calibrated(epsilon, delta)
+    real = exact_gaussian_delta(noise.square, 1, Fraction(str(epsilon)))
+    assert real <= mpmath.mpf(repr(delta))
+    assert real >= mpmath.mpf(repr(delta)) * 0.99
+    assert noise.cost() == Guarantee.approx_dp(epsilon, delta)
+
+
+def test_delta_holds_for_smaller_shifts_too() -> None:
+    """A sensitivity of five covers changes of one to four: delta rises with the shift."""
+    noise = DiscreteGaussian.calibrated(1, 1e-5, sensitivity=5)
+    deltas = [exact_gaussian_delta(noise.square, shift, Fraction(1)) for shift in range(1, 6)]
+    assert deltas == sorted(deltas)
+    assert deltas[-1] <= mpmath.mpf("1e-5")
+
+
+def test_the_continuous_sigma_is_not_enough() -> None:
+    """Why it is calibrated on its own sum: at the analytic sigma delta is three times over at (8, 1e-6)."""
+    sigma = Fraction(Gaussian.calibrated(8, 1e-6).sigma)
+    assert exact_gaussian_delta(sigma**2, 1, Fraction(8)) > 1.2e-6
+
+
+@pytest.mark.parametrize(("sigma", "shift", "epsilon"), [(3000, 700, 1.0), (2500, 300, 0.1), (3500, 4000, 2.0)])
+def test_long_sums_agree_with_exact_ones(sigma: int, shift: int, epsilon: float) -> None:
+    """Euler-Maclaurin with its remainder is above the certified sum, by less than a millionth of it."""
+    square, loss = Fraction(sigma**2), Fraction(str(epsilon))
+    assert square <= EXACT_BELOW
+    last = math.ceil(Fraction(shift, 2) - loss * square / shift) - 1
+    exact = _delta_exact(square, shift, loss, last)
+    smooth = _delta_smooth(float(square), shift, epsilon, last)
+    assert exact <= smooth <= exact * (1 + Fraction(1, 10**5))
+
+
+def test_wide_grids_are_calibrated_at_once() -> None:
+    """A billion grid steps of sensitivity: the same sigma as in the limit."""
+    noise = DiscreteGaussian.calibrated(1, 1e-6, sensitivity=10**9)
+    assert noise.sigma / 10**9 == pytest.approx(Gaussian.calibrated(1, 1e-6).sigma, rel=1e-5)
+    with pytest.raises(Unsupported, match="coarser step"):
+        DiscreteGaussian.calibrated(1, 1e-6, sensitivity=1, step=1e-15)
+
+
+def test_concentrated_cost_is_exact() -> None:
+    """rho = units^2 / (2 s^2), rational."""
+    noise = DiscreteGaussian.concentrated(Fraction(1, 800))
+    assert noise.cost() == Guarantee.zcdp(Fraction(1, 800))
+    assert noise.square == 400
+    assert noise.sigma == 20
+    assert DiscreteGaussian.concentrated(0.5, sensitivity=3, step=0.5).rho == Fraction(1, 2)
+
+
+def test_delta_of_a_certain_difference_is_almost_one() -> None:
+    assert delta_above(Fraction(1, 100), 1, Fraction(1, 10)) > Fraction(99, 100)
+
+
+def test_continuous_laws_state_and_do_not_draw() -> None:
+    """For comparison only."""
+    laplace, normal = Laplace(0.5, 2), Gaussian(3.0)
+    assert (laplace.scale, laplace.variance(), laplace.expected_error()) == (4, 32, 4)
+    assert laplace.tail(laplace.interval(0.9)[1]) == pytest.approx(0.1)
+    assert normal.tail(normal.interval(0.9)[1]) == pytest.approx(0.1)
+    assert normal.expected_error() == pytest.approx(2.3937, abs=1e-4)
+    assert normal.useful(6) == pytest.approx(0.0455, abs=1e-4)
+    assert not hasattr(laplace, "draw")
+    assert not hasattr(normal, "draw")
+    assert laplace_region([2.0], 0.9)[0] == pytest.approx(math.log(10))
+    assert gaussian_delta(0.02, 10.0) == pytest.approx(1.0)
+    assert gaussian_delta(50.0, 3.0) == 0
+
+
+BAD_NUMBERS = [0, -1, math.nan, math.inf, "1", None, True]
+
+
+@pytest.mark.parametrize("number", BAD_NUMBERS)
+def test_bad_parameters_get_one_sentence(number: object) -> None:
+    """Epsilon, sensitivity, step, delta and rho; nothing is built."""
+    for call in (
+        lambda: DiscreteLaplace(number, 1),
+        lambda: DiscreteLaplace(1, number),
+        lambda: DiscreteLaplace(1, 1, step=number),
+        lambda: Laplace(number, 1),
+        lambda: Laplace(1, number),
+        lambda: Gaussian.calibrated(number, 0.1),
+        lambda: Gaussian.calibrated(1, number),
+        lambda: DiscreteGaussian.calibrated(number, 1e-6),
+        lambda: DiscreteGaussian.calibrated(1, number),
+        lambda: DiscreteGaussian.calibrated(1, 1e-6, sensitivity=number),
+        lambda: DiscreteGaussian.concentrated(number),
+        lambda: Staircase.least_variance(number, 1),
+        lambda: Staircase.least_variance(1, number),
+        lambda: DiscreteLaplace(1, 1).interval(number),
+        lambda: DiscreteLaplace(1, 1).useful(number),
+    ):
+        with pytest.raises(InvalidInput) as refusal:
+            call()
+        assert "\n" not in str(refusal.value)

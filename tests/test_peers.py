@@ -1,0 +1,60 @@
+"""OpenDP as an oracle: its discrete Laplace, discrete Gaussian and permute-and-flip follow our laws, and ours do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+
+import opendp.prelude as opendp
+import pytest
+
+from discreet import DiscreteGaussian, DiscreteLaplace, PermuteAndFlip
+from discreet.kernel.entropy import SYSTEM
+from discreet.kernel.scores import Selection
+from discreet.testing import assert_fits, chi_square_excess
+
+opendp.enable_features("contrib")
+INTEGERS = opendp.vector_domain(opendp.atom_domain(T="i64"))
+COUNT = 100_000
+
+
+def laws(scaled: Callable[[Fraction], object]) -> list[Callable[[int], float]]:
+    return [lambda k, law=scaled(Fraction(times, 10)): law.probability(int(k)) for times in (10, 9, 11)]
+
+
+@pytest.mark.parametrize("scale", [1, 25])
+def test_opendp_draws_our_discrete_laplace(scale: int) -> None:
+    """The same law on both sides, two jaws each."""
+    theirs = opendp.m.make_laplace(INTEGERS, opendp.l1_distance(T="i64"), scale=float(scale))([0] * COUNT)
+    ours = DiscreteLaplace(Fraction(1, scale), 1).draw_many(COUNT)
+    for draws in (theirs, ours):
+        assert_fits(draws, *laws(lambda times: DiscreteLaplace(1 / (scale * times), 1)))
+
+
+@pytest.mark.parametrize("sigma", [1, 12])
+def test_opendp_draws_our_discrete_gaussian(sigma: int) -> None:
+    theirs = opendp.m.make_gaussian(INTEGERS, opendp.l2_distance(T="f64"), scale=float(sigma))([0] * COUNT)
+    ours = DiscreteGaussian(Fraction(sigma**2), 1, Fraction(1)).draw_many(COUNT)
+    for draws in (theirs, ours):
+        assert_fits(draws, *laws(lambda times: DiscreteGaussian((sigma * times) ** 2, 1, Fraction(1))))
+
+
+def test_opendp_charges_what_we_charge() -> None:
+    """epsilon = sensitivity / scale; rho = sensitivity^2 / (2 sigma^2)."""
+    laplace = opendp.m.make_laplace(INTEGERS, opendp.l1_distance(T="i64"), scale=4.0)
+    assert laplace.map(2) == pytest.approx(float(DiscreteLaplace(0.25, 1).epsilon_at(2)))
+    gaussian = opendp.m.make_gaussian(INTEGERS, opendp.l2_distance(T="f64"), scale=4.0)
+    assert gaussian.map(2.0) == pytest.approx(float(DiscreteGaussian(Fraction(16), 2, Fraction(1)).rho))
+
+
+def test_opendp_permutes_and_flips_as_we_do() -> None:
+    """Its noisy max under pure DP is permute-and-flip: scale 2 is our epsilon 1 at sensitivity 1."""
+    scores = [3, 1, 0, 3]
+    ours = PermuteAndFlip(Selection.of(1, 1))
+    exact = [float(p) for p in ours.probabilities(scores)]
+    noisy_max = opendp.m.make_noisy_max(INTEGERS, opendp.linf_distance(T="i64"), opendp.max_divergence(), scale=2.0)
+    theirs = Counter(noisy_max(scores) for _ in range(20_000))
+    mine = Counter(ours.draw_position(ours.levels(scores), SYSTEM) for _ in range(20_000))
+    for counts in (theirs, mine):
+        assert chi_square_excess(counts, lambda place: exact[place] if 0 <= place < 4 else 0) <= 0

@@ -1,0 +1,206 @@
+"""Quantiles by rank: scores, exact loss on all small tables, ties, order, bounds in ranks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import InvalidInput, PermuteAndFlip, Prior, Quantile, Quantiles
+from discreet.exact import exp_below
+from discreet.kernel.quantile import SLOTS, part, rank_scores, rank_sensitivity
+from discreet.testing import all_neighbours, all_tables, neighbour_tables, worst_ratio
+
+orders = st.sampled_from([Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)])
+rows = st.integers(0, 6)
+
+
+def counts(table) -> np.ndarray:
+    return np.bincount(np.array(list(table), dtype=int), minlength=7)
+
+
+def by_hand(table: list[int], point: int, q: Fraction) -> Fraction:
+    """How many rows a point is from being a q-quantile, from the definition."""
+    below, upto = sum(x < point for x in table), sum(x <= point for x in table)
+    return max(Fraction(0), below - q * len(table), q * len(table) - upto)
+
+
+@given(st.lists(rows, max_size=12), orders)
+def test_scores_count_ranks(table: list[int], q: Fraction) -> None:
+    assert [Fraction(-int(s), q.denominator) for s in rank_scores(counts(table), q)] == [
+        by_hand(table, point, q) for point in range(7)
+    ]
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@given(data=st.data())
+def test_scores_move_by_at_most_their_sensitivity(neighbours: str, data: st.DataObject) -> None:
+    """Property of every pair of neighbours, exactly."""
+    q = data.draw(orders)
+    one, two = data.draw(neighbour_tables(rows, neighbours))
+    moved = np.abs(rank_scores(counts(one), q) - rank_scores(counts(two), q))
+    assert moved.max() <= rank_sensitivity(q, neighbours)
+
+
+@pytest.mark.parametrize("prior", [None, Prior.weights({0: 1, 1: 4, 2: 1})])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_the_median_of_all_small_tables(neighbours: str, prior: Prior | None) -> None:
+    """Exact laws of permute-and-flip and of the exponential mechanism under all neighbours."""
+    median = Quantile.of(0.5, 0, 2, 1, neighbours=neighbours, prior=prior)
+    limit = exp_below(Fraction(1), 80)
+
+    def laws(table: tuple) -> list[dict]:
+        own = np.bincount(np.array(table, dtype=int), minlength=3)
+        flips = PermuteAndFlip(median.selection).probabilities(rank_scores(own, median.q))
+        return [median.law(own).law(), dict(enumerate(flips))]
+
+    for table in [t for size in range(4) for t in all_tables(range(3), size)]:
+        for other in all_neighbours(table, range(3), neighbours):
+            for one, two in zip(laws(table), laws(other), strict=True):
+                worst = worst_ratio(one, two)
+                assert worst is not None
+                assert worst <= limit
+
+
+def joint_law(mechanism: Quantiles, own: np.ndarray) -> dict:
+    """The exact joint law of all the quantiles, by going through every split."""
+
+    def split(part_counts, span, wanted, ends) -> dict:
+        if not wanted:
+            return {(): Fraction(1)}
+        middle = wanted[len(wanted) // 2]
+        node = mechanism.split_law(part_counts, span, (middle - ends[0]) / (ends[1] - ends[0]))
+        if node.base is None:
+            chances = PermuteAndFlip(node.selection).probabilities(node.scores)
+        else:
+            chances = node.exponential().probabilities
+        law = defaultdict(Fraction)
+        for at, chance in enumerate(chances):
+            position, slot = node.cell(at)
+            left, right = part(part_counts, position, slot)
+            lefts = split(left, (span[0], position), wanted[: len(wanted) // 2], (ends[0], middle))
+            rights = split(right, (position, span[1]), wanted[len(wanted) // 2 + 1 :], (middle, ends[1]))
+            for (low, p), (high, r) in product(lefts.items(), rights.items()):
+                law[(*low, position, *high)] += chance * p * r
+        return law
+
+    return split(own, (0, mechanism.candidates.count - 1), mechanism.orders, (Fraction(0), Fraction(1)))
+
+
+@pytest.mark.parametrize("prior", [None, Prior.weights({0: 2, 1: 1})])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_several_quantiles_of_all_small_tables(neighbours: str, prior: Prior | None) -> None:
+    """The joint law of three quartiles, every split enumerated, loses epsilon exactly; and never falls out of order."""
+    quartiles = Quantiles.of((0.25, 0.5, 0.75), 0, 1, 1, neighbours=neighbours, prior=prior)
+    laws = {}
+    for zeros, ones in product(range(4), repeat=2):
+        laws[zeros, ones] = joint_law(quartiles, np.array([zeros, ones]))
+        assert sum(laws[zeros, ones].values()) == 1
+        assert all(list(values) == sorted(values) for values in laws[zeros, ones])
+    for (zeros, ones), law in laws.items():
+        others = [(zeros + 1, ones), (zeros, ones + 1)] if neighbours == "add-remove" else [(zeros - 1, ones + 1)]
+        for other in filter(laws.__contains__, others):
+            worst = worst_ratio(law, laws[other])
+            assert worst is not None
+            assert worst <= exp_below(Fraction(1), 80)
+
+
+@given(st.lists(rows, max_size=20), rows, st.integers(0, SLOTS), rows)
+def test_one_more_row_is_one_more_row_on_one_side(table: list[int], point: int, slot: int, extra: int) -> None:
+    """What makes the questions at one depth about disjoint rows, ties included."""
+    one, two = part(counts(table), point, slot), part(counts([*table, extra]), point, slot)
+    grown = [int(after.sum() - before.sum()) for before, after in zip(one, two, strict=True)]
+    assert sorted(grown) == [0, 1]
+    assert all((after >= before).all() for before, after in zip(one, two, strict=True))
+
+
+def test_answers_are_near_the_truth() -> None:
+    """Within the bound in ranks at the stated confidence, ties and all."""
+    generator = np.random.Generator(np.random.PCG64(7))
+    table = np.clip(generator.normal(40, 12, 4000), 17, 90).astype(int)
+    for q in (0.1, 0.5, 0.9):
+        mechanism = Quantile.of(q, 17, 90, 0.5)
+        own = mechanism.candidates.counts(table)
+        bound = mechanism.rank_bound(0.99)
+        misses = 0
+        for _ in range(200):
+            answer = mechanism.answer(own)
+            below, upto = (table < answer).sum(), (table <= answer).sum()
+            misses += max(0, below - q * 4000, q * 4000 - upto) >= bound
+        assert misses <= 12
+
+
+def test_several_answers_are_near_the_truth_and_rising() -> None:
+    generator = np.random.Generator(np.random.PCG64(8))
+    table = np.clip(generator.normal(40, 12, 20_000), 17, 90).astype(int)
+    wanted = (0.1, 0.25, 0.5, 0.75, 0.9)
+    for prior in (None, Prior.normal(40, 15, 17, 90)):
+        mechanism = Quantiles.of(wanted, 17, 90, 1, prior=prior)
+        assert mechanism.depth == 3
+        for _ in range(20):
+            answers = mechanism.answer(mechanism.candidates.counts(table))
+            assert answers == sorted(answers)
+            assert np.abs(np.array(answers) - np.quantile(table, wanted)).max() <= 2
+
+
+def test_heavy_ties_do_no_harm() -> None:
+    """Nine tenths of the rows at one value: all quartiles are there."""
+    own = np.array([50, 900, 50])
+    for _ in range(20):
+        assert Quantiles.of((0.25, 0.5, 0.75), 0, 2, 2).answer(own) == [1, 1, 1]
+
+
+def test_the_prior_is_the_base_measure() -> None:
+    """With no rows the answer is a draw from the prior; where the prior is zero no answer falls."""
+    prior = Prior.weights({1: 1, 4: 3})
+    mechanism = Quantile.of(0.5, 0, 6, 1, prior=prior)
+    assert mechanism.law(np.zeros(7, dtype=np.int64)).law() == {1: Fraction(1, 4), 4: Fraction(3, 4)}
+    assert {mechanism.answer(counts([0, 6, 6])) for _ in range(50)} <= {1, 4}
+    several = Quantiles.of((0.3, 0.6), 0, 6, 1, prior=prior)
+    assert {value for _ in range(30) for value in several.answer(counts([0, 6, 6]))} <= {1, 4}
+
+
+def test_values_become_counts() -> None:
+    """Floored to the grid, clamped, NaN left out; never an error."""
+    candidates = Quantile.of(0.5, 0, 1, 1, step=0.25).candidates
+    assert candidates.counts([0, 0.24, 0.25, 1, 7, -3, float("nan"), float("inf")]).tolist() == [3, 1, 0, 0, 3]
+    assert candidates.counts([]).tolist() == [0] * 5
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 4))
+def test_rows_per_unit_multiply_the_noise(units: int) -> None:
+    one, many = Quantile.of(0.5, 0, 9, 1), Quantile.of(0.5, 0, 9, 1, rows_per_unit=units)
+    assert many.selection.sensitivity == units * one.selection.sensitivity
+    assert many.cost() == one.cost()
+    assert Quantiles.of((0.5,), 0, 9, 1, rows_per_unit=units).cost() == one.cost()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Quantile.of(0, 0, 9, 1),
+        lambda: Quantile.of(1, 0, 9, 1),
+        lambda: Quantile.of(0.1234567, 0, 9, 1),
+        lambda: Quantile.of(0.5, 9, 0, 1),
+        lambda: Quantile.of(0.5, 0, 10**7, 1),
+        lambda: Quantile.of(0.5, 0, 9, 0),
+        lambda: Quantile.of(0.5, 0, 9, "1"),
+        lambda: Quantile.of(0.5, 0, 9, 1, rows_per_unit=0),
+        lambda: Quantile.of(0.5, 0, 9, 1, neighbours="any"),
+        lambda: Quantile.of(0.5, 0, 9, 1, prior=Prior.weights({"a": 1})),
+        lambda: Quantile.of(0.5, 0, 9, 1, prior=Prior.uniform(20, 30)),
+        lambda: Quantile.of(0.5, 0, 9, 1, prior=Prior.uniform(0, 9, step=0.5)),
+        lambda: Quantiles.of((), 0, 9, 1),
+        lambda: Quantiles.of((0.5, 0.5), 0, 9, 1),
+        lambda: Quantiles.of((0.7, 0.5), 0, 9, 1),
+    ],
+)
+def test_bad_quantiles_are_refused(call) -> None:
+    with pytest.raises(InvalidInput):
+        call()

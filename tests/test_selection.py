@@ -1,0 +1,217 @@
+"""The exponential mechanism and permute-and-flip: exact laws, exact loss, draws that follow them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet import InvalidInput, PermuteAndFlip, Prior, Unsupported, exponential
+from discreet.exact import exp_below
+from discreet.kernel.distribution import Powers
+from discreet.kernel.entropy import SYSTEM
+from discreet.kernel.exponential import Exponential
+from discreet.kernel.scores import LEAST_LEVELS, Selection
+from discreet.testing import ScriptedEntropy, all_neighbours, all_tables, chi_square_excess, worst_ratio
+
+DISEASES = ["diabetes", "hepatitis", "flu", "hiv"]
+TABLES = [table for size in range(4) for table in all_tables(range(3), size)]
+scores = st.lists(st.integers(-20, 20), min_size=1, max_size=6)
+changes = st.lists(st.integers(-1, 1), min_size=6, max_size=6)
+epsilons = st.sampled_from([0.01, 0.3, 1, 4])
+weights = st.lists(st.integers(1, 9), min_size=6, max_size=6)
+
+
+def histogram(table: tuple) -> list[int]:
+    return [table.count(value) for value in range(3)]
+
+
+@pytest.mark.parametrize(("neighbours", "spread"), [("add-remove", 1), ("replace-one", 2)])
+@pytest.mark.parametrize("prior", [None, Prior.weights({0: 5, 1: 1, 2: 3})])
+def test_the_mode_of_all_small_tables(neighbours: str, spread: int, prior: Prior | None) -> None:
+    """Exactly: counts change by one each; a coming row moves scores one way, so the bounded range is 1, not 2."""
+    laws = {}
+    for table in TABLES:
+        laws[table] = exponential(histogram(table), 1, 1, prior=prior, bounded_range=spread).law()
+    flips = {table: PermuteAndFlip(Selection.of(1, 1, spread)).probabilities(histogram(table)) for table in TABLES}
+    for table in TABLES:
+        for other in map(tuple, map(sorted, all_neighbours(table, range(3), neighbours))):
+            if other not in laws:
+                continue
+            worst = worst_ratio(laws[table], laws[other])
+            assert worst is not None
+            assert worst <= exp_below(Fraction(1), 80)
+            flipped = worst_ratio(dict(enumerate(flips[table])), dict(enumerate(flips[other])))
+            assert flipped is not None
+            assert flipped <= exp_below(Fraction(1), 80)
+
+
+@given(scores, changes, epsilons, weights)
+def test_scores_that_move_by_the_sensitivity_lose_epsilon(one: list, change: list, epsilon: float, prior: list) -> None:
+    """Any scores, any change of at most 1 each: the exponential mechanism with a prior, and permute-and-flip, exactly."""
+    two = [score + move for score, move in zip(one, change, strict=False)]
+    base = Prior.weights(dict(enumerate(prior[: len(one)])))
+    limit = exp_below(Fraction(str(epsilon)), 80)
+    worst = worst_ratio(exponential(one, 1, epsilon, base).law(), exponential(two, 1, epsilon, base).law())
+    assert worst is not None
+    assert worst <= limit
+    mechanism = PermuteAndFlip(Selection.of(epsilon, 1))
+    flips = [dict(enumerate(mechanism.probabilities(scored))) for scored in (one, two)]
+    assert sum(flips[0].values()) == 1
+    worst = worst_ratio(*flips)
+    assert worst is not None
+    assert worst <= limit
+
+
+def test_the_loss_is_tight() -> None:
+    """With opposite changes on many candidates it comes near epsilon: nothing is given away."""
+    many = 200
+    one, two = [1] + [0] * many, [0] + [1] * many
+    ratio = worst_ratio(exponential(one, 1, 1).law(), exponential(two, 1, 1).law())
+    assert ratio is not None
+    assert 2.6 < ratio <= exp_below(Fraction(1), 80)
+
+
+@given(scores, epsilons)
+def test_permute_and_flip_is_never_worse(own: list, epsilon: float) -> None:
+    """McKenna and Sheldon: its expected score is at least that of the exponential mechanism, exactly compared."""
+    flips = PermuteAndFlip(Selection.of(epsilon, 1)).probabilities(own)
+    draws = exponential(own, 1, epsilon).probabilities
+    assert sum(p * score for p, score in zip(flips, own, strict=True)) >= sum(
+        p * score for p, score in zip(draws, own, strict=True)
+    )
+
+
+def test_permute_and_flip_is_what_its_name_says() -> None:
+    """The law with independent coins is that of a random order and the first head, by enumeration."""
+    mechanism = PermuteAndFlip(Selection.of(1, 1))
+    own = [3, 1, 0]
+    chances = [mechanism.selection.ratio ** (3 - score) for score in own]
+    law = [Fraction(0)] * 3
+    orders = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
+    for order, coins in product(orders, product((True, False), repeat=3)):
+        weight = Fraction(1, 6)
+        for candidate, heads in enumerate(coins):
+            weight *= chances[candidate] if heads else 1 - chances[candidate]
+        if weight:
+            law[next(candidate for candidate in order if coins[candidate])] += weight
+    assert law == mechanism.probabilities(own)
+
+
+def test_draws_follow_the_laws() -> None:
+    own = {"a": 3, "b": 1, "c": 0, "d": 3}
+    chosen = exponential(own, 1, 1)
+    law = {value: float(p) for value, p in chosen.law().items()}
+    names = list(own)
+    counts = Counter(names.index(chosen.draw()) for _ in range(20_000))
+    assert chi_square_excess(counts, lambda place: law[names[place]] if 0 <= place < 4 else 0) <= 0
+    mechanism = PermuteAndFlip(Selection.of(1, 1))
+    exact = [float(p) for p in mechanism.probabilities(own)]
+    levels = mechanism.levels(own)
+    counts = Counter(mechanism.draw_position(levels, SYSTEM) for _ in range(20_000))
+    assert mechanism.answer(own) in own
+    assert chi_square_excess(counts, lambda place: exact[place] if 0 <= place < 4 else 0) <= 0
+    wrong = [float(p) for p in PermuteAndFlip(Selection.of(1.1, 1)).probabilities(own)]
+    many = Counter(mechanism.draw_position(levels, SYSTEM) for _ in range(60_000))
+    assert chi_square_excess(many, lambda place: wrong[place] if 0 <= place < 4 else 0) > 0
+
+
+def test_many_levels_are_drawn_with_certainty() -> None:
+    """Inversion with bounded sums: the same as exact weights, whatever the random word."""
+    ratio, masses = Fraction(9, 10), [1, 0, 5, 2, 7]
+    exact = [mass * ratio**level for level, mass in enumerate(masses)]
+    total = sum(exact)
+    for byte in range(256):
+        word = bytes([byte]) + bytes(15)
+        drawn = Powers(ratio).choose(masses, ScriptedEntropy(word))
+        place = Fraction(byte, 256) * total
+        expected = next(level for level in range(5) if sum(exact[: level + 1], Fraction(0)) > place)
+        assert drawn == expected
+
+
+def test_a_word_on_the_edge_asks_for_more_digits() -> None:
+    """Two levels of weight 1 and 1/3: the word of digits of 3/4 is decided by what follows."""
+    edge = (3 * 2**128 // 4 - 1).to_bytes(16, "big")
+    assert Powers(Fraction(1, 3)).choose([1, 1], ScriptedEntropy(edge + bytes(16))) == 0
+    assert Powers(Fraction(1, 3)).choose([1, 1], ScriptedEntropy((3 * 2**126).to_bytes(16, "big") + b"\xff" * 16)) == 1
+
+
+def test_scores_far_below_are_clipped_from_public_facts() -> None:
+    """The clip keeps the sensitivity and leaves all that is likely as it is."""
+    selection = Selection.of(1, 1)
+    own = np.array([0, -10, -(10**9)])
+    assert selection.levels(own, 1 / 3).tolist() == [0, 10, LEAST_LEVELS]
+    slow = Selection.of(Fraction(1, 1000), 1)
+    assert slow.most_levels(1e-6) > 60_000
+    shifted = selection.levels(own + np.array([0, 0, 1]), 1 / 3)
+    assert shifted.tolist() == [0, 10, LEAST_LEVELS]
+
+
+def test_public_bounds_on_the_score() -> None:
+    """With the stated confidence the chosen score is that near the best: measured by the exact law."""
+    own = list(range(-30, 1))
+    mechanism = Exponential(Selection.of(1, 1))
+    bound = mechanism.selection.bound(0.95, 1 / len(own))
+    law = mechanism.law(own)
+    within = sum(p for p, score in zip(law.probabilities, own, strict=True) if score > -bound)
+    assert within >= Fraction(95, 100)
+    flips = PermuteAndFlip(mechanism.selection).probabilities(own)
+    assert sum(p for p, score in zip(flips, own, strict=True) if score > -bound) >= Fraction(95, 100)
+
+
+def test_scores_of_fractions_need_a_public_step() -> None:
+    """Floored to the step, which keeps a sensitivity that is a whole number of steps."""
+    with pytest.raises(InvalidInput, match="public step"):
+        exponential([0.5, 1.5], 1, 1)
+    coarse = exponential([0.5, 1.5, 0.49], 1, 1, step=0.25).probabilities
+    assert coarse[2] < coarse[0] < coarse[1]
+    assert exponential([0.5, 1.5, 0.49], 1, 1, step=0.5).probabilities[2] < coarse[2]
+
+
+def test_a_tiny_epsilon_returns_the_prior() -> None:
+    prior = Prior.weights(dict(zip(DISEASES, (1, 2, 3, 4), strict=True)))
+    law = exponential(dict(zip(DISEASES, (24, 8, 28, 5), strict=True)), 1, 1e-30, prior)
+    assert law.probabilities == prior.probabilities
+    assert PermuteAndFlip(Selection.of(1e-30, 1)).answer([5, 0]) in {0, 1}
+    assert Selection.of(1e-30, 1).bound(0.9, 0.5) == float("inf")
+
+
+def test_costs() -> None:
+    assert (
+        Exponential(Selection.of(0.5, 1))
+        .cost("replace-one")
+        .words()
+        .startswith("Differential privacy with epsilon 0.5")
+    )
+    assert PermuteAndFlip(Selection.of(0.5, 1)).cost().epsilon == Fraction(1, 2)
+    assert Exponential(Selection.of(0.5, 1)).answer({"only": 3}) == "only"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: exponential([], 1, 1),
+        lambda: exponential({}, 1, 1),
+        lambda: exponential(np.array([], dtype=int), 1, 1),
+        lambda: exponential([1, 2], 0, 1),
+        lambda: exponential([1, 2], 1, 0),
+        lambda: exponential([1, float("nan")], 1, 1, step=0.1),
+        lambda: exponential([1, 2], 1, 1, bounded_range=0),
+        lambda: exponential([1, 2, 3], 1, 1, prior=Prior.uniform(0, 1)),
+        lambda: exponential({"a": 1}, 1, 1, prior=Prior.weights({"a": 1, "b": 1})),
+        lambda: Selection.of(1, 1).bound(1.0, 0.5),
+    ],
+)
+def test_bad_choices_are_refused(call) -> None:
+    with pytest.raises(InvalidInput):
+        call()
+
+
+def test_large_laws_are_not_written_out() -> None:
+    with pytest.raises(Unsupported):
+        PermuteAndFlip(Selection.of(1, 1)).probabilities(range(201))
