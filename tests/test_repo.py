@@ -20,13 +20,46 @@ Node = TypeVar("Node", bound=ast.AST)
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "discreet"
 
-PUBLIC: list[str] = []
+PUBLIC = [
+    "AddNoise",
+    "BoxStaircase",
+    "BudgetExceeded",
+    "ClaimFailed",
+    "DiscreetError",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Distance",
+    "Distribution",
+    "Gaussian",
+    "Guarantee",
+    "IndividualOrderStatistic",
+    "Internal",
+    "InvalidInput",
+    "Laplace",
+    "PermuteAndFlip",
+    "PolygonStaircase",
+    "Prior",
+    "Quantile",
+    "Quantiles",
+    "Refinement",
+    "SmoothOrderStatistic",
+    "Staircase",
+    "Taxonomy",
+    "Unavailable",
+    "Unsupported",
+    "exponential",
+    "global_sensitivity",
+    "local_sensitivity",
+    "refine",
+    "smooth_sensitivity",
+]
 
 HEAVY = {"altair", "duckdb", "fastapi", "hypothesis", "mpmath", "numba"}
 HEAVY |= {"pandas", "psycopg", "pyspark", "rich", "scipy", "typer"}
 
 # Kernel modules that are not mechanisms; every other one has its proof note beside it.
-NOT_MECHANISMS = {"__init__", "distribution", "entropy", "noise", "sampling", "sensitivity"}
+NOT_MECHANISMS = {"__init__", "distribution", "entropy", "gaussian", "gaussian_sum", "laplace", "noise"}
+NOT_MECHANISMS |= {"refinement_risk", "sampling", "scores", "sensitivity"}
 
 DOOR_TO_RANDOMNESS = "discreet.kernel.entropy"
 GENERATORS = re.compile(r"(random|secrets|(numpy|np)\.random|os\.(u|get)random)\b")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet.exact import positive
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.noise import Noise, grid_units
-from discreet.kernel.sampling import Chance, Geometric, coin, coins, logistic_chance, rational_chance
+from discreet.kernel.sampling import Chance, Flips, Geometric, coins, logistic_chance, rational_chance
 
 WIDEST_WORD = 56
 """Beyond this many binary digits a draw may not fit 64 bits, and Python's integers take over."""
@@ -55,24 +55,25 @@ class DiscreteLaplace(Noise):
     def epsilon_at(self, units: int) -> Fraction:
         return self.rate * units
 
+    def draw_unit(self, entropy: Entropy) -> int:
+        """One more than a geometric number, a sign, zero or not: all drawn every time, so time tells nothing."""
+        _, magnitude, flips = _parts(self.rate)
+        heads = flips.throw(entropy)
+        size, sign = magnitude.value(heads, entropy), 2 * heads[-2] - 1
+        if isinstance(size, int):
+            return int(heads[-1]) * int(sign) * (1 + size)
+        return int((1 + size) * sign * heads[-1])
+
     def draw_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
-        nonzero, magnitude = _parts(self.rate)
+        nonzero, magnitude, _ = _parts(self.rate)
         if len(magnitude.digits) > WIDEST_WORD:
-            return np.array([draw_one(nonzero, magnitude, entropy) for _ in range(size)], dtype=np.object_)
-        if size == 1:
-            return np.array([draw_one(nonzero, magnitude, entropy)], dtype=np.int64)
+            return np.array([self.draw_unit(entropy) for _ in range(size)], dtype=np.object_)
         size_less_one = magnitude.draw_many(size, entropy)
         sign = coins(HALF, size, entropy).astype(np.int64) * 2 - 1
         return coins(nonzero, size, entropy) * sign * (size_less_one + 1)
 
 
-def draw_one(nonzero: Chance, magnitude: Geometric, entropy: Entropy) -> int:
-    """Zero or not, a sign, one more than a geometric number: all drawn every time, so time tells nothing."""
-    size = 1 + magnitude.draw(entropy)
-    sign = 2 * coin(HALF, entropy) - 1
-    return coin(nonzero, entropy) * sign * size
-
-
 @lru_cache(maxsize=256)
-def _parts(rate: Fraction) -> tuple[Chance, Geometric]:
-    return logistic_chance(rate, twice=True), Geometric.of(rate)
+def _parts(rate: Fraction) -> tuple[Chance, Geometric, Flips]:
+    nonzero, magnitude = logistic_chance(rate, twice=True), Geometric.of(rate)
+    return nonzero, magnitude, Flips.of(*magnitude.digits, magnitude.tail, HALF, nonzero)

@@ -61,6 +61,10 @@ class Noise(Law):
     def draw_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
         """`size` independent draws in grid units."""
 
+    def draw_unit(self, entropy: Entropy) -> int:
+        """One draw in grid units."""
+        return int(self.draw_units(1, entropy)[0])
+
     @abstractmethod
     def epsilon_at(self, units: int) -> Fraction | None:
         """The pure loss of a shift by up to `units` grid units; None where it is unbounded."""
@@ -71,12 +75,15 @@ class Noise(Law):
     def interval(self, confidence: float) -> tuple[float, float]:
         miss = 1 - float(between(confidence, 0, 1, "confidence"))
         units = least(lambda width: self.tail_units(width) <= miss)
-        return -float(units * self.step), float(units * self.step)
+        width = float(units * self.step)
+        return 0.0 - width, width
 
     def draw(self, entropy: Entropy | None = None) -> int | Fraction:
-        """One draw, an exact multiple of the step."""
-        value = int(self.draw_units(1, source(entropy))[0]) * self.step
-        return int(value) if value.denominator == 1 and self.step.denominator == 1 else value
+        """One draw, an exact multiple of the step: an integer where the step is whole."""
+        units = self.draw_unit(source(entropy))
+        if self.step == 1:
+            return units
+        return units * self.step.numerator if self.step.denominator == 1 else units * self.step
 
     def draw_many(self, size: int, entropy: Entropy | None = None) -> Draws:
         """`size` independent draws: integers where the step is whole, else the floats nearest the exact multiples."""
@@ -127,4 +134,4 @@ class AddNoise:
 
     def answer(self, exact: int, entropy: Entropy | None = None) -> int:
         """The exact answer, in grid units, plus one draw in grid units."""
-        return exact + int(self.noise.draw_units(1, source(entropy))[0])
+        return exact + self.noise.draw_unit(source(entropy))

@@ -22,6 +22,7 @@ from discreet.exact import exp_bounds
 from discreet.kernel.entropy import Entropy, bits
 
 WORD = 64
+PLACES = 2 ** np.arange(62, dtype=np.int64)
 SHORT = 16
 TAIL = 48
 """A geometric number's digits from the one where g 2^i >= TAIL are drawn together: set once in e^48 draws."""
@@ -108,6 +109,27 @@ def choose(weights: Sequence[int], entropy: Entropy) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Flips:
+    """Several coins thrown together, compared all at once: the time tells nothing of how they fall."""
+
+    chances: tuple[Chance, ...]
+    thresholds: NDArray[np.uint64]
+
+    @staticmethod
+    def of(*chances: Chance) -> Flips:
+        """Coins of these chances, none of them sure."""
+        return Flips(chances, np.array([chance.digits(WORD) for chance in chances], dtype=np.uint64))
+
+    def throw(self, entropy: Entropy) -> NDArray[np.int8]:
+        """1 for every coin that shows heads, 0 for the others."""
+        words = np.frombuffer(entropy.take(8 * len(self.chances)), dtype="<u8")
+        heads: NDArray[np.bool_] = words < self.thresholds
+        for position in np.flatnonzero(words == self.thresholds):
+            heads[position] = break_tie(self.chances[position], int(words[position]), WORD, entropy)
+        return heads.view(np.int8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Geometric:
     """P(G = k) = (1 - e^-g) e^(-g k), k = 0, 1, ...: the digits' chances, made once."""
 
@@ -126,10 +148,18 @@ class Geometric:
 
     def draw(self, entropy: Entropy) -> int:
         """All digits are drawn whatever they come to, so the time of a draw does not follow its size."""
-        value = 0
-        for index, chance in enumerate(self.digits):
-            value += coin(chance, entropy) << index
-        return value + (self.beyond(entropy) << len(self.digits))
+        return int(self.value(Flips.of(*self.digits, self.tail).throw(entropy), entropy))
+
+    def value(self, heads: NDArray[np.int8], entropy: Entropy) -> int | np.int64:
+        """The number with these digits, the last one telling whether there is more beyond them.
+
+        Where it fits it is numpy's: the time of Python's own integers follows their size, if by nanoseconds.
+        """
+        width = len(self.digits)
+        beyond = 1 + self.beyond(entropy) if heads[width] else 0
+        if width > len(PLACES) or beyond:
+            return sum(int(head) << place for place, head in enumerate(heads[:width])) + (beyond << width)
+        return np.int64(heads[:width] @ PLACES[:width])
 
     def beyond(self, entropy: Entropy) -> int:
         """What the digits do not reach: geometric again, and 0 but once in e^48 draws."""

@@ -1,0 +1,180 @@
+"""Speed of the kernel: `make bench`. Ratios are taken in one run, against a peer or a floor, because machines differ.
+
+Each line is a figure, what it is compared with, and the bar it has to clear.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import opendp.prelude as opendp
+
+from discreet import (
+    BoxStaircase,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Prior,
+    Quantile,
+    Refinement,
+    Staircase,
+    smooth_sensitivity,
+)
+
+DRAWS = 1_000_000
+POINTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure and its bar."""
+
+    name: str
+    figure: float
+    unit: str
+    bar: float
+    least: bool
+    beside: str = ""
+
+    @property
+    def cleared(self) -> bool:
+        return self.figure >= self.bar if self.least else self.figure <= self.bar
+
+    def __str__(self) -> str:
+        sign, mark = "≥" if self.least else "≤", "ok" if self.cleared else "MISSED"
+        return f"{self.name:<58} {self.figure:>12,.4g} {self.unit:<8} {sign} {self.bar:<10,.6g} {mark:<7} {self.beside}"
+
+
+def best_time(work: Callable[[], object], rounds: int = 5) -> float:
+    """The least of several times: what the work takes when nobody disturbs it."""
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def sampling() -> list[Line]:
+    opendp.enable_features("contrib")
+    domain, zeros = opendp.vector_domain(opendp.atom_domain(T="i64")), [0] * 100_000
+    lines = []
+    for scale in (1, 100):
+        ours = DRAWS / best_time(lambda s=scale: DiscreteLaplace(Fraction(1, s), 1).draw_many(DRAWS))
+        peer = opendp.m.make_laplace(domain, opendp.l1_distance(T="i64"), scale=float(scale))
+        theirs = len(zeros) / best_time(lambda p=peer: p(zeros), 3)
+        lines += [
+            Line(f"discrete Laplace, scale {scale}, draws a second", ours, "/s", 1e6, True),
+            Line(
+                f"discrete Laplace, scale {scale}, against opendp", ours / theirs, "times", 5, True, f"{theirs:,.0f}/s"
+            ),
+        ]
+        noise = DiscreteGaussian(Fraction(scale**2), 1, Fraction(1))
+        ours = DRAWS / best_time(lambda n=noise: n.draw_many(DRAWS))
+        peer = opendp.m.make_gaussian(domain, opendp.l2_distance(T="f64"), scale=float(scale))
+        theirs = len(zeros) / best_time(lambda p=peer: p(zeros), 3)
+        lines.append(
+            Line(f"discrete Gaussian, sigma {scale}, against opendp", ours / theirs, "times", 5, True, f"{ours:,.0f}/s")
+        )
+    return lines
+
+
+def refinement() -> list[Line]:
+    prior = Prior.normal(5000, 1000, 0, 9999)
+    given = best_time(lambda: Refinement.of(prior, 1, up=1.5).answer(4200), 50)
+    chosen = best_time(lambda: Refinement.of(prior, 1).factors, 10)
+    floor = best_time(lambda: np.sort(np.abs(prior.index - 4200)), 50)
+    return [
+        Line(
+            "one refined answer, 10,000 points, factors given",
+            given * 1e3,
+            "ms",
+            5,
+            False,
+            f"{given / floor:.0f} sorts",
+        ),
+        Line("choosing the factors, 10,000 points", chosen * 1e3, "ms", 100, False),
+    ]
+
+
+def order_statistics() -> list[Line]:
+    values = np.random.Generator(np.random.PCG64(1)).normal(POINTS / 2, POINTS / 10, POINTS)
+    numbers = np.clip(values, 0, POINTS - 1).astype(np.int64)
+    lines = []
+    for name, prior in (("permute-and-flip", None), ("with a prior", Prior.normal(4e5, 2e5, 0, POINTS - 1))):
+        median = Quantile.of(0.5, 0, POINTS - 1, 1, prior=prior)
+        counts = median.candidates.counts(numbers)
+        took = best_time(lambda m=median, c=counts: m.answer(c), 10)
+        lines.append(Line(f"a median over 1,000,000 candidates, {name}", took * 1e3, "ms", 50, False))
+    floor = best_time(lambda: np.sort(numbers), 3)
+    for beta in (0.5, 1e-3):
+        took = best_time(lambda b=beta: smooth_sensitivity(numbers, "median", 0, POINTS - 1, b), 2)
+        beside = f"{took / floor:.1f} sorts"
+        lines.append(Line(f"smooth sensitivity of a median, n = 1,000,000, beta {beta}", took, "s", 5, False, beside))
+    return lines
+
+
+def imports() -> list[Line]:
+    def cpu(code: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    own, bare = min(cpu("import discreet") for _ in range(5)), min(cpu("pass") for _ in range(5))
+    first = min(cpu("from discreet import DiscreteLaplace; DiscreteLaplace(1, 1).draw()") for _ in range(3))
+    return [
+        Line("import discreet, CPU seconds", own, "s", 0.3, False, f"python alone {bare:.3f}"),
+        Line("import and a first draw, CPU seconds", first, "s", 1, False),
+    ]
+
+
+def timing() -> list[Line]:
+    """Rank correlation of the noise's size with the time its draw took: whoever times the draw learns nothing of it."""
+    noises = {
+        "discrete Laplace, scale 1": DiscreteLaplace(1, 1),
+        "discrete Laplace, scale 1000": DiscreteLaplace(1, 1000),
+        "discrete Gaussian, sigma 20": DiscreteGaussian(Fraction(400), 1, Fraction(1)),
+        "staircase, 100 units": Staircase.least_variance(1, 100, 1),
+        "box staircase": BoxStaircase(1, (1, 10), step=Fraction(1, 10)),
+    }
+    return [
+        Line(f"time follows size, {name}", abs(_correlation(noise)), "rho", 0.05, False)
+        for name, noise in noises.items()
+    ]
+
+
+def _correlation(noise: DiscreteLaplace | DiscreteGaussian | Staircase | BoxStaircase, count: int = 40_000) -> float:
+    sizes, times = np.empty(count), np.empty(count)
+    for _ in range(200):
+        noise.draw()
+    for at in range(count):
+        start = time.perf_counter_ns()
+        draw = noise.draw()
+        times[at] = time.perf_counter_ns() - start
+        sizes[at] = max(map(abs, draw)) if isinstance(draw, tuple) else abs(draw)
+    ranks = [np.unique(numbers, return_inverse=True)[1] for numbers in (sizes, times)]
+    places = [(np.cumsum(np.bincount(rank)) - np.bincount(rank) / 2)[rank] for rank in ranks]
+    return float(np.corrcoef(*places)[0, 1])
+
+
+def main() -> int:
+    """Print every line; fail where a bar is missed."""
+    lines = []
+    for part in (imports, sampling, refinement, order_statistics, timing):
+        for line in part():
+            print(line, flush=True)
+            lines.append(line)
+    missed = sum(not line.cleared for line in lines)
+    print(f"\n{len(lines) - missed} of {len(lines)} bars cleared")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
