@@ -278,7 +278,6 @@ def test_whole_steps_give_whole_multiples():
         ((), None, 1),
         ((1, 2), None, (1,)),
         ((2, 2), (HALF,), 1),
-        ((2, 2), (1, HALF), 1),
         ((2, 2), (HALF, Fraction(5, 2)), 1),
     ],
 )

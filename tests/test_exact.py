@@ -130,7 +130,7 @@ def test_ranges_are_checked() -> None:
         lambda: whole(1.5, "x"),
         lambda: whole(0, "x"),
     ):
-        with pytest.raises(InvalidInput, match="^x must be"):
+        with pytest.raises(InvalidInput, match=r"^x must be"):
             call()
     assert (floor_to(Fraction(1, 3), 2), ceil_to(Fraction(1, 3), 2)) == (Fraction(1, 4), Fraction(1, 2))
     assert [shown(Fraction(1, 10)), shown(Fraction(3)), shown(Fraction(10) ** 400)] == [

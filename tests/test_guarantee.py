@@ -155,9 +155,7 @@ def test_words_never_call_anything_weaker_differential_privacy() -> None:
         elif promise.model == "individual-dp":
             assert words.startswith("individual dp")
             assert "weaker, not for groups, its noise follows the data" in words
-            assert words.endswith(
-                f"but only with epsilon {promise.also}.{' this is weak formal protection.' if promise.epsilon > 5 else ''}"
-            )
+            assert words.endswith(f"but only with epsilon {promise.also}.")
         else:
             assert "differential privacy" not in words
         assert promise.to_json()["model"] == promise.model

@@ -124,7 +124,7 @@ def test_the_tail_of_a_geometric_number_is_geometric() -> None:
 def test_scalar_and_vector_geometric_draws_fit(rate: Fraction) -> None:
     """Two jaws of ten per cent."""
 
-    def law(scale: float):  # noqa: ANN202 (a closure of the rate)
+    def law(scale: float):
         q = math.exp(-float(rate) / scale)
         return lambda k: (1 - q) * q**k if k >= 0 else 0.0
 

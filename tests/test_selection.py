@@ -53,7 +53,7 @@ def test_the_mode_of_all_small_tables(neighbours: str, spread: int, prior: Prior
 
 @given(scores, changes, epsilons, weights)
 def test_scores_that_move_by_the_sensitivity_lose_epsilon(one: list, change: list, epsilon: float, prior: list) -> None:
-    """Any scores, any change of at most 1 each: the exponential mechanism with a prior, and permute-and-flip, exactly."""
+    """Any scores, any change of at most 1 each: both mechanisms, the first with a prior, exactly."""
     two = [score + move for score, move in zip(one, change, strict=False)]
     base = Prior.weights(dict(enumerate(prior[: len(one)])))
     limit = exp_below(Fraction(str(epsilon)), 80)

@@ -212,8 +212,9 @@ class Guarantee:
             "dp": f"Differential privacy with epsilon {epsilon} {change}.",
             "approx-dp": f"Approximate differential privacy with epsilon {epsilon} and delta {delta} {change}.",
             "zcdp": f"Concentrated differential privacy with rho {shown(self.rho or Fraction(0))} {change}.",
-            "individual-dp": f"Individual DP with epsilon {epsilon} {change}: weaker, not for groups, "
-            f"its noise follows the data; also differential privacy, but only with epsilon "
+            "individual-dp": f"Individual DP with epsilon {epsilon} {change}: weaker, "
+            f"not for {'larger ' if self.unit.startswith('group') else ''}groups, its noise follows the data; "
+            f"also differential privacy, but only with epsilon "
             f"{shown(self.also or Fraction(0))}.",
             "k-anonymity": f"{self.k}-anonymity: every record shares its quasi-identifiers with "
             f"{(self.k or 1) - 1} others.",

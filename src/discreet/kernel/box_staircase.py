@@ -165,7 +165,8 @@ class BoxStaircase:
 
     Level 0 is the core |x_a| <= core_a; level i is what one more width in every component adds. epsilon-DP for any
     set of differences inside the box. Widths, core and step are in units of the answers; a core of None is the one
-    whose variances over squared widths sum to the least, else core_a / step_a + 1/2 is whole.
+    whose variances over squared widths sum to the least; one that is given holds the points nearer 0 than its half
+    widths, and `core` says where its cells end.
     """
 
     epsilon: Fraction
@@ -314,14 +315,13 @@ def _grid(widths: Sequence[object], step: object) -> tuple[tuple[Fraction, ...],
 def _given_reaches(core: Sequence[object], steps: Sequence[Fraction], units: Sequence[int]) -> tuple[int, ...]:
     if len(core) != len(units):
         raise InvalidInput(f"give the core one half width per component, {len(units)}, got {len(core)}")
-    reaches = [positive(half, "the core's half width") / step - HALF for half, step in zip(core, steps, strict=True)]
-    for reach, step, width in zip(reaches, steps, units, strict=True):
-        if reach.denominator != 1 or not 0 <= reach < width:
+    halves = [positive(half, "the core's half width") / step for half, step in zip(core, steps, strict=True)]
+    for half, step, width in zip(halves, steps, units, strict=True):
+        if half > width:
             raise InvalidInput(
-                f"the core's half width must be a whole number and a half of steps, at most the width, "
-                f"got {shown(reach + HALF)} steps of {shown(step)}"
+                f"the core is at most as wide as the widths, {shown(width * step)}, got {shown(half * step)}"
             )
-    return tuple(int(reach) for reach in reaches)
+    return tuple(math.ceil(half) - 1 for half in halves)
 
 
 def _best_reaches(units: tuple[int, ...], fall: Fraction) -> tuple[int, ...]:

@@ -48,7 +48,7 @@ def best_share(prior: Prior, distance: Distance, ratio: float) -> float:
 
 
 def _least_risk(risk: Callable[[float], float], size: int) -> float:
-    """A coarse search, finer over few values where the risk has several valleys; then golden sections around its best."""
+    """A coarse search, finer over few values where the risk has several valleys; then golden sections."""
     shares, gap = np.linspace(0.0, 1.0, max(11, min(129, 40_000 // size)) + 1, retstep=True)
     centre = float(min(shares[1:-1], key=risk))
     low, high, ratio = max(centre - gap, gap / 10), min(centre + gap, 1 - gap / 10), (math.sqrt(5) - 1) / 2

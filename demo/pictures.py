@@ -1,0 +1,75 @@
+"""The demo's pictures: Vega-Lite charts drawn to SVG on this machine, nothing fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import vl_convert
+
+GREY, BLUE, ORANGE, GREEN = "#9aa5b1", "#2563eb", "#ea580c", "#15803d"
+WIDTH, HEIGHT = 620, 240
+
+
+def svg(chart: alt.Chart | alt.LayerChart | alt.HConcatChart) -> str:
+    """The chart as an SVG."""
+    return str(vl_convert.vegalite_to_svg(chart.configure_view(stroke=None).configure_axis(grid=False).to_json()))
+
+
+def laws(laws_by_name: Mapping[str, Mapping[float, float]], colours: Sequence[str], across: str, truth: float) -> str:
+    """Several laws over one axis, and where the truth is."""
+    rows = [{"x": x, "p": p, "law": name} for name, law in laws_by_name.items() for x, p in law.items()]
+    lines = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line(interpolate="step", strokeWidth=2)
+        .encode(
+            x=alt.X("x:Q", title=across, scale=alt.Scale(zero=False, nice=False)),
+            y=alt.Y("p:Q", title="probability"),
+            color=alt.Color(
+                "law:N",
+                sort=list(laws_by_name),
+                scale=alt.Scale(domain=list(laws_by_name), range=list(colours)),
+                legend=alt.Legend(title=None, orient="top", columns=1, labelLimit=600),
+            ),
+        )
+        .properties(width=WIDTH, height=HEIGHT)
+    )
+    mark = alt.Chart(alt.Data(values=[{"x": truth}])).mark_rule(strokeDash=[4, 4], color="#111").encode(x="x:Q")
+    return svg(lines + mark)
+
+
+def histogram(draws_by_name: Mapping[str, Mapping[float, int]], colours: Sequence[str], across: str) -> str:
+    """How often each answer came, side by side."""
+    rows = [{"x": x, "n": n, "way": name} for name, counts in draws_by_name.items() for x, n in counts.items()]
+    bars = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar()
+        .encode(
+            x=alt.X("x:O", title=across, axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset("way:N", sort=list(draws_by_name)),
+            y=alt.Y("n:Q", title="answers"),
+            color=alt.Color(
+                "way:N",
+                sort=list(draws_by_name),
+                scale=alt.Scale(domain=list(draws_by_name), range=list(colours)),
+                legend=alt.Legend(title=None, orient="top", columns=1, labelLimit=600),
+            ),
+        )
+        .properties(width=WIDTH, height=HEIGHT)
+    )
+    return svg(bars)
+
+
+def heat(rows: Sequence[Mapping[str, float]], limit: float, across: str) -> str:
+    """A square of losses between every two truths, dark where the whole epsilon is spent."""
+    squares = (
+        alt.Chart(alt.Data(values=list(rows)))
+        .mark_rect()
+        .encode(
+            x=alt.X("one:O", title=across, axis=alt.Axis(labelAngle=0, values=[17, 30, 40, 50, 60, 70, 80, 90])),
+            y=alt.Y("two:O", title="the other truth", sort="descending", axis=alt.Axis(values=[17, 40, 60, 90])),
+            color=alt.Color("loss:Q", scale=alt.Scale(domain=[0, limit], scheme="blues"), title="loss"),
+        )
+        .properties(width=HEIGHT * 1.6, height=HEIGHT * 1.6)
+    )
+    return svg(squares)

@@ -1,0 +1,51 @@
+"""What the README shows runs, and so does the demo."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_first_screen_of_code_runs() -> None:
+    """Every Python block of the README, as it stands."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        assert "Differential privacy with epsilon 1" in run("-c", block)
+
+
+def test_the_demo_shows_what_it_says() -> None:
+    """Four pictures on a page that fetches nothing, and the promise held on the screen."""
+    said = run("-m", "demo")
+    page = (ROOT / "demo" / "index.html").read_text()
+    assert page.count("<svg") == 4
+    assert not re.search(r"(src|href)=.?(https?:)?//", page)
+    assert "Three answers at 0.1 cost 3/10 exactly" in said
+
+
+def test_every_public_name_is_in_the_readme() -> None:
+    """A name nobody can find is not public; errors aside, which the errors module lists."""
+    import discreet
+
+    readme = (ROOT / "README.md").read_text()
+    errors = {name for name in discreet.__all__ if discreet.WHERE[name] == "discreet.errors"}
+    assert [name for name in discreet.__all__ if f"`{name}`" not in readme and name not in errors] == []
+
+
+def test_names_are_found_and_others_are_not() -> None:
+    """Public names load when first used; the rest is an AttributeError like anywhere."""
+    import discreet
+
+    assert dir(discreet) == discreet.__all__
+    assert all(getattr(discreet, name) for name in discreet.__all__)
+    assert not hasattr(discreet, "secrets_of_the_custodian")
