@@ -52,8 +52,8 @@ def refinement() -> Section:
     console.print(f"Laplace noise at the same epsilon falls outside 17 to 90 in {missed:.0%} of all cases.\n")
     text = (
         "The analyst says what she believes; the answer is a draw from that belief, moved towards the truth (dashed) "
-        "as far as epsilon allows. No sensitivity is needed, and impossible values stay impossible. Laplace noise for the "
-        f"same question falls outside the range {missed:.0%} of the time."
+        "as far as epsilon allows. No sensitivity is needed, and impossible values stay impossible. Laplace noise for "
+        f"the same question falls outside the range {missed:.0%} of the time."
     )
     picture = pictures.laws(shown, (pictures.GREY, pictures.BLUE, pictures.ORANGE), "age", truth)
     return "Prior knowledge in", text, picture
