@@ -7,7 +7,7 @@ Only what is proven is computed: a sum or comparison of unlike promises that no 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, get_args
@@ -28,6 +28,17 @@ Model = Literal[
 ]
 DIFFERENTIAL: frozenset[Model] = frozenset({"dp", "approx-dp", "zcdp"})
 """The models, and the only ones, that may be called differential privacy."""
+
+NEEDS: Mapping[str, set[str]] = {
+    "dp": {"epsilon"},
+    "approx-dp": {"epsilon", "delta"},
+    "zcdp": {"rho"},
+    "individual-dp": {"epsilon", "also"},
+    "k-anonymity": {"k"},
+    "probabilistic-k-anonymity": {"k"},
+    "t-closeness": {"t"},
+    "nominal": {"epsilon"},
+}
 
 WEAK = 5
 """Above this epsilon a promise is called weak."""
@@ -50,6 +61,19 @@ class Guarantee:
     distance: str | None = None
     unit: str = "row"
     assumptions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """A promise has the parameters of its model, none of another, and none below 0."""
+        named = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "also", "k", "t")}
+        given = {name for name, value in named.items() if value is not None}
+        if self.model not in NEEDS or given != NEEDS[self.model] or any(named[name] < 0 for name in given):
+            raise InvalidInput(
+                f"a guarantee of {self.model} has {', '.join(sorted(NEEDS.get(self.model, ())))}, none below 0"
+            )
+        if (self.neighbours is None) == (self.model in DIFFERENTIAL | {"individual-dp"}):
+            raise InvalidInput(
+                f"{self.model} is stated {'with' if self.neighbours is None else 'without'} a neighbour relation"
+            )
 
     @staticmethod
     def dp(epsilon: object, neighbours: str = "add-remove", unit: str = "row") -> Guarantee:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import Unsupported
+from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import between, positive, shown
 from discreet.guarantee import Guarantee
 from discreet.kernel.discrete_laplace import DiscreteLaplace
@@ -40,6 +40,17 @@ class DiscreteGaussian(Noise):
     step: Fraction
     epsilon: Fraction | None = None
     delta: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        """A claim of (epsilon, delta) is only carried by a noise that keeps it."""
+        positive(self.square, "sigma squared")
+        positive(self.step, "step")
+        if (self.epsilon is None) != (self.delta is None):
+            raise InvalidInput("a claim has both an epsilon and a delta")
+        if self.epsilon is not None and self.delta is not None:
+            real = delta_above(self.square, self.units, self.epsilon)
+            if real > self.delta:
+                raise InvalidInput(f"this sigma keeps a delta of {float(real):.3g}, not {shown(self.delta)}")
 
     @staticmethod
     def calibrated(epsilon: object, delta: object, sensitivity: object = 1, step: object = 1) -> DiscreteGaussian:

@@ -68,20 +68,34 @@ class Refinement:
         delta: object = 0,
         up: object = None,
     ) -> Refinement:
-        """Check what was asked; from here on it is valid."""
+        """From plain numbers and names; numbers by their decimal text."""
+        if not isinstance(prior, Prior):
+            raise InvalidInput(f"the prior must be a Prior, got {type(prior).__name__}; make one with Prior.parse(...)")
         if about not in get_args(About):
             raise InvalidInput(f"about must be 'statistic' or 'individual', got {about!r}")
         loss, slack = positive(epsilon, "epsilon"), rational(delta, "delta")
-        if not 0 <= slack < 1:
-            raise InvalidInput(f"delta must be at least 0 and below 1, got {shown(slack)}")
         chosen = default_distance(prior) if distance is None else named_distance(distance)
-        if isinstance(chosen, Continuous) and not prior.numeric:
-            raise InvalidInput("the continuous distance is for numbers; this prior is over categories")
-        if not prior.numeric and not all(map(chosen.knows, prior.support)):
-            raise InvalidInput("the distance does not know every value of the prior; give it all of them")
         kind: About = "individual" if about == "individual" else "statistic"
-        factor = None if up is None else _allowed(rational(up, "up"), exp_below(min(loss, LARGEST)))
+        factor = None if up is None else _rounded(rational(up, "up"), exp_below(min(loss, LARGEST)))
         return Refinement(prior, loss, kind, relation(neighbours), chosen, slack, factor)
+
+    def __post_init__(self) -> None:
+        """All that can be refused is refused here, from public facts."""
+        positive(self.epsilon, "epsilon")
+        if not 0 <= self.delta < 1:
+            raise InvalidInput(f"delta must be at least 0 and below 1, got {shown(self.delta)}")
+        if isinstance(self.distance, Continuous) and not self.prior.numeric:
+            raise InvalidInput("the continuous distance is for numbers; this prior is over categories")
+        if not isinstance(self.distance, Continuous) and not all(map(self.distance.knows, self.prior.support)):
+            raise InvalidInput("the distance does not know every value of the prior; give it all of them")
+        if self.up is not None and not 1 <= self.up <= self.ratio:
+            most = float(self.ratio)
+            raise InvalidInput(
+                f"up, the factor alpha_u, must be between 1 and e^epsilon = {most:.6g}, got {shown(self.up)}"
+            )
+        if self.up is not None and not self.against_prior and self.up < self._least_up:
+            least = float(self._least_up)
+            raise InvalidInput(f"up must be at least {least:.6g} with delta {shown(self.delta)}, got {shown(self.up)}")
 
     @property
     def ratio(self) -> Fraction:
@@ -102,8 +116,18 @@ class Refinement:
         if self.up is not None:
             return self.up, self.up / ratio
         share = best_share(self.prior, self.distance, float(ratio)) if ratio > 1 else 0.5
-        up = max(Fraction(1), min(ratio, floor_to(Fraction(float(ratio) ** share), 40)))
+        up = max(self._least_up, min(ratio, floor_to(Fraction(float(ratio) ** share), 40)))
         return up, up / ratio
+
+    @property
+    def _atom(self) -> Fraction:
+        """delta' of the statistical factors."""
+        return self.delta / (1 + self.ratio)
+
+    @property
+    def _least_up(self) -> Fraction:
+        """The least alpha_u that leaves room for the mass delta' takes from the farthest points."""
+        return 1 + self._atom * (self.ratio - 1)
 
     @cached_property
     def profile(self) -> Profile:
@@ -116,13 +140,8 @@ class Refinement:
         if self.against_prior:
             near = (1 - self.delta) * (1 - down) / (up - down)
             return Profile((near, 1 - self.delta, Fraction(1)), (up, down, Fraction(0)), self.delta)
-        atom = self.delta / (1 + self.ratio)
-        near, empty = (1 - down) / (up - down), atom / down
-        if near + empty > 1:
-            raise InvalidInput(
-                f"delta {shown(self.delta)} is too large for these factors; use a delta below {_room(up, down)}"
-            )
-        return Profile((near, 1 - empty, Fraction(1)), (up, down, Fraction(0)), atom)
+        near, empty = (1 - down) / (up - down), self._atom / down
+        return Profile((near, 1 - empty, Fraction(1)), (up, down, Fraction(0)), self._atom)
 
     def cost(self) -> Guarantee:
         """What one answer costs."""
@@ -235,14 +254,6 @@ def default_distance(prior: Prior) -> Distance:
     return Continuous() if prior.numeric else Nominal()
 
 
-def _allowed(up: Fraction, ratio: Fraction) -> Fraction:
-    """A factor between 1 and e^epsilon; one that is above it by rounding alone is e^epsilon."""
-    if not 1 <= up <= ratio * (1 + Fraction(1, 2**30)):
-        raise InvalidInput(
-            f"up, the factor alpha_u, must be between 1 and e^epsilon = {float(ratio):.6g}, got {shown(up)}"
-        )
-    return min(up, ratio)
-
-
-def _room(up: Fraction, down: Fraction) -> str:
-    return shown(floor_to((1 + up / down) * down * (up - 1) / (up - down), 20))
+def _rounded(up: Fraction, ratio: Fraction) -> Fraction:
+    """A factor that is above e^epsilon by rounding alone is e^epsilon."""
+    return ratio if ratio < up <= ratio * (1 + Fraction(1, 2**30)) else up

@@ -34,6 +34,10 @@ class Selection:
     spread: Fraction
     step: Fraction
 
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "sensitivity", "spread", "step"):
+            positive(getattr(self, name), name)
+
     @staticmethod
     def of(epsilon: object, sensitivity: object, bounded_range: object = None, step: object = None) -> Selection:
         """Check the public facts."""
