@@ -23,7 +23,7 @@ from discreet.kernel.individual import (
     TruncatedRangeCount,
     local_noise,
 )
-from discreet.kernel.sensitivity import place
+from discreet.kernel.order_statistic import place
 from discreet.testing import all_tables, assert_fits
 
 DOMAIN = (0, 1, 2, 4, 5)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from discreet import InvalidInput, PermuteAndFlip, Prior, Quantile, Quantiles
 from discreet.exact import exp_below
-from discreet.kernel.quantile import SLOTS, part, rank_scores, rank_sensitivity
+from discreet.kernel.quantile import SLOTS, part, rank_scores
+from discreet.kernel.sensitivity import rank_score_sensitivity
 from discreet.testing import all_neighbours, all_tables, neighbour_tables, worst_ratio
 
 orders = st.sampled_from([Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)])
@@ -44,7 +45,7 @@ def test_scores_move_by_at_most_their_sensitivity(neighbours: str, data: st.Data
     q = data.draw(orders)
     one, two = data.draw(neighbour_tables(rows, neighbours))
     moved = np.abs(rank_scores(counts(one), q) - rank_scores(counts(two), q))
-    assert moved.max() <= rank_sensitivity(q, neighbours)
+    assert moved.max() <= rank_score_sensitivity(q, neighbours)
 
 
 @pytest.mark.parametrize("prior", [None, Prior.weights({0: 1, 1: 4, 2: 1})])
@@ -170,6 +171,8 @@ def test_values_become_counts() -> None:
     candidates = Quantile.of(0.5, 0, 1, 1, step=0.25).candidates
     assert candidates.counts([0, 0.24, 0.25, 1, 7, -3, float("nan"), float("inf")]).tolist() == [3, 1, 0, 0, 3]
     assert candidates.counts([]).tolist() == [0] * 5
+    one, two = [0.25, "x", 10**400, Fraction(1, 2), None], [0.25, 1, 10**400, Fraction(1, 2), None]
+    assert (candidates.counts(two) - candidates.counts(one)).tolist() == [0, 0, 0, 0, 1]
 
 
 @settings(max_examples=20)

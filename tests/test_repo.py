@@ -58,8 +58,8 @@ HEAVY = {"altair", "duckdb", "fastapi", "hypothesis", "mpmath", "numba"}
 HEAVY |= {"pandas", "psycopg", "pyspark", "rich", "scipy", "typer"}
 
 # Kernel modules that are not mechanisms; every other one has its proof note beside it.
-NOT_MECHANISMS = {"__init__", "distribution", "entropy", "gaussian", "gaussian_sum", "laplace", "noise"}
-NOT_MECHANISMS |= {"refinement_risk", "sampling", "scores", "sensitivity"}
+NOT_MECHANISMS = {"__init__", "column", "distribution", "entropy", "gaussian", "gaussian_sum", "laplace", "noise"}
+NOT_MECHANISMS |= {"order_statistic", "refinement_risk", "sampling", "scores", "sensitivity"}
 
 DOOR_TO_RANDOMNESS = "discreet.kernel.entropy"
 GENERATORS = re.compile(r"(random|secrets|(numpy|np)\.random|os\.(u|get)random)\b")

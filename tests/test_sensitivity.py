@@ -15,22 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput, Unsupported
+from discreet.kernel.column import BoundedGrid
+from discreet.kernel.order_statistic import local_sensitivity, log_smooth, place, smooth_sensitivity
 from discreet.kernel.sensitivity import (
-    Grid,
     global_sensitivity,
     histogram_sensitivity_squared,
-    local_sensitivity,
-    log_smooth,
-    place,
-    rank_score,
     rank_score_sensitivity,
-    smooth_sensitivity,
 )
 from discreet.testing import all_neighbours, all_tables
 
 VALUES = (-1, 0, 2)
 ORDERS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 4)), ("quantile", Fraction(2, 3))]
 Unit = tuple[int, ...]
+
+
+def rank_score(below: int, at: int, above: int, q: Fraction) -> int:
+    """Minus b times how many ranks a candidate is from being the q-quantile, q = a/b: from the definition."""
+    a, rest = q.numerator, q.denominator - q.numerator
+    return -max(0, rest * below - a * (at + above), a * above - rest * (below + at))
 
 
 def multisets(options: Sequence[object], sizes: Iterable[int]) -> list[tuple]:
@@ -253,13 +255,13 @@ def test_what_is_no_number_counts_as_the_lower_bound(odd):
     for values in ([odd, 4, 9], np.array([odd, 4, 9], dtype=object)):
         assert local_sensitivity(values, "median", 0, 10) == 5
         assert smooth_sensitivity(values, "median", 0, 10, 5) == pytest.approx(5)
-        assert Grid.of(0, 10).units(values).tolist() == [0, 4, 9]
+        assert BoundedGrid.of(0, 10).units(values).tolist() == [0, 4, 9]
 
 
 @pytest.mark.parametrize("odd", ["secret", None, 0.5, True, Fraction(1, 3)])
 def test_one_row_never_changes_what_the_others_become(odd):
     """numpy gives a list one type: a word among them made words of all, a float rounded the large integers."""
-    grid = Grid.of(0, 2**61)
+    grid = BoundedGrid.of(0, 2**61)
     others = [2**60 + 1, 7, 2.5]
     assert grid.units([*others, odd])[:3].tolist() == grid.units([*others, 1])[:3].tolist() == [2**60 + 1, 7, 2]
     assert local_sensitivity([odd, 2**60 + 1, 2**60 + 4], "max", 0, 2**60 + 5) == 3
@@ -269,16 +271,16 @@ def test_values_beyond_the_bounds_are_clamped():
     """Infinities and numbers too long for any format included."""
     for big in (math.inf, 10**400, 11, Decimal("1e999999")):
         assert local_sensitivity([1, 2, big], "max", 0, 10) == 8
-        assert Grid.of(0, 10).units([1, 2, big]).tolist() == [1, 2, 10]
-    assert Grid.of(0, 10).units(np.array([1, 2, 2**64 - 1], dtype=np.uint64)).tolist() == [1, 2, 10]
-    assert Grid.of(0, 10).units(np.array([True, False])).tolist() == [1, 0]
+        assert BoundedGrid.of(0, 10).units([1, 2, big]).tolist() == [1, 2, 10]
+    assert BoundedGrid.of(0, 10).units(np.array([1, 2, 2**64 - 1], dtype=np.uint64)).tolist() == [1, 2, 10]
+    assert BoundedGrid.of(0, 10).units(np.array([True, False])).tolist() == [1, 0]
     assert local_sensitivity(np.array([1, 2, np.longdouble("1e400")]), "max", 0, 10) == 8
     assert local_sensitivity(np.array([1, 2.5, 11], dtype=np.float16), "max", 0, 10) == 7.5
 
 
 def test_floats_are_floored_to_the_grid_as_they_are_written():
     """0.3 is three steps of 0.1, although the floats' quotient is below 3."""
-    assert Grid.of(0, 1, 0.1).units([0.3, 0.7, 0.29, 0.6, 1.0]).tolist() == [3, 7, 2, 6, 10]
+    assert BoundedGrid.of(0, 1, 0.1).units([0.3, 0.7, 0.29, 0.6, 1.0]).tolist() == [3, 7, 2, 6, 10]
 
 
 @given(
@@ -287,7 +289,7 @@ def test_floats_are_floored_to_the_grid_as_they_are_written():
 )
 def test_all_ways_to_the_grid_agree(values, step):
     """Vectorised integers against exact rationals, whatever the step."""
-    grid = Grid.of(Fraction(-7, 2), Fraction(50, 3), step)
+    grid = BoundedGrid.of(Fraction(-7, 2), Fraction(50, 3), step)
     exact = grid.units(np.array([Fraction(value) for value in values], dtype=object))
     assert grid.units(np.array(values, dtype=np.int64)).tolist() == exact.tolist()
     assert exact.min() >= grid.low
@@ -297,12 +299,12 @@ def test_all_ways_to_the_grid_agree(values, step):
 
 def test_grid_at_the_edge_of_64_bits():
     """Differences of grid points fit 64 bits; a finer step is refused."""
-    grid = Grid.of(-(2**61), 2**61)
+    grid = BoundedGrid.of(-(2**61), 2**61)
     assert grid.units([-(2**63), 2**63 - 1]).tolist() == [-(2**61), 2**61]
     assert grid.units([1e30, -1e30]).tolist() == [2**61, -(2**61)]
     assert math.isfinite(log_smooth(np.array([grid.low, 0, grid.high]), 1, 0.1))
     with pytest.raises(InvalidInput, match="step must leave"):
-        Grid.of(-(2**61), 2**61, Fraction(1, 2))
+        BoundedGrid.of(-(2**61), 2**61, Fraction(1, 2))
 
 
 @pytest.mark.parametrize(
@@ -324,7 +326,7 @@ def test_grid_at_the_edge_of_64_bits():
         (lambda: local_sensitivity(1, "median", 0, 1), "one column"),
         (lambda: local_sensitivity([1], "median", 0, 1, group=0), "group must be a whole number"),
         (lambda: smooth_sensitivity([1], "median", 0, 1, 0), "beta must be above 0"),
-        (lambda: Grid.of(0, 1, 2), "step must leave"),
+        (lambda: BoundedGrid.of(0, 1, 2), "step must leave"),
     ],
 )
 def test_bad_input_is_named_in_one_sentence(call, message):

@@ -22,7 +22,7 @@ from discreet.kernel.heavy_tail import (
     largest_alpha,
     loss,
 )
-from discreet.kernel.sensitivity import local_sensitivity, log_smooth, place
+from discreet.kernel.order_statistic import local_sensitivity, log_smooth, place
 from discreet.kernel.smooth import (
     FLOAT_ERROR,
     KAPPA,

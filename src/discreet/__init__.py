@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from discreet.kernel.individual import IndividualOrderStatistic as IndividualOrderStatistic
     from discreet.kernel.laplace import Laplace as Laplace
     from discreet.kernel.noise import AddNoise as AddNoise
+    from discreet.kernel.order_statistic import local_sensitivity as local_sensitivity
+    from discreet.kernel.order_statistic import smooth_sensitivity as smooth_sensitivity
     from discreet.kernel.permute_and_flip import PermuteAndFlip as PermuteAndFlip
     from discreet.kernel.polygon_staircase import PolygonStaircase as PolygonStaircase
     from discreet.kernel.quantile import Quantile as Quantile
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from discreet.kernel.refinement import Refinement as Refinement
     from discreet.kernel.refinement import refine as refine
     from discreet.kernel.sensitivity import global_sensitivity as global_sensitivity
-    from discreet.kernel.sensitivity import local_sensitivity as local_sensitivity
-    from discreet.kernel.sensitivity import smooth_sensitivity as smooth_sensitivity
     from discreet.kernel.smooth import SmoothOrderStatistic as SmoothOrderStatistic
     from discreet.kernel.staircase import Staircase as Staircase
     from discreet.prior import Prior as Prior
@@ -66,7 +66,8 @@ HOME = {
     "discreet.kernel.polygon_staircase": ("PolygonStaircase",),
     "discreet.kernel.quantile": ("Quantile", "Quantiles"),
     "discreet.kernel.refinement": ("Refinement", "refine"),
-    "discreet.kernel.sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),
+    "discreet.kernel.order_statistic": ("local_sensitivity", "smooth_sensitivity"),
+    "discreet.kernel.sensitivity": ("global_sensitivity",),
     "discreet.kernel.smooth": ("SmoothOrderStatistic",),
     "discreet.kernel.staircase": ("Staircase",),
     "discreet.prior": ("Prior",),

@@ -16,8 +16,8 @@ from discreet.exact import between, positive, shown
 from discreet.guarantee import Guarantee, relation
 from discreet.kernel.entropy import Entropy, source
 from discreet.kernel.noise import Draws, grid_units, least
-from discreet.kernel.sampling import Chance, coin, coins, rational_chance
-from discreet.kernel.staircase import WIDEST_WORD, as_units, fall_of, falling, rate_of, spread, spread_one
+from discreet.kernel.sampling import WIDEST_WORD, Chance, coin, coins, rational_chance, spread, spread_one
+from discreet.kernel.staircase import as_units, fall_of, falling, rate_of
 
 Units = NDArray[np.int64] | NDArray[np.object_]
 Factors = Sequence[tuple[Fraction | int, Fraction | int]]

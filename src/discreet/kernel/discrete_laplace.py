@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 from discreet.exact import positive
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.noise import Noise, grid_units
-from discreet.kernel.sampling import Chance, Flips, Geometric, coins, logistic_chance, rational_chance
-
-WIDEST_WORD = 56
-"""Beyond this many binary digits a draw may not fit 64 bits, and Python's integers take over."""
+from discreet.kernel.sampling import WIDEST_WORD, Chance, Flips, Geometric, coins, logistic_chance, rational_chance
 
 HALF = rational_chance(Fraction(1, 2))
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.exact import ln_above, positive, whole
 from discreet.guarantee import Guarantee
+from discreet.kernel.column import BoundedGrid, Column
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import Entropy, source
-from discreet.kernel.sensitivity import Column, Grid, Statistic, local_sensitivity, place
+from discreet.kernel.order_statistic import Statistic, local_sensitivity, place
 
 
 @dataclass(frozen=True, init=False)
@@ -33,7 +34,7 @@ class IndividualVector:
 
     whats: tuple[Statistic, ...]
     epsilon: Fraction
-    grid: Grid
+    grid: BoundedGrid
     group: int
     floor: Fraction
 
@@ -51,7 +52,7 @@ class IndividualVector:
             place(what, 1)
         if not whats:
             raise InvalidInput("ask for at least one order statistic")
-        parts = (tuple(whats), positive(epsilon, "epsilon"), Grid.of(lower, upper, step))
+        parts = (tuple(whats), positive(epsilon, "epsilon"), BoundedGrid.of(lower, upper, step))
         sizes = (whole(group, "group"), positive(also, "E"))
         for name, value in zip(("whats", "epsilon", "grid", "group", "floor"), parts + sizes, strict=True):
             object.__setattr__(self, name, value)

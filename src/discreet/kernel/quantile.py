@@ -12,16 +12,18 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.exact import between, rational, whole
 from discreet.guarantee import Guarantee, Neighbours, relation
+from discreet.kernel.column import Column, as_floats
 from discreet.kernel.distribution import Distribution
 from discreet.kernel.entropy import Entropy, source
 from discreet.kernel.exponential import Exponential
 from discreet.kernel.permute_and_flip import PermuteAndFlip
 from discreet.kernel.scores import Integers, Selection, least_share
+from discreet.kernel.sensitivity import rank_score_sensitivity
 from discreet.prior import Grid, Prior
 
 FINEST = 10**6
@@ -46,9 +48,9 @@ class Candidates:
             return Candidates(grid, len(whole_grid.mass), None)
         return Candidates(grid, len(whole_grid.mass), _on(prior, grid, len(whole_grid.mass)))
 
-    def counts(self, values: ArrayLike) -> Integers:
+    def counts(self, values: Column) -> Integers:
         """How many values fall on each point: floored to the grid, clamped, what is no number left out."""
-        numbers = np.asarray(values, dtype=float)
+        numbers = as_floats(values)
         places = np.floor((numbers[~np.isnan(numbers)] - float(self.grid.origin)) / float(self.grid.step) + 1e-9)
         return np.bincount(np.clip(places, 0, self.count - 1).astype(np.int64), minlength=self.count)
 
@@ -110,7 +112,7 @@ class Quantile:
     @property
     def selection(self) -> Selection:
         """Scores are whole: the rank times the denominator of q."""
-        return Selection.of(self.epsilon, rank_sensitivity(self.q, self.neighbours) * self.rows_per_unit)
+        return Selection.of(self.epsilon, rank_score_sensitivity(self.q, self.neighbours, self.rows_per_unit))
 
     def cost(self) -> Guarantee:
         """What one quantile costs."""
@@ -149,11 +151,6 @@ def rank_scores(counts: Integers, q: Fraction) -> Integers:
     off: Integers = np.maximum(under * below - over * (counts + above), over * above - under * upto)
     short: Integers = np.minimum(0, -off)
     return short
-
-
-def rank_sensitivity(q: Fraction, neighbours: Neighbours) -> int:
-    """How far one row moves such a score: max(a, b-a) where it comes or goes, b where it is replaced; q = a/b."""
-    return max(q.numerator, q.denominator - q.numerator) if neighbours == "add-remove" else q.denominator
 
 
 def order(q: object) -> Fraction:
@@ -244,7 +241,7 @@ class Quantiles:
         left = (np.cumsum(counts) - counts)[places][:, None] + counts[places][:, None] * np.arange(SLOTS + 1) // SLOTS
         score = -np.abs(q.denominator * left - q.numerator * int(counts.sum()))
         share = self.epsilon / self.depth / (1 if self.neighbours == "add-remove" else 2)
-        selection = Selection.of(share, rank_sensitivity(q, "add-remove") * self.rows_per_unit)
+        selection = Selection.of(share, rank_score_sensitivity(q, "add-remove", self.rows_per_unit))
         even = self.candidates.prior is None
         base = np.ones(len(places), dtype=np.int64) if even else np.maximum(self.candidates.mass[places] >> 4, 1)
         return SplitLaw(places, score.ravel(), selection, None if even else np.repeat(base, SLOTS + 1))

@@ -24,6 +24,8 @@ from discreet.kernel.entropy import Entropy, bits
 WORD = 64
 PLACES = 2 ** np.arange(62, dtype=np.int64)
 SHORT = 16
+WIDEST_WORD = 56
+"""Beyond this many binary digits a draw may not fit 64 bits, and Python's integers take over."""
 TAIL = 48
 """A geometric number's digits from the one where g 2^i >= TAIL are drawn together: set once in e^48 draws."""
 
@@ -186,6 +188,33 @@ def coins(chance: Chance, size: int, entropy: Entropy) -> NDArray[np.bool_]:
     for position in np.flatnonzero(words == threshold):
         heads[position] = break_tie(chance, threshold, SHORT, entropy)
     return heads
+
+
+def spread(bounds: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+    """Uniform integers in [0, bound), one per bound, bounds below 2^63.
+
+    A 64-bit word modulo its bound; the last 2^64 mod bound words, which would favour small numbers, are drawn
+    again. At bounds below 2^40 that is once in 2^24 draws, so time hardly follows the bound.
+    """
+    limits = bounds.astype(np.uint64)
+    # 2^64 - bound is congruent to 2^64, and fits the word
+    surplus = (~limits + np.uint64(1)) % limits
+    words = np.frombuffer(entropy.take(8 * len(limits)), dtype="<u8").copy()
+    again = np.flatnonzero(words > ~surplus)
+    while len(again):
+        words[again] = np.frombuffer(entropy.take(8 * len(again)), dtype="<u8")
+        again = again[words[again] > ~surplus[again]]
+    return (words % limits).astype(np.int64)
+
+
+def spread_one(bound: int, entropy: Entropy) -> int:
+    """A uniform integer in [0, bound), of so many bits that one try is enough but once in 2^64 draws."""
+    size = max(128, bound.bit_length() + 64)
+    fair = (1 << size) - (1 << size) % bound
+    while True:
+        word = bits(size, entropy)
+        if word < fair:
+            return word % bound
 
 
 def power_chance(ratio: Fraction, power: int) -> Chance:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.exact import exp_above, exp_below, positive, shown
 from discreet.guarantee import Guarantee
+from discreet.kernel.column import BoundedGrid, Column
 from discreet.kernel.entropy import Entropy, bits, source
+from discreet.kernel.order_statistic import Statistic, log_smooth, place
 from discreet.kernel.sampling import WORD, below, choose, coin, rational_chance
-from discreet.kernel.sensitivity import Column, Grid, Statistic, log_smooth, place
 
 LEAST_SCALE = 2
 """No noise is narrower than this many grid units; there a dilation costs hardly more than on the real line."""
@@ -43,14 +44,14 @@ class SmoothOrderStatistic:
 
     what: Statistic
     epsilon: Fraction
-    grid: Grid
+    grid: BoundedGrid
 
     def __init__(self, what: Statistic, lower: object, upper: object, epsilon: object, step: object = 1) -> None:
         place(what, 1)
         loss = positive(epsilon, "epsilon")
         if not Fraction(1, 10**6) <= loss <= 1000:
             raise InvalidInput(f"epsilon must be between 0.000001 and 1000 here, got {shown(loss)}")
-        for name, value in (("what", what), ("epsilon", loss), ("grid", Grid.of(lower, upper, step))):
+        for name, value in (("what", what), ("epsilon", loss), ("grid", BoundedGrid.of(lower, upper, step))):
             object.__setattr__(self, name, value)
 
     def cost(self) -> Guarantee:

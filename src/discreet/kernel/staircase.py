@@ -13,15 +13,23 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.exact import between, exp_below, ln_below, positive, shown
-from discreet.kernel.entropy import Entropy, bits
+from discreet.kernel.entropy import Entropy
 from discreet.kernel.noise import Noise, grid_units, least
-from discreet.kernel.sampling import TAIL, Chance, Geometric, coin, coins, power_chance, rational_chance
+from discreet.kernel.sampling import (
+    TAIL,
+    WIDEST_WORD,
+    Chance,
+    Geometric,
+    coin,
+    coins,
+    power_chance,
+    rational_chance,
+    spread,
+    spread_one,
+)
 
 MOST_EPSILON = 100
 """Beyond it the steps stay as high as at 100: the second step is then met less than once in e^100 draws."""
-
-WIDEST_WORD = 56
-"""Beyond this many binary digits a draw may not fit 64 bits, and Python's integers take over."""
 
 
 @dataclass(frozen=True, init=False)
@@ -285,30 +293,3 @@ def digit_chance(fall: Fraction, index: int) -> Chance:
         return (low << precision) // (unit + low), -((-high << precision) // (unit + high))
 
     return Chance(bounds)
-
-
-def spread(bounds: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
-    """Uniform integers in [0, bound), one per bound, bounds below 2^63.
-
-    A 64-bit word modulo its bound; the last 2^64 mod bound words, which would favour small numbers, are drawn
-    again. At bounds below 2^40 that is once in 2^24 draws, so time hardly follows the bound.
-    """
-    limits = bounds.astype(np.uint64)
-    # 2^64 - bound is congruent to 2^64, and fits the word
-    surplus = (~limits + np.uint64(1)) % limits
-    words = np.frombuffer(entropy.take(8 * len(limits)), dtype="<u8").copy()
-    again = np.flatnonzero(words > ~surplus)
-    while len(again):
-        words[again] = np.frombuffer(entropy.take(8 * len(again)), dtype="<u8")
-        again = again[words[again] > ~surplus[again]]
-    return (words % limits).astype(np.int64)
-
-
-def spread_one(bound: int, entropy: Entropy) -> int:
-    """A uniform integer in [0, bound), of so many bits that one try is enough but once in 2^64 draws."""
-    size = max(128, bound.bit_length() + 64)
-    fair = (1 << size) - (1 << size) % bound
-    while True:
-        word = bits(size, entropy)
-        if word < fair:
-            return word % bound
