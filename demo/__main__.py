@@ -29,7 +29,7 @@ from discreet import (
 )
 from discreet.testing import worst_ratio
 
-PAGE = Path(__file__).with_name("index.html")
+PAGE = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("index.html")
 console = Console(width=110)
 Section = tuple[str, str, str]
 
@@ -105,13 +105,13 @@ def median(progress: Progress) -> Section:
     for name, way in ways.items():
         counts = way.candidates.counts(ages)
         for _ in range(1000):
-            answers[name][float(way.answer(counts))] += 1
+            answers[name][float(way.answer_counts(counts))] += 1
             progress.advance(task)
     true = int(np.median(ages))
     off = {name: math.sqrt(sum(n * (x - true) ** 2 for x, n in own.items()) / 1000) for name, own in answers.items()}
     progress.console.rule("[bold]3. A median of 250 people at epsilon 0.1")
     for name, years in off.items():
-        progress.console.print(f"{name:<28} typically {years:.1f} years off")
+        progress.console.print(f"{name:<28} typically {years:.1f} years off (root mean square)")
     bound = ways["permute-and-flip"].rank_bound(0.95)
     progress.console.print(f"What may be said of it without looking: within {bound:.0f} ranks in 95 % of cases.\n")
     window = {name: {x: own.get(float(x), 0) for x in range(true - 14, true + 15)} for name, own in answers.items()}

@@ -24,10 +24,10 @@ def test_the_first_screen_of_code_runs() -> None:
         assert "Differential privacy with epsilon 1" in run("-c", block)
 
 
-def test_the_demo_shows_what_it_says() -> None:
+def test_the_demo_shows_what_it_says(tmp_path: Path) -> None:
     """Four pictures on a page that fetches nothing, and the promise held on the screen."""
-    said = run("-m", "demo")
-    page = (ROOT / "demo" / "index.html").read_text()
+    said = run("-m", "demo", str(tmp_path / "page.html"))
+    page = (tmp_path / "page.html").read_text()
     assert page.count("<svg") == 4
     assert not re.search(r"(src|href)=.?(https?:)?//", page)
     assert "Three answers at 0.1 cost 3/10 exactly" in said
@@ -40,6 +40,12 @@ def test_every_public_name_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
     errors = {name for name in discreet.__all__ if discreet.WHERE[name] == "discreet.errors"}
     assert [name for name in discreet.__all__ if f"`{name}`" not in readme and name not in errors] == []
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    import discreet
+
+    assert f'version = "{discreet.__version__}"' in (ROOT / "pyproject.toml").read_text()
 
 
 def test_names_are_found_and_others_are_not() -> None:

@@ -26,7 +26,8 @@ from discreet.kernel.gaussian import gaussian_delta
 from discreet.kernel.gaussian_sum import EXACT_BELOW, _delta_exact, _delta_smooth, delta_above
 from discreet.kernel.laplace import laplace_region
 from discreet.kernel.noise import Noise, least
-from discreet.testing import assert_fits
+from discreet.kernel.sampling import exponential_chance
+from discreet.testing import ScriptedEntropy, assert_fits
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def test_discrete_laplace_loses_epsilon_at_its_sensitivity(epsilon: float, units
     """rate times shift is epsilon, as rationals; so for every point the log-ratio is at most epsilon."""
     noise = DiscreteLaplace(epsilon, units)
     assert noise.rate * units == Fraction(str(epsilon))
-    assert AddNoise(noise, Fraction(units), "add-remove").cost() == Guarantee.dp(epsilon)
+    assert AddNoise(noise, units).cost() == Guarantee.dp(epsilon) == noise.cost()
     assert AddNoise(noise, Fraction(2 * units), "replace-one").cost() == Guarantee.dp(
         2 * Fraction(str(epsilon)), "replace-one"
     )
@@ -157,11 +158,63 @@ def test_a_sensitivity_between_grid_points_is_rounded_up() -> None:
 
 
 def test_adding_noise_keeps_the_exact_part() -> None:
-    """The mechanism adds: same draws, shifted."""
-    mechanism = AddNoise(DiscreteLaplace(50, 1), Fraction(1), "add-remove")
+    """The mechanism adds: same draws, shifted, also far beyond 64 bits."""
+    mechanism = AddNoise(DiscreteLaplace(50, 1), 1)
     assert {mechanism.answer(2**70) - 2**70 for _ in range(50)} == {0}
-    with pytest.raises(InvalidInput, match="no pure cost"):
-        AddNoise(DiscreteGaussian.concentrated(1), Fraction(1), "add-remove").cost()
+    assert mechanism.answer_units(7) == 7
+    assert mechanism.answer_many([3, 2**70]).tolist() == [3, 2**70]
+    assert AddNoise(DiscreteGaussian.concentrated(1), 1).cost() == Guarantee.zcdp(1)
+    assert AddNoise(DiscreteGaussian.concentrated(1), 2, "replace-one").cost() == Guarantee.zcdp(4, "replace-one")
+    calibrated = DiscreteGaussian.calibrated(1, 1e-6)
+    assert AddNoise(calibrated, 1).cost() == Guarantee.approx_dp(1, 1e-6)
+
+
+def test_answers_are_in_their_own_units_and_on_the_grid() -> None:
+    """Steps of ten: the noise of sd 140 is not added to tenths of the answer; and no fraction comes through."""
+    mechanism = AddNoise(DiscreteLaplace(1, 100, step=10), 100)
+    spread = np.std([mechanism.answer(1000) for _ in range(3000)])
+    assert 110 < spread < 175
+    for odd in (
+        1004.5,
+        Fraction(100, 3),
+        1e9 + 0.1,
+        True,
+        float("nan"),
+        float("inf"),
+        None,
+        "x",
+        10**400,
+        np.array([1]),
+    ):
+        assert mechanism.answer(odd) % 10 == 0
+    cents = AddNoise(DiscreteLaplace(1, 1, step=0.01), 1)
+    assert cents.answer(0.305) % Fraction(1, 100) == 0
+    assert AddNoise(DiscreteLaplace(5000, 1, step=0.1), 0.1).answer(0.3) == Fraction(3, 10)
+
+
+def test_what_leaves_as_a_float_depends_on_the_sum_alone() -> None:
+    """0.2 and 0.3 plus noise of tenths share every value they can: added on the grid, then rounded."""
+    mechanism = AddNoise(DiscreteLaplace(1, 1, step=0.1), 1)
+    ones, twos = (set(mechanism.answer_many([exact] * 50_000).tolist()) for exact in (0.2, 0.3))
+    assert ones <= {k / 10 for k in range(-400, 400)}
+    assert len(ones & twos) > 0.8 * len(ones)
+
+
+def test_large_steps_do_not_wrap() -> None:
+    """Multiples of 10^13 beyond 64 bits, and of 10^20."""
+    for step in (10**13, 10**20):
+        draws = DiscreteLaplace(Fraction(1, 10**6), step, step=step).draw_many(2000)
+        assert all(int(draw) % step == 0 for draw in draws)
+    assert DiscreteLaplace(1, 1).draw_many(0).tolist() == []
+
+
+@pytest.mark.parametrize("epsilon", [1e-17, 1e-200])
+def test_tiny_epsilons_state_infinite_errors(epsilon: float) -> None:
+    """No division by zero: a float that is too large says so."""
+    noise = DiscreteLaplace(epsilon, 1)
+    assert noise.variance() > 1e30
+    assert noise.expected_error() > 1e15
+    assert isinstance(noise.draw(), int)
 
 
 def test_scales_beyond_64_bits_are_drawn_in_full() -> None:
@@ -223,7 +276,25 @@ def test_long_sums_agree_with_exact_ones(sigma: int, shift: int, epsilon: float)
     last = math.ceil(Fraction(shift, 2) - loss * square / shift) - 1
     exact = _delta_exact(square, shift, loss, last)
     smooth = _delta_smooth(float(square), shift, epsilon, last)
-    assert exact <= smooth <= exact * (1 + Fraction(1, 10**5))
+    assert exact * (1 + Fraction(1, 2**31)) <= smooth <= exact * (1 + Fraction(1, 10**5))
+
+
+@pytest.mark.parametrize(("sigma", "shift", "epsilon"), [(1, 1, 1.0), (1.5, 1, 2.0), (1, 5, 0.1), (2, 3, 0.5)])
+def test_the_remainder_of_long_sums_is_needed_and_enough(sigma: float, shift: int, epsilon: float) -> None:
+    """On grids so coarse that Euler-Maclaurin alone falls short, its remainder still covers the exact sum."""
+    square, loss = Fraction(sigma) ** 2, Fraction(str(epsilon))
+    last = math.ceil(Fraction(shift, 2) - loss * square / shift) - 1
+    assert _delta_smooth(float(square), shift, epsilon, last) >= _delta_exact(square, shift, loss, last)
+
+
+def test_close_coins_of_the_gaussian_are_decided_exactly() -> None:
+    """A uniform number that agrees with the chance in 64 digits: the next 64 decide, and floats could not."""
+    noise = DiscreteGaussian(Fraction(7, 3), 1, Fraction(1))
+    chance = exponential_chance((1 - noise.square / 2) ** 2 / (2 * noise.square))
+    word, rest = chance.digits(64).to_bytes(8, "little"), chance.digits(128) % 2**64
+    for shift, kept in ((-1, True), (1, False)):
+        entropy = ScriptedEntropy(word + (rest + shift).to_bytes(8, "big"))
+        assert noise._keep(np.array([1]), 2, entropy).tolist() == [kept]
 
 
 def test_wide_grids_are_calibrated_at_once() -> None:
@@ -284,7 +355,31 @@ def test_bad_parameters_get_one_sentence(number: object) -> None:
         lambda: Staircase.least_variance(1, number),
         lambda: DiscreteLaplace(1, 1).interval(number),
         lambda: DiscreteLaplace(1, 1).useful(number),
+        lambda: AddNoise(DiscreteLaplace(1, 1), number),
     ):
         with pytest.raises(InvalidInput) as refusal:
             call()
         assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: DiscreteLaplace(1, 1).draw_many(-1),
+        lambda: DiscreteLaplace(1, 1).draw_many(2.5),
+        lambda: DiscreteLaplace(1, 1).draw_many("3"),
+        lambda: DiscreteLaplace(1, 1).draw(entropy=42),
+        lambda: DiscreteLaplace(1, 1).useful(5, answers=-1),
+        lambda: DiscreteLaplace(1, 1).useful(5, answers=1.5),
+        lambda: AddNoise(Laplace(1, 1), 1),
+        lambda: AddNoise(DiscreteLaplace(1, 1), 1, "any"),
+        lambda: Gaussian(-1.0),
+        lambda: DiscreteGaussian(Fraction(1, 100), 1, Fraction(1), Fraction(1, 100), Fraction(1, 10**9)),
+        lambda: DiscreteGaussian(Fraction(1), 1, Fraction(1), Fraction(1)),
+        lambda: DiscreteGaussian(Fraction(-1), 1, Fraction(1)),
+    ],
+)
+def test_mistakes_get_one_sentence(call) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        call()
+    assert "\n" not in str(refusal.value)

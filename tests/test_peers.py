@@ -49,7 +49,7 @@ def test_opendp_draws_our_discrete_gaussian(sigma: int) -> None:
 def test_opendp_charges_what_we_charge() -> None:
     """epsilon = sensitivity / scale; rho = sensitivity^2 / (2 sigma^2)."""
     laplace = opendp.m.make_laplace(INTEGERS, opendp.l1_distance(T="i64"), scale=4.0)
-    assert laplace.map(2) == pytest.approx(float(DiscreteLaplace(0.25, 1).epsilon_at(2)))
+    assert laplace.map(2) == pytest.approx(float(DiscreteLaplace(0.25, 1).guarantee(2, "add-remove").epsilon))
     gaussian = opendp.m.make_gaussian(INTEGERS, opendp.l2_distance(T="f64"), scale=4.0)
     assert gaussian.map(2.0) == pytest.approx(float(DiscreteGaussian(Fraction(16), 2, Fraction(1)).rho))
 

@@ -197,7 +197,7 @@ def test_costs_answers_and_steps():
     noise = PolygonStaircase(HALF, MEAN, step=(1, HALF))
     assert [noise.epsilon_at(d) for d in ((0, 0), (4, 1), (4, -1), (0, 3))] == [0, HALF, 1, Fraction(3, 2)]
     assert noise.cost("replace-one").epsilon == HALF
-    assert all(isinstance(value, int) for value in noise.answer((10, 20)))
+    assert all(isinstance(value, int) for value in noise.answer_units((10, 20)))
     assert Fraction(noise.draw()[1] / HALF).denominator == 1
     assert noise.draw_many(5).dtype == np.float64
     assert noise.draw_many(0).shape == (0, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations, pairwise, product
 from statistics import median_low
@@ -283,6 +284,45 @@ def test_truths_out_of_range_are_clamped_and_never_reported() -> None:
     )
 
 
+ANYTHING = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(10**300, 10**310),
+    st.floats(),
+    st.fractions(),
+    st.decimals(),
+    st.text(),
+    st.binary(),
+    st.complex_numbers(),
+    st.lists(st.integers()),
+    st.tuples(st.one_of(st.integers(), st.floats(), st.text()), st.one_of(st.text(), st.lists(st.text()))),
+    st.sampled_from(
+        [np.float32("inf"), np.array([1, 2]), np.bool_(True), np.int8(3), Decimal("sNaN"), Decimal("1e-500")]
+    ),
+)
+
+
+@given(ANYTHING, st.sampled_from(["statistic", "individual"]))
+def test_no_truth_whatever_raises_an_error(truth: object, about: str) -> None:
+    """An error would tell the truth: any object as truth, for every kind of distance, gives a law and a draw."""
+    taxonomy = Taxonomy.of({"a": "x", "b": "x", "x": "any"})
+    letters = Prior.weights({"a": 1, "b": 2})
+    for prior, distance in (
+        (Prior.uniform(0, 3), None),
+        (Prior.uniform(0, 3), "nominal"),
+        (Prior.uniform(0, 2), Distance.ordinal([0, 1, 2])),
+        (letters, None),
+        (letters, Distance.semantic(taxonomy)),
+        (
+            Prior.independent([Prior.uniform(0, 1), letters]),
+            Distance.product([Distance.continuous(), Distance.nominal()]),
+        ),
+    ):
+        law = refine(prior, truth, 1, about=about, distance=distance)
+        assert sum(law.probabilities) == 1
+
+
 def test_an_epsilon_too_small_to_matter_returns_the_prior() -> None:
     prior = Prior.weights({0: 3, 1: 1})
     for about in ("statistic", "individual"):
@@ -335,7 +375,6 @@ def test_factors_come_from_public_facts() -> None:
         (lambda p: refine(p, 1, 1, delta=-0.1), "delta must be"),
         (lambda p: refine(p, 1, 1, up=3), "up, the factor alpha_u, must be between 1 and"),
         (lambda p: refine(p, 1, 1, up=0.5), "up, the factor alpha_u, must be between 1 and"),
-        (lambda p: refine(p, None, 1), "only a question about an individual"),
         (lambda p: refine(p, 1, 1, up=1.01, delta=0.9), "up must be at least"),
         (lambda _: refine(Prior.weights({"a": 1}), "a", 1, distance="continuous"), "is for numbers"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from fractions import Fraction
 from itertools import product
@@ -16,6 +17,7 @@ from discreet.exact import exp_below
 from discreet.kernel.distribution import Powers
 from discreet.kernel.entropy import SYSTEM
 from discreet.kernel.exponential import Exponential
+from discreet.kernel.sampling import _power_digits, power_chance, power_coins
 from discreet.kernel.scores import LEAST_LEVELS, Selection
 from discreet.testing import ScriptedEntropy, all_neighbours, all_tables, chi_square_excess, worst_ratio
 
@@ -128,7 +130,7 @@ def test_many_levels_are_drawn_with_certainty() -> None:
     total = sum(exact)
     for byte in range(256):
         word = bytes([byte]) + bytes(15)
-        drawn = Powers(ratio).choose(masses, ScriptedEntropy(word))
+        drawn = Powers(ratio, range(5)).choose(masses, ScriptedEntropy(word))
         place = Fraction(byte, 256) * total
         expected = next(level for level in range(5) if sum(exact[: level + 1], Fraction(0)) > place)
         assert drawn == expected
@@ -137,8 +139,13 @@ def test_many_levels_are_drawn_with_certainty() -> None:
 def test_a_word_on_the_edge_asks_for_more_digits() -> None:
     """Two levels of weight 1 and 1/3: the word of digits of 3/4 is decided by what follows."""
     edge = (3 * 2**128 // 4 - 1).to_bytes(16, "big")
-    assert Powers(Fraction(1, 3)).choose([1, 1], ScriptedEntropy(edge + bytes(16))) == 0
-    assert Powers(Fraction(1, 3)).choose([1, 1], ScriptedEntropy((3 * 2**126).to_bytes(16, "big") + b"\xff" * 16)) == 1
+    assert Powers(Fraction(1, 3), range(2)).choose([1, 1], ScriptedEntropy(edge + bytes(16))) == 0
+    assert (
+        Powers(Fraction(1, 3), range(2)).choose(
+            [1, 1], ScriptedEntropy((3 * 2**126).to_bytes(16, "big") + b"\xff" * 16)
+        )
+        == 1
+    )
 
 
 def test_scores_far_below_are_clipped_from_public_facts() -> None:
@@ -164,13 +171,109 @@ def test_public_bounds_on_the_score() -> None:
     assert sum(p for p, score in zip(flips, own, strict=True) if score > -bound) >= Fraction(95, 100)
 
 
-def test_scores_of_fractions_need_a_public_step() -> None:
-    """Floored to the step, which keeps a sensitivity that is a whole number of steps."""
-    with pytest.raises(InvalidInput, match="public step"):
-        exponential([0.5, 1.5], 1, 1)
+def loss(one: list, two: list, *facts: object, **public: object) -> float:
+    """The exact loss between two lists of scores, the larger of both mechanisms."""
+    laws = [exponential(own, *facts, **public).law() for own in (one, two)]
+    flips = PermuteAndFlip(Selection.fitting(one, facts[1], facts[0], **public))
+    flipped = [dict(enumerate(flips.probabilities(own))) for own in (one, two)]
+    ratios = [worst_ratio(*laws), worst_ratio(*flipped)]
+    assert None not in ratios
+    return max(math.log(ratio) for ratio in ratios)
+
+
+def test_floored_scores_lose_no_more() -> None:
+    """Changes that are no whole number of steps, and ranges that are not symmetric: both widen by the floor."""
+    near, far = [Fraction(-30, 100)] + [Fraction(25, 100)] * 50, [Fraction(-45, 100)] + [Fraction(40, 100)] * 50
+    assert loss(near, far, Fraction(15, 100), 1, step=Fraction(1, 10)) <= 1
+    one, two = [Fraction(-1)] + [Fraction(3, 4)] * 100, [Fraction(-5, 4)] + [Fraction(1)] * 100
+    assert loss(one, two, 1, 1, bounded_range=Fraction(1, 2), step=Fraction(1, 2)) <= 1
+    low, high = [-0.9] + [0.0] * 50, [0.1] + [2.0] * 50
+    assert loss(low, high, 2, 1, bounded_range=1) <= 1
+
+
+@given(
+    st.lists(st.fractions(-3, 3, max_denominator=16), min_size=2, max_size=5),
+    st.lists(st.fractions(0, 1, max_denominator=16), min_size=5, max_size=5),
+    st.sampled_from([Fraction(1, 4), Fraction(1, 3), Fraction(1)]),
+)
+def test_any_scores_floored_to_any_step_lose_no_more(one: list, moves: list, step: Fraction) -> None:
+    """All moves in [0, 1]: sensitivity 1, bounded range 1, exactly within epsilon whatever the step."""
+    two = [score + move for score, move in zip(one, moves, strict=False)]
+    assert loss(one, two, 1, 1, bounded_range=1, step=step) <= 1 + 1e-12
+    assert loss(one, two, 1, 1, step=step) <= 1 + 1e-12
+
+
+def test_arrays_lists_and_mappings_come_to_the_same() -> None:
+    """Whatever holds the scores, and whatever type of number they are; what is no number is as low as can be."""
+    for step in (None, 2, Fraction(1, 2)):
+        listed = exponential([7, 3, 0], 2, 1, step=step).probabilities
+        assert exponential(np.array([7, 3, 0]), 2, 1, step=step).probabilities == listed
+        assert exponential(np.array([7, 3, 0], dtype=np.uint8), 2, 1, step=step).probabilities == listed
+        assert exponential({"a": 7, "b": 3, "c": 0}, 2, 1, step=step).probabilities == listed
+    floats = exponential([0.7, 0.3, 0.0], 1, 1).probabilities
+    assert exponential(np.array([0.7, 0.3, 0.0]), 1, 1).probabilities == floats
+    assert floats[0] > floats[1] > floats[2]
+    broken = exponential(np.array([1.0, np.nan, -np.inf]), 1, 20).probabilities
+    assert broken[0] > Fraction(99, 100)
+    extremes = exponential(np.array([2**62, -(2**62) - 5, 2**62 - 1]), 1, 1)
+    assert extremes.probabilities[0] > extremes.probabilities[2] > extremes.probabilities[1]
+    assert exponential([10**400, 0], 1, 1).draw() == 0
+
+
+def test_ties_of_many_coins_are_broken_exactly() -> None:
+    """The digits of chances next to a whole number of 2^-16, where floats cannot tell."""
+    ratio = Fraction(2**20 - 1, 2**20)
+    powers = np.array([0, 1, 15, 16, 17, 1000, 10**6])
+    digits = _power_digits(ratio, powers)
+    assert digits.tolist() == [int(2**16 * ratio ** int(power)) for power in powers]
+    near_one = 1 - Fraction(1, 2**48)
+    assert _power_digits(near_one, np.array([0, 1, 2**30, 2**33])).tolist() == [
+        power_chance(near_one, power).digits(16) for power in (0, 1, 2**30, 2**33)
+    ]
+    word = int(digits[5]).to_bytes(2, "little")
+    rest = power_chance(ratio, 1000).digits(80) % 2**64
+    assert power_coins(ratio, powers[5:6], ScriptedEntropy(word + (rest - 1).to_bytes(8, "big")))[0]
+    assert not power_coins(ratio, powers[5:6], ScriptedEntropy(word + (rest + 1).to_bytes(8, "big")))[0]
+
+
+def test_exact_laws_of_sparse_scores_are_quick_and_of_too_many_are_refused() -> None:
+    law = exponential([0, 2000], 1, 1)
+    assert law.probabilities[0] < Fraction(1, 10**300)
+    with pytest.raises(Unsupported, match="floats"):
+        _ = exponential(list(range(5000)), 1, 1).probabilities
+    assert "0." not in repr(law)
+    assert "not shown" in repr(law)
+
+
+def test_fractions_of_a_score_count() -> None:
+    """Floored to the step."""
     coarse = exponential([0.5, 1.5, 0.49], 1, 1, step=0.25).probabilities
     assert coarse[2] < coarse[0] < coarse[1]
     assert exponential([0.5, 1.5, 0.49], 1, 1, step=0.5).probabilities[2] < coarse[2]
+
+
+def test_large_scores_are_floored_to_a_public_step() -> None:
+    """A sensitivity in the millions: a thousand steps per spread are enough, and still lose epsilon exactly."""
+    own, moved = [0, 5_000_000, 9_000_001], [999_999, 4_000_000, 10_000_000]
+    selection = Selection.of(1, 10**6)
+    assert selection.step == 2 * 10**6 // 1024
+    assert selection.spread == 2 * -(-(10**6) // selection.step)
+    worst = worst_ratio(exponential(own, 10**6, 1).law(), exponential(moved, 10**6, 1).law())
+    assert worst is not None
+    assert worst <= exp_below(Fraction(1), 80)
+    assert exponential(np.array(own), 10**6, 1).law() == exponential(own, 10**6, 1).law()
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-9, 1e-18])
+def test_very_small_epsilons_are_no_trouble(epsilon: float) -> None:
+    """Neither time, nor memory, nor a division by zero."""
+    own = np.array([0, -(10**6), -5])
+    law = exponential(own, 1, epsilon)
+    assert law.draw() in {0, 1, 2}
+    assert sum(law.floats()) == pytest.approx(1)
+    flips = PermuteAndFlip(Selection.of(epsilon, 1))
+    assert flips.draw_position(flips.levels(own), SYSTEM) in {0, 1, 2}
+    assert flips.selection.bound(0.9, 0.5) > 0
 
 
 def test_a_tiny_epsilon_returns_the_prior() -> None:
@@ -195,12 +298,16 @@ def test_costs() -> None:
 @pytest.mark.parametrize(
     "call",
     [
+        lambda: exponential(5, 1, 1),
+        lambda: exponential("abc", 1, 1),
+        lambda: exponential(np.zeros((2, 2), dtype=int), 1, 1),
+        lambda: exponential([1, 2], 1, 1, prior=[0.5, 0.5]),
+        lambda: PermuteAndFlip([1, 2, 3]),
         lambda: exponential([], 1, 1),
         lambda: exponential({}, 1, 1),
         lambda: exponential(np.array([], dtype=int), 1, 1),
         lambda: exponential([1, 2], 0, 1),
         lambda: exponential([1, 2], 1, 0),
-        lambda: exponential([1, float("nan")], 1, 1, step=0.1),
         lambda: exponential([1, 2], 1, 1, bounded_range=0),
         lambda: exponential([1, 2, 3], 1, 1, prior=Prior.uniform(0, 1)),
         lambda: exponential({"a": 1}, 1, 1, prior=Prior.weights({"a": 1, "b": 1})),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 from functools import cache
 
@@ -134,8 +135,8 @@ def test_a_scripted_draw_comes_out_as_the_note_says():
     """Not wider, not inside, place 7 of 10 (left, offset 2), geometric 1: -(points + units + 2)."""
     noise = Staircase(1, 5, Fraction(5, 2))
     digits = len(falling(noise.fall).digits)
-    level = bytes(8) + b"\xff" * 8 * (digits - 1) + b"\xff" * 8
-    script = b"\xff" * 16 + (7).to_bytes(16, "big") + level
+    level = bytes(2) + b"\xff" * 2 * (digits - 1) + b"\xff" * 2
+    script = b"\xff" * 6 + (7).to_bytes(8, "little") + level
     entropy = ScriptedEntropy(script)
     assert noise.draw(entropy) == -(3 + 5 + 2)
     assert entropy.taken == len(script)
@@ -152,12 +153,15 @@ def test_every_draw_takes_the_same_entropy():
             self.taken.append(count)
             return SYSTEM.take(count)
 
-    noise, amounts = Staircase(1, 5, Fraction(9, 4)), set()
+    noise, amounts = Staircase(1, 5, Fraction(9, 4)), Counter()
     for _ in range(300):
         entropy = Counting()
         noise.draw(entropy)
-        amounts.add(sum(entropy.taken))
-    assert len(amounts) == 1
+        amounts[sum(entropy.taken)] += 1
+    # A tie in 16 digits, once in thousands of draws, takes eight bytes more.
+    usual = min(amounts)
+    assert amounts[usual] > 280
+    assert all((amount - usual) % 8 == 0 for amount in amounts)
 
 
 def test_uniform_draws_are_uniform_and_in_range():
@@ -262,7 +266,8 @@ def test_laplace_core_is_smooth_where_the_series_takes_over():
 def test_what_a_group_pays():
     """A shift of up to n sensitivities costs n epsilon."""
     noise = Staircase.least_variance(HALF, 10)
-    assert [noise.epsilon_at(k) for k in (0, 1, 10, 11, 25)] == [0, HALF, HALF, 1, Fraction(3, 2)]
+    costs = [noise.guarantee(k, "add-remove").epsilon for k in (0, 1, 10, 11, 25)]
+    assert costs == [0, HALF, HALF, 1, Fraction(3, 2)]
 
 
 class Programme:

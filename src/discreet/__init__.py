@@ -22,11 +22,17 @@ if TYPE_CHECKING:
     from discreet.kernel.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from discreet.kernel.discrete_laplace import DiscreteLaplace as DiscreteLaplace
     from discreet.kernel.distribution import Distribution as Distribution
+    from discreet.kernel.exponential import Exponential as Exponential
     from discreet.kernel.exponential import exponential as exponential
     from discreet.kernel.gaussian import Gaussian as Gaussian
     from discreet.kernel.individual import IndividualOrderStatistic as IndividualOrderStatistic
+    from discreet.kernel.individual import IndividualVector as IndividualVector
+    from discreet.kernel.individual import TruncatedRangeCount as TruncatedRangeCount
     from discreet.kernel.laplace import Laplace as Laplace
     from discreet.kernel.noise import AddNoise as AddNoise
+    from discreet.kernel.order import satisfies_density as satisfies_density
+    from discreet.kernel.order import smaller as smaller
+    from discreet.kernel.order import staircase_from as staircase_from
     from discreet.kernel.order_statistic import local_sensitivity as local_sensitivity
     from discreet.kernel.order_statistic import smooth_sensitivity as smooth_sensitivity
     from discreet.kernel.permute_and_flip import PermuteAndFlip as PermuteAndFlip
@@ -57,15 +63,16 @@ HOME = {
     "discreet.kernel.discrete_gaussian": ("DiscreteGaussian",),
     "discreet.kernel.discrete_laplace": ("DiscreteLaplace",),
     "discreet.kernel.distribution": ("Distribution",),
-    "discreet.kernel.exponential": ("exponential",),
+    "discreet.kernel.exponential": ("Exponential", "exponential"),
     "discreet.kernel.gaussian": ("Gaussian",),
-    "discreet.kernel.individual": ("IndividualOrderStatistic",),
+    "discreet.kernel.individual": ("IndividualOrderStatistic", "IndividualVector", "TruncatedRangeCount"),
     "discreet.kernel.laplace": ("Laplace",),
     "discreet.kernel.noise": ("AddNoise",),
     "discreet.kernel.permute_and_flip": ("PermuteAndFlip",),
     "discreet.kernel.polygon_staircase": ("PolygonStaircase",),
     "discreet.kernel.quantile": ("Quantile", "Quantiles"),
     "discreet.kernel.refinement": ("Refinement", "refine"),
+    "discreet.kernel.order": ("satisfies_density", "smaller", "staircase_from"),
     "discreet.kernel.order_statistic": ("local_sensitivity", "smooth_sensitivity"),
     "discreet.kernel.sensitivity": ("global_sensitivity",),
     "discreet.kernel.smooth": ("SmoothOrderStatistic",),
@@ -73,6 +80,7 @@ HOME = {
     "discreet.prior": ("Prior",),
     "discreet.taxonomy": ("Taxonomy",),
 }
+__version__ = "0.1.0"
 WHERE = {name: module for module, names in HOME.items() for name in names}
 
 __all__ = sorted(WHERE)  # noqa: PLE0605 (a list, made from the one table above)

@@ -43,6 +43,28 @@ def _from_decimal(number: object, name: str) -> Fraction:
     return Fraction(text)
 
 
+def reading(value: object, low: Fraction, high: Fraction) -> Fraction | None:
+    """A secret value as a number, clamped; None where it is not a number. It never raises, whatever comes.
+
+    Truth values are 0 and 1; text is not a number here. What is beyond a bound is compared, not computed.
+    """
+    if isinstance(value, str | bytes):
+        return None
+    try:
+        if value >= high:  # type: ignore[operator]
+            return high
+        if value <= low:  # type: ignore[operator]
+            return low
+        plain = float(value) if isinstance(value, Decimal) else int(value) if _is_truth(value) else value  # type: ignore[call-overload]
+        return min(max(rational(plain), low), high)
+    except (TypeError, ValueError, ArithmeticError):
+        return None
+
+
+def _is_truth(value: object) -> bool:
+    return isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}
+
+
 def rational_text(text: str, name: str = "the number") -> Fraction:
     """Read a number from text, such as '0.1', '1e-6' or '1/3'."""
     short = text.strip()
@@ -52,7 +74,7 @@ def rational_text(text: str, name: str = "the number") -> Fraction:
         value = Fraction(short) if fits and mantissa else None
     except (ValueError, ZeroDivisionError):
         value = None
-    if value is None:
+    if value is None or abs(value) > 10**LARGEST_EXPONENT:
         raise InvalidInput(f"{name} must be a plain number such as 0.5, 3 or 1e-6, got {short[:40]!r}")
     return value
 

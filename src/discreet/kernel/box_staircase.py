@@ -7,17 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import between, positive, shown
+from discreet.exact import between, positive, shown, whole
 from discreet.guarantee import Guarantee, relation
 from discreet.kernel.entropy import Entropy, source
-from discreet.kernel.noise import Draws, grid_units, least
+from discreet.kernel.noise import Draws, grid_units, least, many_in_answer_units, on_grid
 from discreet.kernel.sampling import WIDEST_WORD, Chance, coin, coins, rational_chance, spread, spread_one
-from discreet.kernel.staircase import as_units, fall_of, falling, rate_of
+from discreet.kernel.staircase import fall_of, falling, rate_of
 
 Units = NDArray[np.int64] | NDArray[np.object_]
 Factors = Sequence[tuple[Fraction | int, Fraction | int]]
@@ -73,9 +74,11 @@ class Boxes:
     def draw(self, size: int, entropy: Entropy) -> tuple[Units, Units]:
         """`size` independent boxes and a point of each: shapes (size,) and (size, components)."""
         digits = len(falling(self.fall).digits) + max(self.widths).bit_length() + len(self.widths)
-        if digits > WIDEST_WORD or size == 1:
-            rows, wide = [self._draw_one(entropy) for _ in range(size)], digits > WIDEST_WORD
-            return as_units([row[0] for row in rows], wide), as_units([row[1] for row in rows], wide)
+        if digits > WIDEST_WORD:
+            rows = [self._draw_one(entropy) for _ in range(size)]
+            return np.array([row[0] for row in rows], dtype=np.object_), np.array(
+                [row[1] for row in rows], dtype=np.object_
+            )
         index = self._indices(size, entropy)
         columns = []
         for reach, width in zip(self.reaches, self.widths, strict=True):
@@ -235,9 +238,9 @@ class BoxStaircase:
 
     def useful(self, alpha: object, answers: int = 1) -> float:
         """The beta of (alpha, beta)-usefulness: the chance that some component of some answer is off by over alpha."""
-        distance = positive(alpha, "alpha")
+        distance, count = positive(alpha, "alpha"), whole(answers, "answers")
         miss = self.boxes.outside({a: math.floor(distance / step) for a, step in enumerate(self.steps)})
-        return -math.expm1(answers * math.log1p(-miss)) if miss < 1 else 1.0
+        return -math.expm1(count * math.log1p(-miss)) if miss < 1 else 1.0
 
     def region(self, confidence: object) -> tuple[float, float]:
         """(beta, size) of the least box core + beta widths of that probability, each point spread over its cell."""
@@ -265,10 +268,14 @@ class BoxStaircase:
         """The cost of one answer, all components together."""
         return Guarantee.dp(self.epsilon, neighbours=relation(neighbours))
 
-    def answer(self, exact: Sequence[int], entropy: Entropy | None = None) -> tuple[int, ...]:
-        """The exact answers, in grid units, plus one draw in grid units."""
+    def answer(self, exact: Sequence[object], entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
+        """The answers floored to the grid plus one draw, in units of the answers."""
+        return exact_values(self.answer_units(grid_points(exact, self.steps), entropy), self.steps)
+
+    def answer_units(self, units: Sequence[int], entropy: Entropy | None = None) -> tuple[int, ...]:
+        """The same in grid units, for answers that are already on the grid."""
         noise = self.draw_units(1, source(entropy))[0]
-        return tuple(value + int(units) for value, units in zip(exact, noise, strict=True))
+        return tuple(value + int(shift) for value, shift in zip(units, noise, strict=True))
 
     def draw_units(self, size: int, entropy: Entropy) -> Units:
         """`size` independent draws in grid units, one row each."""
@@ -278,9 +285,11 @@ class BoxStaircase:
         """One draw, exact multiples of the steps."""
         return exact_values(self.draw_units(1, source(entropy))[0], self.steps)
 
-    def draw_many(self, size: int, entropy: Entropy | None = None) -> Draws:
+    def draw_many(self, size: object, entropy: Entropy | None = None) -> Draws:
         """`size` independent draws, one row each: integers where the steps are whole, else the nearest floats."""
-        return in_answer_units(self.draw_units(size, source(entropy)), self.steps)
+        return rows_in_answer_units(
+            self.draw_units(whole(size, "how many draws", least=0), source(entropy)), self.steps
+        )
 
 
 def exact_values(units: Sequence[int] | Units, steps: Sequence[Fraction]) -> tuple[int | Fraction, ...]:
@@ -290,32 +299,44 @@ def exact_values(units: Sequence[int] | Units, steps: Sequence[Fraction]) -> tup
     )
 
 
-def in_answer_units(units: Units, steps: Sequence[Fraction]) -> Draws:
-    """Rows of grid units as values."""
-    if all(step == 1 for step in steps):
-        return units
-    if all(step.denominator == 1 for step in steps):
-        whole: NDArray[np.int64] | NDArray[np.object_] = units * np.array([int(step) for step in steps])
-        return whole
-    scaled: NDArray[np.float64] = np.asarray(units, dtype=np.float64) * np.array([float(step) for step in steps])
-    return scaled
+def rows_in_answer_units(units: Units, steps: Sequence[Fraction]) -> Draws:
+    """Rows of grid units as values, column by column."""
+    columns = [many_in_answer_units(units[:, a], step) for a, step in enumerate(steps)]
+    return cast(Draws, np.stack(columns, axis=1))
+
+
+def grid_points(exact: Sequence[object], steps: Sequence[Fraction]) -> list[int]:
+    """One secret answer per component, each floored to its grid; how many there are is public."""
+    answers = listed(exact, "the answers")
+    if len(answers) != len(steps):
+        raise InvalidInput(f"give {len(steps)} answers, one per component, got {len(answers)}")
+    return [on_grid(answer, step) for answer, step in zip(answers, steps, strict=True)]
+
+
+def listed(items: object, name: str) -> list[object]:
+    """A list from a list, a tuple or a one-dimensional array."""
+    if isinstance(items, np.ndarray) and items.ndim == 1:
+        return list(items.tolist())
+    if isinstance(items, Sequence) and not isinstance(items, str | bytes):
+        return list(items)
+    raise InvalidInput(f"{name} must be a list of numbers, one per component, got {type(items).__name__}")
 
 
 def _grid(widths: Sequence[object], step: object) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...], tuple[int, ...]]:
     """Widths, steps and widths in grid units, one each per component."""
-    steps = list(step) if isinstance(step, Sequence) and not isinstance(step, str) else [step] * len(widths)
-    if not widths or len(steps) != len(widths):
-        raise InvalidInput(
-            f"give at least one width, and one step or one per width; got {len(widths)} and {len(steps)}"
-        )
-    rows = [grid_units(width, grid) for width, grid in zip(widths, steps, strict=True)]
+    spans = listed(widths, "the widths")
+    steps = listed(step, "the steps") if isinstance(step, Sequence | np.ndarray) else [step] * len(spans)
+    if not spans or len(steps) != len(spans):
+        raise InvalidInput(f"give at least one width, and one step or one per width; got {len(spans)} and {len(steps)}")
+    rows = [grid_units(positive(width, "a width"), grid) for width, grid in zip(spans, steps, strict=True)]
     return tuple(row[0] for row in rows), tuple(row[1] for row in rows), tuple(row[2] for row in rows)
 
 
 def _given_reaches(core: Sequence[object], steps: Sequence[Fraction], units: Sequence[int]) -> tuple[int, ...]:
-    if len(core) != len(units):
-        raise InvalidInput(f"give the core one half width per component, {len(units)}, got {len(core)}")
-    halves = [positive(half, "the core's half width") / step for half, step in zip(core, steps, strict=True)]
+    given = listed(core, "the core")
+    if len(given) != len(units):
+        raise InvalidInput(f"give the core one half width per component, {len(units)}, got {len(given)}")
+    halves = [positive(half, "the core's half width") / step for half, step in zip(given, steps, strict=True)]
     for half, step, width in zip(halves, steps, units, strict=True):
         if half > width:
             raise InvalidInput(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import positive, rational, shown
+from discreet.exact import positive, rational, reading, shown
 
 Column = ArrayLike | Sequence[object]
 MOST_UNITS = 2**61
@@ -129,16 +128,10 @@ def some(column: NDArray[Any]) -> NDArray[Any]:
     return column
 
 
-def within(value: Any, low: Fraction, high: Fraction) -> Fraction:
+def within(value: object, low: Fraction, high: Fraction) -> Fraction:
     """One value, exact and clamped; what is not a number counts as the lower bound."""
-    try:
-        if value >= high or value <= low:
-            return high if value >= high else low
-        # A decimal such as 1e-999999999 is small, but not as a fraction.
-        number = rational(float(value) if isinstance(value, Decimal) else value)
-        return min(max(number, low), high)
-    except (TypeError, ValueError, ArithmeticError):
-        return low
+    number = reading(value, low, high)
+    return low if number is None else number
 
 
 def as_floats(values: Column) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import between, positive, shown
-from discreet.guarantee import Guarantee
+from discreet.guarantee import Guarantee, Neighbours
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.gaussian import Gaussian
@@ -88,8 +88,10 @@ class DiscreteGaussian(Noise):
             return Guarantee.zcdp(self.rho, neighbours=neighbours)
         return Guarantee.approx_dp(self.epsilon, self.delta, neighbours=neighbours)
 
-    def epsilon_at(self, units: int) -> Fraction | None:  # noqa: ARG002 (no shift but 0 has a pure cost)
-        return None
+    def guarantee(self, units: int, neighbours: Neighbours) -> Guarantee:
+        if units == self.units:
+            return self.cost(neighbours)
+        return Guarantee.zcdp(Fraction(units**2) / (2 * self.square), neighbours=neighbours)
 
     def probability(self, units: int) -> float:
         """P(N = units * step)."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.exact import positive
+from discreet.guarantee import Guarantee, Neighbours
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.noise import Noise, grid_units
 from discreet.kernel.sampling import WIDEST_WORD, Chance, Flips, Geometric, coins, logistic_chance, rational_chance
@@ -44,13 +45,23 @@ class DiscreteLaplace(Noise):
         return 2 * math.exp(-self.rate * (units + 1)) / (1 + math.exp(-self.rate)) if units >= 0 else 1.0
 
     def variance(self) -> float:
-        return float(self.step) ** 2 / (2 * math.sinh(self.rate / 2) ** 2) if self.rate < 700 else 0.0
+        return self._root() ** 2 if self._root() < 1e150 else math.inf
+
+    def _root(self) -> float:
+        """The standard deviation, step / (sqrt 2 sinh(rate/2)); infinite where no float holds it."""
+        half = math.sinh(self.rate / 2) if self.rate < 1400 else math.inf
+        return float(self.step) / half / math.sqrt(2) if half else math.inf
 
     def expected_error(self) -> float:
-        return float(self.step) / math.sinh(self.rate) if self.rate < 700 else 0.0
+        one = math.sinh(self.rate) if self.rate < 700 else math.inf
+        return float(self.step) / one if one else math.inf
 
-    def epsilon_at(self, units: int) -> Fraction:
-        return self.rate * units
+    def guarantee(self, units: int, neighbours: Neighbours) -> Guarantee:
+        return Guarantee.dp(self.rate * units, neighbours=neighbours)
+
+    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+        """The cost of one answer of the sensitivity it was made for."""
+        return Guarantee.dp(self.epsilon, neighbours=neighbours)
 
     def draw_unit(self, entropy: Entropy) -> int:
         """One more than a geometric number, a sign, zero or not: all drawn every time, so time tells nothing."""

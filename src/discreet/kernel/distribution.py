@@ -7,29 +7,31 @@ only a draw does.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
 from math import lcm
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import Unsupported
 from discreet.kernel.entropy import Entropy, bits, source
-from discreet.kernel.sampling import WORD, below, choose
+from discreet.kernel.sampling import WORD, below, choose, power_bounds
 from discreet.prior import Prior
 
 Integers = NDArray[np.int64]
+MOST_BLOCKS = 2**16
+MOST_EXACT = 2**22
 
 
 class Factors(Protocol):
     """What multiplies the weights of each block."""
 
-    def exact(self, block: int) -> Fraction:
-        """The factor of a block."""
+    def whole(self, blocks: Sequence[int]) -> list[int]:
+        """Whole numbers in the ratio of the factors of some blocks."""
         ...
 
     def floats(self, count: int) -> NDArray[np.float64]:
@@ -47,28 +49,43 @@ class Few:
 
     values: tuple[Fraction, ...]
 
-    def exact(self, block: int) -> Fraction:
-        return self.values[block]
+    def whole(self, blocks: Sequence[int]) -> list[int]:
+        common = lcm(*(value.denominator for value in self.values))
+        return [int(self.values[block] * common) for block in blocks]
 
     def floats(self, count: int) -> NDArray[np.float64]:
         return np.array([float(value) for value in self.values[:count]])
 
     def choose(self, masses: list[int], entropy: Entropy) -> int:
-        common = lcm(*(value.denominator for value in self.values))
-        return choose([mass * int(value * common) for mass, value in zip(masses, self.values, strict=False)], entropy)
+        factors = self.whole(range(len(masses)))
+        return choose([mass * factor for mass, factor in zip(masses, factors, strict=True)], entropy)
 
 
 @dataclass(frozen=True, slots=True)
 class Powers:
-    """Block i has the factor ratio^i, 0 < ratio < 1, for thousands of blocks."""
+    """Block i has the factor ratio^levels[i], 0 < ratio <= 1, levels rising, for thousands of blocks."""
 
     ratio: Fraction
+    levels: Sequence[int]
 
-    def exact(self, block: int) -> Fraction:
-        return self.ratio**block
+    @staticmethod
+    def blocks(levels: Integers) -> tuple[Integers, Sequence[int]]:
+        """Every outcome's block and the blocks' levels: the levels themselves, or those that occur if they are many."""
+        most = int(levels.max())
+        if most < MOST_BLOCKS:
+            return levels, range(most + 1)
+        occurring, blocks = np.unique(levels, return_inverse=True)
+        return blocks, occurring.tolist()
+
+    def whole(self, blocks: Sequence[int]) -> list[int]:
+        levels = [self.levels[block] for block in blocks]
+        if len(levels) * levels[-1] > MOST_EXACT:
+            raise Unsupported("the exact probabilities of so many levels are not written out; use floats()")
+        top, bottom = self.ratio.numerator, self.ratio.denominator
+        return [top**level * bottom ** (levels[-1] - level) for level in levels]
 
     def floats(self, count: int) -> NDArray[np.float64]:
-        powers: NDArray[np.float64] = np.exp(np.log(float(self.ratio)) * np.arange(count))
+        powers: NDArray[np.float64] = np.exp(np.log1p(-float(1 - self.ratio)) * np.array(self.levels[:count]))
         return powers
 
     def choose(self, masses: list[int], entropy: Entropy) -> int:
@@ -87,17 +104,20 @@ class Powers:
     def _sums(self, masses: list[int], precision: int) -> list[tuple[int, int]]:
         """Prefix sums of mass times ratio^i in units of 2^-precision, rounded down and up."""
         low = high = 1 << precision
-        top, bottom = self.ratio.numerator, self.ratio.denominator
-        terms = []
-        for mass in masses:
-            terms.append((mass * low, mass * high))
-            low, high = low * top // bottom, -(-high * top // bottom)
-        return list(accumulate(terms, lambda sofar, term: (sofar[0] + term[0], sofar[1] + term[1])))
+        one = power_bounds(self.ratio, 1, precision)
+        sums, sum_low, sum_high, at = [], 0, 0, 0
+        for level, mass in zip(self.levels, masses, strict=True):
+            if level > at:
+                step_low, step_high = one if level == at + 1 else power_bounds(self.ratio, level - at, precision)
+                low, high, at = low * step_low >> precision, -(-high * step_high >> precision), level
+            sum_low, sum_high = sum_low + mass * low, sum_high + mass * high
+            sums.append((sum_low, sum_high))
+        return sums
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Distribution:
-    """Outcomes with exact probabilities proportional to weight times factor."""
+    """Outcomes with exact probabilities proportional to weight times factor. It does not print itself: it is secret."""
 
     prior: Prior
     blocks: Integers
@@ -118,10 +138,12 @@ class Distribution:
     @cached_property
     def probabilities(self) -> tuple[Fraction, ...]:
         """The exact probability of each outcome."""
-        factors = [self.factors.exact(block) for block in range(len(self.masses))]
-        total = sum((factor * mass for factor, mass in zip(factors, self.masses, strict=True)), Fraction(0))
-        shares = [factor / total for factor in factors]
-        return tuple(int(mass) * shares[block] for mass, block in zip(self.prior.mass, self.blocks, strict=True))
+        occupied = [block for block, mass in enumerate(self.masses) if mass]
+        factors = dict(zip(occupied, self.factors.whole(occupied), strict=True))
+        total = sum(factors[block] * self.masses[block] for block in occupied)
+        shares = {(int(m), int(b)) for m, b in zip(self.prior.mass, self.blocks, strict=True)}
+        exact = {(mass, block): Fraction(mass * factors[block], total) for mass, block in shares}
+        return tuple(exact[int(m), int(b)] for m, b in zip(self.prior.mass, self.blocks, strict=True))
 
     def law(self) -> dict[Hashable, Fraction]:
         """Outcome to exact probability."""
@@ -139,6 +161,9 @@ class Distribution:
     def variance(self) -> float:
         """The variance of a numeric law."""
         return float((self.prior.floats() - self.mean()) ** 2 @ self.floats())
+
+    def __repr__(self) -> str:
+        return f"Distribution({len(self.prior.mass)} outcomes, probabilities not shown)"
 
     def draw(self, entropy: Entropy | None = None) -> Hashable:
         """One outcome."""

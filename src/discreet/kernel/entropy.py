@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
+from discreet.errors import InvalidInput
+
 
 class Entropy(Protocol):
     """Where random bytes come from."""
@@ -30,6 +32,8 @@ SYSTEM = SystemEntropy()
 
 def source(entropy: Entropy | None) -> Entropy:
     """The entropy handed in, or the system's."""
+    if entropy is not None and not hasattr(entropy, "take"):
+        raise InvalidInput(f"entropy must have take(count), like SystemEntropy; got {type(entropy).__name__}")
     return SYSTEM if entropy is None else entropy
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-import numpy as np
-
 from discreet.guarantee import Guarantee
 from discreet.kernel.distribution import Distribution, Powers
 from discreet.kernel.entropy import Entropy
@@ -21,17 +19,31 @@ class Exponential:
     selection: Selection
     prior: Prior | None = None
 
+    @staticmethod
+    def of(
+        epsilon: object,
+        sensitivity: object,
+        prior: Prior | None = None,
+        bounded_range: object = None,
+        step: object = None,
+    ) -> Exponential:
+        """For whole scores, or scores floored to a public step."""
+        return Exponential(Selection.of(epsilon, sensitivity, bounded_range, step), prior)
+
     def cost(self, neighbours: str = "add-remove") -> Guarantee:
         """What one choice costs."""
         return Guarantee.dp(self.selection.epsilon, neighbours=neighbours)
 
+    def score_bound(self, confidence: object, count: int) -> float:
+        """With this confidence the choice among `count` candidates is less than this below the best score."""
+        share = 1 / count if self.prior is None else least_share(self.prior)
+        return self.selection.bound(confidence, share)
+
     def law(self, scores: Scores) -> Distribution:
         """The exact law given the scores. It never leaves: a draw does."""
         base, own = candidates(scores, self.prior)
-        ratio = self.selection.ratio
-        if ratio == 1:
-            return Distribution(base, np.zeros(len(base.mass), dtype=np.int64), Powers(ratio))
-        return Distribution(base, self.selection.levels(own, least_share(base)), Powers(ratio))
+        blocks, levels = Powers.blocks(self.selection.levels(own, least_share(base)))
+        return Distribution(base, blocks, Powers(self.selection.ratio, levels))
 
     def answer(self, scores: Scores, entropy: Entropy | None = None) -> Hashable:
         """One candidate."""
@@ -48,7 +60,9 @@ def exponential(
 ) -> Distribution:
     """The exponential mechanism's law: prior times exp(epsilon score / (2 sensitivity)), or / bounded_range if less.
 
+    Scores are a list or an array, in the order of the prior's support, or a mapping from candidates to scores.
     `bounded_range` is the largest minus the smallest change of score over candidates between neighbours: the cost is
-    epsilon all the same, and the choice sharper. Draw once and release the draw; the law itself never leaves.
+    epsilon all the same, and the choice sharper. Scores that are not whole numbers are floored to `step`, or to a
+    thousandth of what they can move. Draw once and release the draw; the law itself never leaves.
     """
-    return Exponential(Selection.of(epsilon, sensitivity, bounded_range, step), prior).law(scores)
+    return Exponential(Selection.fitting(scores, epsilon, sensitivity, bounded_range, step), prior).law(scores)

@@ -19,6 +19,9 @@ class Gaussian(Law):
 
     sigma: float
 
+    def __post_init__(self) -> None:
+        positive(self.sigma, "sigma")
+
     @staticmethod
     def calibrated(epsilon: object, delta: object, sensitivity: object = 1) -> Gaussian:
         """The least sigma that is (epsilon, delta)-DP at this l2 sensitivity (Balle and Wang 2018)."""

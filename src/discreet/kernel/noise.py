@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import between, positive, rational
-from discreet.guarantee import Guarantee, Neighbours
+from discreet.exact import between, positive, rational, reading, whole
+from discreet.guarantee import Guarantee, Neighbours, relation
 from discreet.kernel.entropy import Entropy, source
 
+READABLE = Fraction(10) ** 300
 Draws = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.object_]
 
 
@@ -44,8 +45,8 @@ class Law(ABC):
 
     def useful(self, alpha: object, answers: int = 1) -> float:
         """The beta of (alpha, beta)-usefulness: the chance that some of `answers` answers is off by more than alpha."""
-        miss = self.tail(positive(alpha, "alpha"))
-        return -math.expm1(answers * math.log1p(-miss)) if miss < 1 else 1.0
+        miss, count = self.tail(positive(alpha, "alpha")), whole(answers, "answers")
+        return -math.expm1(count * math.log1p(-miss)) if miss < 1 else 1.0
 
 
 class Noise(Law):
@@ -66,8 +67,8 @@ class Noise(Law):
         return int(self.draw_units(1, entropy)[0])
 
     @abstractmethod
-    def epsilon_at(self, units: int) -> Fraction | None:
-        """The pure loss of a shift by up to `units` grid units; None where it is unbounded."""
+    def guarantee(self, units: int, neighbours: Neighbours) -> Guarantee:
+        """What one answer costs that a change of one unit moves by at most `units` grid units."""
 
     def tail(self, distance: float | Fraction) -> float:
         return self.tail_units(math.floor(rational(distance, "the distance") / self.step))
@@ -80,19 +81,35 @@ class Noise(Law):
 
     def draw(self, entropy: Entropy | None = None) -> int | Fraction:
         """One draw, an exact multiple of the step: an integer where the step is whole."""
-        units = self.draw_unit(source(entropy))
-        if self.step == 1:
-            return units
-        return units * self.step.numerator if self.step.denominator == 1 else units * self.step
+        return in_answer_units(self.draw_unit(source(entropy)), self.step)
 
-    def draw_many(self, size: int, entropy: Entropy | None = None) -> Draws:
-        """`size` independent draws: integers where the step is whole, else the floats nearest the exact multiples."""
-        units = self.draw_units(size, source(entropy))
-        if self.step == 1:
-            return units
-        if self.step.denominator == 1:
-            return units * int(self.step)
-        return units.astype(np.float64) * float(self.step.numerator) / float(self.step.denominator)
+    def draw_many(self, size: object, entropy: Entropy | None = None) -> Draws:
+        """`size` independent draws: integers where the step is whole, else the floats nearest the exact multiples.
+
+        To add noise to answers on a fractional grid use `AddNoise`, which adds before it rounds: the last bits of a
+        float that was added to a float tell what it was added to.
+        """
+        return many_in_answer_units(self.draw_units(whole(size, "how many draws", least=0), source(entropy)), self.step)
+
+
+def in_answer_units(units: int, step: Fraction) -> int | Fraction:
+    """Grid units as an exact number: an integer where the step is whole."""
+    if step == 1:
+        return units
+    return units * step.numerator if step.denominator == 1 else units * step
+
+
+def many_in_answer_units(units: NDArray[np.int64] | NDArray[np.object_], step: Fraction) -> Draws:
+    """Grid units as numbers: integers where the step is whole, Python's own where 64 bits are too few; else floats."""
+    if step == 1:
+        return units
+    if step.denominator != 1:
+        return units.astype(np.float64) * float(step.numerator) / float(step.denominator)
+    largest = max((abs(int(unit)) for unit in (units.min(), units.max())), default=0) if len(units) else 0
+    scaled: NDArray[np.int64] | NDArray[np.object_] = units
+    if largest * step.numerator >= 2**62:
+        scaled = units.astype(np.object_)
+    return scaled * step.numerator
 
 
 def least(true_from: Callable[[int], bool]) -> int:
@@ -116,22 +133,47 @@ def grid_units(sensitivity: object, step: object) -> tuple[Fraction, Fraction, i
     return width, grid, math.ceil(width / grid)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class AddNoise:
-    """Adds noise to an answer on the grid whose sensitivity is given; the cost follows from the two."""
+    """Adds noise to answers of a given sensitivity; the cost follows from the two.
+
+    An answer is floored to the noise's grid first, exactly, then noise on the grid is added: what leaves is a multiple
+    of the step whatever the answer was.
+    """
 
     noise: Noise
     sensitivity: Fraction
     neighbours: Neighbours
 
-    def cost(self) -> Guarantee:
-        """The pure cost of one answer."""
-        units = grid_units(self.sensitivity, self.noise.step)[2]
-        epsilon = self.noise.epsilon_at(units)
-        if epsilon is None:
-            raise InvalidInput(f"{type(self.noise).__name__} has no pure cost; ask the noise for its own guarantee")
-        return Guarantee.dp(epsilon, neighbours=self.neighbours)
+    def __init__(self, noise: Noise, sensitivity: object, neighbours: str = "add-remove") -> None:
+        if not isinstance(noise, Noise):
+            raise InvalidInput(f"{type(noise).__name__} does not draw one number; use DiscreteLaplace or Staircase")
+        object.__setattr__(self, "noise", noise)
+        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "neighbours", relation(neighbours))
 
-    def answer(self, exact: int, entropy: Entropy | None = None) -> int:
-        """The exact answer, in grid units, plus one draw in grid units."""
-        return exact + self.noise.draw_unit(source(entropy))
+    def cost(self) -> Guarantee:
+        """What one answer costs."""
+        return self.noise.guarantee(grid_units(self.sensitivity, self.noise.step)[2], self.neighbours)
+
+    def answer(self, exact: object, entropy: Entropy | None = None) -> int | Fraction:
+        """The answer floored to the grid plus one draw, in units of the answer. What is not a number counts as 0."""
+        return in_answer_units(self.answer_units(on_grid(exact, self.noise.step), entropy), self.noise.step)
+
+    def answer_units(self, units: int, entropy: Entropy | None = None) -> int:
+        """The same in grid units, for an answer that is already on the grid."""
+        return units + self.noise.draw_unit(source(entropy))
+
+    def answer_many(self, exact: Iterable[object], entropy: Entropy | None = None) -> Draws:
+        """Many answers with independent noise; as floats, where the step is a fraction, only after the addition."""
+        units = [on_grid(answer, self.noise.step) for answer in exact]
+        noise = self.noise.draw_units(len(units), source(entropy))
+        if noise.dtype == np.object_ or max(map(abs, units), default=0) >= 2**61:
+            return many_in_answer_units(np.array(units, dtype=np.object_) + noise.astype(np.object_), self.noise.step)
+        return many_in_answer_units(np.array(units, dtype=np.int64) + noise.astype(np.int64), self.noise.step)
+
+
+def on_grid(exact: object, step: Fraction) -> int:
+    """The grid point at or below a secret number, exactly; 0 for what is not a number. It never raises."""
+    number = reading(exact, -READABLE, READABLE)
+    return 0 if number is None else math.floor(number / step)

@@ -9,7 +9,7 @@ from math import lcm, prod
 
 import numpy as np
 
-from discreet.errors import Unsupported
+from discreet.errors import InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import Entropy, source
 from discreet.kernel.sampling import below, power_coins
@@ -28,9 +28,22 @@ class PermuteAndFlip:
 
     selection: Selection
 
+    @staticmethod
+    def of(epsilon: object, sensitivity: object, bounded_range: object = None, step: object = None) -> PermuteAndFlip:
+        """For whole scores, or scores floored to a public step; `bounded_range` as for the exponential mechanism."""
+        return PermuteAndFlip(Selection.of(epsilon, sensitivity, bounded_range, step))
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.selection, Selection):
+            raise InvalidInput("make it with PermuteAndFlip.of(epsilon, sensitivity)")
+
     def cost(self, neighbours: str = "add-remove") -> Guarantee:
         """What one choice costs."""
         return Guarantee.dp(self.selection.epsilon, neighbours=neighbours)
+
+    def score_bound(self, confidence: object, count: int) -> float:
+        """With this confidence the choice among `count` candidates is less than this below the best score."""
+        return self.selection.bound(confidence, 1 / count)
 
     def levels(self, scores: Scores) -> Integers:
         """The candidates' levels below the best."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import between, positive, shown, whole
+from discreet.exact import between, positive, rational, shown, whole
 from discreet.guarantee import Guarantee, relation
 from discreet.kernel.box_staircase import (
     Boxes,
@@ -21,7 +21,8 @@ from discreet.kernel.box_staircase import (
     best_core,
     binomial_series,
     exact_values,
-    in_answer_units,
+    grid_points,
+    rows_in_answer_units,
 )
 from discreet.kernel.entropy import Entropy, source
 from discreet.kernel.noise import Draws, least
@@ -202,7 +203,7 @@ class PolygonStaircase:
         distance = positive(alpha, "alpha")
         limits = math.floor(distance / self.steps[0]), math.floor(distance / self.steps[1])
         miss = sum(weight * self._outside(stretch, limits) for stretch, weight in self._levels())
-        return -math.expm1(answers * math.log1p(-miss)) if miss < 1 else 1.0
+        return -math.expm1(whole(answers, "answers") * math.log1p(-miss)) if miss < 1 else 1.0
 
     def _outside(self, stretch: Fraction, limits: tuple[int, int]) -> int:
         """The points of the stretched polygon with |x| or |y| above its limit."""
@@ -232,10 +233,14 @@ class PolygonStaircase:
         """The cost of one answer, both components together."""
         return Guarantee.dp(self.epsilon, neighbours=relation(neighbours))
 
-    def answer(self, exact: Sequence[int], entropy: Entropy | None = None) -> tuple[int, int]:
-        """The exact answers, in grid units, plus one draw in grid units."""
+    def answer(self, exact: Sequence[object], entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
+        """The answers floored to the grid plus one draw, in units of the answers."""
+        return exact_values(self.answer_units(grid_points(exact, self.steps), entropy), self.steps)
+
+    def answer_units(self, units: Sequence[int], entropy: Entropy | None = None) -> tuple[int, int]:
+        """The same in grid units, for answers that are already on the grid."""
         x, y = self.draw_units(1, source(entropy))[0]
-        return exact[0] + int(x), exact[1] + int(y)
+        return units[0] + int(x), units[1] + int(y)
 
     def draw_units(self, size: int, entropy: Entropy) -> Units:
         """`size` independent draws in grid units: points of the bounding boxes, kept where the polygon holds them.
@@ -265,13 +270,18 @@ class PolygonStaircase:
         """One draw, exact multiples of the steps."""
         return exact_values(self.draw_units(1, source(entropy))[0], self.steps)
 
-    def draw_many(self, size: int, entropy: Entropy | None = None) -> Draws:
+    def draw_many(self, size: object, entropy: Entropy | None = None) -> Draws:
         """`size` independent draws, one row each: integers where the steps are whole, else the nearest floats."""
-        return in_answer_units(self.draw_units(size, source(entropy)), self.steps)
+        return rows_in_answer_units(
+            self.draw_units(whole(size, "how many draws", least=0), source(entropy)), self.steps
+        )
 
 
 def _place(number: object) -> int:
-    return whole(number, "a vertex, in grid units,", -(10**9))
+    value = rational(number, "a vertex, in grid units,")
+    if value.denominator != 1 or abs(value) > 10**9:
+        raise InvalidInput(f"vertices are whole numbers of grid steps, at most 10^9, got {shown(value)}")
+    return int(value)
 
 
 def _share(core: object) -> Fraction:

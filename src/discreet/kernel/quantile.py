@@ -27,6 +27,8 @@ from discreet.kernel.sensitivity import rank_score_sensitivity
 from discreet.prior import Grid, Prior
 
 FINEST = 10**6
+COARSEST = 10**4
+MOST_ROWS = 2**40
 SLOTS = 8
 """Among several quantiles a point's rows may go left and right in eighths, so that ties do no harm."""
 
@@ -42,6 +44,10 @@ class Candidates:
     @staticmethod
     def of(lower: object, upper: object, step: object, prior: Prior | None) -> Candidates:
         """A grid of at most a million points, and a prior on it if there is one."""
+        if prior is not None and not isinstance(prior, Prior):
+            raise InvalidInput(
+                f"the prior must be a Prior, got {type(prior).__name__}; make one with Prior.normal(...)"
+            )
         whole_grid = Prior.uniform(lower, upper, step)
         grid = whole_grid.grid or Grid(Fraction(0), Fraction(1))
         if prior is None:
@@ -49,10 +55,19 @@ class Candidates:
         return Candidates(grid, len(whole_grid.mass), _on(prior, grid, len(whole_grid.mass)))
 
     def counts(self, values: Column) -> Integers:
-        """How many values fall on each point: floored to the grid, clamped, what is no number left out."""
+        """How many values fall on each point: floored to the grid, clamped; what is no number is left out. Secret."""
         numbers = as_floats(values)
         places = np.floor((numbers[~np.isnan(numbers)] - float(self.grid.origin)) / float(self.grid.step) + 1e-9)
         return np.bincount(np.clip(places, 0, self.count - 1).astype(np.int64), minlength=self.count)
+
+    def checked(self, counts: NDArray[np.integer]) -> Integers:
+        """Counts of rows, one per point of the grid, by their type and shape."""
+        array = np.asarray(counts)
+        if array.dtype.kind not in "iu" or array.shape != (self.count,):
+            raise InvalidInput(
+                f"counts are {self.count} whole numbers, one per grid point; make them from rows with counts()"
+            )
+        return np.clip(array.astype(np.int64), 0, MOST_ROWS)
 
     def value(self, position: int) -> int | Fraction:
         """The value at a position."""
@@ -124,19 +139,23 @@ class Quantile:
         share = least_share(prior) if prior else 1 / self.candidates.count
         return self.selection.bound(confidence, share) / self.q.denominator
 
-    def law(self, counts: Integers) -> Distribution:
+    def law(self, counts: NDArray[np.integer]) -> Distribution:
         """The exact law with a prior, or with an even one."""
         base = self.candidates.prior or Prior.uniform(0, self.candidates.count - 1)
         named = Prior(base.mass, base.index, self.candidates.grid, None)
-        return Exponential(self.selection, named).law(rank_scores(counts, self.q)[base.index])
+        return Exponential(self.selection, named).law(rank_scores(self.candidates.checked(counts), self.q)[base.index])
 
-    def answer(self, counts: Integers, entropy: Entropy | None = None) -> int | Fraction:
-        """One value of the grid, given the number of rows at each of its points."""
+    def answer(self, values: Column, entropy: Entropy | None = None) -> int | Fraction:
+        """One value of the grid, near the quantile of these rows; rows are read as `Candidates.counts` says."""
+        return self.answer_counts(self.candidates.counts(values), entropy)
+
+    def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> int | Fraction:
+        """The same, from the number of rows at each point of the grid."""
         if self.candidates.prior is not None:
             law = self.law(counts)
             return self.candidates.value(int(law.prior.index[law.draw_position(source(entropy))]))
         choice = PermuteAndFlip(self.selection)
-        levels = choice.levels(rank_scores(counts, self.q))
+        levels = choice.levels(rank_scores(self.candidates.checked(counts), self.q))
         return self.candidates.value(choice.draw_position(levels, source(entropy)))
 
 
@@ -188,6 +207,8 @@ class Quantiles:
         rows_per_unit: object = 1,
     ) -> Quantiles:
         """Check the public facts."""
+        if not isinstance(orders, Sequence):
+            raise InvalidInput("several quantiles need a list of orders, such as (0.25, 0.5, 0.75)")
         wanted = tuple(order(q) for q in orders)
         if not wanted or any(one >= two for one, two in pairwise(wanted)):
             raise InvalidInput(
@@ -206,11 +227,15 @@ class Quantiles:
         """What all of them together cost."""
         return Guarantee.dp(self.epsilon, neighbours=self.neighbours)
 
-    def answer(self, counts: Integers, entropy: Entropy | None = None) -> list[int | Fraction]:
-        """One value for each order, rising."""
+    def answer(self, values: Column, entropy: Entropy | None = None) -> list[int | Fraction]:
+        """One value for each order, rising, near the quantiles of these rows."""
+        return self.answer_counts(self.candidates.counts(values), entropy)
+
+    def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> list[int | Fraction]:
+        """The same, from the number of rows at each point of the grid."""
         found: dict[Fraction, int] = {}
         everything, whole_range = (Fraction(0), Fraction(1)), (0, self.candidates.count - 1)
-        self._split(counts, whole_range, self.orders, everything, found, source(entropy))
+        self._split(self.candidates.checked(counts), whole_range, self.orders, everything, found, source(entropy))
         return [self.candidates.value(found[q]) for q in self.orders]
 
     def _split(
@@ -226,7 +251,7 @@ class Quantiles:
         if not orders:
             return
         middle = orders[len(orders) // 2]
-        split = self.split_law(counts, span, (middle - ends[0]) / (ends[1] - ends[0]))
+        split = self.split_law(counts, span, coarse((middle - ends[0]) / (ends[1] - ends[0])))
         position, slot = split.draw(entropy)
         found[middle] = position
         left, right = part(counts, position, slot)
@@ -243,7 +268,7 @@ class Quantiles:
         share = self.epsilon / self.depth / (1 if self.neighbours == "add-remove" else 2)
         selection = Selection.of(share, rank_score_sensitivity(q, "add-remove", self.rows_per_unit))
         even = self.candidates.prior is None
-        base = np.ones(len(places), dtype=np.int64) if even else np.maximum(self.candidates.mass[places] >> 4, 1)
+        base = np.ones(len(places), dtype=np.int64) if even else light(self.candidates.mass[places])
         return SplitLaw(places, score.ravel(), selection, None if even else np.repeat(base, SLOTS + 1))
 
 
@@ -274,6 +299,18 @@ class SplitLaw:
     def cell(self, at: int) -> tuple[int, int]:
         """Point and eighths of a position in the list of scores."""
         return int(self.places[at // (SLOTS + 1)]), at % (SLOTS + 1)
+
+
+def coarse(q: Fraction) -> Fraction:
+    """An order to four digits: the share of rows that a split aims at, which no promise depends on."""
+    return min(max(q.limit_denominator(COARSEST), Fraction(1, COARSEST)), Fraction(COARSEST - 1, COARSEST))
+
+
+def light(mass: Integers) -> Integers:
+    """The base measure in numbers small enough to be repeated for every slot; only huge ones are rounded."""
+    spare = max(0, int(mass.sum()).bit_length() - 58)
+    lighter: Integers = np.maximum(mass >> spare, np.minimum(mass, 1))
+    return lighter
 
 
 def part(counts: Integers, position: int, slot: int) -> tuple[Integers, Integers]:

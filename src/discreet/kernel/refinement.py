@@ -10,14 +10,14 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, TypeGuard, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.distance import Continuous, Distance, Nominal, named_distance
 from discreet.errors import InvalidInput
-from discreet.exact import exp_below, floor_to, positive, rational, shown
+from discreet.exact import exp_below, floor_to, positive, rational, shown, whole
 from discreet.guarantee import Guarantee, Neighbours, relation
 from discreet.kernel.distribution import Distribution, Few
 from discreet.kernel.entropy import Entropy
@@ -150,14 +150,17 @@ class Refinement:
         return Guarantee.dp(self.epsilon, neighbours=self.neighbours)
 
     def law(self, truth: object) -> Distribution:
-        """The refined law given the truth; given None, an absent person, the prior. It never leaves: a draw does."""
-        size = len(self.prior.mass)
-        if truth is None:
-            if self.about != "individual":
-                raise InvalidInput("only a question about an individual has an absent truth; a statistic has a value")
-            return Distribution(self.prior, np.zeros(size, dtype=np.int64), Few((Fraction(1),)))
-        order, ends = self._rings(truth)
-        return self._refined(order, ends)
+        """The refined law given the truth. It never leaves: a draw does.
+
+        Where there is no truth, an absent person or a statistic of nothing, and where the distance does not know it,
+        the law is the prior; as much work is done for it. A number is clamped to the range. None of this is reported.
+        """
+        keys = self._keys(truth)
+        stand_in = self._keys(self._first) if keys is None else keys
+        refined = self._refined(*_rings(self.prior.index if stand_in is None else stand_in))
+        if keys is None:
+            return Distribution(self.prior, np.zeros(len(self.prior.mass), dtype=np.int64), Few((Fraction(1),)))
+        return refined
 
     def answer(self, truth: object, entropy: Entropy | None = None) -> Hashable:
         """One draw from the refined law."""
@@ -178,36 +181,25 @@ class Refinement:
     def useful(self, alpha: object, answers: int = 1) -> float:
         """The beta of (alpha, beta)-usefulness: some of `answers` draws farther than alpha from its truth."""
         miss = bayes_errors(self).miss(float(positive(alpha, "alpha")))
-        return 1 - (1 - miss) ** answers
+        return 1 - (1 - miss) ** whole(answers, "answers")
 
-    def _rings(self, truth: object) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Positions from nearest to farthest, and where each set of equally distant ones ends."""
-        keys = self._keys(truth)
-        order = np.argsort(keys, kind="stable")
-        ranked = keys[order]
-        ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, len(keys))
-        return order, ends
+    @property
+    def _first(self) -> Hashable:
+        grid, values = self.prior.grid, self.prior.values
+        return grid.value(int(self.prior.index[0])) if grid else (values or (None,))[0]
 
-    def _keys(self, truth: object) -> NDArray[np.int64]:
-        """Whole numbers in the order of distance.
-
-        A number is clamped; a truth the distance does not know is as far from every value, so that the answer is a draw
-        from the prior. Neither is reported.
-        """
-        prior = self.prior
-        if truth != truth or not isinstance(truth, Hashable):  # noqa: PLR0124 (NaN is what differs from itself)
-            return np.zeros(len(prior.mass), dtype=np.int64)
-        if isinstance(self.distance, Continuous) and prior.grid is not None:
-            low, high = int(prior.index[0]), int(prior.index[-1])
-            away: NDArray[np.int64] = np.abs(4 * prior.index - prior.grid.quarters(truth, low, high))
-            return away
-        if isinstance(self.distance, Nominal):
-            known = prior.support.index(truth) if truth in prior.support else -1
-            other: NDArray[np.int64] = (np.arange(len(prior.mass)) != known).astype(np.int64)
-            return other
-        if not self.distance.knows(truth):
-            return np.zeros(len(prior.mass), dtype=np.int64)
-        exact = self.distance.keys(truth, prior.support)
+    def _keys(self, truth: object) -> NDArray[np.int64] | None:
+        """Whole numbers in the order of distance from the truth; None where it has no distance."""
+        prior, distance = self.prior, self.distance
+        if isinstance(distance, Continuous) and prior.grid is not None:
+            place = prior.grid.quarters(truth, int(prior.index[0]), int(prior.index[-1]))
+            return None if place is None else np.abs(4 * prior.index - place)
+        if not _hashable(truth) or not distance.knows(truth):
+            return None
+        if isinstance(distance, Nominal):
+            known = prior.support.index(truth) if truth in prior.support else None
+            return None if known is None else (np.arange(len(prior.mass)) != known).astype(np.int64)
+        exact = distance.keys(truth, prior.support)
         places = {key: place for place, key in enumerate(sorted(set(exact)))}
         return np.array([places[key] for key in exact], dtype=np.int64)
 
@@ -247,6 +239,22 @@ def refine(
     The distribution itself tells the truth; it never leaves.
     """
     return Refinement.of(prior, epsilon, about, neighbours, distance, delta, up).law(truth)
+
+
+def _rings(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions from nearest to farthest, and where each set of equally distant ones ends."""
+    order = np.argsort(keys, kind="stable")
+    ranked = keys[order]
+    ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, len(keys))
+    return order, ends
+
+
+def _hashable(truth: object) -> TypeGuard[Hashable]:
+    try:
+        hash(truth)
+    except TypeError:
+        return False
+    return True
 
 
 def default_distance(prior: Prior) -> Distance:

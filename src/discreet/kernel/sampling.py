@@ -8,10 +8,11 @@ independent: digit i of a geometric with ratio e^-g is 1 with probability 1/(1 +
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -217,26 +218,27 @@ def spread_one(bound: int, entropy: Entropy) -> int:
             return word % bound
 
 
+def power_bounds(ratio: Fraction, power: int, precision: int) -> tuple[int, int]:
+    """Bounds on 2^precision ratio^power, for 0 < ratio <= 1: squarings and products, rounded outwards."""
+    guard = precision + 2 * power.bit_length() + 8
+    low, high = (ratio.numerator << guard) // ratio.denominator, -(-(ratio.numerator << guard) // ratio.denominator)
+    total_low = total_high = 1 << guard
+    for digit in bin(power)[2:]:
+        total_low, total_high = total_low * total_low >> guard, -(-total_high * total_high >> guard)
+        if digit == "1":
+            total_low, total_high = total_low * low >> guard, -(-total_high * high >> guard)
+    return total_low >> (guard - precision), -(-total_high >> (guard - precision))
+
+
 def power_chance(ratio: Fraction, power: int) -> Chance:
     """ratio^power, for 0 < ratio <= 1."""
-
-    def bounds(precision: int) -> tuple[int, int]:
-        guard = precision + 2 * power.bit_length() + 8
-        low, high = (ratio.numerator << guard) // ratio.denominator, -(-(ratio.numerator << guard) // ratio.denominator)
-        total_low = total_high = 1 << guard
-        for digit in bin(power)[2:]:
-            total_low, total_high = total_low * total_low >> guard, -(-total_high * total_high >> guard)
-            if digit == "1":
-                total_low, total_high = total_low * low >> guard, -(-total_high * high >> guard)
-        return total_low >> (guard - precision), -(-total_high >> (guard - precision))
-
-    return Chance(bounds)
+    return Chance(lambda precision: power_bounds(ratio, power, precision))
 
 
 def power_coins(ratio: Fraction, powers: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
     """One coin per element, of chance ratio^power: 16 digits each, more where they tie."""
     words = np.frombuffer(entropy.take(2 * len(powers)), dtype="<u2")
-    own = _power_digits(ratio, int(powers.max()))[powers]
+    own = _power_digits(ratio, powers)
     heads: NDArray[np.bool_] = words < own
     for position in np.flatnonzero(words == own):
         chance = power_chance(ratio, int(powers[position]))
@@ -244,14 +246,23 @@ def power_coins(ratio: Fraction, powers: NDArray[np.int64], entropy: Entropy) ->
     return heads
 
 
-def _power_digits(ratio: Fraction, most: int) -> NDArray[np.uint32]:
-    """The first 16 digits of ratio^0 .. ratio^most, by a running product known to 128 digits from both sides."""
-    low = high = 1 << 128
-    digits = np.zeros(most + 1, dtype=np.uint32)
-    for power in range(most + 1):
-        settled = low >> 112 == high >> 112
-        digits[power] = low >> 112 if settled else power_chance(ratio, power).digits(SHORT)
-        if high < 1 << 112:
-            break
-        low, high = low * ratio.numerator // ratio.denominator, -(-high * ratio.numerator // ratio.denominator)
+def _power_digits(ratio: Fraction, powers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The first 16 digits of ratio^power: floats decide all but those within 2^-20 of a whole number.
+
+    Where any digit is not 0 the exponent is below 12 and the floats' error below 2^-30. Powers fall, so among those in
+    doubt about one whole number the exact digits are needed only to find where they pass it.
+    """
+    scaled = 2.0**SHORT * np.exp(np.log1p(-float(1 - ratio)) * powers)
+    digits: NDArray[np.int64] = np.floor(scaled).astype(np.int64)
+    nearest = np.rint(scaled)
+    doubtful = np.flatnonzero((np.abs(scaled - nearest) < 2.0**-20) & (nearest > 0))
+    for whole in np.unique(nearest[doubtful]).astype(np.int64):
+        run = doubtful[nearest[doubtful] == whole]
+        levels = np.unique(powers[run])
+        passed = bisect_left(range(len(levels)), 1, key=partial(_has_passed, ratio, levels, int(whole)))
+        digits[run] = np.where(np.isin(powers[run], levels[:passed]), whole, whole - 1)
     return digits
+
+
+def _has_passed(ratio: Fraction, levels: NDArray[np.int64], whole: int, place: int) -> bool:
+    return power_chance(ratio, int(levels[place])).digits(SHORT) < whole

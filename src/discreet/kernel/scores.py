@@ -11,99 +11,133 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import exp_above, positive, rational
+from discreet.exact import between, exp_above, positive, reading
 from discreet.prior import Prior
 
 Integers = NDArray[np.int64]
-Scores = Mapping[Hashable, object] | Sequence[object] | Integers
+Scores = Mapping[Hashable, object] | Sequence[object] | NDArray[np.generic]
+BITS = 48
+"""The weight kept per step of score is a multiple of 2^-BITS."""
+FINENESS = 1024
+"""Without a step, scores are floored to so many steps per spread if they have more: one part in so many is lost."""
 LEAST_LEVELS = 4096
+MOST_LEVELS = 2**40
 CLIPPED_SHARE = 30 * math.log(2)
 """Scores are clipped so far below the best that a clipped candidate is drawn at most once in 2^30."""
+READABLE = Fraction(10) ** 300
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Public facts of a selection: epsilon buys a factor of at most 1/ratio for each step of score.
+    """Public facts of a choice: floored to whole steps, no two candidates' scores move apart by over `spread` steps.
 
-    A change of one unit moves every score by at most `sensitivity`, and no two candidates' changes differ by more than
-    `spread` (the bounded range), at most twice the sensitivity. Then weights ratio^(best - score) cost epsilon.
+    Then weights ratio^(steps below the best) cost epsilon (exponential.md).
     """
 
     epsilon: Fraction
-    sensitivity: Fraction
-    spread: Fraction
     step: Fraction
+    spread: int
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "sensitivity", "spread", "step"):
+        for name in ("epsilon", "step", "spread"):
             positive(getattr(self, name), name)
 
     @staticmethod
     def of(epsilon: object, sensitivity: object, bounded_range: object = None, step: object = None) -> Selection:
-        """Check the public facts."""
+        """One unit moves every score by at most the sensitivity, and all of them by changes within the bounded range.
+
+        Without a step the scores are whole numbers.
+        """
         loss, width = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
         spread = 2 * width if bounded_range is None else min(2 * width, positive(bounded_range, "the bounded range"))
-        grid = Fraction(1) if step is None else positive(step, "step")
-        # Floored scores keep a sensitivity that is a whole number of steps.
-        return Selection(loss, width, math.ceil(spread / grid) * grid, grid)
+        grid = Fraction(max(1, math.floor(spread / FINENESS))) if step is None else positive(step, "step")
+        # A change x moves a floored score by floor(x) or ceil(x) steps: symmetric bounds are kept, others widen by 1.
+        widened = 0 if step is None and grid == 1 else 1
+        ranged = math.ceil(spread / grid) + widened
+        return Selection(loss, grid, min(2 * math.ceil(width / grid), ranged))
+
+    @staticmethod
+    def fitting(
+        scores: Scores, epsilon: object, sensitivity: object, bounded_range: object = None, step: object = None
+    ) -> Selection:
+        """The same; scores of another type than whole numbers are floored to a thousandth of what they can move."""
+        values = scores.values() if isinstance(scores, Mapping) else scores
+        if step is None and not _whole(values):
+            step = 2 * positive(sensitivity, "sensitivity") / FINENESS
+        return Selection.of(epsilon, sensitivity, bounded_range, step)
 
     @property
     def ratio(self) -> Fraction:
-        """The weight kept per step of score: the least multiple of 2^-64 of at least exp(-epsilon step / spread)."""
-        return exp_above(-self.epsilon * self.step / self.spread, 64)
+        """The weight kept per step: the least multiple of 2^-48 of at least exp(-epsilon / spread)."""
+        return exp_above(-self.epsilon / self.spread, BITS)
+
+    @property
+    def loss(self) -> float:
+        """-ln ratio, to the last digits also where the ratio is near 1."""
+        return -math.log1p(-float(1 - self.ratio))
 
     def most_levels(self, least_share: float) -> int:
         """Where scores are clipped, from public facts: the ratio and the least prior share of a candidate."""
-        loss = -math.log(self.ratio) if self.ratio < 1 else 1.0
-        return max(LEAST_LEVELS, math.ceil((CLIPPED_SHARE - math.log(least_share)) / loss))
+        needed = (CLIPPED_SHARE - math.log(least_share)) / self.loss if self.ratio < 1 else 0
+        return min(max(LEAST_LEVELS, math.ceil(needed)), MOST_LEVELS)
 
-    def bound(self, confidence: float, least_share: float) -> float:
-        """With this confidence the chosen score is less than this below the best candidate's."""
-        miss = 1 - confidence
-        if not 0 < miss < 1:
-            raise InvalidInput(f"confidence must be between 0 and 1, both excluded, got {confidence}")
+    def bound(self, confidence: object, least_share: float) -> float:
+        """With this confidence the chosen score is less than this below the best one; one step of it is the floor's."""
+        miss = 1 - float(between(confidence, 0, 1, "confidence"))
         if self.ratio == 1:
             return math.inf
-        return float(self.step) * math.log(1 / (miss * least_share)) / -math.log(self.ratio)
+        return float(self.step) * (math.log(1 / (miss * least_share)) / self.loss + (self.step != 1))
 
-    def levels(self, scores: Integers | Sequence[object], least_share: float) -> Integers:
-        """How many steps each score lies below the best, clipped."""
-        units = scores if isinstance(scores, np.ndarray) else self._units(scores)
-        levels: Integers = np.minimum(units.max() - units, self.most_levels(least_share))
-        return levels
+    def levels(self, scores: Sequence[object] | NDArray[np.generic], least_share: float) -> Integers:
+        """How many steps each score lies below the best, clipped; what is not a number is as low as can be."""
+        most = self.most_levels(least_share)
+        if isinstance(scores, np.ndarray) and scores.dtype == np.int64 and self.step.denominator == 1:
+            units = scores if self.step == 1 else scores // self.step.numerator
+            # Differences of 64-bit numbers fit 64 bits without a sign.
+            below = np.array(units.max()).astype(np.uint64) - units.astype(np.uint64)
+            return np.minimum(below, most).astype(np.int64)
+        exact = [reading(score, -READABLE, READABLE) for score in scores]
+        floored = [None if score is None else math.floor(score / self.step) for score in exact]
+        best = max((score for score in floored if score is not None), default=0)
+        return np.array([most if score is None else min(best - score, most) for score in floored], dtype=np.int64)
 
-    def _units(self, scores: Sequence[object]) -> Integers:
-        exact = [rational(score, "a score") for score in scores]
-        if self.step == 1 and any(not isinstance(score, (int, np.integer)) for score in scores):
-            raise InvalidInput("scores that are not whole numbers need a public step; give step=, such as 0.001")
-        floored = [math.floor(score / self.step) for score in exact]
-        best = max(floored)
-        return np.array([max(score - best, -(2**62)) for score in floored], dtype=np.int64)
+
+def _whole(values: object) -> bool:
+    """Whether scores are whole numbers, by their type."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "iub"
+    return isinstance(values, Sequence | Mapping | type({}.values())) and all(
+        isinstance(value, int | np.integer) for value in values
+    )
 
 
-def candidates(scores: Scores, prior: Prior | None) -> tuple[Prior, Sequence[object] | Integers]:
-    """The candidates with their base measure, and the scores in the same order."""
-    if isinstance(scores, np.ndarray):
-        _fits(scores, prior)
-        return prior or Prior.uniform(0, len(scores) - 1), scores.astype(np.int64)
-    if len(scores) == 0:
-        raise InvalidInput("a choice needs at least one candidate with a score")
+def candidates(scores: Scores, prior: Prior | None) -> tuple[Prior, Sequence[object] | NDArray[np.generic]]:
+    """The candidates with their base measure, and the scores in the same order: that of the prior's support."""
+    if prior is not None and not isinstance(prior, Prior):
+        raise InvalidInput(f"the prior must be a Prior, got {type(prior).__name__}; make one with Prior.weights(...)")
+    listed: object = scores
+    if not isinstance(listed, Mapping | np.ndarray | Sequence) or isinstance(listed, str) or len(listed) == 0:
+        raise InvalidInput("scores must be a list, an array or a mapping from candidates to scores, of at least one")
     if not isinstance(scores, Mapping):
-        _fits(scores, prior)
-        return prior or Prior.uniform(0, len(scores) - 1), scores
+        if prior is not None and len(prior.mass) != len(scores):
+            raise InvalidInput(
+                f"the prior has {len(prior.mass)} values and there are {len(scores)} scores; they must match"
+            )
+        return prior or Prior.uniform(0, len(scores) - 1), _narrowed(scores)
     base = prior or Prior.weights(dict.fromkeys(scores, 1))
     if any(value not in scores for value in base.support):
         raise InvalidInput("every value of the prior needs a score")
     return base, [scores[value] for value in base.support]
 
 
-def _fits(scores: Sequence[object] | Integers, prior: Prior | None) -> None:
-    if len(scores) == 0:
-        raise InvalidInput("a choice needs at least one candidate with a score")
-    if prior is not None and len(prior.mass) != len(scores):
-        raise InvalidInput(
-            f"the prior has {len(prior.mass)} values and there are {len(scores)} scores; they must match"
-        )
+def _narrowed(scores: Sequence[object] | NDArray[np.generic]) -> Sequence[object] | NDArray[np.generic]:
+    """Whole numbers as 64-bit words where their type fits one."""
+    if not isinstance(scores, np.ndarray):
+        return scores
+    if scores.ndim != 1:
+        raise InvalidInput("scores must be one column")
+    fits = scores.dtype.kind in "ib" or (scores.dtype.kind == "u" and scores.dtype.itemsize < 8)
+    return scores.astype(np.int64) if fits else scores.tolist()
 
 
 def least_share(prior: Prior) -> float:

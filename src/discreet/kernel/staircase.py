@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.exact import between, exp_below, ln_below, positive, shown
+from discreet.guarantee import Guarantee, Neighbours
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.noise import Noise, grid_units, least
 from discreet.kernel.sampling import (
@@ -143,14 +144,17 @@ class Staircase(Noise):
         rate, part = rate_of(self.fall), float(self.part)
         return ((1 - part) * math.exp(-rate * near) + part * math.exp(-rate * far)) / float(self._total)
 
-    def epsilon_at(self, units: int) -> Fraction:
-        return -(-abs(units) // self.units) * self.epsilon
+    def guarantee(self, units: int, neighbours: Neighbours) -> Guarantee:
+        return Guarantee.dp(-(-units // self.units) * self.epsilon, neighbours=neighbours)
+
+    def cost(self, neighbours: str = "add-remove") -> Guarantee:
+        """The cost of one answer of the sensitivity it was made for."""
+        return Guarantee.dp(self.epsilon, neighbours=neighbours)
 
     def draw_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
         odds = _odds(self.units, self.fall, self.points, self.part)
-        wide = len(odds.level.digits) + self.units.bit_length() > WIDEST_WORD
-        if wide or size == 1:
-            return as_units([self._draw_one(odds, entropy) for _ in range(size)], wide)
+        if len(odds.level.digits) + self.units.bit_length() > WIDEST_WORD:
+            return np.array([self._draw_one(odds, entropy) for _ in range(size)], dtype=np.object_)
         wider = coins(odds.wider, size, entropy)
         inside = np.where(wider, coins(odds.inside[1], size, entropy), coins(odds.inside[0], size, entropy))
         reach = self.points + wider.astype(np.int64)
@@ -166,11 +170,6 @@ class Staircase(Noise):
         place = spread_one(2 * reach - 1 if inside else 2 * self.units, entropy)
         far = reach + odds.level.draw(entropy) * self.units + place % self.units
         return place - reach + 1 if inside else far if place < self.units else -far
-
-
-def as_units(draws: Sequence[object], wide: bool) -> NDArray[np.int64] | NDArray[np.object_]:
-    """Python's integers as an array: of 64-bit words, or of Python's integers where a word may not hold them."""
-    return np.array(draws, dtype=np.object_) if wide else np.array(draws, dtype=np.int64)
 
 
 def laplace_core(epsilon: object, sensitivity: object) -> float:
