@@ -20,6 +20,7 @@ from discreet import (
     BoxStaircase,
     DiscreteGaussian,
     DiscreteLaplace,
+    PolygonStaircase,
     Prior,
     Quantile,
     Refinement,
@@ -140,9 +141,13 @@ def timing() -> list[Line]:
     noises = {
         "discrete Laplace, scale 1": DiscreteLaplace(1, 1),
         "discrete Laplace, scale 1000": DiscreteLaplace(1, 1000),
+        "discrete Laplace, in hundredths": DiscreteLaplace(1, 1, Fraction(1, 100)),
         "discrete Gaussian, sigma 20": DiscreteGaussian(Fraction(400), 1, Fraction(1)),
         "staircase, 100 units": Staircase.least_variance(1, 100, 1),
+        "staircase, in thousandths": Staircase.least_variance(1, 1, Fraction(1, 1000)),
+        "staircase, 10^12 units": Staircase.least_variance(1, 10**12, 1),
         "box staircase": BoxStaircase(1, (1, 10), step=Fraction(1, 10)),
+        "polygon staircase": PolygonStaircase(1, [(2, 1), (1, 2), (-1, 1), (-2, -1), (-1, -2), (1, -1)]),
     }
     return [
         Line(f"time follows size, {name}", abs(_correlation(noise)), "rho", 0.05, False)
@@ -150,7 +155,9 @@ def timing() -> list[Line]:
     ]
 
 
-def _correlation(noise: DiscreteLaplace | DiscreteGaussian | Staircase | BoxStaircase, count: int = 40_000) -> float:
+def _correlation(
+    noise: DiscreteLaplace | DiscreteGaussian | Staircase | BoxStaircase | PolygonStaircase, count: int = 40_000
+) -> float:
     sizes, times = np.empty(count), np.empty(count)
     for _ in range(200):
         noise.draw()

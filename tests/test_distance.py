@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,11 +117,115 @@ def test_boundary_values_need_not_be_the_diameter() -> None:
         lambda: Distance.product([Distance.nominal()], [0]),
         lambda: Distance.product([Distance.nominal()]).between("a", "b"),
         lambda: named_distance("euclidean"),
+        lambda: named_distance(["x"] * 1000),
+        lambda: Distance.product([1, 2]),
+        lambda: Distance.product(Distance.nominal()),
+        lambda: Distance.product([Distance.nominal()], 5),
+        lambda: Distance.ordinal(7),
+        lambda: Distance.ordinal([[1], [2]]),
+        lambda: Distance.ordinal(["a", "b"]).key("a", "c"),
+        lambda: Distance.continuous().key(1, "2"),
+        lambda: Distance.continuous().key(1, math.nan),
+        lambda: Distance.semantic("sport"),
+        lambda: Taxonomy.of({"a": 1}),
+        lambda: Taxonomy.of({"a": [1]}),
+        lambda: Taxonomy.of({1: "a"}),
+        lambda: Taxonomy.of(["a"]),
+        lambda: Taxonomy.flat(3),
+        lambda: Taxonomy.flat([]),
     ],
 )
 def test_bad_taxonomies_and_distances_are_refused(call) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput) as refusal:
         call()
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 200
+
+
+def test_refusals_say_what_to_do() -> None:
+    with pytest.raises(InvalidInput, match=r"Distance.semantic\(taxonomy\)") as refusal:
+        named_distance(Taxonomy.of(SPORT))
+    assert "sailing" not in str(refusal.value)
+    with pytest.raises(InvalidInput, match="the root's name 'any' is also a category"):
+        Taxonomy.flat(["a", "any"])
+    assert Taxonomy.flat(["a", "any"], root="all").root == "all"
+    with pytest.raises(InvalidInput, match=r"Taxonomy\.flat"):
+        Taxonomy.of(["a"])
+
+
+ANYTHING = [
+    *(0, 1.5, True, Fraction(1, 3), Decimal("0.1"), Decimal("sNaN"), Decimal("1e400000"), np.float64(2), np.int64(3)),
+    *(10**400, -(10**400), math.inf, -math.inf, math.nan, 1e308, np.float64("nan"), np.bool_(True), 1j),
+    *(
+        None,
+        "",
+        "sailing",
+        "none",
+        b"x",
+        [1],
+        {},
+        {1},
+        object(),
+        ([1],),
+        (),
+        (1,),
+        (1, "sailing"),
+        (10**400, "sailing"),
+    ),
+    *(np.array([]), np.array([1]), np.array([1, 2]), np.array(1.5), (np.array([1, 2]), "sailing"), ([1], "sailing")),
+    *((math.nan, "sailing"), (True, "sailing"), (math.inf, "skiing"), ("sailing", 1)),
+]
+
+
+@pytest.mark.parametrize("value", ANYTHING, ids=lambda value: repr(value)[:20])
+def test_a_distance_knows_or_does_not_know_but_never_raises(value: object) -> None:
+    """The value may be secret; and what is known can be measured, from itself at distance 0."""
+    semantic = Distance.semantic(Taxonomy.of(SPORT))
+    inner = Distance.product([Distance.continuous(), semantic])
+    for distance in (
+        Distance.continuous(),
+        Distance.nominal(),
+        Distance.ordinal(["none", np.float64(1), 2]),
+        semantic,
+        inner,
+        Distance.product([Distance.nominal(), Distance.nominal()]),
+    ):
+        known = distance.knows(value)
+        assert known in {True, False}
+        if known and "nan" not in repr(value):  # which differs from itself
+            assert distance.key(value, value) == 0
+            assert distance.between(value, value) == 0
+
+
+def test_what_each_distance_knows() -> None:
+    """Numbers of any kind and size; no text, no NaN."""
+    for value in (0, 1.5, True, Fraction(1, 3), Decimal("0.1"), 10**400, -math.inf, np.float32(2), np.bool_(True)):
+        assert Distance.continuous().knows(value)
+    for value in (math.nan, "1", None, [1], 1j, (1,), np.array([1, 2]), Decimal("sNaN")):
+        assert not Distance.continuous().knows(value)
+    assert Distance.continuous().key(True, Decimal("0.1")) == Fraction(9, 10)
+    assert not Distance.continuous().knows(np.array([math.inf]))
+    assert not Distance.product([Distance.nominal()]).knows((np.array([math.inf]),))
+    assert not Distance.ordinal(["none", "school"]).knows(["none"])
+    assert not Distance.semantic(Taxonomy.of(SPORT)).knows(["sailing"])
+    assert not Distance.product([Distance.nominal()]).knows(([1],))
+
+
+def test_distances_of_huge_numbers_do_not_overflow() -> None:
+    """Squares are exact, so even the order of numbers too large for floats is."""
+    plane = Distance.product([Distance.continuous(), Distance.ordinal("abc"), Distance.nominal()])
+    far = [(10**299 + shift, letter, 0) for shift in (0, 1, 2) for letter in "ac"]
+    keys = plane.keys((0, "a", 0), far)
+    assert keys == sorted(keys)
+    assert len(set(keys)) == len(keys)
+    assert plane.key((0, "a", 0), (3, "c", 1)) == 14 * 2**40
+    assert plane.between((0, "a", 0), (1e200, "a", 0)) == pytest.approx(1e200)
+    assert plane.between((-(10**400), "a", 0), (10**400, "a", 0)) == pytest.approx(2e300)
+    heavy = Distance.product([Distance.continuous()], [10**300])
+    assert heavy.between((0,), (1e300,)) == math.inf
+    assert Distance.nominal().between(10**400, np.float64(1)) == 1
+    nested = Distance.product([plane, Distance.nominal()])
+    assert nested.key(((0, "a", 0), 0), ((3, "c", 1), 1)) == 15 * 2**40
 
 
 @pytest.mark.parametrize("name", ["native_country", "occupation"])

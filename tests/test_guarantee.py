@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
 import mpmath
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Guarantee, InvalidInput, Unsupported
-from discreet.guarantee import DIFFERENTIAL
+from discreet.guarantee import DIFFERENTIAL, epsilon_at_order
 from discreet.kernel.distribution import Distribution, Few
 from discreet.prior import Prior
 from discreet.testing import worst_ratio
@@ -71,6 +71,63 @@ def test_composition_of_unlike_models() -> None:
         Guarantee.parallel([Guarantee.k_anonymity(3)])
     with pytest.raises(InvalidInput):
         Guarantee.parallel([])
+
+
+def test_guarantees_add_up_in_any_way_python_has() -> None:
+    parts = [Guarantee.dp(1), Guarantee.dp(0.5), Guarantee.zcdp(1)]
+    assert sum(parts) == parts[0] + parts[1] + parts[2]
+    assert Guarantee.parallel(part for part in parts[:2]) == Guarantee.dp(1)
+    assert str(parts[0]) == parts[0].words()
+    for wrong in (lambda: parts[0] + 1, lambda: 1 + parts[0], lambda: False + parts[0], lambda: parts[0] + "dp"):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_deltas_that_add_up_to_1_promise_nothing() -> None:
+    """0.5 and 0.5 are refused; 0.5 and 0.4 are not; in parallel only those count that one unit reaches."""
+    half, less = Guarantee.approx_dp(1, 0.5), Guarantee.approx_dp(1, 0.4)
+    assert (half + less).delta == Fraction(9, 10)
+    with pytest.raises(Unsupported, match="add up to 1 or more, which promises nothing"):
+        half + half
+    assert Guarantee.parallel([half, half]).delta == Fraction(1, 2)
+    with pytest.raises(Unsupported, match="add up to 1 or more, which promises nothing"):
+        Guarantee.parallel([half, half], rows_per_unit=2)
+    with pytest.raises(InvalidInput, match="below 1"):
+        Guarantee("approx-dp", "add-remove", epsilon=Fraction(1), delta=Fraction(1))
+
+
+def test_a_promise_restated() -> None:
+    """Replacing is removing and adding; no other change of relation is proven."""
+    household = Guarantee.dp(1, unit="household")
+    assert household.restated("replace-one") == Guarantee.dp(2, "replace-one", unit="household")
+    assert household.restated("add-remove") is household
+    assert Guarantee.zcdp(1).restated("add-remove") == Guarantee.zcdp(1)
+    for other, relation in (
+        (Guarantee.dp(1, "replace-one"), "add-remove"),
+        (Guarantee.approx_dp(1, 0.1), "replace-one"),
+        (Guarantee.zcdp(1), "replace-one"),
+        (Guarantee.k_anonymity(3), "add-remove"),
+    ):
+        with pytest.raises(Unsupported):
+            other.restated(relation)
+    with pytest.raises(InvalidInput):
+        household.restated("substitute")
+    with pytest.raises(Unsupported, match=r"\.restated\('replace-one'\)"):
+        Guarantee.dp(1) + Guarantee.dp(1, "replace-one")
+
+
+def test_a_group_is_the_unit_of_its_promise() -> None:
+    """So that nobody takes three times epsilon for one row's; a group of groups is a larger group."""
+    three = Guarantee.dp(0.5).for_group(3)
+    assert three == Guarantee.dp(1.5, unit="group of 3 rows")
+    assert three.words() == "Differential privacy with epsilon 1.5 when one group of 3 rows is added or removed."
+    assert three.for_group(2) == Guarantee.dp(0.5).for_group(6)
+    assert Guarantee.zcdp(1, unit="household").for_group(2) == Guarantee.zcdp(4, unit="group of 2 households")
+    assert Guarantee.dp(1).for_group(1) == Guarantee.dp(1)
+    assert three.implies(Guarantee.dp(3, "replace-one", unit="group of 3 rows"))
+    assert not three.implies(Guarantee.dp(3, "replace-one"))
+    with pytest.raises(Unsupported, match="is not offered"):
+        Guarantee.approx_dp(1, 0.1).for_group(2)
 
 
 def test_groups() -> None:
@@ -133,10 +190,34 @@ def test_concentrated_becomes_approximate_on_the_safe_side(rho: Fraction, delta:
         top = mpmath.log(1 / (order * mpmath.mpf(delta)))
         return mpmath.mpf(rho.numerator) / rho.denominator * order + top / (order - 1) + mpmath.log(1 - 1 / order)
 
-    best = min(epsilon(1 + mpmath.mpf(2) ** (place / mpmath.mpf(8))) for place in range(-80, 240))
+    def order(place: float) -> mpmath.mpf:
+        return 1 + mpmath.mpf(2) ** (mpmath.mpf(place) / 8)
+
+    nearest = min(range(-80, 240), key=lambda place: epsilon(order(place)))
+    best = max(0, min(epsilon(order(nearest + part / 32)) for part in range(-32, 33)))
     assert told is not None
-    assert told <= max(0, best) + max(0, best) / 1000 + mpmath.mpf(2) ** -30
-    assert told >= max(0, best) * (1 - mpmath.mpf(1) / 100)
+    assert told <= best + best / 1000 + mpmath.mpf(2) ** -30
+    assert told >= best - best / 1000 - mpmath.mpf(10) ** -6
+
+
+def test_the_conversion_rounds_up_at_every_order() -> None:
+    """Against 60 digits, and with logarithms so coarse that a rounding the wrong way shows at once."""
+    with mpmath.workdps(60):
+        for order, rho, delta, bits in product(
+            (Fraction(9, 8), Fraction(4, 3), Fraction(5, 2), Fraction(40)),
+            (Fraction(0), Fraction(1, 7), Fraction(20)),
+            (Fraction(1, 10), Fraction(1, 3), Fraction(1, 10**6)),
+            (2, 5, 10, 40),
+        ):
+            a, r, d = (mpmath.mpf(value.numerator) / value.denominator for value in (order, rho, delta))
+            exact = a * r + mpmath.log((a - 1) / a) - (mpmath.log(a) + mpmath.log(d)) / (a - 1)
+            told = epsilon_at_order(order, rho, delta, bits)
+            above = mpmath.mpf(told.numerator) / told.denominator - exact
+            assert 0 <= above <= mpmath.mpf(2) ** -bits * (1 + 2 / (a - 1)) * 1.01
+        whole = Guarantee.zcdp(20).approximate(1e-6)
+        orders = [Fraction(1) + Fraction(place, 1000) for place in range(100, 5000, 10)]
+        least = min(epsilon_at_order(order, Fraction(20), Fraction(1, 10**6)) for order in orders)
+        assert least * (1 - Fraction(1, 10**4)) < whole.epsilon <= least
 
 
 def test_a_hundred_counts_of_sd_20_fit_into_three() -> None:
@@ -163,9 +244,31 @@ def test_words_never_call_anything_weaker_differential_privacy() -> None:
     assert "weak formal protection" not in Guarantee.dp(5).words()
 
 
+def test_words_round_up() -> None:
+    """A promise told in 12 digits is never better than the one kept, and never 0 for a little."""
+    assert "epsilon 0.333333333334 " in Guarantee.dp(Fraction(1, 3)).words()
+    assert "epsilon 0.1 and delta 1e-350 " in Guarantee.approx_dp(0.1, Fraction(1, 10**350)).words()
+    assert "rho 0.666666666667 " in Guarantee.zcdp(Fraction(2, 3)).words()
+    assert "only with epsilon 1.00000000001." in Guarantee.individual_dp(1, 1 + Fraction(1, 10**30)).words()
+    assert "with t 0.142857142858 under" in Guarantee.t_closeness(Fraction(1, 7), "ratio").words()
+    assert "epsilon 0 when" in Guarantee.dp(0).words()
+    assert "epsilon 1e20 when" in Guarantee.dp(10**20).words()
+    assert "epsilon 120 when" in Guarantee.dp(120).words()
+
+
+@given(st.fractions(min_value=0, max_value=10**15))
+def test_words_never_say_less(epsilon: Fraction) -> None:
+    told = Fraction(Guarantee.dp(epsilon).words().split()[4])
+    assert epsilon <= told <= epsilon * (1 + Fraction(1, 10**11))
+
+
 @pytest.mark.parametrize(
     "call",
     [
+        lambda: Guarantee.dp(1).implies("dp"),
+        lambda: Guarantee.parallel([1, 2]),
+        lambda: Guarantee.parallel(Guarantee.dp(1)),
+        lambda: Guarantee.parallel(iter(())),
         lambda: Guarantee.dp(-1),
         lambda: Guarantee.dp("1"),
         lambda: Guarantee.dp(float("nan")),

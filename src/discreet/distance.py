@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.exact import positive, rational
+from discreet.exact import LARGEST_EXPONENT, positive, reading
 from discreet.taxonomy import Taxonomy
 
 FINE = 2**40
 """Distances that are irrational are compared after rounding up to 1/FINE; ceilings keep the triangle inequality."""
+
+FARTHEST = Fraction(10**LARGEST_EXPONENT)
+"""A number beyond this counts as this."""
 
 
 class Distance(ABC):
@@ -33,7 +37,11 @@ class Distance(ABC):
 
     @abstractmethod
     def knows(self, value: Hashable) -> bool:
-        """Whether the value can be measured."""
+        """Whether the value can be measured. It never raises, whatever comes: the value may be secret."""
+
+    def squared(self, one: Hashable, two: Hashable) -> Fraction:
+        """The square of the distance, as exactly as it is known."""
+        return Fraction(self.between(one, two)) ** 2
 
     def keys(self, truth: Hashable, values: Sequence[Hashable]) -> list[int | Fraction]:
         """The distance of every value from the truth, exact."""
@@ -52,67 +60,83 @@ class Distance(ABC):
     @staticmethod
     def ordinal(categories: Sequence[Hashable]) -> Distance:
         """How many places apart, in the given order."""
-        places = {category: place for place, category in enumerate(categories)}
-        if len(places) < len(categories) or not places:
+        listed = _listed(categories)
+        if not listed or not _hashable(listed) or len(set(listed)) < len(listed):
             raise InvalidInput("an ordinal distance needs its categories in order, each once")
-        return Ordinal(tuple(categories))
+        return Ordinal(listed)
 
     @staticmethod
     def semantic(taxonomy: Taxonomy) -> Distance:
         """Formula 6.6 of the thesis: log2(1 + share of ancestors not in common)."""
+        if not isinstance(taxonomy, Taxonomy):
+            raise InvalidInput(f"a semantic distance needs a Taxonomy, got {type(taxonomy).__name__}")
         return Semantic(taxonomy)
 
     @staticmethod
     def product(parts: Sequence[Distance], weights: Sequence[object] | None = None) -> Distance:
         """sqrt(sum of weight times squared distance) over components; formula 6.7 has weights 1 / width^2."""
-        chosen = [1] * len(parts) if weights is None else list(weights)
-        if not parts or len(chosen) != len(parts):
-            raise InvalidInput(f"a product distance needs one weight for each of its {len(parts)} components")
-        return Product(tuple(parts), tuple(positive(weight, "a weight") for weight in chosen))
+        listed = _listed(parts)
+        if not listed or not all(isinstance(part, Distance) for part in listed):
+            raise InvalidInput("a product distance is made of a list of distances, such as [Distance.nominal(), ...]")
+        chosen: object = [1] * len(listed) if weights is None else weights
+        if not isinstance(chosen, Sequence) or len(chosen) != len(listed):
+            raise InvalidInput(f"a product distance needs one weight for each of its {len(listed)} components")
+        return Product(listed, tuple(positive(weight, "a weight") for weight in chosen))
 
 
-@dataclass(frozen=True, slots=True)
-class Continuous(Distance):
-    """|x - y|."""
+class _Rational(Distance):
+    """A distance that is a rational, its own key."""
 
     def between(self, one: Hashable, two: Hashable) -> float:
         return float(self.key(one, two))
 
+    def squared(self, one: Hashable, two: Hashable) -> Fraction:
+        return Fraction(self.key(one, two)) ** 2
+
+
+@dataclass(frozen=True, slots=True)
+class Continuous(_Rational):
+    """|x - y|."""
+
     def key(self, one: Hashable, two: Hashable) -> Fraction:
-        return abs(rational(one, "a value") - rational(two, "a value"))
+        return abs(_number(one) - _number(two))
 
     def knows(self, value: Hashable) -> bool:
-        return isinstance(value, (int, float, Fraction)) and math.isfinite(value)
+        return _hashable(value) and reading(value, -FARTHEST, FARTHEST) is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Nominal(Distance):
+class Nominal(_Rational):
     """0 or 1."""
 
-    def between(self, one: Hashable, two: Hashable) -> float:
-        return float(one != two)
-
     def key(self, one: Hashable, two: Hashable) -> int:
-        return int(one != two)
+        """1 also where two values refuse to be compared, as a number too large for a float with a float may."""
+        try:
+            return int(bool(one != two))
+        except (TypeError, ValueError, ArithmeticError):
+            return 1
 
-    def knows(self, value: Hashable) -> bool:  # noqa: ARG002 (any two values are equal or not)
-        return True
+    def knows(self, value: Hashable) -> bool:
+        return _hashable(value)
 
 
 @dataclass(frozen=True, slots=True)
-class Ordinal(Distance):
+class Ordinal(_Rational):
     """Places apart."""
 
     categories: tuple[Hashable, ...]
+    places: Mapping[Hashable, int] = field(init=False, repr=False, compare=False)
 
-    def between(self, one: Hashable, two: Hashable) -> float:
-        return float(self.key(one, two))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", {category: place for place, category in enumerate(self.categories)})
 
     def key(self, one: Hashable, two: Hashable) -> int:
-        return abs(self.categories.index(one) - self.categories.index(two))
+        if not (self.knows(one) and self.knows(two)):
+            raise InvalidInput(f"an ordinal distance measures its own {len(self.categories)} categories only")
+        return abs(self.places[one] - self.places[two])
 
     def knows(self, value: Hashable) -> bool:
-        return value in self.categories
+        return _hashable(value) and value in self.places
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +152,7 @@ class Semantic(Distance):
         return self.taxonomy.apart(str(one), str(two))
 
     def knows(self, value: Hashable) -> bool:
-        return value in self.taxonomy.ancestors
+        return _hashable(value) and value in self.taxonomy.ancestors
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +163,11 @@ class Product(Distance):
     weights: tuple[Fraction, ...]
 
     def between(self, one: Hashable, two: Hashable) -> float:
-        return math.sqrt(float(self.key(one, two)) / FINE)
+        """The root; infinite where no float is as large."""
+        return _root(self.squared(one, two))
+
+    def squared(self, one: Hashable, two: Hashable) -> Fraction:
+        return Fraction(self.key(one, two), FINE)
 
     def key(self, one: Hashable, two: Hashable) -> int:
         """The weighted sum of squares in units of 1/FINE, each term rounded up."""
@@ -151,19 +179,48 @@ class Product(Distance):
         columns = list(zip(*(_components(value, self.parts) for value in values), strict=True))
         total: list[int | Fraction] = [0] * len(values)
         for part, weight, mine, column in zip(self.parts, self.weights, own, columns, strict=True):
-            squares = {v: math.ceil(weight * FINE * Fraction(part.between(mine, v)) ** 2) for v in set(column)}
+            squares = {v: math.ceil(weight * FINE * part.squared(mine, v)) for v in set(column)}
             total = [sofar + squares[v] for sofar, v in zip(total, column, strict=True)]
         return total
 
     def knows(self, value: Hashable) -> bool:
-        sized = isinstance(value, tuple) and len(value) == len(self.parts)
-        return sized and all(part.knows(v) for part, v in zip(self.parts, _components(value, self.parts), strict=True))
+        if not isinstance(value, tuple) or len(value) != len(self.parts):
+            return False
+        return all(part.knows(component) for part, component in zip(self.parts, value, strict=True))
 
 
 def _components(value: Hashable, parts: Sequence[Distance]) -> tuple[Hashable, ...]:
     if not isinstance(value, tuple) or len(value) != len(parts):
         raise InvalidInput(f"a product distance of {len(parts)} components measures tuples of that length")
     return value
+
+
+def _listed(things: object) -> tuple[Any, ...]:
+    """The things; none where it is no list."""
+    return tuple(things) if isinstance(things, Iterable) else ()
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _number(value: object) -> Fraction:
+    number = reading(value, -FARTHEST, FARTHEST)
+    if number is None:
+        raise InvalidInput("the continuous distance measures numbers only")
+    return number
+
+
+def _root(square: Fraction) -> float:
+    """The square root; of a number too large for a float by way of whole numbers."""
+    try:
+        return math.sqrt(square) if square < 2**1000 else float(math.isqrt(math.floor(square)))
+    except OverflowError:
+        return math.inf
 
 
 def named_distance(name: object) -> Distance:
@@ -174,8 +231,10 @@ def named_distance(name: object) -> Distance:
         return Continuous()
     if name == "nominal":
         return Nominal()
+    if isinstance(name, Taxonomy):
+        raise InvalidInput("a taxonomy is not itself a distance; use Distance.semantic(taxonomy)")
     raise InvalidInput(
-        f"unknown distance {name!r}; use 'continuous', 'nominal' or one of Distance.ordinal, .semantic and .product"
+        f"unknown distance {repr(name)[:40]}; use 'continuous', 'nominal', Distance.ordinal, .semantic or .product"
     )
 
 

@@ -51,6 +51,7 @@ def reading(value: object, low: Fraction, high: Fraction) -> Fraction | None:
     if isinstance(value, str | bytes):
         return None
     try:
+        hash(value)  # what has no hash is no single number
         if value >= high:  # type: ignore[operator]
             return high
         if value <= low:  # type: ignore[operator]

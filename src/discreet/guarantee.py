@@ -7,8 +7,10 @@ Only what is proven is computed: a sum or comparison of unlike promises that no 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Literal, get_args
 
@@ -70,6 +72,8 @@ class Guarantee:
             raise InvalidInput(
                 f"a guarantee of {self.model} has {', '.join(sorted(NEEDS.get(self.model, ())))}, none below 0"
             )
+        if self.delta is not None and self.delta >= 1:
+            raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")
         if (self.neighbours is None) == (self.model in DIFFERENTIAL | {"individual-dp"}):
             raise InvalidInput(
                 f"{self.model} is stated {'with' if self.neighbours is None else 'without'} a neighbour relation"
@@ -121,51 +125,62 @@ class Guarantee:
         return Guarantee("nominal", epsilon=_at_least_0(epsilon, "epsilon"), assumptions=(assumption,))
 
     @staticmethod
-    def parallel(parts: Sequence[Guarantee], rows_per_unit: object = 1) -> Guarantee:
+    def parallel(parts: Iterable[Guarantee], rows_per_unit: object = 1) -> Guarantee:
         """Answers about disjoint accounts (cells, partitions): a unit reaches r of them, 2r when it is replaced.
 
-        So the r (or 2r) largest count. The accounts are fixed by public facts and their coins are independent.
+        Assumed: the accounts are fixed by public facts and their coins are independent. Each part holds for a whole
+        unit, all its r = rows_per_unit rows being in that account, at the sensitivity of the whole table; and under
+        replace-one it holds also against a row leaving or entering the account, since a replaced row may move from
+        one account to another. A unit's r rows then touch at most r accounts, and 2r with those that replace them:
+        the r (or 2r) largest parts add up.
         """
         rows = whole(rows_per_unit, "rows per unit")
-        if not parts:
-            raise InvalidInput("parallel composition needs at least one guarantee")
-        alike = _alike(parts)
+        alike = _alike(_guarantees(parts))
         reach = rows if alike[0].neighbours == "add-remove" else 2 * rows
-        first = alike[0]
-        if first.model not in DIFFERENTIAL | {"individual-dp"}:
-            raise Unsupported(f"{first.model} does not compose; only dp, approx-dp, zcdp and individual-dp do")
-        return replace(
-            first,
-            epsilon=_largest([part.epsilon for part in alike], reach),
-            delta=_largest([part.delta for part in alike], reach),
-            rho=_largest([part.rho for part in alike], reach),
-            also=_largest([part.also for part in alike], reach),
-        )
+        return _added(alike, reach)
 
     def __add__(self, other: Guarantee) -> Guarantee:
         """Sequential composition, also adaptive: the second question may depend on the first answer."""
-        one, two = _alike([self, other])
-        if one.model not in DIFFERENTIAL | {"individual-dp"}:
-            raise Unsupported(f"{one.model} does not compose; only dp, approx-dp, zcdp and individual-dp do")
-        return replace(
-            one,
-            epsilon=_sum(one.epsilon, two.epsilon),
-            delta=_sum(one.delta, two.delta),
-            rho=_sum(one.rho, two.rho),
-            also=_sum(one.also, two.also),
-        )
+        if not isinstance(other, Guarantee):
+            return NotImplemented
+        return _added(_alike([self, other]), 2)
+
+    def __radd__(self, other: object) -> Guarantee:
+        """`sum` starts from 0."""
+        return self if type(other) is int and other == 0 else NotImplemented
 
     def for_group(self, size: object) -> Guarantee:
-        """The same promise to a group of `size` units at once."""
+        """The same promise to a group of `size` units at once; the group is its unit."""
         members = whole(size, "the group's size")
+        unit = _grouped(self.unit, members)
         if self.model == "dp" and self.epsilon is not None:
-            return replace(self, epsilon=self.epsilon * members)
+            return replace(self, epsilon=self.epsilon * members, unit=unit)
         if self.model == "zcdp" and self.rho is not None:
-            return replace(self, rho=self.rho * members**2)
+            return replace(self, rho=self.rho * members**2, unit=unit)
+        if self.model == "approx-dp":
+            raise Unsupported("group privacy of approx-dp is not offered; use dp or zcdp")
         raise Unsupported(f"{self.model} promises nothing to groups that follows from its promise to one; use dp")
+
+    def restated(self, neighbours: str) -> Guarantee:
+        """The same promise under another neighbour relation.
+
+        Replacing is removing and adding: pure epsilon under add-remove is 2 epsilon under replace-one. Nothing else
+        is proven here; from replace-one to add-remove nothing can be, since the number of units is then public.
+        """
+        wanted = relation(neighbours)
+        if wanted == self.neighbours:
+            return self
+        if self.model != "dp" or self.neighbours != "add-remove" or self.epsilon is None:
+            raise Unsupported(
+                f"{self.model} under {self.neighbours or 'no relation'} is not restated for {wanted}; "
+                "only dp under add-remove is, for replace-one"
+            )
+        return replace(self, epsilon=2 * self.epsilon, neighbours=wanted)
 
     def implies(self, other: Guarantee) -> bool:
         """True where a theorem says that whoever keeps this promise keeps the other; False is "not proven"."""
+        if not isinstance(other, Guarantee):
+            raise InvalidInput(f"a guarantee is compared with a guarantee, got {type(other).__name__}")
         if self.unit != other.unit:
             return False
         if self.model == other.model and self.neighbours == other.neighbours:
@@ -186,10 +201,9 @@ class Guarantee:
         return all(mine is None or theirs is None or mine <= theirs for mine, theirs in pairs)
 
     def _across_relations(self, other: Guarantee) -> bool:
-        """Replacing is removing and adding: epsilon under add-remove is 2 epsilon under replace-one."""
         if self.model != "dp" or self.neighbours != "add-remove" or other.neighbours != "replace-one":
             return False
-        return replace(self.for_group(2), neighbours="replace-one").implies(other)
+        return self.restated("replace-one").implies(other)
 
     def _across_models(self, other: Guarantee) -> bool:
         if self.model == "dp" and self.epsilon is not None:
@@ -223,28 +237,32 @@ class Guarantee:
         small = between(delta, 0, 1, "delta")
         if self.model != "zcdp" or self.rho is None:
             raise Unsupported(f"{self.model} is not converted to approx-dp this way; only zcdp is")
-        order = 1 + Fraction(_best_order(float(self.rho), math.log(small.numerator) - math.log(small.denominator)))
-        epsilon = order * self.rho + ln_above((order - 1) / order) - (ln_below(order) + ln_below(small)) / (order - 1)
+        ln_delta = math.log(small.numerator) - math.log(small.denominator)
+        order = 1 + Fraction(_best_order(float(min(self.rho, Fraction(10**300))), ln_delta))
+        epsilon = epsilon_at_order(order, self.rho, small)
         return Guarantee("approx-dp", self.neighbours, epsilon=max(Fraction(0), epsilon), delta=small, unit=self.unit)
 
+    def __str__(self) -> str:
+        return self.words()
+
     def words(self) -> str:
-        """The promise as a sentence that is true."""
+        """The promise as a sentence that is true: a number too long to be told is rounded up."""
         change = f"when one {self.unit} {CHANGE.get(self.neighbours or '', '')}"
         weak = " This is weak formal protection." if (self.epsilon or 0) > WEAK else ""
-        epsilon, delta = shown(self.epsilon or Fraction(0)), shown(self.delta or Fraction(0))
+        epsilon, delta = _told(self.epsilon or Fraction(0)), _told(self.delta or Fraction(0))
         sentences = {
             "dp": f"Differential privacy with epsilon {epsilon} {change}.",
             "approx-dp": f"Approximate differential privacy with epsilon {epsilon} and delta {delta} {change}.",
-            "zcdp": f"Concentrated differential privacy with rho {shown(self.rho or Fraction(0))} {change}.",
+            "zcdp": f"Concentrated differential privacy with rho {_told(self.rho or Fraction(0))} {change}.",
             "individual-dp": f"Individual DP with epsilon {epsilon} {change}: weaker, "
             f"not for {'larger ' if self.unit.startswith('group') else ''}groups, its noise follows the data; "
             f"also differential privacy, but only with epsilon "
-            f"{shown(self.also or Fraction(0))}.",
+            f"{_told(self.also or Fraction(0))}.",
             "k-anonymity": f"{self.k}-anonymity: every record shares its quasi-identifiers with "
             f"{(self.k or 1) - 1} others.",
             "probabilistic-k-anonymity": f"Probabilistic {self.k}-anonymity: a value is on its own person's row with "
             f"probability at most 1/{self.k}.",
-            "t-closeness": f"t-closeness with t {shown(self.t or Fraction(0))} under the {self.distance} distance.",
+            "t-closeness": f"t-closeness with t {_told(self.t or Fraction(0))} under the {self.distance} distance.",
             "nominal": f"No proven promise: a figure of {epsilon} from a document, for reproducing its tables only.",
         }
         return sentences[self.model] + weak
@@ -278,7 +296,10 @@ def _alike(parts: Sequence[Guarantee]) -> list[Guarantee]:
     """The same promises in one model, where every one implies its translation."""
     first = parts[0]
     if any((part.neighbours, part.unit) != (first.neighbours, first.unit) for part in parts):
-        raise Unsupported("guarantees with different neighbour relations or units do not add; restate them first")
+        raise Unsupported(
+            "guarantees with different neighbour relations or units do not add; "
+            "restate them first, dp under add-remove with .restated('replace-one')"
+        )
     models = {part.model for part in parts}
     if len(models) == 1:
         return list(parts)
@@ -291,13 +312,60 @@ def _alike(parts: Sequence[Guarantee]) -> list[Guarantee]:
     raise Unsupported(f"no theorem we use adds {' and '.join(sorted(models))}; convert them to one model first")
 
 
-def _sum(one: Fraction | None, two: Fraction | None) -> Fraction | None:
-    return one if two is None else two if one is None else one + two
+def _guarantees(parts: object) -> list[Guarantee]:
+    listed = list(parts) if isinstance(parts, Iterable) else []
+    if not listed or not all(isinstance(part, Guarantee) for part in listed):
+        raise InvalidInput("parallel composition needs a list of at least one guarantee, and of nothing else")
+    return listed
+
+
+def _added(alike: Sequence[Guarantee], reach: int) -> Guarantee:
+    """The promise of those `reach` parts that promise least, each parameter on its own."""
+    first = alike[0]
+    if first.model not in DIFFERENTIAL | {"individual-dp"}:
+        raise Unsupported(f"{first.model} does not compose; only dp, approx-dp, zcdp and individual-dp do")
+    delta = _largest([part.delta for part in alike], reach)
+    if delta is not None and delta >= 1:
+        raise Unsupported(
+            "the deltas add up to 1 or more, which promises nothing; ask fewer questions or smaller deltas"
+        )
+    return replace(
+        first,
+        epsilon=_largest([part.epsilon for part in alike], reach),
+        delta=delta,
+        rho=_largest([part.rho for part in alike], reach),
+        also=_largest([part.also for part in alike], reach),
+    )
+
+
+def _grouped(unit: str, members: int) -> str:
+    """A group of units in words; a group of groups is a larger group."""
+    if members == 1:
+        return unit
+    found = re.fullmatch(r"group of ([0-9]+) (.+)", unit)
+    return f"group of {members * int(found[1])} {found[2]}" if found else f"group of {members} {unit}s"
+
+
+UPWARDS = Context(prec=12, rounding=ROUND_CEILING)
+
+
+def _told(value: Fraction) -> str:
+    """A number in at most 12 digits, never below it."""
+    short = UPWARDS.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(UPWARDS)
+    if -5 < short.adjusted() < 12:
+        return f"{short:f}"
+    return f"{short:e}".replace("e+", "e")
 
 
 def _largest(values: Sequence[Fraction | None], count: int) -> Fraction | None:
     present = sorted((value for value in values if value is not None), reverse=True)
     return sum(present[:count], Fraction(0)) if present else None
+
+
+def epsilon_at_order(order: Fraction, rho: Fraction, delta: Fraction, bits: int = 40) -> Fraction:
+    """The epsilon that rho-zCDP gives at this order, never below it: what is subtracted is rounded down."""
+    less = (ln_below(order, bits) + ln_below(delta, bits)) / (order - 1)
+    return order * rho + ln_above((order - 1) / order, bits) - less
 
 
 def _best_order(rho: float, ln_delta: float) -> float:

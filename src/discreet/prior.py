@@ -10,18 +10,23 @@ import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import product as cartesian
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import positive, rational, rational_text, shown
+from discreet.exact import positive, rational, rational_text, reading, shown
 
 MOST_POINTS = 2**20
 HEAVIEST = 2**61
+TOO_HEAVY = 2**62
+NARROWEST = Fraction(1, 2**20)
+"""A law narrower than this share of a step is on its nearest points alike; its own scale would overflow."""
 Array = NDArray[np.float64]
 
 GRAMMAR = (
@@ -42,26 +47,43 @@ class Grid:
         value = self.origin + self.step * index
         return int(value) if self.origin.denominator == self.step.denominator == 1 else value
 
-    def quarters(self, value: object, low: int, high: int) -> int:
+    def quarters(self, value: object, low: int, high: int) -> int | None:
         """A whole number m with |4 index - m| in the order of |grid value - value|, ties included; clamped.
 
-        Which of two grid points is nearer depends only on how twice the value compares with whole numbers. What lies
-        outside is never reported.
+        Which of two grid points is nearer depends only on how twice the value compares with whole numbers. None where
+        the value is not a number. Neither that nor what lies outside is ever reported.
         """
-        if isinstance(value, float) and math.isinf(value):
-            return 4 * (high if value > 0 else low)
-        twice = 2 * min(max((rational(value, "the value") - self.origin) / self.step, Fraction(low)), Fraction(high))
+        number = reading(value, self.origin + self.step * low, self.origin + self.step * high)
+        if number is None:
+            return None
+        twice = 2 * (number - self.origin) / self.step
         return 2 * math.floor(twice) + (twice.denominator != 1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prior:
-    """Points and their integer masses: numbers on a grid, in rising order, or values of any other kind."""
+    """Points and their integer masses: numbers on a grid, in rising order, or values of any other kind.
+
+    Make one with `Prior.uniform`, `.normal`, `.weights`, `.independent` or `.parse`.
+    """
 
     mass: NDArray[np.int64]
     index: NDArray[np.int64]
     grid: Grid | None
     values: tuple[Hashable, ...] | None
+
+    def __post_init__(self) -> None:
+        """Whole masses of at least 1 that add up to less than 2^62; one index each, rising for numbers."""
+        if not _is_row(self.mass) or not _is_row(self.index) or not 0 < len(self.mass) == len(self.index):
+            raise InvalidInput("a prior has one 64-bit mass and one 64-bit index for each of its points")
+        if (self.grid is None) == (self.values is None):
+            raise InvalidInput("a prior is either of numbers on a grid or of other values")
+        if self.mass.min() < 1 or self.mass.sum(dtype=np.float64) > 1.5 * TOO_HEAVY or self.total >= TOO_HEAVY:
+            raise InvalidInput("a prior's masses are at least 1 and add up to less than 2^62")
+        if self.values is not None and len(self.values) != len(self.mass):
+            raise InvalidInput(f"a prior has one mass for each value, got {len(self.mass)} for {len(self.values)}")
+        if self.grid is not None and not (self.index[1:] > self.index[:-1]).all():
+            raise InvalidInput("the numbers of a prior are in rising order, each once")
 
     @staticmethod
     def uniform(lower: object, upper: object, step: object = 1) -> Prior:
@@ -73,8 +95,9 @@ class Prior:
     def normal(mean: object, sd: object, lower: object, upper: object, step: object = 1) -> Prior:
         """A normal law cut to the grid from lower to upper."""
         grid, count = _grid(lower, upper, step)
-        shape = _normal(rational(mean, "the mean"), positive(sd, "the sd"))
-        return _on_grid(grid, _masses(_normalised(shape(_points(grid, count)))))
+        return _on_grid(
+            grid, _masses(_spread("normal", rational(mean, "the mean"), positive(sd, "the sd"), grid, count))
+        )
 
     @staticmethod
     def weights(weights: Mapping[Hashable, object]) -> Prior:
@@ -82,8 +105,12 @@ class Prior:
 
         A weight of 0 makes a value, or a combination, impossible: no answer is ever drawn there.
         """
-        if len(weights) > MOST_POINTS:
-            raise InvalidInput(f"a prior has at most {MOST_POINTS} points, got {len(weights)}; use a coarser step")
+        if not isinstance(weights, Mapping):
+            raise InvalidInput(
+                f"a prior's weights are a mapping from values to weights such as {{'a': 1, 'b': 2}}, "
+                f"got {type(weights).__name__}"
+            )
+        _few(len(weights))
         exact = [(value, _weight(weight)) for value, weight in weights.items()]
         possible = [(value, weight) for value, weight in exact if weight]
         if not possible:
@@ -93,13 +120,21 @@ class Prior:
 
     @staticmethod
     def independent(parts: Sequence[Prior], impossible: Iterable[tuple[Hashable, ...]] = ()) -> Prior:
-        """Several components with independent marginals, less the combinations that cannot occur."""
-        count = math.prod(len(part.mass) for part in parts)
-        if not parts or count > MOST_POINTS:
-            raise InvalidInput(f"a joint prior has 1 to {MOST_POINTS} combinations, got {count if parts else 0}")
-        never = set(impossible)
-        pairs = cartesian(*(zip(part.support, part.probabilities, strict=True) for part in parts))
-        joint = {tuple(v for v, _ in pair): math.prod((p for _, p in pair), start=Fraction(1)) for pair in pairs}
+        """Several components with independent marginals, less the combinations that cannot occur.
+
+        Every impossible combination must be one of the components' values; another is refused as a slip of the pen.
+        """
+        priors = _listed(parts, "the components of a joint prior")
+        if not all(isinstance(part, Prior) for part in priors):
+            raise InvalidInput("the components of a joint prior are priors, such as [Prior.uniform(0, 9), ...]")
+        count = math.prod(len(part) for part in priors)
+        if not priors or count > MOST_POINTS:
+            raise InvalidInput(f"a joint prior has 1 to {MOST_POINTS} combinations, got {count if priors else 0}")
+        pairs = cartesian(*(zip(part.support, part.probabilities, strict=True) for part in priors))
+        joint: dict[Hashable, Fraction] = {
+            tuple(value for value, _ in pair): math.prod((p for _, p in pair), start=Fraction(1)) for pair in pairs
+        }
+        never = {_combination(one, joint) for one in _listed(impossible, "impossible combinations")}
         return Prior.weights({value: weight for value, weight in joint.items() if value not in never})
 
     @staticmethod
@@ -143,6 +178,12 @@ class Prior:
         """The prior variance."""
         return float((self.floats() - self.mean()) ** 2 @ (self.mass / self.total))
 
+    def __len__(self) -> int:
+        return len(self.mass)
+
+    def __repr__(self) -> str:
+        return f"Prior({_told(self)})"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Prior) and self._identity() == other._identity()
 
@@ -173,8 +214,35 @@ def _few(count: int) -> int:
     return count
 
 
-def _points(grid: Grid, count: int) -> Array:
-    return float(grid.origin) + float(grid.step) * np.arange(count, dtype=np.float64)
+def _is_row(array: object) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype == np.int64 and array.ndim == 1
+
+
+def _listed(things: object, name: str) -> tuple[Any, ...]:
+    if not isinstance(things, Iterable):
+        raise InvalidInput(f"{name} are given as a list, got {type(things).__name__}")
+    return tuple(things)
+
+
+def _combination(one: object, joint: Mapping[Hashable, Fraction]) -> Hashable:
+    """The combination as the joint prior spells it, whose numbers are exact."""
+    try:
+        exact = tuple(rational(v, "a value") if _is_number(v) else v for v in one)  # type: ignore[attr-defined]
+        return next(key for key in (one, exact) if key in joint)
+    except (TypeError, StopIteration):
+        raise InvalidInput(
+            f"an impossible combination must be a tuple of one value of each component, one of {len(joint)}"
+        ) from None
+
+
+def _told(prior: Prior, most: int = 5) -> str:
+    """How many values, and which: the ends of numbers, the first few of others."""
+    count = f"{len(prior)} value{'s' if len(prior) > 1 else ''}"
+    if prior.grid is None:
+        first = ", ".join(repr(value)[:40] for value in prior.support[:most])
+        return f"{count}: {first}{', ...' if len(prior) > most else ''}"
+    low, high = (shown(Fraction(prior.grid.value(int(at)))) for at in prior.index[[0, -1]])
+    return f"{count} from {low} to {high}" if len(prior) > 1 else f"{count}: {low}"
 
 
 def _on_grid(grid: Grid, mass: NDArray[np.int64]) -> Prior:
@@ -208,7 +276,8 @@ def _fixed(array: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, Fraction, np.integer, np.floating)) and not isinstance(value, bool)
+    numbers = (int, float, Fraction, Decimal, np.integer, np.floating)
+    return isinstance(value, numbers) and not isinstance(value, bool)
 
 
 def _weight(weight: object) -> Fraction:
@@ -234,84 +303,139 @@ def _masses(probabilities: Array) -> NDArray[np.int64]:
     return np.maximum(np.rint(probabilities * 2.0**60), 1).astype(np.int64)
 
 
-Shape = Callable[[Array], Array]
-"""The logarithm of a density, up to a constant."""
+Shape = Callable[[Array, Fraction, Fraction], Array]
+"""The log density at distances d from the point of the range nearest the centre, less that at d = 0.
+
+Its other arguments are how far the centre lies outside the range, and the scale, all in grid steps. So written, no
+centre is too far and no scale too small for floats.
+"""
 
 
-def _normalised(log_density: Array) -> Array:
+def _normal(d: Array, outside: Fraction, scale: Fraction) -> Array:
+    """-((d + outside)^2 - outside^2) / (2 scale^2)."""
+    return -(d**2 * float(1 / scale**2 / 2) + d * float(min(outside / scale**2, Fraction(2**40))))
+
+
+def _laplace(d: Array, outside: Fraction, scale: Fraction) -> Array:  # noqa: ARG001 (the tail is the same everywhere)
+    """-(d + outside - outside) / scale."""
+    return -d * float(1 / scale)
+
+
+def _cauchy(d: Array, outside: Fraction, scale: Fraction) -> Array:
+    """-ln of (scale^2 + (d + outside)^2) / (scale^2 + outside^2)."""
+    square = scale**2 + outside**2
+    return -np.log1p(d**2 * float(1 / square) + d * float(2 * outside / square))
+
+
+SPREAD: Mapping[str, Shape] = {"normal": _normal, "laplace": _laplace, "cauchy": _cauchy}
+
+
+def _spread(name: str, centre: Fraction, scale: Fraction, grid: Grid, count: int) -> Array:
+    """Probabilities of a spread shape cut to the grid."""
+    place = (centre - grid.origin) / grid.step
+    near = min(max(place, Fraction(0)), Fraction(count - 1))
+    d = np.abs(np.arange(count) - float(near))
+    log_density = SPREAD[name](d, abs(place - near), max(scale / grid.step, NARROWEST))
     density: Array = np.exp(log_density - log_density.max())
     return density / float(density.sum())
 
 
-def _normal(mean: Fraction, sd: Fraction) -> Shape:
-    return lambda x: -0.5 * ((x - float(mean)) / float(sd)) ** 2
-
-
-def _laplace(centre: Fraction, scale: Fraction) -> Shape:
-    return lambda x: -np.abs(x - float(centre)) / float(scale)
-
-
-def _cauchy(centre: Fraction, scale: Fraction) -> Shape:
-    return lambda x: -np.log1p(((x - float(centre)) / float(scale)) ** 2)
-
-
-SPREAD: Mapping[str, Callable[[Fraction, Fraction], Shape]] = {
-    "normal": _normal,
-    "laplace": _laplace,
-    "cauchy": _cauchy,
-}
-
-NUMBER = r"[-+]?[0-9.]+(?:e[-+]?[0-9]+)?"
-ON = re.compile(rf"^(.*?)(?:\bon\s*\[\s*({NUMBER})\s*,\s*({NUMBER})\s*\])?\s*(?:\bstep\s+({NUMBER}))?\s*$", re.I | re.S)
-TERM = re.compile(rf"^\s*({NUMBER})?\s*\*?\s*([a-z]+)\s*\(([^()]*)\)\s*$", re.I)
+NUMBER = r"[-+]?[0-9.][0-9./]*(?:e[-+]?[0-9]+)?"
+TERM = re.compile(rf"(?:({NUMBER})\s*(?:\*\s*)?)?([a-z]+)\s*(?:\(([^()]*)\))?", re.I)
+PLUS = re.compile(r"(?<=\))\s*\+|(?<=uniform)\s*\+", re.I)
+STEP = re.compile(r"\bstep\b", re.I)
+ON = re.compile(r"\bon$", re.I)
 LONGEST_TEXT = 10_000
+SIZES: Mapping[str, set[int]] = {"point": {1}, "uniform": {0, 2}} | {name: {2} for name in SPREAD}
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """One shape of a mixture, read: its weight, name and numbers."""
+
+    share: Fraction
+    name: str
+    numbers: tuple[Fraction, ...]
+
+    def on(self, grid: Grid, count: int) -> Array:
+        """Its probabilities on the grid."""
+        if self.name in SPREAD:
+            return _spread(self.name, self.numbers[0], self.numbers[1], grid, count)
+        numbers = self.numbers or (grid.origin, grid.origin + grid.step * (count - 1))
+        return _block(grid, count, numbers[0], numbers[-1])
 
 
 def _parse(text: object, lower: object, upper: object, step: object) -> Prior:
-    found = ON.match(text) if isinstance(text, str) and len(text) <= LONGEST_TEXT else None
-    if found is None:
-        raise InvalidInput(f"the prior could not be read; {GRAMMAR}")
-    body, low, high, size = found.groups()
-    size_given = rational_text(size, "the step") if size else 1 if step is None else step
-    grid, count = _grid(_end(low, lower, "a lower end"), _end(high, upper, "an upper end"), size_given)
-    mixture = np.zeros(count)
-    for term in re.split(r"(?<=\))\s*\+", body):
-        mixture += _component(term, grid, count)
-    if not math.isfinite(mixture.sum()) or mixture.sum() <= 0:
-        raise InvalidInput(f"the prior's weights must add up to more than 0; {GRAMMAR}")
-    spread = any(name in body.lower() for name in SPREAD)
-    masses = _masses(mixture / mixture.sum())
-    return _on_grid(grid, masses if spread else np.where(mixture > 0, masses, 0))
+    """The grid is read from the right end, then the shapes; only then is a missing grid missed."""
+    if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+        raise InvalidInput(f"the prior could not be read: it is not text of at most {LONGEST_TEXT} letters; {GRAMMAR}")
+    before, size = _cut_step(text.strip())
+    body, ends = _cut_ends(before)
+    terms = [_term(part.strip()) for part in PLUS.split(body)]
+    low, high = ends or (_given(lower, "a lower end"), _given(upper, "an upper end"))
+    grid, count = _grid(low, high, size or (1 if step is None else step))
+    return _mixture(terms, grid, count)
 
 
-def _end(text: str | None, given: object, name: str) -> object:
-    if text is None and given is None:
+def _cut_step(text: str) -> tuple[str, Fraction | None]:
+    """The text before its last `step`, and the step."""
+    found = [*STEP.finditer(text)]
+    if not found:
+        return text, None
+    return text[: found[-1].start()].rstrip(), positive(rational_text(text[found[-1].end() :], "the step"), "the step")
+
+
+def _cut_ends(text: str) -> tuple[str, tuple[Fraction, Fraction] | None]:
+    """The text before its closing `on [low, high]`, and the two ends."""
+    head, bracket, tail = text.rpartition("[")
+    on = ON.search(head.rstrip()[-3:])
+    if not bracket or not tail.endswith("]") or on is None:
+        return text, None
+    ends = tail[:-1].split(",")
+    if len(ends) != 2:
+        raise InvalidInput(f"the prior could not be read at {'[' + tail[:39]!r}; {GRAMMAR}")
+    return head.rstrip()[:-2].rstrip(), (
+        rational_text(ends[0], "the lower end"),
+        rational_text(ends[1], "the upper end"),
+    )
+
+
+def _given(end: object, name: str) -> object:
+    if end is None:
         raise InvalidInput(f"the prior needs {name}; {GRAMMAR}")
-    return rational_text(text, name) if text else given
+    return end
 
 
-def _component(term: str, grid: Grid, count: int) -> Array:
-    """One shape of a mixture, normalised on the grid, times its weight."""
-    found = TERM.match(term)
+def _term(text: str) -> _Term:
+    """Read one shape with its weight."""
+    found = TERM.fullmatch(text)
     if found is None:
-        raise InvalidInput(f"the prior could not be read at {term.strip()[:40]!r}; {GRAMMAR}")
-    weight, name, arguments = found.groups()
-    numbers = [rational_text(part, f"a number in {name}") for part in arguments.split(",") if part.strip()]
-    share = float(rational_text(weight, "a weight")) if weight else 1.0
-    if share < 0:
-        raise InvalidInput(f"a prior's weight must be at least 0, got {weight}")
-    return share * _shape(name.lower(), numbers, grid, count)
+        where = f"at {text[:40]!r}" if text else "where a shape should stand and nothing does"
+        raise InvalidInput(f"the prior could not be read {where}; {GRAMMAR}")
+    weight, name, arguments = found.group(1), found.group(2).lower(), found.group(3) or ""
+    if name not in SIZES:
+        raise InvalidInput(f"the prior could not be read: {name[:40]!r} is not a shape; {GRAMMAR}")
+    numbers = [rational_text(part, f"a number in {name}") for part in arguments.split(",")] if arguments.strip() else []
+    if len(numbers) not in SIZES[name]:
+        takes = " or ".join(map(str, sorted(SIZES[name])))
+        raise InvalidInput(f"{name} takes {takes} number{'s' * (takes != '1')}, got {len(numbers)}; {GRAMMAR}")
+    if name in SPREAD:
+        positive(numbers[1], f"the scale of {name}")
+    return _Term(_weight(rational_text(weight, "a weight")) if weight else Fraction(1), name, tuple(numbers))
 
 
-def _shape(name: str, numbers: Sequence[Fraction], grid: Grid, count: int) -> Array:
-    if name in SPREAD and len(numbers) == 2:
-        return _normalised(SPREAD[name](numbers[0], positive(numbers[1], f"the scale of {name}"))(_points(grid, count)))
-    if name == "point" and len(numbers) == 1:
-        return _block(grid, count, numbers[0], numbers[0])
-    if name == "uniform" and len(numbers) in {0, 2}:
-        low, high = numbers or (grid.origin, grid.origin + grid.step * (count - 1))
-        return _block(grid, count, low, high)
-    raise InvalidInput(f"{name} with {len(numbers)} numbers is not a shape; {GRAMMAR}")
+def _mixture(terms: Sequence[_Term], grid: Grid, count: int) -> Prior:
+    """The shapes, each normalised on the grid, by their weights; a weight above 0 keeps what it holds possible."""
+    total = sum((term.share for term in terms), Fraction(0))
+    if not total:
+        raise InvalidInput(f"the prior's weights must add up to more than 0; {GRAMMAR}")
+    possible = [term for term in terms if term.share]
+    mixture = np.zeros(count)
+    for term in possible:
+        mixture += max(float(term.share / total), 2.0**-200) * term.on(grid, count)
+    masses = _masses(mixture)
+    spread = any(term.name in SPREAD for term in possible)
+    return _on_grid(grid, masses if spread else np.where(mixture > 0, masses, 0))
 
 
 def _block(grid: Grid, count: int, low: Fraction, high: Fraction) -> Array:

@@ -19,7 +19,12 @@ class Taxonomy:
     @staticmethod
     def of(parents: Mapping[str, str | Sequence[str]]) -> Taxonomy:
         """From child -> parent, or child -> parents where a concept has several; exactly one root, no cycle."""
-        above = {child: (up,) if isinstance(up, str) else tuple(up) for child, up in parents.items()}
+        if not isinstance(parents, Mapping):
+            raise InvalidInput(
+                f"a taxonomy is a mapping such as {{'child': 'parent'}}, got {type(parents).__name__}; "
+                "for a plain list use Taxonomy.flat"
+            )
+        above = {_name(child): _names(up, "the parents of a concept") for child, up in parents.items()}
         concepts = {*above, *(up for ups in above.values() for up in ups)}
         roots = sorted(concept for concept in concepts if not above.get(concept))
         if len(roots) != 1:
@@ -31,7 +36,10 @@ class Taxonomy:
     @staticmethod
     def flat(categories: Iterable[str], root: str = "any") -> Taxonomy:
         """A list of categories without structure, under one root."""
-        return Taxonomy.of(dict.fromkeys(categories, root))
+        listed = _names(categories, "the categories of a flat taxonomy")
+        if root in listed:
+            raise InvalidInput(f"the root's name {root!r} is also a category; name the root otherwise with root=...")
+        return Taxonomy.of(dict.fromkeys(listed, root))
 
     @property
     def leaves(self) -> tuple[str, ...]:
@@ -52,6 +60,21 @@ class Taxonomy:
         first, second = self.of_concept(one), self.of_concept(two)
         union = len(first | second)
         return Fraction(union - len(first & second), union)
+
+
+def _name(concept: object) -> str:
+    if not isinstance(concept, str):
+        raise InvalidInput(f"a concept of a taxonomy is named by text, got {type(concept).__name__}")
+    return concept
+
+
+def _names(concepts: object, what: str) -> tuple[str, ...]:
+    """One name or several."""
+    if isinstance(concepts, str):
+        return (concepts,)
+    if not isinstance(concepts, Iterable):
+        raise InvalidInput(f"{what} are a name or a list of names, got {type(concepts).__name__}")
+    return tuple(_name(concept) for concept in concepts)
 
 
 def _closure(concept: str, above: Mapping[str, tuple[str, ...]]) -> frozenset[str]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from discreet.errors import InvalidInput
 from discreet.guarantee import relation
@@ -18,17 +18,41 @@ from discreet.guarantee import relation
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
+__all__ = [
+    "ScriptedEntropy",
+    "all_neighbours",
+    "all_tables",
+    "assert_fits",
+    "chi_square_excess",
+    "exact_delta",
+    "neighbour_tables",
+    "worst_ratio",
+]
+
 Record = TypeVar("Record", bound=Hashable)
 Outcome = TypeVar("Outcome", bound=Hashable)
 
 FALSE_ALARM = 1e-9
 """How often a correct sampler may be accused."""
 
+FEWEST_DRAWS = 1000
+"""With fewer, a scale 10 % off and the right one look alike."""
+
+
+class HasLaw(Protocol):
+    """What knows its exact probabilities, such as a `Distribution`."""
+
+    def law(self) -> Mapping[Hashable, Fraction]:
+        """Outcome to exact probability."""
+        ...
+
 
 class ScriptedEntropy:
     """Entropy that says what it is told, so that a test can assert the exact output."""
 
     def __init__(self, script: bytes) -> None:
+        if not isinstance(script, bytes):
+            raise InvalidInput(f"the script must be bytes such as b'abc', got {type(script).__name__}")
         self._script = script
         self.taken = 0
 
@@ -49,10 +73,14 @@ def assert_fits(
 ) -> None:
     """The draws fit `law`, and both jaws close: they fit neither the smaller nor the larger one as well.
 
-    Each law gives the probability of a grid point. A law with a slightly smaller (larger) scale must explain the draws
-    clearly worse, and the counts must pass a chi-square test against the claimed law.
+    Draws and laws are both in grid units: draw with `draw_units`, or with a noise of step 1. Each law gives the
+    probability of a grid point. A law with a slightly smaller (larger) scale must explain the draws clearly worse, and
+    the counts must pass a chi-square test against the claimed law. At least 1,000 draws are needed; some 100,000 tell
+    scales 10 % apart for certain.
     """
     counts = Counter(int(draw) for draw in draws)
+    if counts.total() < FEWEST_DRAWS:
+        raise InvalidInput(f"a fit needs at least {FEWEST_DRAWS} draws, got {counts.total()}; draw more")
     for name, jaw in (("smaller", smaller), ("larger", larger)):
         advantage = sum(count * (_log(law(value)) - _log(jaw(value))) for value, count in counts.items())
         if advantage <= 0:
@@ -65,6 +93,8 @@ def assert_fits(
 def chi_square_excess(counts: Mapping[int, int], law: Callable[[int], float]) -> float:
     """How far chi-square is above the value that a correct sampler exceeds once in 1 / FALSE_ALARM."""
     total = sum(counts.values())
+    if not total:
+        raise InvalidInput("a chi-square test needs draws, got none")
     statistic, cells, inside, seen = 0.0, 0, 0.0, 0
     for value in _by_probability(counts, law):
         expected = total * law(value)
@@ -121,21 +151,26 @@ def neighbour_tables(
     """A Hypothesis strategy for pairs of neighbouring tables."""
     from hypothesis import strategies as st
 
+    if not isinstance(records, st.SearchStrategy):
+        raise InvalidInput(
+            f"records must be a Hypothesis strategy such as st.integers(0, 9), got {type(records).__name__}"
+        )
+    replaced = relation(neighbours) == "replace-one"
+
     def pair(rows: list[Record], place: int, old: Record, new: Record) -> tuple[list[Record], list[Record]]:
         at = place % (len(rows) + 1)
         with_old, with_new = [*rows[:at], old, *rows[at:]], [*rows[:at], new, *rows[at:]]
-        if relation(neighbours) == "replace-one":
+        if replaced:
             return with_old, with_new
         return (with_old, rows) if place % 2 else (rows, with_old)
 
     return st.builds(pair, st.lists(records, max_size=max_size), st.integers(0, 10**6), records, records)
 
 
-def worst_ratio(one: Mapping[Outcome, Fraction], two: Mapping[Outcome, Fraction]) -> Fraction | None:
+def worst_ratio(one: Mapping[Outcome, Fraction] | HasLaw, two: Mapping[Outcome, Fraction] | HasLaw) -> Fraction | None:
     """The largest ratio of two laws' probabilities, either way; None where one excludes what the other allows."""
     worst = Fraction(1)
-    for outcome in {*one, *two}:
-        p, q = one.get(outcome, Fraction(0)), two.get(outcome, Fraction(0))
+    for p, q in _paired(one, two):
         if (p == 0) != (q == 0):
             return None
         if p:
@@ -143,12 +178,24 @@ def worst_ratio(one: Mapping[Outcome, Fraction], two: Mapping[Outcome, Fraction]
     return worst
 
 
-def exact_delta(one: Mapping[Outcome, Fraction], two: Mapping[Outcome, Fraction], ratio: Fraction) -> Fraction:
+def exact_delta(
+    one: Mapping[Outcome, Fraction] | HasLaw, two: Mapping[Outcome, Fraction] | HasLaw, ratio: Fraction
+) -> Fraction:
     """The least delta with P(S) <= ratio Q(S) + delta for all events S and either law as P."""
-    outcomes = {*one, *two}
+    pairs, zero = _paired(one, two), Fraction(0)
+    return max(
+        sum((max(zero, p - ratio * q) for p, q in pairs), zero), sum((max(zero, q - ratio * p) for p, q in pairs), zero)
+    )
 
-    def excess(p: Mapping[Outcome, Fraction], q: Mapping[Outcome, Fraction]) -> Fraction:
-        zero = Fraction(0)
-        return sum((max(zero, p.get(o, zero) - ratio * q.get(o, zero)) for o in outcomes), zero)
 
-    return max(excess(one, two), excess(two, one))
+def _paired(one: object, two: object) -> list[tuple[Fraction, Fraction]]:
+    """Both laws' probabilities of every outcome of either."""
+    first, second = _law(one), _law(two)
+    return [(first.get(o, Fraction(0)), second.get(o, Fraction(0))) for o in {*first, *second}]
+
+
+def _law(law: object) -> Mapping[Hashable, Fraction]:
+    found = law.law() if hasattr(law, "law") else law
+    if not isinstance(found, Mapping):
+        raise InvalidInput(f"a law is a mapping from outcomes to probabilities, got {type(law).__name__}")
+    return found

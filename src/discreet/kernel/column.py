@@ -69,7 +69,7 @@ class BoundedGrid:
         column = some(as_column(values))
         if column.dtype.kind == "f":
             return self._from_floats(column)
-        if column.dtype.kind == "i" and max(-self.low, self.high, 1) * self.step.numerator <= MOST_UNITS // 2:
+        if column.dtype.kind == "i" and self._fits_words:
             return self._from_integers(column)
         floating = np.array([isinstance(value, float | np.floating) for value in column])
         units = np.zeros(len(column), dtype=np.int64)
@@ -77,6 +77,11 @@ class BoundedGrid:
         exact = (within(value, self.lower, self.upper) for value in column[~floating])
         units[~floating] = [min(max(number // self.step, self.low), self.high) for number in exact]
         return units
+
+    @property
+    def _fits_words(self) -> bool:
+        """Whether clamped whole numbers times the step's denominator stay within 64 bits."""
+        return max(-self.low, self.high, 1) * self.step.numerator + self.step.denominator <= MOST_UNITS
 
     def _from_integers(self, column: NDArray[Any]) -> NDArray[np.int64]:
         """Clamped first, so that the product stays within 64 bits."""

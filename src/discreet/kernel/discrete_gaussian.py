@@ -15,7 +15,7 @@ from discreet.exact import between, positive, shown
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import Entropy
-from discreet.kernel.gaussian import Gaussian
+from discreet.kernel.gaussian import MOST_EPSILON, Gaussian
 from discreet.kernel.gaussian_sum import LEAST_DELTA, delta_above, lattice_tail
 from discreet.kernel.noise import Noise, grid_units
 from discreet.kernel.sampling import break_tie, exponential_chance
@@ -55,7 +55,8 @@ class DiscreteGaussian(Noise):
     @staticmethod
     def calibrated(epsilon: object, delta: object, sensitivity: object = 1, step: object = 1) -> DiscreteGaussian:
         """The least sigma, up to one part in a million, whose exact delta for one answer is at most the one asked."""
-        loss, small = positive(epsilon, "epsilon"), between(delta, 0, 1, "delta")
+        asked, small = positive(epsilon, "epsilon"), between(delta, 0, 1, "delta")
+        loss = min(asked, Fraction(MOST_EPSILON))
         _, grid, units = grid_units(sensitivity, step)
         if small < LEAST_DELTA:
             raise Unsupported(f"delta must be at least {float(LEAST_DELTA):.0e} to be certified, got {shown(small)}")

@@ -11,6 +11,8 @@ from discreet.exact import between, positive
 from discreet.kernel.noise import Law
 
 STANDARD = NormalDist()
+MOST_EPSILON = 500
+"""A larger epsilon is met with the sigma of this one: e^epsilon still fits a float."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Gaussian(Law):
     def calibrated(epsilon: object, delta: object, sensitivity: object = 1) -> Gaussian:
         """The least sigma that is (epsilon, delta)-DP at this l2 sensitivity (Balle and Wang 2018)."""
         loss, width = float(positive(epsilon, "epsilon")), float(positive(sensitivity, "sensitivity"))
+        loss = min(loss, MOST_EPSILON)
         allowed = float(between(delta, 0, 1, "delta"))
         low = high = 1.0
         while gaussian_delta(high, loss) > allowed:
@@ -47,7 +50,7 @@ class Gaussian(Law):
         return math.erfc(max(float(distance), 0.0) / self.sigma / math.sqrt(2))
 
     def variance(self) -> float:
-        return self.sigma**2
+        return self.sigma * self.sigma
 
     def expected_error(self) -> float:
         return self.sigma * math.sqrt(2 / math.pi)

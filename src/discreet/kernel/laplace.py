@@ -31,7 +31,7 @@ class Laplace(Law):
         return math.exp(-max(float(distance), 0.0) / self.scale)
 
     def variance(self) -> float:
-        return 2 * self.scale**2
+        return 2 * self.scale * self.scale
 
     def expected_error(self) -> float:
         return self.scale

@@ -197,7 +197,7 @@ class Refinement:
         if not _hashable(truth) or not distance.knows(truth):
             return None
         if isinstance(distance, Nominal):
-            known = prior.support.index(truth) if truth in prior.support else None
+            known = {value: place for place, value in enumerate(prior.support)}.get(truth)
             return None if known is None else (np.arange(len(prior.mass)) != known).astype(np.int64)
         exact = distance.keys(truth, prior.support)
         places = {key: place for place, key in enumerate(sorted(set(exact)))}

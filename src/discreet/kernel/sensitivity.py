@@ -10,6 +10,9 @@ from discreet.guarantee import relation
 from discreet.kernel.column import bounds
 from discreet.kernel.order_statistic import Statistic, place
 
+AGGREGATES = ("count", "distinct", "sum", "histogram", "mean", "variance")
+ORDER_STATISTICS = ("median", "max", "min", "second max")
+
 
 def count_sensitivity(neighbours: str = "add-remove", rows_per_unit: object = 1) -> Fraction:
     """r under both relations: a unit moves the count by its rows that pass the filter, 0 to r before and after."""
@@ -125,6 +128,9 @@ def global_sensitivity(
         case "variance":
             return variance_sensitivity(lower, upper, rows, neighbours, rows_per_unit)
     relation(neighbours)
+    if isinstance(what, str) and what not in ORDER_STATISTICS:
+        known = ", ".join((*AGGREGATES, *ORDER_STATISTICS))
+        raise InvalidInput(f"what must be one of {known} or ('quantile', q), got {what[:40]!r}")
     return order_sensitivity(what, lower, upper)
 
 
