@@ -160,16 +160,15 @@ class Quantile:
 
 
 def rank_scores(counts: Integers, q: Fraction) -> Integers:
-    """Minus the denominator of q times how many ranks each point is from being a q-quantile.
+    """Minus b times how many ranks each point is from being a q-quantile, q = a/b.
 
-    With `lo` rows below, `eq` at and `hi` above a point, it is one where lo <= q n <= lo + eq.
+    With lo rows below a point, eq at it and n in all, it is one where lo <= q n <= lo + eq: so the score is the least of
+    0, b (lo + eq) - a n and a n - b lo.
     """
-    over, under = q.numerator, q.denominator - q.numerator
-    upto = np.cumsum(counts)
-    below, above = upto - counts, upto[-1] - upto
-    off: Integers = np.maximum(under * below - over * (counts + above), over * above - under * upto)
-    short: Integers = np.minimum(0, -off)
-    return short
+    ahead = q.denominator * np.cumsum(counts)
+    ahead -= q.numerator * int(counts.sum())
+    score: Integers = np.minimum(q.denominator * counts - ahead, ahead)
+    return np.minimum(score, 0, out=score)
 
 
 def order(q: object) -> Fraction:

@@ -238,7 +238,8 @@ def power_chance(ratio: Fraction, power: int) -> Chance:
 def power_coins(ratio: Fraction, powers: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
     """One coin per element, of chance ratio^power: 16 digits each, more where they tie."""
     words = np.frombuffer(entropy.take(2 * len(powers)), dtype="<u2")
-    own = _power_digits(ratio, powers)
+    most = int(powers.max())
+    own = _power_digits(ratio, np.arange(most + 1))[powers] if most < len(powers) else _power_digits(ratio, powers)
     heads: NDArray[np.bool_] = words < own
     for position in np.flatnonzero(words == own):
         chance = power_chance(ratio, int(powers[position]))
