@@ -162,8 +162,8 @@ class Quantile:
 def rank_scores(counts: Integers, q: Fraction) -> Integers:
     """Minus b times how many ranks each point is from being a q-quantile, q = a/b.
 
-    With lo rows below a point, eq at it and n in all, it is one where lo <= q n <= lo + eq: so the score is the least of
-    0, b (lo + eq) - a n and a n - b lo.
+    With lo rows below a point, eq at it and n in all, it is one where lo <= q n <= lo + eq: so the score is the least
+    of 0, b (lo + eq) - a n and a n - b lo.
     """
     ahead = q.denominator * np.cumsum(counts)
     ahead -= q.numerator * int(counts.sum())
