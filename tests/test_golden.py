@@ -36,6 +36,7 @@ from discreet.kernel.laplace import laplace_region
 from discreet.kernel.refinement import Profile
 from discreet.kernel.staircase import laplace_core
 from discreet.testing import exact_delta, worst_ratio
+from test_distance import SPORT as SPORT_PARENTS
 
 GOLDEN = {entry["id"]: entry for entry in json.loads((Path(__file__).parent / "golden.json").read_text())}
 LATER = {"lin", "tclose", "mdav", "ir", "multi", "hilbert"}
@@ -240,19 +241,7 @@ def gauss(kind: str, inputs: dict) -> float:
     return made(inputs["eps"], inputs["delta"]).sigma
 
 
-SPORT = Distance.semantic(
-    Taxonomy.of(
-        {
-            "winter sports": "sport",
-            "water sports": "sport",
-            "field sports": "sport",
-            "skiing": "winter sports",
-            "sailing": "water sports",
-            "swimming": "water sports",
-            "soccer": "field sports",
-        }
-    )
-)
+SPORT = Distance.semantic(Taxonomy.of(SPORT_PARENTS))
 SPORTS = ["skiing", "sailing", "swimming", "soccer"]
 
 

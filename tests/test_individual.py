@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
@@ -25,21 +24,12 @@ from discreet.kernel.individual import (
 )
 from discreet.kernel.order_statistic import place
 from discreet.testing import all_tables, assert_fits
+from streams import Stream
 
 DOMAIN = (0, 1, 2, 4, 5)
 WHATS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 3))]
 Table = tuple[int, ...]
 Law = list[mpf]
-
-
-class Stream:
-    """Reproducible bytes, so that a statistical test gives the same verdict every time."""
-
-    def __init__(self, seed: int) -> None:
-        self._generator = random.Random(seed)
-
-    def take(self, count: int) -> bytes:
-        return self._generator.randbytes(count)
 
 
 @pytest.fixture(autouse=True)

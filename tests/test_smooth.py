@@ -36,19 +36,10 @@ from discreet.kernel.smooth import (
     smoothness,
 )
 from discreet.testing import ScriptedEntropy, all_neighbours, all_tables, assert_fits
+from streams import Stream
 
 ORDERS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 3))]
 Law = dict[int, mpf]
-
-
-class Stream:
-    """Reproducible bytes, so that a statistical test gives the same verdict every time."""
-
-    def __init__(self, seed: int) -> None:
-        self._generator = random.Random(seed)
-
-    def take(self, count: int) -> bytes:
-        return self._generator.randbytes(count)
 
 
 @pytest.fixture(autouse=True)
