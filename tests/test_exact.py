@@ -23,9 +23,11 @@ from discreet.exact import (
     ln_above,
     ln_below,
     ln_bounds,
+    measured,
     positive,
     rational,
     rational_text,
+    reading,
     shown,
     whole,
 )
@@ -73,6 +75,31 @@ def test_rounded_exponentials_are_the_nearest_on_their_side(x: Fraction) -> None
         assert high_precision(high) - mpmath.mpf(2) ** -40 < truth <= high_precision(high)
         if x > 0:
             assert high_precision(ln_below(x)) <= mpmath.log(high_precision(x)) <= high_precision(ln_above(x))
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (Decimal("0E+999999999"), 0),
+        (Decimal("1E-999999999"), 0),
+        (Decimal("0.1"), Fraction(1, 10)),
+        (0.1, Fraction(1, 10)),
+        (True, 1),
+        (math.inf, 10),
+        (-(10**400), -10),
+        (math.nan, None),
+        (Decimal("sNaN"), None),
+        ("1", None),
+        ([1], None),
+        (1j, None),
+        (np.array([50]), None),
+    ],
+)
+def test_any_object_is_read_as_a_number_or_none(value: object, number: object) -> None:
+    """At once and without an error: secrets are read by this. What a sensitivity is stated of is read in binary."""
+    low, high = Fraction(-10), Fraction(10)
+    assert reading(value, low, high) == number
+    assert measured(value, low, high) == (Fraction(0.1) if isinstance(value, float) and value == 0.1 else number)
 
 
 def test_a_number_far_below_zero_is_as_good_as_none() -> None:

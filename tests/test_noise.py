@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discreet import (
     AddNoise,
+    BoxStaircase,
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
@@ -23,9 +27,9 @@ from discreet import (
     Unsupported,
 )
 from discreet.kernel.gaussian import gaussian_delta
-from discreet.kernel.gaussian_sum import EXACT_BELOW, _delta_exact, _delta_smooth, delta_above
+from discreet.kernel.gaussian_sum import EXACT_BELOW, _delta_exact, _delta_smooth, _upper_sum, delta_above
 from discreet.kernel.laplace import laplace_region
-from discreet.kernel.noise import Noise, least
+from discreet.kernel.noise import Noise, least, on_grid
 from discreet.kernel.sampling import exponential_chance
 from discreet.testing import ScriptedEntropy, assert_fits
 
@@ -192,6 +196,38 @@ def test_answers_are_in_their_own_units_and_on_the_grid() -> None:
     assert AddNoise(DiscreteLaplace(5000, 1, step=0.1), 0.1).answer(0.3) == Fraction(3, 10)
 
 
+def test_answers_a_step_apart_stay_a_step_apart() -> None:
+    """Floats as the binary numbers they are, decimals in full: what differs by the sensitivity is not read as more."""
+    fine = Fraction(1, 1024)
+    assert on_grid(49609209235.52344, fine) - on_grid(49609209235.52246, fine) == 1
+    assert on_grid(1e20 + 16384, Fraction(1)) - on_grid(1e20, Fraction(1)) == 16384
+    assert on_grid(np.float64(1e20) + 16384, Fraction(1)) - on_grid(1e20, Fraction(1)) == 16384
+    for base in (2**53, 10**20 + 8192):
+        read = [on_grid(Decimal(base + shift), Fraction(1)) - base for shift in range(4)]
+        assert read == [0, 1, 2, 3]
+    assert on_grid(Decimal("1e-999999999"), Fraction(1)) == 0
+
+
+@given(st.fractions(-100, 100), st.fractions(0, 3), st.sampled_from([Fraction(1), Fraction(1, 7), Fraction(3, 2)]))
+def test_rounding_keeps_differences_within_the_ceiling(one: Fraction, change: Fraction, step: Fraction) -> None:
+    """Why an answer may be rounded to the grid at no cost."""
+    assert 0 <= on_grid(one + change, step) - on_grid(one, step) <= math.ceil(change / step)
+
+
+def test_the_type_of_an_answer_follows_what_leaves() -> None:
+    """Not the exact answer: both sides of 2^61 give the same type, and fractions of grid units are refused."""
+    mechanism = AddNoise(DiscreteLaplace(50, 1), 1)
+    assert mechanism.answer_many([2**61 - 1]).dtype == mechanism.answer_many([2**61]).dtype == np.int64
+    box = BoxStaircase(1, (1, 1))
+    for call in (
+        lambda: mechanism.answer_units(0.5),
+        lambda: box.answer_units((0.5, 1)),
+        lambda: box.answer_units((1, "x")),
+    ):
+        with pytest.raises(InvalidInput, match="grid units"):
+            call()
+
+
 def test_what_leaves_as_a_float_depends_on_the_sum_alone() -> None:
     """0.2 and 0.3 plus noise of tenths share every value they can: added on the grid, then rounded."""
     mechanism = AddNoise(DiscreteLaplace(1, 1, step=0.1), 1)
@@ -297,6 +333,16 @@ def test_close_coins_of_the_gaussian_are_decided_exactly() -> None:
         assert noise._keep(np.array([1]), 2, entropy).tolist() == [kept]
 
 
+def test_sums_are_bounded_with_what_they_leave_out() -> None:
+    """The upper end covers the terms that were not added, the lower end does without them."""
+    for square, first in ((Fraction(9), 1), (Fraction(400), 60), (Fraction(1, 4), 1)):
+        low, high = _upper_sum(square, first)
+        with mpmath.workdps(140):
+            width = mpmath.mpf(square.numerator) / square.denominator
+            exact = mpmath.fsum(mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * width)) for k in range(first, first + 900))
+            assert low <= exact * mpmath.mpf(2) ** 256 <= high
+
+
 def test_wide_grids_are_calibrated_at_once() -> None:
     """A billion grid steps of sensitivity: the same sigma as in the limit."""
     noise = DiscreteGaussian.calibrated(1, 1e-6, sensitivity=10**9)
@@ -377,6 +423,9 @@ def test_bad_parameters_get_one_sentence(number: object) -> None:
         lambda: DiscreteGaussian(Fraction(1, 100), 1, Fraction(1), Fraction(1, 100), Fraction(1, 10**9)),
         lambda: DiscreteGaussian(Fraction(1), 1, Fraction(1), Fraction(1)),
         lambda: DiscreteGaussian(Fraction(-1), 1, Fraction(1)),
+        lambda: DiscreteGaussian(Fraction(1), -1, Fraction(1), Fraction(1), Fraction(1, 10**9)),
+        lambda: DiscreteGaussian(Fraction(1), 0, Fraction(1)),
+        lambda: DiscreteGaussian(Fraction(17), 1, Fraction(1), Fraction(1), Fraction(1, 10**6)),
     ],
 )
 def test_mistakes_get_one_sentence(call) -> None:

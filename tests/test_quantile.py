@@ -121,6 +121,10 @@ def test_every_question_of_several_gets_its_share(neighbours: str, halves: int, 
         node = several.split_law(own, (0, 30), q)
         assert node.selection.epsilon * several.depth * halves == several.epsilon
         assert node.selection.spread * node.selection.step >= 2 * units * max(q.numerator, q.denominator - q.numerator)
+    # Where scores are floored, each row's change is rounded up by itself, in whichever question it falls.
+    coarse_one = Quantiles.of((0.5,), 0, 30, 1, rows_per_unit=units).split_law(own, (0, 30), Fraction(3333, 10000))
+    assert coarse_one.selection.step > 1
+    assert coarse_one.selection.spread == 2 * units * -(-6667 // coarse_one.selection.step)
 
 
 @pytest.mark.parametrize("units", [1, 2])
@@ -169,7 +173,7 @@ def test_orders_of_any_denominator_are_no_trouble() -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint32, np.int64, np.uint64])
 def test_counts_of_any_whole_type(dtype: type) -> None:
     """Unsigned and short words come to the same."""
-    own = np.array([0, 0, 100, 0, 0], dtype=dtype)
+    own = np.array([0, 0, min(np.iinfo(dtype).max, 2**63), 0, 0], dtype=dtype)
     assert Quantile.of(0.5, 0, 4, 20).answer_counts(own) == 2
     assert Quantiles.of((0.4, 0.6), 0, 4, 40).answer_counts(own) == [2, 2]
 
@@ -234,6 +238,7 @@ def test_values_become_counts() -> None:
     candidates = Quantile.of(0.5, 0, 1, 1, step=0.25).candidates
     assert candidates.counts([0, 0.24, 0.25, 1, 7, -3, float("nan"), float("inf")]).tolist() == [3, 1, 0, 0, 3]
     assert candidates.counts([]).tolist() == [0] * 5
+    assert candidates.counts(["1", b"1", 1j, np.complex128(1), 1e308, -1e308]).tolist() == [1, 0, 0, 0, 1]
     one, two = [0.25, "x", 10**400, Fraction(1, 2), None], [0.25, 1, 10**400, Fraction(1, 2), None]
     assert (candidates.counts(two) - candidates.counts(one)).tolist() == [0, 0, 0, 0, 1]
 

@@ -174,7 +174,7 @@ def test_public_bounds_on_the_score() -> None:
 def loss(one: list, two: list, *facts: object, **public: object) -> float:
     """The exact loss between two lists of scores, the larger of both mechanisms."""
     laws = [exponential(own, *facts, **public).law() for own in (one, two)]
-    flips = PermuteAndFlip(Selection.fitting(one, facts[1], facts[0], **public))
+    flips = PermuteAndFlip.of(facts[1], facts[0], **public)
     flipped = [dict(enumerate(flips.probabilities(own))) for own in (one, two)]
     ratios = [worst_ratio(*laws), worst_ratio(*flipped)]
     assert None not in ratios
@@ -188,7 +188,25 @@ def test_floored_scores_lose_no_more() -> None:
     one, two = [Fraction(-1)] + [Fraction(3, 4)] * 100, [Fraction(-5, 4)] + [Fraction(1)] * 100
     assert loss(one, two, 1, 1, bounded_range=Fraction(1, 2), step=Fraction(1, 2)) <= 1
     low, high = [-0.9] + [0.0] * 50, [0.1] + [2.0] * 50
-    assert loss(low, high, 2, 1, bounded_range=1) <= 1
+    assert loss(low, high, 2, 1, bounded_range=1, step=1) <= 1
+    half, other = [0.5, 0.0, 0.0], [1.0, -0.5, -0.5]
+    assert loss(half, other, 0.5, 1) <= 1
+    with pytest.raises(InvalidInput, match="public step"):
+        loss(half, other, 1, 1, bounded_range=1)
+
+
+def test_the_law_follows_numbers_and_not_their_types() -> None:
+    """Step, spread and clip come from public facts: a score of 0.0 weighs what a score of 0 weighs."""
+    assert exponential([100, 0], 1, 1, step=1).probabilities == exponential([100, 0.0], 1, 1, step=1).probabilities
+    assert exponential([5, 0], 0.5, 1).probabilities == exponential([5.0, Fraction(0)], 0.5, 1).probabilities
+
+
+def test_floats_are_the_numbers_they_are() -> None:
+    """Two scores a step apart in binary stay a step apart, though their decimal texts do not."""
+    one, two = 49609209235.52246, 49609209235.52344
+    assert Fraction(two) - Fraction(one) == Fraction(1, 1024)
+    selection = Selection.of(1, 1, step=Fraction(1, 1024))
+    assert selection.levels([one, two], 0.5).tolist() == [1, 0]
 
 
 @given(
@@ -210,10 +228,11 @@ def test_arrays_lists_and_mappings_come_to_the_same() -> None:
         assert exponential(np.array([7, 3, 0]), 2, 1, step=step).probabilities == listed
         assert exponential(np.array([7, 3, 0], dtype=np.uint8), 2, 1, step=step).probabilities == listed
         assert exponential({"a": 7, "b": 3, "c": 0}, 2, 1, step=step).probabilities == listed
-    floats = exponential([0.7, 0.3, 0.0], 1, 1).probabilities
-    assert exponential(np.array([0.7, 0.3, 0.0]), 1, 1).probabilities == floats
+    floats = exponential([0.7, 0.3, 0.0], 0.1, 1).probabilities
+    assert exponential(np.array([0.7, 0.3, 0.0]), 0.1, 1).probabilities == floats
+    assert exponential({0.1: 0.7, 0.2: 0.3, 0.3: 0.0}, 0.1, 1).probabilities == floats
     assert floats[0] > floats[1] > floats[2]
-    broken = exponential(np.array([1.0, np.nan, -np.inf]), 1, 20).probabilities
+    broken = exponential(np.array([1.0, np.nan, -np.inf]), 1, 20, step=0.1).probabilities
     assert broken[0] > Fraction(99, 100)
     extremes = exponential(np.array([2**62, -(2**62) - 5, 2**62 - 1]), 1, 1)
     assert extremes.probabilities[0] > extremes.probabilities[2] > extremes.probabilities[1]
@@ -230,6 +249,8 @@ def test_ties_of_many_coins_are_broken_exactly() -> None:
     assert _power_digits(near_one, np.array([0, 1, 2**30, 2**33])).tolist() == [
         power_chance(near_one, power).digits(16) for power in (0, 1, 2**30, 2**33)
     ]
+    for digit in range(1, 2**16, 97):
+        assert _power_digits(Fraction(digit, 2**16), np.array([1])).tolist() == [digit]
     word = int(digits[5]).to_bytes(2, "little")
     rest = power_chance(ratio, 1000).digits(80) % 2**64
     assert power_coins(ratio, powers[5:6], ScriptedEntropy(word + (rest - 1).to_bytes(8, "big")))[0]
@@ -262,6 +283,10 @@ def test_large_scores_are_floored_to_a_public_step() -> None:
     assert worst is not None
     assert worst <= exp_below(Fraction(1), 80)
     assert exponential(np.array(own), 10**6, 1).law() == exponential(own, 10**6, 1).law()
+
+
+def test_enormous_sensitivities_are_no_trouble() -> None:
+    assert exponential(np.array([1, 2, 3]), 10**300, 1).draw() in {0, 1, 2}
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-9, 1e-18])
@@ -303,6 +328,10 @@ def test_costs() -> None:
         lambda: exponential(np.zeros((2, 2), dtype=int), 1, 1),
         lambda: exponential([1, 2], 1, 1, prior=[0.5, 0.5]),
         lambda: PermuteAndFlip([1, 2, 3]),
+        lambda: Exponential("x"),
+        lambda: Selection(Fraction(1), Fraction(1), Fraction(1, 2)),
+        lambda: Selection(1.0, Fraction(1), 2),
+        lambda: exponential([0.5, 1.5], 1, 1),
         lambda: exponential([], 1, 1),
         lambda: exponential({}, 1, 1),
         lambda: exponential(np.array([], dtype=int), 1, 1),

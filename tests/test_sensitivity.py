@@ -339,3 +339,9 @@ def test_the_variance_of_units_with_several_rows_is_not_claimed():
     """No proof, no number."""
     with pytest.raises(Unsupported, match="one row per unit"):
         global_sensitivity("variance", 0, 1, "replace-one", rows_per_unit=2, rows=5)
+
+
+def test_whole_numbers_beyond_the_bounds_do_not_wrap():
+    """Clamped before they are multiplied: 2^62 at a step of a tenth."""
+    grid = BoundedGrid.of(0, 10, Fraction(1, 10))
+    assert grid.units(np.array([2**62, -(2**62), 3])).tolist() == [100, 0, 30]

@@ -355,3 +355,26 @@ def test_a_law_without_a_total_is_refused():
     """gamma must be above 1."""
     with pytest.raises(InvalidInput, match="gamma must be above 1"):
         admissible_loss(1)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
+def test_smoothness_leaves_room_for_the_float(epsilon):
+    """beta is b less the rounding of a scale and two float errors, never more."""
+    assert Fraction(smoothness(epsilon)) <= dilation(epsilon) - 2 * FLOAT_ERROR - Fraction(1, 2**60)
+
+
+def test_smooth_sensitivity_of_thousands_of_tables():
+    """Against all windows: tables with ties, gaps and bounds far off, at slow and fast decay."""
+    generator = random.Random(11)
+    for _ in range(3000):
+        size, beta = generator.randint(1, 9), generator.choice([0.01, 0.05, 0.2, 0.7, 2.0])
+        table = sorted(min(generator.randint(0, 3) ** generator.randint(1, 5), 200) for _ in range(size))
+        padded = np.array([0, *table, 200])
+        middle = generator.randint(1, size)
+        worst = max(
+            math.log(padded[j] - padded[i]) - beta * (j - i - 1)
+            for i in range(middle + 1)
+            for j in range(middle, size + 2)
+            if padded[j] > padded[i]
+        )
+        assert log_smooth(padded, middle, beta) == pytest.approx(worst, abs=1e-12)

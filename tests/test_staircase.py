@@ -142,6 +142,13 @@ def test_a_scripted_draw_comes_out_as_the_note_says():
     assert entropy.taken == len(script)
 
 
+def test_uniform_words_that_would_favour_small_numbers_are_drawn_again():
+    """2^64 is one more than a multiple of 3, so the last word is not used."""
+    entropy = ScriptedEntropy(b"\xff" * 8 + (5).to_bytes(8, "little"))
+    assert spread(np.array([3]), entropy).tolist() == [2]
+    assert entropy.taken == 16
+
+
 def test_every_draw_takes_the_same_entropy():
     """How much is drawn does not follow what comes out."""
 

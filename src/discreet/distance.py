@@ -203,7 +203,7 @@ def _listed(things: object) -> tuple[Any, ...]:
 def _hashable(value: object) -> bool:
     try:
         hash(value)
-    except TypeError:
+    except (TypeError, ValueError, ArithmeticError):
         return False
     return True
 

@@ -56,10 +56,27 @@ def reading(value: object, low: Fraction, high: Fraction) -> Fraction | None:
             return high
         if value <= low:  # type: ignore[operator]
             return low
-        plain = float(value) if isinstance(value, Decimal) else int(value) if _is_truth(value) else value  # type: ignore[call-overload]
-        return min(max(rational(plain), low), high)
+        return min(max(_number(value), low), high)
     except (TypeError, ValueError, ArithmeticError):
         return None
+
+
+def measured(value: object, low: Fraction, high: Fraction) -> Fraction | None:
+    """The same for what a sensitivity is stated of: a float is exactly the binary number it is, not its decimal text.
+
+    Read by their text, two floats that differ by one step could come to differ by two.
+    """
+    if isinstance(value, float) or type(value).__name__.startswith(("float", "longdouble")):
+        number = float(value)  # type: ignore[arg-type]
+        return min(max(Fraction(number), low), high) if math.isfinite(number) else reading(number, low, high)
+    return reading(value, low, high)
+
+
+def _number(value: object) -> Fraction:
+    """A number between readable bounds; a decimal in full unless it is too small to be told from 0."""
+    if isinstance(value, Decimal):
+        return Fraction(value) if value and value.adjusted() > -FINEST_EXPONENT else Fraction(0)
+    return rational(int(value) if _is_truth(value) else value)  # type: ignore[call-overload]
 
 
 def _is_truth(value: object) -> bool:

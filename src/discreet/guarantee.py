@@ -68,9 +68,10 @@ class Guarantee:
         """A promise has the parameters of its model, none of another, and none below 0."""
         named = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "also", "k", "t")}
         given = {name for name, value in named.items() if value is not None}
-        if self.model not in NEEDS or given != NEEDS[self.model] or any(named[name] < 0 for name in given):
+        exact = all(isinstance(named[name], Fraction | int) and named[name] >= 0 for name in given)
+        if self.model not in NEEDS or given != NEEDS[self.model] or not exact:
             raise InvalidInput(
-                f"a guarantee of {self.model} has {', '.join(sorted(NEEDS.get(self.model, ())))}, none below 0"
+                f"a guarantee of {self.model} has {', '.join(sorted(NEEDS.get(self.model, ())))}, exact, none below 0"
             )
         if self.delta is not None and self.delta >= 1:
             raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")

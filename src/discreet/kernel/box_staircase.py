@@ -16,7 +16,7 @@ from discreet.errors import InvalidInput
 from discreet.exact import between, positive, shown, whole
 from discreet.guarantee import Guarantee, relation
 from discreet.kernel.entropy import Entropy, source
-from discreet.kernel.noise import Draws, grid_units, least, many_in_answer_units, on_grid
+from discreet.kernel.noise import Draws, grid_units, least, many_in_answer_units, on_grid, whole_units
 from discreet.kernel.sampling import WIDEST_WORD, Chance, coin, coins, rational_chance, spread, spread_one
 from discreet.kernel.staircase import fall_of, falling, rate_of
 
@@ -269,13 +269,13 @@ class BoxStaircase:
         return Guarantee.dp(self.epsilon, neighbours=relation(neighbours))
 
     def answer(self, exact: Sequence[object], entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
-        """The answers floored to the grid plus one draw, in units of the answers."""
+        """The answers rounded to the grid plus one draw, in units of the answers."""
         return exact_values(self.answer_units(grid_points(exact, self.steps), entropy), self.steps)
 
     def answer_units(self, units: Sequence[int], entropy: Entropy | None = None) -> tuple[int, ...]:
         """The same in grid units, for answers that are already on the grid."""
         noise = self.draw_units(1, source(entropy))[0]
-        return tuple(value + int(shift) for value, shift in zip(units, noise, strict=True))
+        return tuple(whole_units(value) + int(shift) for value, shift in zip(units, noise, strict=True))
 
     def draw_units(self, size: int, entropy: Entropy) -> Units:
         """`size` independent draws in grid units, one row each."""
@@ -306,7 +306,7 @@ def rows_in_answer_units(units: Units, steps: Sequence[Fraction]) -> Draws:
 
 
 def grid_points(exact: Sequence[object], steps: Sequence[Fraction]) -> list[int]:
-    """One secret answer per component, each floored to its grid; how many there are is public."""
+    """One secret answer per component, each rounded to its grid; how many there are is public."""
     answers = listed(exact, "the answers")
     if len(answers) != len(steps):
         raise InvalidInput(f"give {len(steps)} answers, one per component, got {len(answers)}")

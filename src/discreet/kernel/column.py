@@ -148,7 +148,7 @@ def as_floats(values: Column) -> NDArray[np.float64]:
 
 
 def _float(value: Any) -> float:
-    if isinstance(value, str | bytes):
+    if isinstance(value, str | bytes | complex):
         return math.nan
     try:
         return float(value)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import between, positive, shown
+from discreet.exact import between, positive, shown, whole
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import Entropy
@@ -44,6 +44,7 @@ class DiscreteGaussian(Noise):
     def __post_init__(self) -> None:
         """A claim of (epsilon, delta) is only carried by a noise that keeps it."""
         positive(self.square, "sigma squared")
+        whole(self.units, "the sensitivity in grid units")
         positive(self.step, "step")
         if (self.epsilon is None) != (self.delta is None):
             raise InvalidInput("a claim has both an epsilon and a delta")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from discreet.errors import InvalidInput
 from discreet.guarantee import Guarantee
 from discreet.kernel.distribution import Distribution, Powers
 from discreet.kernel.entropy import Entropy
@@ -18,6 +19,10 @@ class Exponential:
 
     selection: Selection
     prior: Prior | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.selection, Selection):
+            raise InvalidInput("make it with Exponential.of(epsilon, sensitivity)")
 
     @staticmethod
     def of(
@@ -62,7 +67,8 @@ def exponential(
 
     Scores are a list or an array, in the order of the prior's support, or a mapping from candidates to scores.
     `bounded_range` is the largest minus the smallest change of score over candidates between neighbours: the cost is
-    epsilon all the same, and the choice sharper. Scores that are not whole numbers are floored to `step`, or to a
-    thousandth of what they can move. Draw once and release the draw; the law itself never leaves.
+    epsilon all the same, and the choice sharper. Where sensitivity and range are whole numbers and no step is given, so
+    are the scores; others are floored to `step`, or to a thousandth of what they can move. Draw once and release the
+    draw; the law itself never leaves.
     """
-    return Exponential(Selection.fitting(scores, epsilon, sensitivity, bounded_range, step), prior).law(scores)
+    return Exponential(Selection.of(epsilon, sensitivity, bounded_range, step), prior).law(scores)

@@ -7,6 +7,7 @@ relation, and so has a cost. Nothing a noise says depends on the data.
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,12 +16,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import InvalidInput
-from discreet.exact import between, positive, rational, reading, whole
+from discreet.errors import InvalidInput, Unsupported
+from discreet.exact import between, measured, positive, rational, whole
 from discreet.guarantee import Guarantee, Neighbours, relation
 from discreet.kernel.entropy import Entropy, source
 
 READABLE = Fraction(10) ** 300
+HALF = Fraction(1, 2)
+MOST_UNITS = 2**200
 Draws = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.object_]
 
 
@@ -127,17 +130,20 @@ def least(true_from: Callable[[int], bool]) -> int:
 def grid_units(sensitivity: object, step: object) -> tuple[Fraction, Fraction, int]:
     """Sensitivity, step and the sensitivity in grid units, rounded up.
 
-    Enough also for an answer floored to the grid: floor(a) - floor(b) <= ceil(a - b) in units of the step.
+    Enough also for an answer rounded to the grid: round(a) - round(b) <= ceil(a - b) in units of the step.
     """
     width, grid = positive(sensitivity, "sensitivity"), positive(step, "step")
-    return width, grid, math.ceil(width / grid)
+    units = math.ceil(width / grid)
+    if units > MOST_UNITS:
+        raise Unsupported("the step is too fine for this sensitivity: over 2^200 steps; use a coarser one")
+    return width, grid, units
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class AddNoise:
     """Adds noise to answers of a given sensitivity; the cost follows from the two.
 
-    An answer is floored to the noise's grid first, exactly, then noise on the grid is added: what leaves is a multiple
+    An answer is rounded to the noise's grid first, exactly, then noise on the grid is added: what leaves is a multiple
     of the step whatever the answer was.
     """
 
@@ -157,23 +163,35 @@ class AddNoise:
         return self.noise.guarantee(grid_units(self.sensitivity, self.noise.step)[2], self.neighbours)
 
     def answer(self, exact: object, entropy: Entropy | None = None) -> int | Fraction:
-        """The answer floored to the grid plus one draw, in units of the answer. What is not a number counts as 0."""
+        """The answer rounded to the grid plus one draw, in units of the answer. What is not a number counts as 0."""
         return in_answer_units(self.answer_units(on_grid(exact, self.noise.step), entropy), self.noise.step)
 
     def answer_units(self, units: int, entropy: Entropy | None = None) -> int:
         """The same in grid units, for an answer that is already on the grid."""
-        return units + self.noise.draw_unit(source(entropy))
+        return whole_units(units) + self.noise.draw_unit(source(entropy))
 
     def answer_many(self, exact: Iterable[object], entropy: Entropy | None = None) -> Draws:
         """Many answers with independent noise; as floats, where the step is a fraction, only after the addition."""
         units = [on_grid(answer, self.noise.step) for answer in exact]
         noise = self.noise.draw_units(len(units), source(entropy))
-        if noise.dtype == np.object_ or max(map(abs, units), default=0) >= 2**61:
-            return many_in_answer_units(np.array(units, dtype=np.object_) + noise.astype(np.object_), self.noise.step)
-        return many_in_answer_units(np.array(units, dtype=np.int64) + noise.astype(np.int64), self.noise.step)
+        sums = [unit + int(shift) for unit, shift in zip(units, noise, strict=True)]
+        if all(abs(total) < 2**62 for total in sums):  # of what leaves, so that the type tells nothing else
+            return many_in_answer_units(np.array(sums, dtype=np.int64), self.noise.step)
+        return many_in_answer_units(np.array(sums, dtype=np.object_), self.noise.step)
 
 
 def on_grid(exact: object, step: Fraction) -> int:
-    """The grid point at or below a secret number, exactly; 0 for what is not a number. It never raises."""
-    number = reading(exact, -READABLE, READABLE)
-    return 0 if number is None else math.floor(number / step)
+    """The grid point nearest a secret number, exactly; 0 for what is not a number. It never raises.
+
+    Rounding is monotone and commutes with whole steps: numbers within a of each other round to points within ceil(a).
+    """
+    number = measured(exact, -READABLE, READABLE)
+    return 0 if number is None else math.floor(number / step + HALF)
+
+
+def whole_units(units: object) -> int:
+    """A number of grid units, whole by its type."""
+    try:
+        return operator.index(units)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidInput("grid units are whole numbers; for an answer in its own units use answer(...)") from None

@@ -21,11 +21,10 @@ from discreet.kernel.box_staircase import (
     best_core,
     binomial_series,
     exact_values,
-    grid_points,
     rows_in_answer_units,
 )
 from discreet.kernel.entropy import Entropy, source
-from discreet.kernel.noise import Draws, least
+from discreet.kernel.noise import Draws, least, whole_units
 from discreet.kernel.staircase import fall_of, falling, rate_of
 
 Point = tuple[int, int]
@@ -233,14 +232,11 @@ class PolygonStaircase:
         """The cost of one answer, both components together."""
         return Guarantee.dp(self.epsilon, neighbours=relation(neighbours))
 
-    def answer(self, exact: Sequence[object], entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
-        """The answers floored to the grid plus one draw, in units of the answers."""
-        return exact_values(self.answer_units(grid_points(exact, self.steps), entropy), self.steps)
-
     def answer_units(self, units: Sequence[int], entropy: Entropy | None = None) -> tuple[int, int]:
-        """The same in grid units, for answers that are already on the grid."""
+        """Two answers plus one draw, in grid units: rounding here could take a difference out of the polygon."""
+        one, two = (whole_units(value) for value in units)
         x, y = self.draw_units(1, source(entropy))[0]
-        return units[0] + int(x), units[1] + int(y)
+        return one + int(x), two + int(y)
 
     def draw_units(self, size: int, entropy: Entropy) -> Units:
         """`size` independent draws in grid units: points of the bounding boxes, kept where the polygon holds them.

@@ -57,7 +57,9 @@ class Candidates:
     def counts(self, values: Column) -> Integers:
         """How many values fall on each point: floored to the grid, clamped; what is no number is left out. Secret."""
         numbers = as_floats(values)
-        places = np.floor((numbers[~np.isnan(numbers)] - float(self.grid.origin)) / float(self.grid.step) + 1e-9)
+        ends = float(self.grid.origin), float(self.grid.origin + self.grid.step * self.count)
+        inside = np.clip(numbers[~np.isnan(numbers)], *ends)
+        places = np.floor((inside - ends[0]) / float(self.grid.step) + 1e-9)
         return np.bincount(np.clip(places, 0, self.count - 1).astype(np.int64), minlength=self.count)
 
     def checked(self, counts: NDArray[np.integer]) -> Integers:
@@ -67,7 +69,9 @@ class Candidates:
             raise InvalidInput(
                 f"counts are {self.count} whole numbers, one per grid point; make them from rows with counts()"
             )
-        return np.clip(array.astype(np.int64), 0, MOST_ROWS)
+        most = array.dtype.type(min(MOST_ROWS, np.iinfo(array.dtype).max))
+        rows: Integers = np.maximum(np.minimum(array, most).astype(np.int64), 0)
+        return rows
 
     def value(self, position: int) -> int | Fraction:
         """The value at a position."""
@@ -265,7 +269,9 @@ class Quantiles:
         left = (np.cumsum(counts) - counts)[places][:, None] + counts[places][:, None] * np.arange(SLOTS + 1) // SLOTS
         score = -np.abs(q.denominator * left - q.numerator * int(counts.sum()))
         share = self.epsilon / self.depth / (1 if self.neighbours == "add-remove" else 2)
-        selection = Selection.of(share, rank_score_sensitivity(q, "add-remove", self.rows_per_unit))
+        # Rows of one unit may fall to several questions, and each row's change is floored by itself.
+        one_row = Selection.of(share, rank_score_sensitivity(q, "add-remove"))
+        selection = Selection(share, one_row.step, one_row.spread * self.rows_per_unit)
         even = self.candidates.prior is None
         base = np.ones(len(places), dtype=np.int64) if even else light(self.candidates.mass[places])
         return SplitLaw(places, score.ravel(), selection, None if even else np.repeat(base, SLOTS + 1))

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from discreet.distance import Continuous, Distance, Nominal, named_distance
 from discreet.errors import InvalidInput
-from discreet.exact import exp_below, floor_to, positive, rational, shown, whole
+from discreet.exact import exp_below, floor_to, positive, rational, reading, shown, whole
 from discreet.guarantee import Guarantee, Neighbours, relation
 from discreet.kernel.distribution import Distribution, Few
 from discreet.kernel.entropy import Entropy
+from discreet.kernel.noise import READABLE
 from discreet.kernel.refinement_risk import bayes_errors, best_share
 from discreet.prior import Prior
 
@@ -197,7 +198,8 @@ class Refinement:
         if not _hashable(truth) or not distance.knows(truth):
             return None
         if isinstance(distance, Nominal):
-            known = {value: place for place, value in enumerate(prior.support)}.get(truth)
+            named = reading(truth, -READABLE, READABLE) if prior.numeric else None
+            known = {value: place for place, value in enumerate(prior.support)}.get(truth if named is None else named)
             return None if known is None else (np.arange(len(prior.mass)) != known).astype(np.int64)
         exact = distance.keys(truth, prior.support)
         places = {key: place for place, key in enumerate(sorted(set(exact)))}
@@ -252,7 +254,7 @@ def _rings(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64
 def _hashable(truth: object) -> TypeGuard[Hashable]:
     try:
         hash(truth)
-    except TypeError:
+    except (TypeError, ValueError, ArithmeticError):
         return False
     return True
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import between, exp_above, positive, reading
+from discreet.exact import between, exp_above, measured, positive, rational, whole
 from discreet.prior import Prior
 
 Integers = NDArray[np.int64]
@@ -37,34 +37,30 @@ class Selection:
     epsilon: Fraction
     step: Fraction
     spread: int
+    whole_scores: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "step", "spread"):
-            positive(getattr(self, name), name)
+        if {type(self.epsilon), type(self.step)} != {Fraction}:
+            raise InvalidInput("make it with Selection.of(epsilon, sensitivity)")
+        positive(self.epsilon, "epsilon")
+        positive(self.step, "step")
+        whole(self.spread, "the spread, in steps")
 
     @staticmethod
     def of(epsilon: object, sensitivity: object, bounded_range: object = None, step: object = None) -> Selection:
         """One unit moves every score by at most the sensitivity, and all of them by changes within the bounded range.
 
-        Without a step the scores are whole numbers.
+        Without a step, and where both are whole numbers, so are the scores; else they are floored to the step, or to a
+        thousandth of what they can move. All of this is decided here, from public facts; never from the scores.
         """
         loss, width = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-        spread = 2 * width if bounded_range is None else min(2 * width, positive(bounded_range, "the bounded range"))
-        grid = Fraction(max(1, math.floor(spread / FINENESS))) if step is None else positive(step, "step")
+        ranged = 2 * width if bounded_range is None else positive(bounded_range, "the bounded range")
+        grid = _default_step(width, ranged) if step is None else positive(step, "step")
+        symmetric, exactly = 2 * math.ceil(width / grid), step is None and grid == 1
+        if bounded_range is None:
+            return Selection(loss, grid, symmetric, exactly)
         # A change x moves a floored score by floor(x) or ceil(x) steps: symmetric bounds are kept, others widen by 1.
-        widened = 0 if step is None and grid == 1 else 1
-        ranged = math.ceil(spread / grid) + widened
-        return Selection(loss, grid, min(2 * math.ceil(width / grid), ranged))
-
-    @staticmethod
-    def fitting(
-        scores: Scores, epsilon: object, sensitivity: object, bounded_range: object = None, step: object = None
-    ) -> Selection:
-        """The same; scores of another type than whole numbers are floored to a thousandth of what they can move."""
-        values = scores.values() if isinstance(scores, Mapping) else scores
-        if step is None and not _whole(values):
-            step = 2 * positive(sensitivity, "sensitivity") / FINENESS
-        return Selection.of(epsilon, sensitivity, bounded_range, step)
+        return Selection(loss, grid, min(symmetric, math.ceil(ranged / grid) + (not exactly)), exactly)
 
     @property
     def ratio(self) -> Fraction:
@@ -91,24 +87,24 @@ class Selection:
     def levels(self, scores: Sequence[object] | NDArray[np.generic], least_share: float) -> Integers:
         """How many steps each score lies below the best, clipped; what is not a number is as low as can be."""
         most = self.most_levels(least_share)
-        if isinstance(scores, np.ndarray) and scores.dtype == np.int64 and self.step.denominator == 1:
+        small = self.step.denominator == 1 and self.step.numerator < 2**62
+        if isinstance(scores, np.ndarray) and scores.dtype == np.int64 and small:
             units = scores if self.step == 1 else scores // self.step.numerator
             # Differences of 64-bit numbers fit 64 bits without a sign.
             below = np.array(units.max()).astype(np.uint64) - units.astype(np.uint64)
             return np.minimum(below, most).astype(np.int64)
-        exact = [reading(score, -READABLE, READABLE) for score in scores]
+        if self.whole_scores and not all(isinstance(score, int | np.integer) for score in scores):
+            raise InvalidInput("scores that are not whole numbers need a public step; give step=, such as 0.001")
+        exact = [measured(score, -READABLE, READABLE) for score in scores]
         floored = [None if score is None else math.floor(score / self.step) for score in exact]
         best = max((score for score in floored if score is not None), default=0)
         return np.array([most if score is None else min(best - score, most) for score in floored], dtype=np.int64)
 
 
-def _whole(values: object) -> bool:
-    """Whether scores are whole numbers, by their type."""
-    if isinstance(values, np.ndarray):
-        return values.dtype.kind in "iub"
-    return isinstance(values, Sequence | Mapping | type({}.values())) and all(
-        isinstance(value, int | np.integer) for value in values
-    )
+def _default_step(width: Fraction, ranged: Fraction) -> Fraction:
+    if width.denominator == ranged.denominator == 1:
+        return Fraction(max(1, min(2 * width, ranged) // FINENESS))
+    return 2 * width / FINENESS
 
 
 def candidates(scores: Scores, prior: Prior | None) -> tuple[Prior, Sequence[object] | NDArray[np.generic]]:
@@ -125,9 +121,15 @@ def candidates(scores: Scores, prior: Prior | None) -> tuple[Prior, Sequence[obj
             )
         return prior or Prior.uniform(0, len(scores) - 1), _narrowed(scores)
     base = prior or Prior.weights(dict.fromkeys(scores, 1))
-    if any(value not in scores for value in base.support):
+    named = {_as_in_priors(value): score for value, score in scores.items()}
+    if any(value not in named for value in base.support):
         raise InvalidInput("every value of the prior needs a score")
-    return base, [scores[value] for value in base.support]
+    return base, [named[value] for value in base.support]
+
+
+def _as_in_priors(value: Hashable) -> Hashable:
+    """A float by its decimal text, as a prior reads it."""
+    return rational(value, "a candidate") if isinstance(value, float) else value
 
 
 def _narrowed(scores: Sequence[object] | NDArray[np.generic]) -> Sequence[object] | NDArray[np.generic]:
