@@ -367,9 +367,10 @@ def test_smooth_sensitivity_of_thousands_of_tables():
     """Against all windows: tables with ties, gaps and bounds far off, at slow and fast decay."""
     generator = random.Random(11)
     for _ in range(3000):
-        size, beta = generator.randint(1, 9), generator.choice([0.01, 0.05, 0.2, 0.7, 2.0])
-        table = sorted(min(generator.randint(0, 3) ** generator.randint(1, 5), 200) for _ in range(size))
-        padded = np.array([0, *table, 200])
+        size, beta = generator.randint(1, 30), generator.choice([0.01, 0.05, 0.2, 0.7, 2.0])
+        near = generator.choice([1, 3, 40])
+        table = sorted(min(max(500 + round(generator.gauss(0, near)), 0), 1000) for _ in range(size))
+        padded = np.array([0, *table, 1000])
         middle = generator.randint(1, size)
         worst = max(
             math.log(padded[j] - padded[i]) - beta * (j - i - 1)
