@@ -233,7 +233,7 @@ def test_what_leaves_as_a_float_depends_on_the_sum_alone() -> None:
     mechanism = AddNoise(DiscreteLaplace(1, 1, step=0.1), 1)
     ones, twos = (set(mechanism.answer_many([exact] * 50_000).tolist()) for exact in (0.2, 0.3))
     assert ones <= {k / 10 for k in range(-400, 400)}
-    assert len(ones & twos) > 0.8 * len(ones)
+    assert len(ones & twos) > 0.7 * len(ones)
 
 
 def test_large_steps_do_not_wrap() -> None:
