@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from discreet.errors import InvalidInput
 from discreet.exact import (
     between,
-    ceil_to,
     exp_above,
     exp_below,
     exp_bounds,
@@ -159,7 +158,7 @@ def test_ranges_are_checked() -> None:
     ):
         with pytest.raises(InvalidInput, match=r"^x must be"):
             call()
-    assert (floor_to(Fraction(1, 3), 2), ceil_to(Fraction(1, 3), 2)) == (Fraction(1, 4), Fraction(1, 2))
+    assert floor_to(Fraction(1, 3), 2) == Fraction(1, 4)
     assert [shown(Fraction(1, 10)), shown(Fraction(3)), shown(Fraction(10) ** 400)] == [
         "0.1",
         "3",

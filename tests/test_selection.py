@@ -163,7 +163,10 @@ def test_public_bounds_on_the_score() -> None:
     """With the stated confidence the chosen score is that near the best: measured by the exact law."""
     own = list(range(-30, 1))
     mechanism = Exponential(Selection.of(1, 1))
-    bound = mechanism.selection.bound(0.95, 1 / len(own))
+    bound = mechanism.score_bound(0.95, len(own))
+    assert bound == PermuteAndFlip(mechanism.selection).score_bound(0.95, len(own))
+    thin = Exponential.of(1, 1, prior=Prior.weights({0: 1, 1: 99}))
+    assert thin.score_bound(0.95, 2) > Exponential.of(1, 1).score_bound(0.95, 2)
     law = mechanism.law(own)
     within = sum(p for p, score in zip(law.probabilities, own, strict=True) if score > -bound)
     assert within >= Fraction(95, 100)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.exact import LARGEST_EXPONENT, positive, reading
+from discreet.exact import LARGEST_EXPONENT, hashable, positive, reading
 from discreet.taxonomy import Taxonomy
 
 FINE = 2**40
@@ -61,7 +61,7 @@ class Distance(ABC):
     def ordinal(categories: Sequence[Hashable]) -> Distance:
         """How many places apart, in the given order."""
         listed = _listed(categories)
-        if not listed or not _hashable(listed) or len(set(listed)) < len(listed):
+        if not listed or not hashable(listed) or len(set(listed)) < len(listed):
             raise InvalidInput("an ordinal distance needs its categories in order, each once")
         return Ordinal(listed)
 
@@ -102,7 +102,7 @@ class Continuous(_Rational):
         return abs(_number(one) - _number(two))
 
     def knows(self, value: Hashable) -> bool:
-        return _hashable(value) and reading(value, -FARTHEST, FARTHEST) is not None
+        return hashable(value) and reading(value, -FARTHEST, FARTHEST) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Nominal(_Rational):
             return 1
 
     def knows(self, value: Hashable) -> bool:
-        return _hashable(value)
+        return hashable(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Ordinal(_Rational):
         return abs(self.places[one] - self.places[two])
 
     def knows(self, value: Hashable) -> bool:
-        return _hashable(value) and value in self.places
+        return hashable(value) and value in self.places
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Semantic(Distance):
         return self.taxonomy.apart(str(one), str(two))
 
     def knows(self, value: Hashable) -> bool:
-        return _hashable(value) and value in self.taxonomy.ancestors
+        return hashable(value) and value in self.taxonomy.ancestors
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +198,6 @@ def _components(value: Hashable, parts: Sequence[Distance]) -> tuple[Hashable, .
 def _listed(things: object) -> tuple[Any, ...]:
     """The things; none where it is no list."""
     return tuple(things) if isinstance(things, Iterable) else ()
-
-
-def _hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except (TypeError, ValueError, ArithmeticError):
-        return False
-    return True
 
 
 def _number(value: object) -> Fraction:

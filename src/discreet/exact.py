@@ -7,10 +7,11 @@ so both ends are proven; every rounding towards privacy in discreet goes through
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeGuard
 
 from discreet.errors import InvalidInput
 
@@ -48,10 +49,9 @@ def reading(value: object, low: Fraction, high: Fraction) -> Fraction | None:
 
     Truth values are 0 and 1; text is not a number here. What is beyond a bound is compared, not computed.
     """
-    if isinstance(value, str | bytes):
+    if isinstance(value, str | bytes) or not hashable(value):  # what has no hash is no single number
         return None
     try:
-        hash(value)  # what has no hash is no single number
         if value >= high:  # type: ignore[operator]
             return high
         if value <= low:  # type: ignore[operator]
@@ -59,6 +59,15 @@ def reading(value: object, low: Fraction, high: Fraction) -> Fraction | None:
         return min(max(_number(value), low), high)
     except (TypeError, ValueError, ArithmeticError):
         return None
+
+
+def hashable(value: object) -> TypeGuard[Hashable]:
+    """Whether a value has a hash; it never raises."""
+    try:
+        hash(value)
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+    return True
 
 
 def measured(value: object, low: Fraction, high: Fraction) -> Fraction | None:
@@ -126,11 +135,6 @@ def shown(value: Fraction) -> str:
     if value.denominator == 1 and abs(value) < 10**12:
         return str(value.numerator)
     return f"{float(value):.12g}" if abs(value) < 10**300 else "a very large number"
-
-
-def ceil_to(value: Fraction, bits: int) -> Fraction:
-    """The least multiple of 2^-bits that is at least `value`."""
-    return Fraction(math.ceil(value * 2**bits), 2**bits)
 
 
 def floor_to(value: Fraction, bits: int) -> Fraction:

@@ -10,14 +10,14 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, TypeGuard, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.distance import Continuous, Distance, Nominal, named_distance
 from discreet.errors import InvalidInput
-from discreet.exact import exp_below, floor_to, positive, rational, reading, shown, whole
+from discreet.exact import exp_below, floor_to, hashable, positive, rational, reading, shown, whole
 from discreet.guarantee import Guarantee, Neighbours, relation
 from discreet.kernel.distribution import Distribution, Few
 from discreet.kernel.entropy import Entropy
@@ -195,7 +195,7 @@ class Refinement:
         if isinstance(distance, Continuous) and prior.grid is not None:
             place = prior.grid.quarters(truth, int(prior.index[0]), int(prior.index[-1]))
             return None if place is None else np.abs(4 * prior.index - place)
-        if not _hashable(truth) or not distance.knows(truth):
+        if not hashable(truth) or not distance.knows(truth):
             return None
         if isinstance(distance, Nominal):
             named = reading(truth, -READABLE, READABLE) if prior.numeric else None
@@ -249,14 +249,6 @@ def _rings(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64
     ranked = keys[order]
     ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, len(keys))
     return order, ends
-
-
-def _hashable(truth: object) -> TypeGuard[Hashable]:
-    try:
-        hash(truth)
-    except (TypeError, ValueError, ArithmeticError):
-        return False
-    return True
 
 
 def default_distance(prior: Prior) -> Distance:
