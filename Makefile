@@ -38,12 +38,12 @@ lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python $(PIP_INSTALL) uv
 	$(COMPILE) --output-file locks/base.txt
-	$(COMPILE) --output-file locks/dev.txt --constraint locks/base.txt --extra postgres --group dev
-	$(COMPILE) --output-file locks/spark.txt --constraint locks/dev.txt --extra postgres --group dev --extra spark
+	$(COMPILE) --output-file locks/dev.txt --constraint locks/base.txt --extra postgres --extra accounting --group dev
+	$(COMPILE) --output-file locks/spark.txt --constraint locks/dev.txt --extra postgres --extra accounting --group dev --extra spark
 
 COMPILE = .venv-lock/bin/uv pip compile pyproject.toml --quiet --generate-hashes --universal --python-version 3.11 \
 	--no-emit-index-url --no-annotate --custom-compile-command "make lock" \
-	--group build --extra pictures --extra terminal
+	--group build --extra pictures
 
 clean:
 	rm -rf .venv .venv-demo .venv-lock .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage build dist src/*.egg-info

@@ -1,0 +1,130 @@
+"""A column as analysts may know it: its kind, its public domain as whole codes, and what a missing value means.
+
+Every column with a public domain is kept as whole numbers, its codes, from `lower` to `upper`: multiples of the step
+for numbers, days since 1970-01-01 for dates, places in the list of categories for the rest (false 0, true 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fractions import Fraction
+from typing import Literal
+
+from discreet.errors import InvalidInput
+from discreet.exact import rational_text, shown
+from discreet.taxonomy import Taxonomy
+
+Kind = Literal["integer", "number", "boolean", "date", "ordinal", "nominal"]
+Role = Literal["identifier", "quasi-identifier", "confidential", "other"]
+Value = int | Fraction | bool | date | str
+
+FARTHEST = 2**44
+"""No code is farther from 0, so that sums of squares of 2^38 rows fit 126 bits on every engine."""
+EPOCH = date(1970, 1, 1)
+NUMERIC = frozenset({"integer", "number"})
+ORDERED = NUMERIC | {"date", "ordinal", "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A column of a public lookup table: for each code of the key column, from its lowest, the derived code or none."""
+
+    key: str
+    codes: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `lower` and `upper` are codes; a column with private keys has no codes but text."""
+
+    name: str
+    kind: Kind
+    lower: int = 0
+    upper: int = 0
+    step: Fraction = Fraction(1)
+    categories: tuple[str, ...] = ()
+    taxonomy: Taxonomy | None = None
+    role: Role = "other"
+    missing: int | None = None
+    missing_values: tuple[str, ...] = ()
+    private_keys: bool = False
+    derived: Derived | None = None
+
+    @property
+    def nullable(self) -> bool:
+        """Whether a value may be missing; not where a missing value stands for a code."""
+        return self.missing is None
+
+    @property
+    def numeric(self) -> bool:
+        """Whether sums and means make sense."""
+        return self.kind in NUMERIC
+
+    @property
+    def ordered(self) -> bool:
+        """Whether < and > make sense."""
+        return self.kind in ORDERED
+
+    @property
+    def size(self) -> int:
+        """How many codes there are."""
+        return self.upper - self.lower + 1
+
+    def value(self, code: int) -> Value:
+        """What a code stands for."""
+        if self.categories:
+            return self.categories[code] if self.kind != "boolean" else bool(code)
+        if self.kind == "date":
+            return EPOCH + timedelta(days=code)
+        exact = code * self.step
+        return int(exact) if self.step.denominator == 1 else exact
+
+    def place(self, text: str) -> Fraction:
+        """Where a constant of a question stands among the codes, exactly; between two codes for some numbers."""
+        if self.kind == "date":
+            return Fraction((_date(text, self.name) - EPOCH).days)
+        if self.kind == "boolean":
+            return Fraction(self._category(text.lower()))
+        if self.categories:
+            return Fraction(self._category(text))
+        return rational_text(text, f"a value of {self.name}") / self.step
+
+    def codes_of(self, text: str) -> tuple[int, ...]:
+        """The codes that equal a constant: none, one, or all leaves under a concept of the taxonomy."""
+        if self.taxonomy is not None and text not in self.categories and text in self.taxonomy.ancestors:
+            under = self.taxonomy.ancestors
+            return tuple(code for code, leaf in enumerate(self.categories) if text in under[leaf])
+        place = self.place(text)
+        inside = place.denominator == 1 and self.lower <= place <= self.upper
+        return (int(place),) if inside else ()
+
+    def _category(self, text: str) -> int:
+        if text not in self.categories:
+            some = ", ".join(self.categories[:12]) + (", ..." if len(self.categories) > 12 else "")
+            raise InvalidInput(f"{self.name} has no value {text[:40]!r}; it has {some}")
+        return self.categories.index(text)
+
+
+def domain(
+    lower: object, upper: object, step: Fraction, name: str, read: Callable[[object, str], Fraction]
+) -> tuple[int, int]:
+    """The codes of two declared bounds: both multiples of the step, in order, not too far from 0."""
+    low, high = read(lower, f"the lower bound of {name}") / step, read(upper, f"the upper bound of {name}") / step
+    if low > high:
+        raise InvalidInput(f"the bounds of {name} are reversed: lower {shown(low * step)}, upper {shown(high * step)}")
+    if low.denominator != 1 or high.denominator != 1:
+        near = f"{shown(math.floor(low) * step)} and {shown(math.ceil(high) * step)}"
+        raise InvalidInput(f"the bounds of {name} must be multiples of its step {shown(step)}; the nearest are {near}")
+    if max(abs(low), abs(high)) > FARTHEST:
+        raise InvalidInput(f"{name} has more than 2^44 steps between 0 and a bound; declare a coarser step")
+    return int(low), int(high)
+
+
+def _date(text: str, name: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"a value of {name} is a date such as 2024-02-29, got {text[:40]!r}") from None
