@@ -31,6 +31,7 @@ PUBLIC = [
     "Distance",
     "Distribution",
     "Exponential",
+    "Extreme",
     "Gaussian",
     "Guarantee",
     "IndividualOrderStatistic",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from discreet.kernel.distribution import Distribution as Distribution
     from discreet.kernel.exponential import Exponential as Exponential
     from discreet.kernel.exponential import exponential as exponential
+    from discreet.kernel.extreme import Extreme as Extreme
     from discreet.kernel.gaussian import Gaussian as Gaussian
     from discreet.kernel.individual import IndividualOrderStatistic as IndividualOrderStatistic
     from discreet.kernel.individual import IndividualVector as IndividualVector
@@ -64,6 +65,7 @@ HOME = {
     "discreet.kernel.discrete_laplace": ("DiscreteLaplace",),
     "discreet.kernel.distribution": ("Distribution",),
     "discreet.kernel.exponential": ("Exponential", "exponential"),
+    "discreet.kernel.extreme": ("Extreme",),
     "discreet.kernel.gaussian": ("Gaussian",),
     "discreet.kernel.individual": ("IndividualOrderStatistic", "IndividualVector", "TruncatedRangeCount"),
     "discreet.kernel.laplace": ("Laplace",),

@@ -1,69 +1,22 @@
-"""What a source is asked for: exact whole-number totals of the snapshot. A small closed plan; nothing else can be said.
-
-Every total is a plain sum over rows, so that what one unit can change is known from the plan alone.
-"""
+"""What every source does with a plan of totals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.query.predicate import TRUE, Predicate
-
-Cell = tuple[int | str | None, ...]
-Amounts = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Bins:
-    """A key of whole numbers: (code - lower) // width; None where the value is missing."""
-
-    column: str
-    lower: int
-    width: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """A key of texts, of a column with private keys; None where the value is missing."""
-
-    column: str
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One total of each cell.
-
-    rows: the number of rows; units: the number of different units; present: the rows with a value of the column;
-    sum: of (code - lower) over those; squares: of (code - lower)^2 over those.
-    """
-
-    what: Literal["rows", "units", "present", "sum", "squares"]
-    column: str = ""
-    lower: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """The totals of each cell; cells without a row are left out."""
-
-    measures: tuple[Measure, ...]
-    keys: tuple[Bins | Texts, ...] = ()
-    where: Predicate = TRUE
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """For each cell, how many rows have a value in each of `count` bins; rows without a value are left out."""
-
-    bins: Bins
-    count: int
-    keys: tuple[Bins | Texts, ...] = ()
-    where: Predicate = TRUE
+from discreet.errors import Unsupported
+from discreet.query.totals import Amounts as Amounts
+from discreet.query.totals import Bins as Bins
+from discreet.query.totals import Cell as Cell
+from discreet.query.totals import Histogram as Histogram
+from discreet.query.totals import Measure as Measure
+from discreet.query.totals import Texts as Texts
+from discreet.query.totals import Totals as Totals
+from discreet.schema import Schema
 
 
 class Source(Protocol):
@@ -80,3 +33,9 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Let go of connections."""
+
+
+def require_one_row_each(schema: Schema) -> None:
+    """Refuse to speak of a unit's value where a unit may have several, or none has a name."""
+    if schema.unit is None or schema.rows != 1:
+        raise Unsupported(f"one unit's value is asked of {schema.name}, but its schema does not give each unit one row")

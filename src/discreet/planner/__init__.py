@@ -1,0 +1,1 @@
+"""Chooses mechanisms from public facts."""

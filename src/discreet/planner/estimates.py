@@ -1,0 +1,127 @@
+"""From noisy whole totals to the number that was asked for, and to the range it lies in when they lie in theirs.
+
+Post-processing: nothing here sees a row. Totals are in codes; what comes out is in the column's own units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+Span = tuple[Fraction, Fraction]
+HALF = Fraction(1, 2)
+
+
+class Estimate(Protocol):
+    """What the totals mean."""
+
+    def value(self, totals: Sequence[int]) -> Fraction:
+        """The number asked for, from totals as they are."""
+
+    def span(self, ranges: Sequence[Span]) -> Span:
+        """The least and greatest it can be, when each true total lies in its range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """slope * total + offset: counts, sums, and means over a public number of rows; kept between the ends."""
+
+    slope: Fraction = Fraction(1)
+    offset: Fraction = Fraction(0)
+    ends: Span | None = None
+
+    def value(self, totals: Sequence[int]) -> Fraction:
+        return self._within(self.slope * totals[0] + self.offset)
+
+    def span(self, ranges: Sequence[Span]) -> Span:
+        low, high = ranges[0]
+        return self._within(self.slope * low + self.offset), self._within(self.slope * high + self.offset)
+
+    def _within(self, value: Fraction) -> Fraction:
+        return value if self.ends is None else min(max(value, self.ends[0]), self.ends[1])
+
+
+@dataclass(frozen=True, slots=True)
+class MeanOfPair:
+    """The mean from the sums of x - L and of U - x, whose own sum is (U - L) times the number of rows."""
+
+    lower: int
+    upper: int
+    step: Fraction
+
+    def value(self, totals: Sequence[int]) -> Fraction:
+        above, below = (max(total, 0) for total in totals)
+        if above + below < max(self.upper - self.lower, 1):  # fewer than one row: nothing is known
+            return self._at(HALF)
+        return self._at(Fraction(above, above + below))
+
+    def span(self, ranges: Sequence[Span]) -> Span:
+        (least_above, most_above), (least_below, most_below) = (_at_least(part, 0) for part in ranges)
+        low = least_above / (least_above + most_below) if least_above else Fraction(0)
+        high = most_above / (most_above + least_below) if most_above else Fraction(0)
+        return self._at(low), self._at(high if most_above or least_below else Fraction(1))
+
+    def _at(self, share: Fraction) -> Fraction:
+        return (self.lower + share * (self.upper - self.lower)) * self.step
+
+
+@dataclass(frozen=True, slots=True)
+class MeanFromCentre:
+    """The mean from the sum of 2x - (L + U) and the number of rows."""
+
+    lower: int
+    upper: int
+    step: Fraction
+
+    def value(self, totals: Sequence[int]) -> Fraction:
+        return self._at(Fraction(totals[0], totals[1]) if totals[1] >= 1 else Fraction(0))
+
+    def span(self, ranges: Sequence[Span]) -> Span:
+        (low, high), (fewest, most) = ranges[0], _at_least(ranges[1], 1)
+        return self._at(min(low / fewest, low / most)), self._at(max(high / fewest, high / most))
+
+    def _at(self, twice: Fraction) -> Fraction:
+        value = (self.lower + self.upper + twice) / 2
+        return min(max(value, Fraction(self.lower)), Fraction(self.upper)) * self.step
+
+
+@dataclass(frozen=True, slots=True)
+class Variance:
+    """The sample variance from the number of rows and the sums of d = 2x - (L + U) and of d^2; or its root.
+
+    `rows` is the public number of rows where there is one; then the totals are the two sums alone.
+    """
+
+    width: int
+    step: Fraction
+    rows: int | None = None
+    root: bool = False
+
+    def value(self, totals: Sequence[int]) -> Fraction:
+        rows, first, second = (self.rows, *totals) if self.rows is not None else totals
+        if rows < 2:
+            return self._told(Fraction(0))
+        spread = Fraction(second, rows) - Fraction(first, rows) ** 2
+        return self._told(spread * Fraction(rows, rows - 1))
+
+    def span(self, ranges: Sequence[Span]) -> Span:
+        known = (Fraction(self.rows), Fraction(self.rows)) if self.rows is not None else None
+        rows, first, second = (known, *ranges) if known else ranges
+        fewest, most = _at_least(rows, 2)
+        least, greatest = _at_least(second, 0)
+        lowest, highest = (0 if first[0] <= 0 <= first[1] else min(map(abs, first))), max(map(abs, first))
+        low = least / most - (highest / fewest) ** 2
+        high = greatest / fewest - (lowest / most) ** 2
+        return self._told(low), self._told(high * Fraction(fewest, fewest - 1))
+
+    def _told(self, spread: Fraction) -> Fraction:
+        """A quarter of the variance of d, within what is possible, in the column's units."""
+        value = min(max(spread, Fraction(0)), Fraction(2 * self.width**2)) / 4 * self.step**2
+        return Fraction(math.sqrt(value)) if self.root else value
+
+
+def _at_least(part: Span, least: int) -> Span:
+    return max(part[0], Fraction(least)), max(part[1], Fraction(least))

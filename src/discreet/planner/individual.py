@@ -1,0 +1,110 @@
+"""What is asked of one person, and individual DP: both need the custodian's word, and both are labelled."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.distance import Distance
+from discreet.errors import InvalidInput, Unsupported
+from discreet.kernel.individual import IndividualOrderStatistic
+from discreet.kernel.order_statistic import Statistic
+from discreet.kernel.refinement import Refinement
+from discreet.planner.chosen import Candidates
+from discreet.planner.facts import Facts
+from discreet.prior import Prior
+from discreet.query.query import Aggregate
+from discreet.schema import Column, Schema
+from discreet.schema.column import Value
+
+WHATS: dict[str, Statistic] = {"min": "min", "max": "max", "second_max": "second max"}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AboutOne:
+    """One person's value: a draw from the analyst's prior, moved towards the truth; an absent person's is the prior."""
+
+    candidates: Candidates
+    refinement: Refinement
+    name: str = "refinement of your prior"
+
+    def truth(self, code: int | None) -> Hashable:
+        """What the refinement moves towards: a position, a category's name, or nothing. Secret."""
+        if code is None:
+            return None
+        if self.refinement.prior.numeric:
+            return (code - self.candidates.column.lower) // self.candidates.width
+        return str(self.candidates.column.value(code))
+
+    def release(self, code: int | None) -> tuple[int, ...]:
+        """A position."""
+        drawn = self.refinement.answer(self.truth(code))
+        if self.refinement.prior.numeric:
+            return (int(cast(int, drawn)),)
+        return (self.candidates.column.categories.index(str(drawn)),)
+
+    def values(self, released: tuple[int, ...]) -> tuple[Value, ...]:
+        """What the position stands for."""
+        return tuple(self.candidates.value(position) for position in released)
+
+
+def about_one(schema: Schema, column: Column, epsilon: Fraction, prior: str | Prior | None) -> AboutOne:
+    """Refinement of the prior given, or of an even one over the column's public domain."""
+    if column.private_keys:
+        raise Unsupported(f"{column.name} has no public domain, so no prior; it cannot be asked of one person")
+    candidates = Candidates.of(column)
+    distance = _distance(column)
+    base = Prior.uniform(0, candidates.count - 1) if prior is None else candidates.prior(prior)
+    if distance is not None:
+        base = Prior.weights({column.categories[i]: int(m) for i, m in zip(base.index, base.mass, strict=True)})
+    return AboutOne(candidates, Refinement.of(base, epsilon, "individual", schema.neighbours, distance))
+
+
+def _distance(column: Column) -> Distance | None:
+    """How near categories are; None for what has an order, which is as near as its places."""
+    if column.kind != "nominal":
+        return None
+    return Distance.nominal() if column.taxonomy is None else Distance.semantic(column.taxonomy)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OrderStatistic:
+    """An order statistic with noise at its local sensitivity: individual DP, weaker than DP."""
+
+    candidates: Candidates
+    mechanism: IndividualOrderStatistic
+    rows: int
+    name: str = "discrete Laplace at the local sensitivity"
+
+    def release(self, counts: NDArray[np.int64]) -> tuple[int, ...]:
+        """A position; as many rows as declared enter, the first position standing in for what is not there."""
+        present = np.repeat(np.arange(self.candidates.count), counts)[: self.rows]
+        padded = np.concatenate((np.zeros(self.rows - len(present), dtype=np.int64), present))
+        return (int(self.mechanism.answer(padded)),)
+
+    def values(self, released: tuple[int, ...]) -> tuple[Value, ...]:
+        """What the position stands for."""
+        return tuple(self.candidates.value(position) for position in released)
+
+
+def order_statistic(aggregate: Aggregate, column: Column, facts: Facts, epsilon: Fraction, most: int) -> OrderStatistic:
+    """For medians, other quantiles and extremes of a whole column, none missing, under replace-one."""
+    what: Statistic | None = WHATS.get(aggregate.function)
+    if aggregate.function == "quantile" and len(aggregate.orders) == 1:
+        what = "median" if aggregate.orders[0] == Fraction(1, 2) else ("quantile", aggregate.orders[0])
+    if what is None:
+        raise InvalidInput("individual-dp answers MEDIAN, QUANTILE with one order, MIN, MAX and SECOND_MAX")
+    rows = facts.known_rows(column)
+    if rows is None:
+        raise Unsupported(
+            "individual-dp needs a public number of values: replace-one, a row per unit, no filter or groups, none missing"
+        )
+    if column.size > most:
+        raise Unsupported(f"individual-dp is offered for columns of at most {most:,} values; declare a coarser step")
+    candidates = Candidates.of(column, most)
+    return OrderStatistic(candidates, IndividualOrderStatistic(what, 0, candidates.count - 1, epsilon), rows)

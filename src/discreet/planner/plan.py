@@ -1,0 +1,167 @@
+"""What will be measured, with which noise, at what cost: from schema, question, epsilon and prior alone.
+
+No row is looked at here, so a plan may be refused, explained and shown for nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+from discreet.guarantee import Guarantee
+from discreet.planner.chosen import Chosen
+from discreet.planner.individual import AboutOne, OrderStatistic
+from discreet.planner.noisy import Noisy
+from discreet.planner.threshold import Threshold
+from discreet.prior import Prior
+from discreet.query.canonical import canonical
+from discreet.query.predicate import All, Predicate, Within
+from discreet.query.query import Query
+from discreet.query.totals import Bins, Cell, Measure, Texts
+from discreet.schema import Column, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A number that is public already: the declared number of units. It costs nothing and reads nothing."""
+
+    value: int
+    name: str = "public by the schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The noisy number of units that chose a key is itself the answer."""
+
+    name: str = "discrete Laplace over a threshold"
+
+
+Measurement = Known | Counted | Noisy | Chosen | OrderStatistic | AboutOne
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an answer spends: pure epsilon with its rho, the rho of what is not pure, and delta."""
+
+    epsilon: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    other: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    def __add__(self, more: Cost) -> Cost:
+        """Sequential composition."""
+        epsilon, rho = self.epsilon + more.epsilon, self.rho + more.rho
+        return Cost(epsilon, rho, self.other + more.other, self.delta + more.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The part of the data that a question is restricted to, and how many such parts one unit can touch."""
+
+    kind: str
+    name: str
+    reach: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Plan:
+    """One measurement for each aggregate; with private keys, a threshold before them."""
+
+    schema: Schema
+    query: Query
+    epsilon: Fraction
+    measurements: tuple[Measurement, ...]
+    threshold: Threshold | None
+    guarantee: Guarantee
+    cost: Cost
+    prior: Prior | str | None
+
+    @property
+    def free(self) -> bool:
+        """Whether all of it is public already."""
+        return all(isinstance(one, Known) for one in self.measurements)
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanisms by name."""
+        return ", ".join(dict.fromkeys(one.name for one in self.measurements))
+
+    @property
+    def uses_prior(self) -> bool:
+        """Whether a mechanism itself uses the prior, so that the answer is shaped by it."""
+        one = self.measurements[0]
+        return isinstance(one, AboutOne) or (isinstance(one, Chosen) and one.uses_prior)
+
+    @property
+    def keys(self) -> tuple[Bins | Texts, ...]:
+        """The group keys as a source counts them."""
+        return tuple(_key(self.schema.column(key.column), key.width) for key in self.query.keys)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """All measures of all totals, each once, in one scan."""
+        noisy = (one.form.measures for one in self.measurements if isinstance(one, Noisy))
+        return tuple(dict.fromkeys(measure for measures in noisy for measure in measures))
+
+    def cells(self) -> list[Cell]:
+        """Every cell there can be, from the schema; with private keys that is not known."""
+        keys = [(self.schema.column(key.column), key.width) for key in self.query.keys]
+        return list(product(*(_places(column, width) for column, width in keys)))
+
+    def question(self) -> str:
+        """What names a stored answer: all but epsilon. A prior is named by its digest, and only where it was used."""
+        told: dict[str, object] = {"query": json.loads(canonical(self.query)), "model": self.guarantee.model}
+        told["mechanism"] = [_parameters(one) for one in self.measurements]
+        told["delta"] = None if self.guarantee.delta is None else str(self.guarantee.delta)
+        told["prior"] = _digest(self.prior) if self.uses_prior else None
+        return json.dumps(told, sort_keys=True, ensure_ascii=False)
+
+    def region(self) -> Region | None:
+        """The one part of the data it is about, if it is about one."""
+        replaced = 2 if self.schema.neighbours == "replace-one" else 1
+        if self.query.unit is not None:
+            return Region("individual", self.query.unit, replaced)
+        part = _partition(self.query.where, self.schema.partition)
+        if part is None or self.schema.partition is None:
+            return None
+        name = str(self.schema.column(self.schema.partition).value(part))
+        return Region("partition", name, replaced * self.schema.rows)
+
+
+def _key(column: Column, width: int) -> Bins | Texts:
+    return Texts(column.name) if column.private_keys else Bins(column.name, column.lower, width)
+
+
+def _places(column: Column, width: int) -> list[int | None]:
+    places: list[int | None] = list(range(math.ceil(column.size / width)))
+    return [*places, None] if column.nullable else places
+
+
+def _partition(where: Predicate, column: str | None) -> int | None:
+    """The one value of the partition column that a question is restricted to."""
+    for part in where.parts if isinstance(where, All) else (where,):
+        if isinstance(part, Within) and part.column == column and not part.null and len(part.ranges) == 1:
+            low, high = part.ranges[0]
+            return low if low == high else None
+    return None
+
+
+def _parameters(measurement: Measurement) -> list[object]:
+    """The mechanism and its parameters, but for epsilon and the prior."""
+    if isinstance(measurement, Chosen):
+        return [measurement.name, measurement.candidates.width, measurement.candidates.count]
+    return [measurement.name]
+
+
+def _digest(prior: Prior | str | None) -> str | None:
+    """A name for a prior that does not show it."""
+    if prior is None:
+        return None
+    if isinstance(prior, str):
+        return hashlib.sha256(" ".join(prior.split()).encode()).hexdigest()
+    own = prior.grid, prior.values, prior.index.tolist(), prior.mass.tolist()
+    return hashlib.sha256(repr(own).encode()).hexdigest()

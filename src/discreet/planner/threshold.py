@@ -1,0 +1,48 @@
+"""Group keys that are not public: shown when their noisy number of units passes a threshold. Proof: threshold.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.exact import exp_above, exp_below
+from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.planner.facts import Facts
+from discreet.query.totals import Amounts, Cell, Measure
+
+BITS = 400
+UNITS = (Measure("units"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Discrete Laplace noise on the number of units of each key, and the least noisy number that is shown."""
+
+    noise: DiscreteLaplace
+    least: int
+    delta: Fraction
+
+    @staticmethod
+    def of(facts: Facts, epsilon: Fraction, delta: Fraction) -> Threshold:
+        """A unit is in at most r keys, 2r when it is replaced; a key of its own is shown with a chance of delta / r."""
+        noise = DiscreteLaplace(epsilon, facts.reach)
+        return Threshold(noise, 1 + least_rare(noise.rate, delta / facts.rows), delta)
+
+    def inputs(self, totals: Mapping[Cell, Amounts]) -> dict[str, int]:
+        """The number of units of every key that has one; rows without a key count nowhere. Secret."""
+        return {key: amounts[0] for (key,), amounts in totals.items() if isinstance(key, str)}
+
+
+def least_rare(rate: Fraction, chance: Fraction) -> int:
+    """The least m >= 1 for which P(N >= m) = e^(-rate m) / (1 + e^-rate) is certified to be at most the chance."""
+    guess = math.ceil((-_log(chance) - math.log1p(math.exp(-rate))) / float(rate)) - 2
+    least = max(1, guess)
+    while exp_above(-rate * least, BITS) > chance * (1 + exp_below(-rate, BITS)):
+        least += 1
+    return least
+
+
+def _log(chance: Fraction) -> float:
+    return math.log(chance.numerator) - math.log(chance.denominator)
