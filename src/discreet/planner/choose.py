@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -14,13 +15,14 @@ from discreet.planner.chosen import MOST_CANDIDATES, chosen
 from discreet.planner.facts import Facts
 from discreet.planner.individual import about_one, order_statistic
 from discreet.planner.noisy import Form, form, gaussian, laplace
-from discreet.planner.plan import Cost, Counted, Known, Measurement, Plan
+from discreet.planner.plan import Cost, Counted, Known, Measurement, Plan, places
 from discreet.planner.threshold import Threshold
 from discreet.prior import Prior
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
 TOTALS = frozenset({"count", "count_distinct", "sum", "avg", "var", "stddev"})
+MANY = 4096
 Given = str | Prior | None
 
 
@@ -37,11 +39,19 @@ def plan(
         return _plan(schema, query, loss, (measurement,), _pure(loss), prior=prior)
     if asked == "individual-dp":
         return _individual(schema, query, loss)
-    facts = Facts(schema, query.where, bool(query.keys))
+    facts = Facts(schema, query.where, _cells(schema, query))
     if any(schema.column(key.column).private_keys for key in query.keys):
         return _over_threshold(schema, query, facts, loss, slack, prior)
     measurements, cost = _measured(schema, query.aggregates, facts, loss, slack, prior)
     return _plan(schema, query, loss, measurements, cost, delta=slack, prior=prior)
+
+
+def _cells(schema: Schema, query: Query) -> int | None:
+    """How many cells a question has; with private keys that is not public, and many are allowed for."""
+    if not query.keys:
+        return None
+    columns = [(schema.column(key.column), key.width) for key in query.keys]
+    return math.prod(MANY if column.private_keys else len(places(column, width)) for column, width in columns)
 
 
 def _check(schema: Schema, query: Query, model: str, delta: Fraction | None, prior: Given) -> None:
@@ -128,13 +138,14 @@ def _over_threshold(
         raise InvalidInput(f"the values of {name} are not public; to group by it give a delta too, such as 1e-9")
     rest = tuple(aggregate for aggregate in query.aggregates if not _counts_units(aggregate, schema))
     first = epsilon / 2 if rest else epsilon
+    threshold = Threshold.of(facts, first, delta)
     measured, cost = _measured(schema, rest, facts, epsilon - first, None, prior)
     others = iter(measured)
     measurements = tuple(
-        Counted() if _counts_units(aggregate, schema) else next(others) for aggregate in query.aggregates
+        Counted(threshold) if _counts_units(aggregate, schema) else next(others) for aggregate in query.aggregates
     )
     spent = cost + replace(_pure(first), delta=delta)
-    return _plan(schema, query, epsilon, measurements, spent, delta, prior, Threshold.of(facts, first, delta))
+    return _plan(schema, query, epsilon, measurements, spent, delta, prior, threshold)
 
 
 def _counts_units(aggregate: Aggregate, schema: Schema) -> bool:
@@ -146,7 +157,7 @@ def _individual(schema: Schema, query: Query, epsilon: Fraction) -> Plan:
     """Individual DP, with its own label."""
     if len(query.aggregates) != 1:
         raise Unsupported("individual-dp answers one order statistic at a time")
-    aggregate, facts = query.aggregates[0], Facts(schema, query.where, bool(query.keys))
+    aggregate, facts = query.aggregates[0], Facts(schema, query.where, _cells(schema, query))
     column = schema.column(aggregate.column or "")
     measurement = order_statistic(aggregate, column, facts, epsilon, 16 * MOST_CANDIDATES)
     label = replace(measurement.mechanism.cost(), unit=schema.unit_name)

@@ -28,6 +28,9 @@ from discreet.schema.column import Value
 
 MOST_CANDIDATES = 2**16
 """Enough that a candidate's width is not what limits the answer, few enough to count in one scan."""
+MOST_COUNTS = 2**22
+FEWEST = 256
+"""Over many cells the candidates are fewer, so that all counts together stay within memory."""
 PLACES: dict[str, tuple[int, Literal["top", "bottom"]]] = {"max": (1, "top"), "second_max": (2, "top")}
 PLACES |= {"min": (1, "bottom")}
 Counts = NDArray[np.int64]
@@ -192,7 +195,7 @@ class Chosen:
 
 def chosen(aggregate: Aggregate, column: Column, facts: Facts, epsilon: Fraction, prior: str | Prior | None) -> Chosen:
     """The plain choice of mechanism for a quantile, an extreme or a mode."""
-    candidates = Candidates.of(column)
+    candidates = Candidates.of(column, max(FEWEST, min(MOST_CANDIDATES, MOST_COUNTS // (facts.cells or 1))))
     own = None if prior is None else candidates.prior(prior)
     # Side by side, every row that comes to a cell or goes from one pays its own share (chosen.md).
     share, rows = (epsilon / facts.reach, 1) if facts.grouped else (epsilon, facts.rows)

@@ -10,11 +10,16 @@ from discreet.schema import Column, Schema
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The schema, the filter and whether cells are shown side by side."""
+    """The schema, the filter and, where cells are shown side by side, how many there are or may be."""
 
     schema: Schema
     where: Predicate
-    grouped: bool
+    cells: int | None = None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether cells are shown side by side."""
+        return self.cells is not None
 
     @property
     def rows(self) -> int:

@@ -52,6 +52,10 @@ class AboutOne:
         """What the position stands for."""
         return tuple(self.candidates.value(position) for position in released)
 
+    def words(self, confidence: float) -> str:  # noqa: ARG002 (nothing more can be said at any confidence)
+        """What may be said of it without looking."""
+        return "a draw from your prior, moved towards the truth; an absent person's is the prior itself"
+
 
 def about_one(schema: Schema, column: Column, epsilon: Fraction, prior: str | Prior | None) -> AboutOne:
     """Refinement of the prior given, or of an even one over the column's public domain."""
@@ -91,6 +95,10 @@ class OrderStatistic:
         """What the position stands for."""
         return tuple(self.candidates.value(position) for position in released)
 
+    def words(self, confidence: float) -> str:  # noqa: ARG002 (its noise follows the data and is never told)
+        """What may be said of it without looking."""
+        return "its noise follows the data and is not told"
+
 
 def order_statistic(aggregate: Aggregate, column: Column, facts: Facts, epsilon: Fraction, most: int) -> OrderStatistic:
     """For medians, other quantiles and extremes of a whole column, none missing, under replace-one."""
@@ -101,9 +109,8 @@ def order_statistic(aggregate: Aggregate, column: Column, facts: Facts, epsilon:
         raise InvalidInput("individual-dp answers MEDIAN, QUANTILE with one order, MIN, MAX and SECOND_MAX")
     rows = facts.known_rows(column)
     if rows is None:
-        raise Unsupported(
-            "individual-dp needs a public number of values: replace-one, a row per unit, no filter or groups, none missing"
-        )
+        needs = "replace-one, one row per unit, no filter, no groups, none missing"
+        raise Unsupported(f"individual-dp needs a public number of values: {needs}")
     if column.size > most:
         raise Unsupported(f"individual-dp is offered for columns of at most {most:,} values; declare a coarser step")
     candidates = Candidates.of(column, most)

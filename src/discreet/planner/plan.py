@@ -37,6 +37,7 @@ class Known:
 class Counted:
     """The noisy number of units that chose a key is itself the answer."""
 
+    threshold: Threshold
     name: str = "discrete Laplace over a threshold"
 
 
@@ -110,7 +111,7 @@ class Plan:
     def cells(self) -> list[Cell]:
         """Every cell there can be, from the schema; with private keys that is not known."""
         keys = [(self.schema.column(key.column), key.width) for key in self.query.keys]
-        return list(product(*(_places(column, width) for column, width in keys)))
+        return list(product(*(places(column, width) for column, width in keys)))
 
     def question(self) -> str:
         """What names a stored answer: all but epsilon. A prior is named by its digest, and only where it was used."""
@@ -136,9 +137,10 @@ def _key(column: Column, width: int) -> Bins | Texts:
     return Texts(column.name) if column.private_keys else Bins(column.name, column.lower, width)
 
 
-def _places(column: Column, width: int) -> list[int | None]:
-    places: list[int | None] = list(range(math.ceil(column.size / width)))
-    return [*places, None] if column.nullable else places
+def places(column: Column, width: int) -> list[int | None]:
+    """The cells of a public key, from the schema."""
+    cells: list[int | None] = list(range(math.ceil(column.size / width)))
+    return [*cells, None] if column.nullable else cells
 
 
 def _partition(where: Predicate, column: str | None) -> int | None:

@@ -1,0 +1,115 @@
+"""The custodian's own folder beside the schema: the data set's identity, its secret key, its snapshots, its ledger.
+
+Nothing in it is for analysts. What is written is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+
+from discreet.errors import InvalidInput, Unavailable
+from discreet.kernel.entropy import SYSTEM
+from discreet.schema import Schema
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+FIRST = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One registration: where it is, the layout it has, and what was seen, for the custodian's eyes only."""
+
+    name: str
+    engine: str
+    target: str
+    layout: str
+    made: str
+    disjoint: bool
+    report: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A data set: made once, with a secret key that chooses which rows of a unit are kept."""
+
+    identity: str
+    key: str
+    ledger: str | None = None
+    snapshots: tuple[Snapshot, ...] = ()
+
+    @staticmethod
+    def new() -> Manifest:
+        """A new data set."""
+        return Manifest(SYSTEM.take(16).hex(), SYSTEM.take(32).hex())
+
+    def with_snapshot(self, snapshot: Snapshot) -> Manifest:
+        """The same, with one more snapshot, which is the current one."""
+        return replace(self, snapshots=(*self.snapshots, snapshot))
+
+
+class Place:
+    """The folder `<name>.discreet` beside the schema file."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.folder = schema.folder / f"{schema.name}.discreet"
+        self._file = self.folder / "manifest.json"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One process at a time registers or binds."""
+        try:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:
+            raise Unavailable(f"the folder {self.folder} cannot be written; check its owner and the disk") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def read(self) -> Manifest | None:
+        """The manifest, if the data set was registered."""
+        if not self._file.exists():
+            return None
+        try:
+            told = json.loads(self._file.read_text(encoding="utf-8"))
+            snapshots = tuple(Snapshot(**one) for one in told.pop("snapshots"))
+            return Manifest(**told, snapshots=snapshots)
+        except (OSError, ValueError, TypeError, KeyError):
+            raise Unavailable(f"{self._file} cannot be read; restore it from a backup") from None
+
+    def write(self, manifest: Manifest) -> None:
+        """Replace the manifest, durably and at once."""
+        waiting = self._file.with_suffix(".new")
+        handle = os.open(waiting, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(asdict(manifest), file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        waiting.replace(self._file)
+
+
+def snapshot_name(name: str) -> str:
+    """A name for a snapshot that is safe in a file name and a table name."""
+    if not NAME.fullmatch(name):
+        raise InvalidInput(f"a snapshot is named with letters, digits, _ . or -, at most 40, got {name[:40]!r}")
+    return name
+
+
+def layout(schema: Schema) -> str:
+    """A digest of all that decides what a snapshot holds; a schema with another one needs another snapshot."""
+    columns = []
+    for column in schema.columns.values():
+        derived = None if column.derived is None else [column.derived.key, column.derived.codes]
+        bounds = [column.lower, column.upper, str(column.step), column.categories, column.missing]
+        columns.append([column.name, column.kind, bounds, column.missing_values, column.private_keys, derived])
+    told = json.dumps([columns, schema.unit, schema.rows], ensure_ascii=False)
+    return hashlib.sha256(told.encode()).hexdigest()

@@ -1,0 +1,128 @@
+"""Registering a data set: the custodian's step, the only one that may fail on a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.custodian.place import FIRST, Manifest, Place, Snapshot, layout, snapshot_name
+from discreet.errors import InvalidInput, Unavailable
+from discreet.schema import Schema
+from discreet.schema.address import Address
+
+if TYPE_CHECKING:
+    from discreet.sources.plan import Source
+    from discreet.sources.registration import Report
+
+Progress = Callable[[str], None]
+
+
+def silent(stage: str) -> None:
+    """Show nothing."""
+
+
+def register(
+    schema: Schema, raw: object = None, name: str | None = None, disjoint: bool = False, progress: Progress = silent
+) -> Snapshot:
+    """Turn the source into a new snapshot, which becomes the current one."""
+    place = Place(schema)
+    with place.locked():
+        return _registered(schema, place, place.read() or Manifest.new(), raw, name, disjoint, progress)
+
+
+def first_use(schema: Schema, raw: object = None, progress: Progress = silent) -> Snapshot:
+    """The current snapshot; registered now if there is none."""
+    place = Place(schema)
+    with place.locked():
+        manifest = place.read() or Manifest.new()
+        if manifest.snapshots:
+            return manifest.snapshots[-1]
+        return _registered(schema, place, manifest, raw, FIRST, False, progress)
+
+
+def _registered(
+    schema: Schema,
+    place: Place,
+    manifest: Manifest,
+    raw: object,
+    name: str | None,
+    disjoint: bool,
+    progress: Progress,
+) -> Snapshot:
+    own = snapshot_name(name or str(len(manifest.snapshots) + 1))
+    if own in {snapshot.name for snapshot in manifest.snapshots}:
+        raise InvalidInput(f"there is a snapshot {own!r} already; name the new one otherwise")
+    engine, target, report = _read(schema, place.folder, manifest, raw, own, progress)
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    snapshot = Snapshot(own, engine, target, layout(schema), made, disjoint, asdict(report))
+    place.write(manifest.with_snapshot(snapshot))
+    return snapshot
+
+
+def _read(
+    schema: Schema, folder: Path, manifest: Manifest, raw: object, name: str, progress: Progress
+) -> tuple[str, str, Report]:
+    """Read the source once with its engine: files and tables in memory with DuckDB."""
+    if raw is not None and not isinstance(raw, str | Path):
+        return _on_duckdb(schema, raw, folder, name, manifest.key, progress)
+    address = Address.of(str(raw or schema.source))
+    if address.engine == "postgres":
+        from discreet.sources.registration import register_postgres
+
+        target = f"{schema.name}_{manifest.identity[:8]}_{name}"
+        report = register_postgres(schema, address.place, address.table, target, manifest.key, progress)
+        return "postgres", target, report
+    if address.engine == "spark":
+        from discreet.sources.registration import register_spark
+
+        target = f"snapshot-{name}.parquet"
+        report = register_spark(schema, spark_session(), address.table, folder / target, manifest.key, progress)
+        return "spark", target, report
+    return _on_duckdb(schema, schema.folder / address.place, folder, name, manifest.key, progress)
+
+
+def _on_duckdb(
+    schema: Schema, raw: object, folder: Path, name: str, key: str, progress: Progress
+) -> tuple[str, str, Report]:
+    from discreet.sources.registration import register_duckdb
+
+    target = f"snapshot-{name}.duckdb"
+    (folder / target).unlink(missing_ok=True)  # of a registration that was cut short; the manifest names all others
+    return "duckdb", target, register_duckdb(schema, raw, folder / target, key, progress)
+
+
+def open_source(schema: Schema, snapshot: Snapshot, raw: object = None) -> Source:
+    """Where answers are read from."""
+    if snapshot.layout != layout(schema):
+        raise InvalidInput(
+            f"the columns or the unit of {schema.name} changed since snapshot {snapshot.name!r} was made; "
+            "register a new one with: discreet check --refresh"
+        )
+    folder = Place(schema).folder
+    if snapshot.engine == "postgres":
+        from discreet.sources.postgres import PostgresSource
+
+        return PostgresSource(schema, Address.of(str(raw or schema.source)).place, snapshot.target)
+    if snapshot.engine == "spark":
+        from discreet.sources.spark import SparkSource
+
+        return SparkSource(schema, spark_session(), folder / snapshot.target)
+    from discreet.sources.duckdb import DuckDBSource
+
+    if not (folder / snapshot.target).exists():
+        raise Unavailable(f"the snapshot {snapshot.name!r} of {schema.name} is gone; register a new one")
+    return DuckDBSource(schema, folder / snapshot.target)
+
+
+def spark_session() -> Any:
+    """The Spark session there is, or a quiet local one."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise Unavailable("Spark is not installed; install discreet with its spark extra") from None
+    session = SparkSession.builder.appName("discreet").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session

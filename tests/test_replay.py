@@ -1,0 +1,190 @@
+"""Replay: on neighbours the inputs of every mechanism differ by at most what is declared, for every form of question.
+
+The declared bounds are also reached, so that a scale too small by a factor would be caught here.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.custodian.draw import Exact, exact, release
+from discreet.planner.choose import plan
+from discreet.planner.chosen import Chosen
+from discreet.planner.individual import AboutOne, OrderStatistic
+from discreet.planner.noisy import Noisy
+from discreet.planner.plan import Plan
+from discreet.query import parse_sql
+from discreet.schema import Schema
+from discreet.sources.memory import MemorySource
+from tables import neighbours_of, random_unit, rows_of, schema
+
+AGGREGATES = [
+    "COUNT(*)",
+    "COUNT(age)",
+    "COUNT(DISTINCT pid)",
+    "SUM(age)",
+    "SUM(score)",
+    "SUM(debt)",
+    "AVG(age)",
+    "AVG(score)",
+    "VAR(score)",
+    "STDDEV(age)",
+    "MEDIAN(score)",
+    "QUANTILE(age, 0.1, 0.5, 0.9)",
+    "MIN(age)",
+    "MAX(score)",
+    "SECOND_MAX(day)",
+    "MODE(grade)",
+    "COUNT(*), SUM(score), AVG(age)",
+]
+TAILS = ["", "WHERE age > 0", "WHERE sex = 'F' OR NOT smoker", "GROUP BY sex", "GROUP BY BIN(age, 3), grade"]
+TAILS += ["WHERE city <> 'Oslo' GROUP BY smoker", "GROUP BY city"]
+RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace-one", 2)]
+CASES = [
+    (relation, rows, aggregate, tail) for relation, rows in RELATIONS for aggregate in AGGREGATES for tail in TAILS
+]
+ONE = Fraction(1)
+
+
+def planned(declared: Schema, aggregate: str, tail: str, gaussian: bool = False) -> Plan:
+    private = tail.endswith("BY city")
+    query = parse_sql(f"SELECT {aggregate} FROM t {tail}", declared)
+    return plan(declared, query, 1, delta="1e-6" if private or gaussian else None)  # type: ignore[arg-type]
+
+
+def aligned(one: Exact, two: Exact, at: int, empty: object) -> list[tuple[object, object]]:
+    """The inputs of one measurement cell by cell; keys that are not public may be in one table only."""
+    left, right = (dict(zip(side.cells, side.inputs[at], strict=True)) for side in (one, two))
+    return [(left.get(cell, empty), right.get(cell, empty)) for cell in {**left, **right}]
+
+
+def apart(planned_: Plan, one: Exact, two: Exact) -> list[Fraction]:
+    """How far the inputs of each measurement are apart, as a share of what is declared."""
+    return [_apart(planned_, at, one, two) for at in range(len(planned_.measurements))]
+
+
+def _apart(planned_: Plan, at: int, one: Exact, two: Exact) -> Fraction:
+    measurement, declared = planned_.measurements[at], planned_.schema
+    if isinstance(measurement, Noisy):
+        components = measurement.form.components
+        pairs = aligned(one, two, at, (0,) * len(components))
+        moved = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in pairs]  # type: ignore[call-overload]
+        if planned_.guarantee.model == "approx-dp" and planned_.threshold is None:
+            return sum(
+                (Fraction(d * d, c.square) for cell in moved for d, c in zip(cell, components, strict=True)),
+                Fraction(0),
+            )
+        return sum((Fraction(d, c.scale) for cell in moved for d, c in zip(cell, components, strict=True)), Fraction(0))
+    if isinstance(measurement, Chosen):
+        nothing = np.zeros(measurement.candidates.count, dtype=np.int64)
+        pairs = aligned(one, two, at, nothing)
+        moved_rows = sum(int(np.abs(x - y).sum()) for x, y in pairs)  # type: ignore[operator]
+        return Fraction(moved_rows, declared.rows * (2 if declared.neighbours == "replace-one" else 1))
+    return Fraction(0)
+
+
+@pytest.mark.parametrize(("relation", "rows"), RELATIONS)
+@pytest.mark.parametrize("tail", TAILS)
+def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows: int, tail: str) -> None:
+    chance = random.Random(f"{relation} {rows} {tail}")
+    declared = schema(relation, rows, units=5)
+    plans = {
+        (aggregate, wide): planned(declared, aggregate, tail, wide)
+        for aggregate in AGGREGATES
+        for wide in (False, True)
+    }
+    reached: dict[tuple[str, bool], Fraction] = defaultdict(Fraction)
+    for _ in range(25):
+        units = {f"p{number}": random_unit(chance, rows) for number in range(5)}
+        other = neighbours_of(units, relation, rows, chance)
+        sources = [MemorySource(declared, rows_of(table)) for table in (units, other)]
+        for name, own in plans.items():
+            one, two = (exact(own, source) for source in sources)
+            shares = apart(own, one, two)
+            assert max(shares, default=Fraction(0)) <= 1, (name, tail)
+            reached[name] = max(reached[name], *shares)
+    if not tail:
+        assert reached["COUNT(age)", False] == 1
+        assert reached["SUM(age)", False] >= Fraction(1, 2)
+
+
+@pytest.mark.parametrize(("relation", "rows"), RELATIONS)
+def test_every_scale_is_reached(relation: str, rows: int) -> None:
+    """For every total some neighbours use up all that is declared, or nearly: no smaller scale would do."""
+    chance = random.Random(2026)
+    declared = schema(relation, rows, units=2)
+    for tail in ("", "WHERE sex = 'F'", "GROUP BY smoker"):
+        for aggregate in ("COUNT(age)", "SUM(age)", "SUM(score)", "SUM(debt)", "AVG(age)", "AVG(score)", "VAR(score)"):
+            own = planned(declared, aggregate, tail)
+            best = Fraction(0)
+            for _ in range(600):
+                units = {name: random_unit(chance, rows) for name in ("a", "b")}
+                other = neighbours_of(units, relation, rows, chance)
+                one, two = (exact(own, MemorySource(declared, rows_of(table))) for table in (units, other))
+                best = max(best, *apart(own, one, two))
+                if best == 1:
+                    break
+            assert best == 1, (aggregate, tail)
+
+
+@pytest.mark.parametrize(("relation", "rows"), RELATIONS)
+def test_keys_that_are_not_public(relation: str, rows: int) -> None:
+    """On common keys units differ by at most the reach; at most r keys are in one table only, and there once."""
+    chance = random.Random(7)
+    declared = schema(relation, rows, units=6)
+    own = planned(declared, "COUNT(*)", "GROUP BY city")
+    reach = rows * (2 if relation == "replace-one" else 1)
+    for _ in range(100):
+        units = {f"p{number}": random_unit(chance, rows) for number in range(6)}
+        other = neighbours_of(units, relation, rows, chance)
+        one, two = (exact(own, MemorySource(declared, rows_of(table))).units or {} for table in (units, other))
+        assert sum(abs(one.get(key, 0) - two.get(key, 0)) for key in {**one, **two}) <= reach
+        for mine, theirs in ((one, two), (two, one)):
+            alone = [mine[key] for key in mine if key not in theirs]
+            assert len(alone) <= rows
+            assert set(alone) <= {1}
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_one_person_is_asked_about_alone(relation: str) -> None:
+    """The input is that person's value and nobody else's; one who is absent gives no input at all."""
+    chance = random.Random(3)
+    declared = schema(relation, 1, units=4, individual_queries=True)
+    own = plan(declared, parse_sql("SELECT score FROM t FOR UNIT 'p1'", declared), 1)
+    assert isinstance(own.measurements[0], AboutOne)
+    for _ in range(50):
+        units = {f"p{number}": random_unit(chance, 1) for number in range(4)}
+        other = dict(units) | {"p2": random_unit(chance, 1)}
+        del other["p3"]
+        seen = [exact(own, MemorySource(declared, rows_of(table))).inputs for table in (units, other)]
+        assert seen[0] == seen[1] == [[units["p1"][0]["score"]]]
+        del other["p1"]
+        assert exact(own, MemorySource(declared, rows_of(other))).inputs == [[None]]
+
+
+def test_individual_dp_sees_as_many_rows_as_declared() -> None:
+    """The declared number of rows enters the mechanism, whatever is there."""
+    chance = random.Random(4)
+    declared = schema("replace-one", 1, units=5, models=("dp", "individual-dp"), individual_dp_reason="a test")
+    own = plan(declared, parse_sql("SELECT MEDIAN(score) FROM t", declared), 1, model="individual-dp")
+    assert isinstance(own.measurements[0], OrderStatistic)
+    for there in (0, 3, 5, 9):
+        units = {f"p{number}": random_unit(chance, 1) for number in range(there)}
+        drawn = release(own, exact(own, MemorySource(declared, rows_of(units))))
+        assert 0 <= drawn.numbers[0][0][0] <= 6
+
+
+@pytest.mark.parametrize(("relation", "rows"), RELATIONS)
+@pytest.mark.parametrize("tail", TAILS)
+def test_every_form_is_answered_from_an_empty_table(relation: str, rows: int, tail: str) -> None:
+    """Nothing there is no error: every cell of the schema is answered, and no key that is not public is shown."""
+    declared = schema(relation, rows, units=5)
+    for aggregate in AGGREGATES:
+        own = planned(declared, aggregate, tail)
+        drawn = release(own, exact(own, MemorySource(declared, [])))
+        assert len(drawn.cells) == (0 if own.threshold else len(own.cells()))
