@@ -7,7 +7,6 @@ for numbers, days since 1970-01-01 for dates, places in the list of categories f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
@@ -53,6 +52,17 @@ class Column:
     private_keys: bool = False
     derived: Derived | None = None
 
+    def __post_init__(self) -> None:
+        """The codes are in order and not too far from 0; categories are counted from 0; a missing value is a code."""
+        if not (-FARTHEST <= self.lower <= self.upper <= FARTHEST and self.step > 0):
+            raise InvalidInput(
+                f"the codes of {self.name} go up by steps above 0, from lower to upper, within 2^44 of 0"
+            )
+        if self.categories and (self.lower, self.upper) != (0, len(self.categories) - 1):
+            raise InvalidInput(f"the codes of {self.name} are the places of its categories, from 0")
+        if self.missing is not None and not self.lower <= self.missing <= self.upper:
+            raise InvalidInput(f"a missing value of {self.name} must stand for a value between its bounds")
+
     @property
     def nullable(self) -> bool:
         """Whether a value may be missing; not where a missing value stands for a code."""
@@ -85,7 +95,7 @@ class Column:
     def place(self, text: str) -> Fraction:
         """Where a constant of a question stands among the codes, exactly; between two codes for some numbers."""
         if self.kind == "date":
-            return Fraction((_date(text, self.name) - EPOCH).days)
+            return Fraction(days(text, f"a value of {self.name}"))
         if self.kind == "boolean":
             return Fraction(self._category(text.lower()))
         if self.categories:
@@ -108,13 +118,11 @@ class Column:
         return self.categories.index(text)
 
 
-def domain(
-    lower: object, upper: object, step: Fraction, name: str, read: Callable[[object, str], Fraction]
-) -> tuple[int, int]:
+def domain(lower: Fraction, upper: Fraction, step: Fraction, name: str) -> tuple[int, int]:
     """The codes of two declared bounds: both multiples of the step, in order, not too far from 0."""
-    low, high = read(lower, f"the lower bound of {name}") / step, read(upper, f"the upper bound of {name}") / step
+    low, high = lower / step, upper / step
     if low > high:
-        raise InvalidInput(f"the bounds of {name} are reversed: lower {shown(low * step)}, upper {shown(high * step)}")
+        raise InvalidInput(f"the bounds of {name} are reversed: lower {shown(lower)}, upper {shown(upper)}")
     if low.denominator != 1 or high.denominator != 1:
         near = f"{shown(math.floor(low) * step)} and {shown(math.ceil(high) * step)}"
         raise InvalidInput(f"the bounds of {name} must be multiples of its step {shown(step)}; the nearest are {near}")
@@ -123,8 +131,12 @@ def domain(
     return int(low), int(high)
 
 
-def _date(text: str, name: str) -> date:
+def days(text: str, what: str) -> int:
+    """The days from 1970-01-01 to a date written like 2024-02-29."""
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
-        raise InvalidInput(f"a value of {name} is a date such as 2024-02-29, got {text[:40]!r}") from None
+        day = None
+    if day is None or day.isoformat() != text:
+        raise InvalidInput(f"{what} is a date such as 2024-02-29, got {text[:40]!r}")
+    return (day - EPOCH).days

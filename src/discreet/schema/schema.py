@@ -12,6 +12,8 @@ from discreet.errors import InvalidInput
 from discreet.guarantee import Neighbours
 from discreet.schema.column import Column
 
+MODELS = ("dp", "approx-dp", "individual-dp")
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -19,6 +21,11 @@ class Budget:
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        """Nothing is below 0, and delta is below 1."""
+        if self.epsilon < 0 or not 0 <= self.delta < 1:
+            raise InvalidInput("a budget has an epsilon of at least 0 and a delta of at least 0 and below 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,40 @@ class Schema:
     partition: str | None = None
     lookups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     published: tuple[Published, ...] = ()
+
+    def __post_init__(self) -> None:
+        """What is declared fits together."""
+        if (self.units is None) == (self.neighbours == "replace-one"):
+            raise InvalidInput(
+                "units, the public number of units, must be given under replace-one and left out under add-remove"
+            )
+        self._check_unit()
+        self._check_models()
+        if self.partition is not None and not self.column(self.partition).categories:
+            raise InvalidInput(f"partition must name a column with public categories; {self.partition} has none")
+
+    def _check_unit(self) -> None:
+        if self.rows < 1 or (self.unit is None and self.rows > 1):
+            raise InvalidInput(
+                "rows, the most rows kept of one unit, must be at least 1, and needs a unit column above 1"
+            )
+        if self.unit in self.columns:
+            raise InvalidInput(
+                f"{self.unit} names the units, so it cannot be asked about; give it the role identifier or leave it out"
+            )
+        if self.individual_queries and (self.unit is None or self.rows > 1):
+            raise InvalidInput("individual_queries needs a unit column with rows: 1, so that one row answers")
+
+    def _check_models(self) -> None:
+        listed = ", ".join(MODELS)
+        if not self.models or len(set(self.models)) < len(self.models) or not set(self.models) <= set(MODELS):
+            raise InvalidInput(f"models must list one or more of {listed}, each once")
+        if "approx-dp" in self.models and not (self.budget.delta and self.analyst_budget.delta):
+            raise InvalidInput("the model approx-dp needs a delta above 0 in budget and in analyst_budget")
+        if "individual-dp" in self.models and not self.individual_dp_reason:
+            raise InvalidInput("the model individual-dp is weaker; say why it is allowed in individual_dp_reason")
+        if {"approx-dp", "individual-dp"} <= set(self.models):
+            raise InvalidInput("the models approx-dp and individual-dp cannot stand together; choose one")
 
     @property
     def unit_name(self) -> str:

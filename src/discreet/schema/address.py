@@ -1,0 +1,40 @@
+"""Where a table is: a file, or a table of PostgreSQL or Spark."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from discreet.errors import InvalidInput
+
+TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`place` is the path of a file or the address of a server; `table` is named within its engine."""
+
+    engine: Literal["csv", "parquet", "postgres", "spark"]
+    place: str = ""
+    table: str = ""
+
+    @staticmethod
+    def of(text: str) -> Address:
+        """Read data.csv, data.parquet, postgresql://host/db#schema.table or spark:catalog.table.
+
+        A refusal does not repeat the address, which may hold a password.
+        """
+        server, _, table = text.rpartition("#")
+        named = TABLE.fullmatch(table)
+        if server.startswith("postgresql://") and named and table.count(".") < 2:
+            return Address("postgres", server, table)
+        if text.startswith("spark:") and TABLE.fullmatch(text[6:]):
+            return Address("spark", table=text[6:])
+        if "://" not in text and text.lower().endswith(".csv"):
+            return Address("csv", text)
+        if "://" not in text and text.lower().endswith(".parquet"):
+            return Address("parquet", text)
+        raise InvalidInput(
+            "a source must be a .csv or .parquet file, postgresql://host/db#schema.table or spark:catalog.table"
+        )

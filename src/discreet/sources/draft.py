@@ -1,0 +1,178 @@
+"""A draft of a schema from the names and kinds of a table's columns. No value of a row enters it."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from discreet.errors import InvalidInput, Unavailable
+from discreet.schema import Address
+from discreet.schema.column import Kind
+from discreet.schema.document import SPACE
+from discreet.schema.expect import NAME
+
+Kinds = Mapping[str, Kind]
+"""The kind of each column."""
+
+DRAFT = """\
+# A draft of a schema: the names of the columns, and their kinds as guessed from their types or, in a CSV file, from how
+# values are written. Check the kinds.
+#
+# Analysts may read all of a schema but its source, so nothing in it may come from the rows. Bounds taken from the data
+# are a leak: decide from what can be true, not from what is there. The greatest income in the data is somebody's
+# income, and a list of the towns in the data says where somebody lives. What lies beyond a bound will count as the
+# bound, what is not in a list as missing. Replace every DECIDE; as long as one is left, the schema is refused.
+
+name: {name}
+# A file is sought from the folder of this schema.
+source: {source}
+# add-remove: nobody learns whether a person is in the table. replace-one: the number of people is public; then add
+# the line units: 50000.
+neighbours: DECIDE
+# Whom a row is about, and the most rows that are kept of one: {{column: person_id, rows: 1}}. Without this line every
+# row is a person of its own.
+unit: DECIDE
+# The most that all answers together may tell about one person: an epsilon of 1 is strong, above 5 is weak.
+budget: {{epsilon: DECIDE}}
+
+# lower and upper: the least and the greatest value that can be true; step: the precision that matters, such as 0.01;
+# categories: [every, value, that, can, be, true], or in its place taxonomy: file.json, or keys: private where there is
+# no public list; kind: ordinal where categories have an order; {{role: identifier}} for what names a person, which is
+# then never shown.
+columns:
+{columns}
+"""
+DECISIONS: Mapping[Kind, str] = {
+    "integer": ", lower: DECIDE, upper: DECIDE",
+    "number": ", lower: DECIDE, upper: DECIDE, step: DECIDE",
+    "date": ", lower: DECIDE, upper: DECIDE",
+    "boolean": "",
+    "nominal": ", categories: DECIDE",
+}
+TYPES: tuple[tuple[Kind, str], ...] = (
+    ("integer", r"u?(tiny|small|big|huge)?int(eger)?[248]?|(decimal|numeric)\([0-9]+, *0\)"),
+    ("number", r"(decimal|numeric)(\(.*\))?|double|float[48]?|real"),
+    ("boolean", r"bool(ean)?"),
+    ("date", r"date|timestamp.*"),
+)
+"""The types of DuckDB, PostgreSQL and Spark in lower case; every other is nominal."""
+WRITTEN: tuple[tuple[Kind, str], ...] = (
+    ("boolean", r"(?i:true|false|t|f|yes|no|y|n)"),
+    ("integer", r"[+-]?[0-9]{1,15}"),
+    ("number", r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?"),
+    ("date", r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?"),
+)
+"""A CSV file has no types: the kind is that which nine in ten of a column's first values are written as."""
+SEPARATORS = ",;\t|"
+FIRST_ROWS = 10_000
+LONGEST = 40
+
+
+def draft_schema(data: str) -> str:
+    """The YAML text of a draft, for a .csv or .parquet file, postgresql://host/db#schema.table or spark:table."""
+    address = Address.of(data)
+    if not data.isprintable():
+        raise InvalidInput("the address of the table has a character that cannot be printed; rename the file")
+    match address.engine:
+        case "csv":
+            kinds = _csv_kinds(address.place)
+        case "parquet":
+            kinds = _parquet_kinds(address.place)
+        case "postgres":
+            kinds = _postgres_kinds(address.place, address.table)
+        case "spark":
+            kinds = _spark_kinds(address.table)
+    stem = address.table.rpartition(".")[2] or re.sub("[^A-Za-z0-9_]", "_", Path(address.place).stem)
+    name = stem if NAME.fullmatch(stem) else f"table_{stem}"[:63]
+    source = json.dumps(data, ensure_ascii=False)
+    return DRAFT.format(name=name, source=source, columns="\n".join(_lines(kinds)))
+
+
+def _lines(kinds: Kinds) -> Iterator[str]:
+    for name, kind in kinds.items():
+        if NAME.fullmatch(name):
+            yield f"  {name}: {{kind: {kind}{DECISIONS[kind]}}}"
+        else:
+            yield f"  # {json.dumps(name)} is left out: call it by letters, digits and _ in the source to use it"
+
+
+def _csv_kinds(path: str) -> Kinds:
+    """The first line names the columns. DuckDB's guess at that is not asked for: it may take a row for the names."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as stream:
+            first = stream.readline()
+            separator = max(SEPARATORS, key=first.count)
+            stream.seek(0)
+            names, *rows = islice(csv.reader(stream, delimiter=separator, strict=True), FIRST_ROWS)
+    except (OSError, ValueError, csv.Error):
+        raise _unreadable(path) from None
+    names = [name.strip(SPACE) for name in names]
+    rows = [row for row in rows if row]
+    if any(len(row) != len(names) for row in rows):
+        raise _unreadable(path)
+    return {name: _written_kind([row[place] for row in rows]) for place, name in enumerate(names)}
+
+
+def _unreadable(path: str) -> InvalidInput:
+    return InvalidInput(
+        f"the file {Path(path).name[:40]!r} cannot be read as a table; check its path and what it holds"
+    )
+
+
+def _written_kind(texts: Sequence[str]) -> Kind:
+    present = [text.strip(SPACE) for text in texts if text.strip(SPACE)]
+    for kind, pattern in WRITTEN:
+        fitting = sum(len(text) <= LONGEST and bool(re.fullmatch(pattern, text)) for text in present)
+        if present and 10 * fitting >= 9 * len(present):
+            return kind
+    return "nominal"
+
+
+def _parquet_kinds(path: str) -> Kinds:
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [glob.escape(path)]).fetchall()
+    except duckdb.Error:
+        raise _unreadable(path) from None
+    return {name: _typed_kind(kind) for name, kind, *_ in described}
+
+
+def _typed_kind(name: str) -> Kind:
+    return next((kind for kind, pattern in TYPES if re.fullmatch(pattern, name.lower())), "nominal")
+
+
+def _postgres_kinds(server: str, table: str) -> Kinds:
+    """The types of no rows."""
+    try:
+        import psycopg
+        from psycopg import sql
+    except ImportError:
+        raise Unavailable("PostgreSQL is reached through psycopg; install discreet[postgres]") from None
+    nothing = sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(*table.split(".")))
+    try:
+        with psycopg.connect(server) as connection:
+            columns = connection.execute(nothing).description or []
+            types = {column.name: connection.adapters.types.get(column.type_code) for column in columns}
+    except psycopg.Error:
+        raise Unavailable("the PostgreSQL table cannot be read; check the address, the table and your rights") from None
+    return {name: _typed_kind(kind.name if kind else "") for name, kind in types.items()}
+
+
+def _spark_kinds(table: str) -> Kinds:
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise Unavailable("Spark is reached through pyspark; install discreet[spark]") from None
+    try:
+        fields = SparkSession.builder.getOrCreate().table(table).schema.fields
+    except PySparkException:
+        raise Unavailable("the Spark table cannot be read; check its name and that Spark runs here") from None
+    return {field.name: _typed_kind(field.dataType.simpleString()) for field in fields}

@@ -1,0 +1,228 @@
+"""Plans: which mechanism, at what cost, with which label; from public facts alone."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from discreet import Guarantee, InvalidInput, Prior, Unsupported
+from discreet.kernel.discrete_gaussian import DiscreteGaussian
+from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.planner.choose import plan, rho_within
+from discreet.planner.noisy import Noisy
+from discreet.planner.plan import Cost, Known, Plan, Region
+from discreet.planner.threshold import least_rare
+from discreet.query import parse_sql
+from discreet.schema import Schema
+from tables import schema
+
+ADD, REPLACE = schema("add-remove", 1, 0), schema("replace-one", 1, units=50)
+MANY = schema("add-remove", 4, 0)
+
+
+def planned(text: str, declared: Schema = ADD, epsilon: object = 1, **more: object) -> Plan:
+    return plan(declared, parse_sql(text, declared), epsilon, **more)  # type: ignore[arg-type]
+
+
+def scale(own: Plan) -> Fraction:
+    measurement = own.measurements[0]
+    assert isinstance(measurement, Noisy)
+    noise = measurement.noises[0]
+    assert isinstance(noise, DiscreteLaplace)
+    return 1 / noise.rate
+
+
+@pytest.mark.parametrize(
+    ("text", "declared", "expected"),
+    [
+        ("COUNT(*) FROM t", ADD, 1),
+        ("COUNT(*) FROM t", MANY, 4),
+        ("COUNT(*) FROM t WHERE age > 0", REPLACE, 1),
+        ("COUNT(*) FROM t GROUP BY sex", ADD, 1),
+        ("COUNT(*) FROM t GROUP BY sex", REPLACE, 2),
+        ("COUNT(DISTINCT pid) FROM t", MANY, 1),
+        ("COUNT(DISTINCT pid) FROM t GROUP BY sex", MANY, 4),
+        ("SUM(age) FROM t", ADD, 4),
+        ("SUM(age) FROM t", REPLACE, 7),
+        ("SUM(debt) FROM t", ADD, 4),
+        ("SUM(debt) FROM t", REPLACE, 3),
+        ("SUM(debt) FROM t WHERE age > 0", REPLACE, 4),
+        ("SUM(debt) FROM t GROUP BY sex", REPLACE, 8),
+        ("SUM(score) FROM t", MANY, 24),
+        ("AVG(score) FROM t", ADD, 6),
+        ("AVG(score) FROM t", REPLACE, 6),
+        ("AVG(score) FROM t WHERE age > 0", REPLACE, 12),
+    ],
+)
+def test_sensitivities(text: str, declared: Schema, expected: int) -> None:
+    """COUNT r; SUM r max(|L|, |U|) or r (max(U, 0) - min(L, 0)), U - L where every row counts; groups r or 2r."""
+    assert scale(planned(f"SELECT {text}", declared)) == expected
+
+
+@pytest.mark.parametrize("text", ["COUNT(*) FROM t", "COUNT(score) FROM t", "COUNT(DISTINCT pid) FROM t"])
+def test_the_declared_number_of_units_costs_nothing(text: str) -> None:
+    own = planned(f"SELECT {text}", REPLACE)
+    assert own.free
+    assert own.measurements == (Known(50),)
+    assert own.cost == Cost()
+    assert own.guarantee.epsilon == 0
+
+
+def test_a_count_of_what_may_be_missing_is_not_public() -> None:
+    assert not planned("SELECT COUNT(age) FROM t", REPLACE).free
+
+
+def test_epsilon_is_shared_among_the_aggregates_that_cost() -> None:
+    own = planned("SELECT COUNT(*), SUM(score), AVG(score) FROM t", REPLACE)
+    assert [type(one) for one in own.measurements].count(Known) == 1
+    assert own.cost == Cost(Fraction(1), Fraction(1, 4))
+    assert scale(planned("SELECT COUNT(*), SUM(score) FROM t")) == 2
+
+
+def test_a_prior_as_base_measure_is_counted_by_its_bounded_range() -> None:
+    """eps^2/8 for the exponential mechanism, eps^2/2 for permute-and-flip."""
+    text = "SELECT MEDIAN(age) FROM t"
+    assert planned(text).cost == Cost(Fraction(1), Fraction(1, 2))
+    own = planned(text, prior="normal(1, 1)")
+    assert own.cost == Cost(Fraction(1), Fraction(1, 8))
+    assert own.uses_prior
+    assert own.mechanism == "exponential mechanism on ranks"
+
+
+def test_a_prior_makes_an_extreme_a_refinement() -> None:
+    assert planned("SELECT MAX(score) FROM t").mechanism == "extreme by rank"
+    assert planned("SELECT MAX(score) FROM t", prior="uniform(1, 3)").mechanism == "refinement of your prior"
+
+
+def test_a_prior_over_categories() -> None:
+    prior = Prior.weights({"high": 3, "low": 1})
+    assert planned("SELECT MODE(grade) FROM t", prior=prior).uses_prior
+    with pytest.raises(InvalidInput, match="does not have"):
+        planned("SELECT MODE(grade) FROM t", prior=Prior.weights({"huge": 1}))
+    with pytest.raises(InvalidInput, match="weights to its categories"):
+        planned("SELECT MODE(grade) FROM t", prior="normal(1, 1)")
+
+
+def test_a_prior_belongs_to_one_aggregate() -> None:
+    with pytest.raises(InvalidInput, match="one aggregate"):
+        planned("SELECT MEDIAN(age), MEDIAN(score) FROM t", prior="normal(1, 1)")
+
+
+def test_a_prior_names_a_stored_answer_only_where_it_shaped_it() -> None:
+    count, median = "SELECT COUNT(*) FROM t", "SELECT MEDIAN(age) FROM t"
+    assert planned(count, prior="normal(1, 1)").question() == planned(count).question()
+    shaped = planned(median, prior="normal(1, 1)").question()
+    assert shaped != planned(median, prior="normal(2, 1)").question()
+    assert "normal" not in shaped
+
+
+def test_the_question_names_everything_but_epsilon() -> None:
+    text = "SELECT SUM(score) FROM t WHERE age >= 0"
+    assert planned(text, epsilon=1).question() == planned(text, epsilon=2).question()
+    assert planned(text).question() == planned("SELECT SUM(score) FROM t WHERE NOT age < 0").question()
+
+
+def test_gaussian_noise_with_a_delta() -> None:
+    """The rho charged implies the (epsilon, delta) on the label; groups use the l2 sensitivity."""
+    small = Fraction(1, 10**6)
+    own = planned("SELECT sex, COUNT(*) FROM t GROUP BY sex", schema("replace-one", 3, 9), delta=small)
+    measurement = own.measurements[0]
+    assert isinstance(measurement, Noisy)
+    noise = measurement.noises[0]
+    assert isinstance(noise, DiscreteGaussian)
+    assert noise.square == 2 * 3**2 / (2 * own.cost.other)
+    assert own.guarantee == Guarantee.approx_dp(1, small, "replace-one", "unit (pid)")
+    assert Guarantee.zcdp(own.cost.other).implies(Guarantee.approx_dp(1, small))
+    assert not Guarantee.zcdp(own.cost.other * Fraction(101, 100)).implies(Guarantee.approx_dp(1, small))
+
+
+def test_rho_within_is_nearly_the_largest() -> None:
+    for epsilon, small in ((Fraction(1, 10), Fraction(1, 10**9)), (Fraction(3), Fraction(1, 10**5))):
+        rho = rho_within(epsilon, small)
+        assert Guarantee.zcdp(rho).implies(Guarantee.approx_dp(epsilon, small))
+        assert not Guarantee.zcdp(rho * Fraction(1001, 1000)).implies(Guarantee.approx_dp(epsilon, small))
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_private_keys_need_a_delta_and_get_a_threshold(rows: int) -> None:
+    declared = schema("add-remove", rows, 0)
+    text = "SELECT city, COUNT(DISTINCT pid) FROM t GROUP BY city"
+    with pytest.raises(InvalidInput, match="not public"):
+        planned(text, declared)
+    own = planned(text, declared, delta="1e-6")
+    assert own.threshold is not None
+    assert own.threshold.noise.rate == Fraction(1, rows)
+    assert own.cost == Cost(Fraction(1), Fraction(1, 2), Fraction(0), Fraction(1, 10**6))
+    with_sum = planned("SELECT city, COUNT(DISTINCT pid), SUM(score) FROM t GROUP BY city", declared, delta="1e-6")
+    assert with_sum.cost.epsilon == 1
+    assert with_sum.threshold is not None
+    assert with_sum.threshold.noise.rate == Fraction(1, 2 * rows)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(1, 3), Fraction(2), Fraction(40)])
+@pytest.mark.parametrize("chance", [Fraction(1, 10), Fraction(1, 10**9), Fraction(1, 10**30)])
+def test_the_threshold_is_the_least_that_keeps_delta(rate: Fraction, chance: Fraction) -> None:
+    def tail(least: int) -> float:
+        return -float(rate) * least - math.log1p(math.exp(-float(rate)))
+
+    least = least_rare(rate, chance)
+    wanted = math.log(chance.numerator) - math.log(chance.denominator)
+    assert tail(least) <= wanted + 1e-9
+    assert least == 1 or tail(least - 1) > wanted - 1e-9
+
+
+def test_regions_are_found_from_the_filter() -> None:
+    declared = schema("replace-one", 2, 9, partition="grade")
+    assert planned("SELECT SUM(age) FROM t WHERE grade = 'high' AND age > 0", declared).region() == Region(
+        "partition", "high", 4
+    )
+    assert planned("SELECT SUM(age) FROM t WHERE grade >= 'middle'", declared).region() is None
+    assert planned("SELECT SUM(age) FROM t WHERE grade = 'high' OR age > 0", declared).region() is None
+    asked = schema("add-remove", 1, 0, individual_queries=True)
+    assert planned("SELECT age FROM t FOR UNIT 'p1'", asked).region() == Region("individual", "p1", 1)
+
+
+def test_a_restricted_question_has_the_sensitivity_of_the_whole_table() -> None:
+    declared = schema("replace-one", 1, 9, partition="grade")
+    assert scale(planned("SELECT SUM(debt) FROM t WHERE grade = 'high'", declared)) == 4
+
+
+def test_models_are_allowed_by_the_schema() -> None:
+    only = schema("add-remove", 1, 0, models=("dp",))
+    with pytest.raises(InvalidInput, match="approx-dp is not allowed"):
+        planned("SELECT COUNT(*) FROM t", only, delta="1e-6")
+    with pytest.raises(InvalidInput, match="individual-dp is not allowed"):
+        planned("SELECT MEDIAN(age) FROM t", only, model="individual-dp")
+    with pytest.raises(InvalidInput, match="needs a delta"):
+        planned("SELECT COUNT(*) FROM t", model="approx-dp")
+    with pytest.raises(InvalidInput, match="belongs to approx-dp"):
+        planned("SELECT COUNT(*) FROM t", model="dp", delta="1e-6")
+    assert planned("SELECT COUNT(*) FROM t", schema("add-remove", 1, 0, models=("approx-dp",))).guarantee.model == "dp"
+
+
+def test_individual_dp_is_labelled_and_limited() -> None:
+    declared = schema("replace-one", 1, 9, models=("dp", "individual-dp"), individual_dp_reason="a test")
+    own = planned("SELECT MEDIAN(score) FROM t", declared, model="individual-dp")
+    assert own.guarantee.model == "individual-dp"
+    assert "weaker" in own.guarantee.words()
+    with pytest.raises(Unsupported, match="public number"):
+        planned("SELECT MEDIAN(age) FROM t", declared, model="individual-dp")
+    with pytest.raises(InvalidInput, match="MEDIAN"):
+        planned("SELECT SUM(score) FROM t", declared, model="individual-dp")
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, "1", float("nan"), float("inf"), 1e-10, 1e5, None, True])
+def test_an_epsilon_that_is_none_is_refused(epsilon: object) -> None:
+    with pytest.raises(InvalidInput, match="epsilon"):
+        planned("SELECT COUNT(*) FROM t", epsilon=epsilon)
+
+
+def test_what_was_published_stands_on_every_label() -> None:
+    from discreet.schema import Published
+
+    declared = schema("add-remove", 1, 0, published=(Published("SELECT COUNT(*) FROM t", "7"),))
+    assert planned("SELECT SUM(age) FROM t", declared).guarantee.assumptions == (
+        "published exactly before: SELECT COUNT(*) FROM t = 7",
+    )
