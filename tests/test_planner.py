@@ -151,11 +151,11 @@ def test_private_keys_need_a_delta_and_get_a_threshold(rows: int) -> None:
     text = "SELECT city, COUNT(DISTINCT pid) FROM t GROUP BY city"
     with pytest.raises(InvalidInput, match="not public"):
         planned(text, declared)
-    own = planned(text, declared, delta="1e-6")
+    own = planned(text, declared, delta=1e-6)
     assert own.threshold is not None
     assert own.threshold.noise.rate == Fraction(1, rows)
     assert own.cost == Cost(Fraction(1), Fraction(1, 2), Fraction(0), Fraction(1, 10**6))
-    with_sum = planned("SELECT city, COUNT(DISTINCT pid), SUM(score) FROM t GROUP BY city", declared, delta="1e-6")
+    with_sum = planned("SELECT city, COUNT(DISTINCT pid), SUM(score) FROM t GROUP BY city", declared, delta=1e-6)
     assert with_sum.cost.epsilon == 1
     assert with_sum.threshold is not None
     assert with_sum.threshold.noise.rate == Fraction(1, 2 * rows)
@@ -192,13 +192,13 @@ def test_a_restricted_question_has_the_sensitivity_of_the_whole_table() -> None:
 def test_models_are_allowed_by_the_schema() -> None:
     only = schema("add-remove", 1, 0, models=("dp",))
     with pytest.raises(InvalidInput, match="approx-dp is not allowed"):
-        planned("SELECT COUNT(*) FROM t", only, delta="1e-6")
+        planned("SELECT COUNT(*) FROM t", only, delta=1e-6)
     with pytest.raises(InvalidInput, match="individual-dp is not allowed"):
         planned("SELECT MEDIAN(age) FROM t", only, model="individual-dp")
     with pytest.raises(InvalidInput, match="needs a delta"):
         planned("SELECT COUNT(*) FROM t", model="approx-dp")
     with pytest.raises(InvalidInput, match="belongs to approx-dp"):
-        planned("SELECT COUNT(*) FROM t", model="dp", delta="1e-6")
+        planned("SELECT COUNT(*) FROM t", model="dp", delta=1e-6)
     assert planned("SELECT COUNT(*) FROM t", schema("add-remove", 1, 0, models=("approx-dp",))).guarantee.model == "dp"
 
 

@@ -23,6 +23,9 @@ from discreet.schema import Schema
 
 TOTALS = frozenset({"count", "count_distinct", "sum", "avg", "var", "stddev"})
 MANY = 4096
+LEAST, MOST = Fraction(1, 10**9), Fraction(10**4)
+LEAST_DELTA = Fraction(1, 10**30)
+"""Beyond these nothing useful is asked, and numbers outgrow what can be told: refused before anything is spent."""
 Given = str | Prior | None
 
 
@@ -32,6 +35,8 @@ def plan(
     """From public facts alone; refuses what cannot be promised."""
     loss = positive(epsilon, "epsilon")
     slack = None if delta is None else between(delta, 0, 1, "delta")
+    if not LEAST <= loss <= MOST or (slack is not None and slack < LEAST_DELTA):
+        raise InvalidInput("epsilon must be between 1e-9 and 10000, and delta at least 1e-30")
     asked = model or ("dp" if slack is None else "approx-dp")
     _check(schema, query, asked, slack, prior)
     if query.unit is not None:

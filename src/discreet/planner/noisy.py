@@ -26,7 +26,7 @@ class Component:
 
     weights: tuple[int, ...]
     scale: int
-    square: int
+    square: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +95,25 @@ def form(aggregate: Aggregate, column: Column | None, facts: Facts) -> Form:
 def _count(column: Column | None, facts: Facts) -> Form:
     measure = Measure("rows") if column is None else Measure("present", column.name)
     most = facts.rows * facts.sides
-    return Form((measure,), (Component((1,), most, facts.rows**2 * facts.sides),), Linear())
+    return Form((measure,), (Component((1,), most, Fraction(facts.rows**2 * facts.sides)),), Linear())
 
 
 def _distinct(facts: Facts) -> Form:
     most = facts.reach if facts.grouped else 1
-    return Form((Measure("units"),), (Component((1,), most, most),), Linear())
+    return Form((Measure("units"),), (Component((1,), most, Fraction(most)),), Linear())
 
 
 def _sum(column: Column, facts: Facts) -> Form:
-    low, high = column.lower, column.upper
-    largest = max(abs(low), abs(high), 1)
-    if facts.known_rows(column) is not None:
-        scale = max(high - low, 1)
-    elif facts.replaces and not facts.grouped:
-        scale = facts.rows * max(max(high, 0) - min(low, 0), 1)
+    low, high, rows = column.lower, column.upper, facts.rows
+    largest, spread = max(abs(low), abs(high), 1), max(max(high, 0) - min(low, 0), 1)
+    if facts.sides == 2:
+        square = rows**2 * max(2 * largest**2, spread**2)
+        moved = Component((low, 1), 2 * rows * largest, Fraction(square))
+    elif facts.known_rows(column) is not None:
+        moved = _one((low, 1), max(high - low, 1))
     else:
-        scale = facts.rows * facts.sides * largest
-    square = facts.sides * (facts.rows * largest) ** 2 if facts.sides == 2 else scale**2
-    return Form(_sums(column)[:2], (Component((low, 1), scale, square),), Linear(column.step))
+        moved = _one((low, 1), rows * (spread if facts.replaces else largest))
+    return Form(_sums(column)[:2], (moved,), Linear(column.step))
 
 
 def _mean(column: Column, facts: Facts) -> Form:
@@ -124,25 +124,27 @@ def _mean(column: Column, facts: Facts) -> Form:
         ends = low * step, high * step
         return Form(_sums(column)[1:2], (_one((1,), width),), Linear(step / known, low * step, ends))
     if facts.replaces and not facts.grouped:
-        centre, count = _one((low - high, 2), 2 * rows * width), _one((1, 0), 2 * rows)
+        centre = _one((low - high, 2), 2 * rows * width)
+        count = Component((1, 0), 2 * rows, Fraction(4 * rows**2, 3))
         return Form(_sums(column)[:2], (centre, count), MeanFromCentre(low, high, step))
-    above, below = (_one(weights, rows * facts.sides * width) for weights in ((0, 1), (high - low, -1)))
+    scale, square = rows * facts.sides * width, facts.sides * (rows * width) ** 2
+    above, below = (Component(weights, scale, Fraction(square)) for weights in ((0, 1), (high - low, -1)))
     return Form(_sums(column)[:2], (above, below), MeanOfPair(low, high, step))
 
 
 def _variance(column: Column, facts: Facts, root: bool) -> Form:
     width = column.upper - column.lower
-    rows, unit = facts.rows, max(width, 1)
-    first, second = (-width, 2, 0), (width**2, -4 * width, 4)
     known = facts.known_rows(column)
-    estimate = Variance(width, column.step, known, root)
+    shares = (3, 3, 3) if facts.sides == 1 else (6, 6, 6)
+    squares = shares
     if facts.replaces and not facts.grouped:
-        sums = (_one(first, 4 * rows * unit), _one(second, 2 * rows * unit**2))
-        counted = () if known is not None else (_one((1, 0, 0), 4 * rows),)
-        return Form(_sums(column), (*counted, *sums), estimate)
-    share = 3 * rows * facts.sides
-    scales = ((1, 0, 0), share), (first, share * unit), (second, share * unit**2)
-    return Form(_sums(column), tuple(_one(weights, scale) for weights, scale in scales), estimate)
+        shares, squares = (4, 4, 2), (3, 8, 2)
+    weights = (1, 0, 0), (-width, 2, 0), (width**2, -4 * width, 4)
+    sizes = [facts.rows * max(width, 1) ** power for power in range(3)]
+    parts = zip(weights, shares, squares, sizes, strict=True)
+    components = tuple(Component(own, share * size, Fraction(square * size**2)) for own, share, square, size in parts)
+    estimate = Variance(width, column.step, known, root)
+    return Form(_sums(column), components if known is None else components[1:], estimate)
 
 
 def _sums(column: Column) -> tuple[Measure, Measure, Measure]:
@@ -152,7 +154,7 @@ def _sums(column: Column) -> tuple[Measure, Measure, Measure]:
 
 
 def _one(weights: tuple[int, ...], scale: int) -> Component:
-    return Component(weights, scale, scale**2)
+    return Component(weights, scale, Fraction(scale**2))
 
 
 def _dot(weights: tuple[int, ...], amounts: Amounts) -> int:
