@@ -57,9 +57,16 @@ def _registered(
         raise InvalidInput(f"there is a snapshot {own!r} already; name the new one otherwise")
     engine, target, report = _read(schema, place.folder, manifest, raw, own, progress)
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    snapshot = Snapshot(own, engine, target, layout(schema), made, disjoint, asdict(report))
+    snapshot = Snapshot(own, engine, target, layout(schema), made, disjoint, _told(report))
     place.write(manifest.with_snapshot(snapshot))
     return snapshot
+
+
+def _told(report: Report) -> dict[str, object]:
+    """A report as it is kept."""
+    numbers = ("rows_read", "rows_kept", "without_unit", "units", "fingerprint")
+    columns = {name: asdict(column) for name, column in report.columns.items()}
+    return {name: getattr(report, name) for name in numbers} | {"columns": columns}
 
 
 def _read(

@@ -164,9 +164,13 @@ def _span(one: Measurement, drawn: Sequence[int], confidence: float) -> Interval
 
 
 def accuracy(plan: Plan, confidence: float) -> str:
-    """What may be said of each number's error before it is drawn."""
-    said = dict.fromkeys(_accuracy(one, confidence) for one in plan.measurements)
-    return "; ".join(said)
+    """What may be said of each number's error before it is drawn; by name where there are several."""
+    said = [_accuracy(one, confidence) for one in plan.measurements]
+    if len(said) == 1:
+        return said[0]
+    outputs = (output for output in plan.query.presentation.outputs if output.key is None)
+    named = {output.aggregate or 0: output.label for output in outputs if output.order == 0}
+    return "; ".join(f"{named[at]}: {words}" for at, words in enumerate(said) if at in named)
 
 
 def _accuracy(one: Measurement, confidence: float) -> str:

@@ -1,0 +1,51 @@
+"""The JSON of what a custodian tells, the same on every face; exact numbers as text, as in a guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from fractions import Fraction
+
+from discreet.custodian.custodian import Preview
+from discreet.custodian.place import Snapshot
+from discreet.ledger import Balance, Entry
+from discreet.ledger.charge import Verified
+from discreet.schema import Schema
+
+
+def preview_to_json(preview: Preview) -> dict[str, object]:
+    """A preview."""
+    told: dict[str, object] = {"question": preview.question, "mechanism": preview.mechanism}
+    told |= {"accuracy": preview.accuracy, "guarantee": preview.guarantee.to_json()}
+    return told | {"budget": [balance_to_json(balance) for balance in preview.balances]}
+
+
+def balance_to_json(balance: Balance) -> dict[str, object]:
+    """What is spent and left of one account; without an analyst it is the data set's."""
+    spent = {"epsilon": _exact(balance.epsilon), "delta": str(balance.delta)}
+    cap = {"epsilon": str(balance.cap.epsilon), "delta": str(balance.cap.delta)}
+    told: dict[str, object] = {"model": balance.model, "analyst": balance.analyst, "spent": spent, "cap": cap}
+    return told | {"left": str(balance.left), "flags": list(balance.flags)}
+
+
+def entry_to_json(entry: Entry) -> dict[str, object]:
+    """One line of the history."""
+    told: dict[str, object] = {"entry": entry.entry, "kind": entry.kind, "at": entry.at, "snapshot": entry.snapshot}
+    told |= {"analyst": entry.analyst, "query": entry.query, "model": entry.model, "epsilon": _exact(entry.epsilon)}
+    spend = None if entry.spend is None else {name: str(amount) for name, amount in asdict(entry.spend).items()}
+    return told | {"spend": spend, "part": None if entry.part is None else asdict(entry.part)}
+
+
+def snapshot_to_json(snapshot: Snapshot, schema: Schema) -> dict[str, object]:
+    """A snapshot and what was seen when it was made: for the custodian alone."""
+    told: dict[str, object] = {"dataset": schema.name, "snapshot": snapshot.name, "engine": snapshot.engine}
+    told |= {"made": snapshot.made, "disjoint": snapshot.disjoint, "units_declared": schema.units}
+    return told | {"report": dict(snapshot.report)}
+
+
+def verified_to_json(verified: Verified) -> dict[str, object]:
+    """A ledger that holds."""
+    return {"entries": verified.entries, "head": verified.head}
+
+
+def _exact(number: Fraction | None) -> str | None:
+    return None if number is None else str(number)

@@ -1,0 +1,37 @@
+"""A draft of a schema, for a custodian who begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from discreet.errors import InvalidInput, Unavailable
+from discreet.schema import Address
+from discreet.sources.draft import draft_schema
+
+
+def draft(data: str) -> str:
+    """The text of a draft."""
+    return draft_schema(data)
+
+
+def write_draft(data: str, file: Path) -> str:
+    """The text of a draft, written to a new file; a file that is there is never touched."""
+    text = draft_schema(_sought_from(file.parent, data))
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise InvalidInput(
+            f"there is a file {file.name[:40]!r} already, and no draft overwrites it; name another"
+        ) from None
+    except (OSError, ValueError):
+        raise Unavailable(
+            f"{file.name[:40]!r} cannot be written; check that its folder is there and may be written"
+        ) from None
+    return text
+
+
+def _sought_from(folder: Path, data: str) -> str:
+    """The address that leads to the same table from the folder of the schema."""
+    in_file = Address.of(data).engine in {"csv", "parquet"}
+    return str(Path(data).absolute()) if in_file and folder.absolute() != Path.cwd() else data

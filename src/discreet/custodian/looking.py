@@ -1,0 +1,86 @@
+"""What is known of a data set without opening its rows: its snapshot, what was spent, what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from discreet.custodian.place import Place, Snapshot
+from discreet.errors import InvalidInput
+from discreet.ledger import Balance, Caps, Entry, Ledger
+from discreet.schema import Schema
+
+if TYPE_CHECKING:
+    from discreet.ledger.charge import Model
+
+NOTHING = Fraction(0)
+EVERYTHING = 2**62
+"""More entries than a ledger has."""
+
+
+def current_snapshot(schema: Schema) -> Snapshot | None:
+    """The snapshot that answers come from; None where there is none yet."""
+    manifest = Place(schema).read()
+    return manifest.snapshots[-1] if manifest and manifest.snapshots else None
+
+
+def budget(schema: Schema, where: str | Path | None = None, analyst: str | None = None) -> tuple[Balance, ...]:
+    """What is spent and left, of the data set and of one analyst; all is left where no question was asked yet."""
+    caps = Caps(schema.budget, schema.analyst_budget, schema.models)
+    owners = (None,) if analyst is None else (None, analyst)
+    with _own_ledger(schema, where) as ledger:
+        if ledger is None:
+            return tuple(_untouched(caps, model, owner) for owner in owners for model in schema.models)
+        return tuple(balance for owner in owners for balance in ledger.balance(schema.name, caps, owner))
+
+
+def history(
+    schema: Schema, where: str | Path | None = None, analyst: str | None = None, limit: int = 100
+) -> list[Entry]:
+    """What was asked, the latest first."""
+    with _own_ledger(schema, where) as ledger:
+        return [] if ledger is None else ledger.history(schema.name, analyst, limit)
+
+
+def tighter_epsilon(schema: Schema, where: str | Path | None = None, analyst: str | None = None) -> float:
+    """A tighter epsilon of all that was spent in approx-dp, at the cap's delta; for display alone.
+
+    It adds up what was spent in parallel and on snapshots without a unit in common too, so it may be the greater one.
+    """
+    from discreet.ledger import pld
+
+    if "approx-dp" not in schema.models:
+        raise InvalidInput(f"a tighter total is of approx-dp, which {schema.name} does not allow; leave it out")
+    paid = [entry for entry in history(schema, where, analyst, EVERYTHING) if analyst or entry.kind == "charge"]
+    cap = schema.budget if analyst is None else schema.analyst_budget
+    return pld.tighter_epsilon((entry.spend for entry in paid if entry.spend is not None), cap.delta)
+
+
+def existing_ledger(where: str | Path) -> Ledger:
+    """A ledger that is there already."""
+    path = str(where).removeprefix("sqlite:///")
+    if "://" not in path and not Path(path).is_file():
+        raise InvalidInput(f"there is no ledger {Path(path).name[:40]!r} there; check the path")
+    return Ledger.open(where)
+
+
+@contextmanager
+def _own_ledger(schema: Schema, where: str | Path | None) -> Iterator[Ledger | None]:
+    """The ledger that keeps the spend of a data set; None as long as none does."""
+    place = Place(schema)
+    manifest = place.read()
+    if manifest is None or manifest.ledger is None:
+        yield None
+        return
+    with existing_ledger(where if where is not None else place.folder / "ledger.db") as ledger:
+        if ledger.id != manifest.ledger:
+            raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
+        yield ledger
+
+
+def _untouched(caps: Caps, model: str, analyst: str | None) -> Balance:
+    cap = caps.dataset if analyst is None else caps.analyst
+    return Balance(cast("Model", model), analyst, NOTHING, NOTHING, cap, cap.epsilon, ())

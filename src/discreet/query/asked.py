@@ -1,0 +1,144 @@
+"""A question as it was written, in SQL or in JSON: names and constants, not yet held against a schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from typing import Literal
+
+from discreet.errors import InvalidInput
+from discreet.query.query import Comparison
+
+LONGEST = 20_000
+"""In characters, of a question's text."""
+MOST_PARTS = 4_000
+"""Tokens of SQL, or values of JSON."""
+DEEPEST = 32
+"""Brackets within brackets, and chains of NOT or minus."""
+
+Constant = Fraction | str | bool | date | None
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A column or an output, and the table it was said to be of."""
+
+    name: str
+    table: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.name}" if self.table else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of a column: COUNT(*) has none; COUNT(DISTINCT x) is COUNT_DISTINCT of x."""
+
+    function: str
+    column: Name | None
+    numbers: tuple[Fraction, ...] = ()
+
+
+Place = Name | Call | int
+"""One of the outputs: by name, by expression, or by its place from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One entry of the SELECT list."""
+
+    what: Name | Call
+    alias: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A column compared with a constant."""
+
+    column: Name
+    comparison: Comparison
+    constant: Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A column is IN a list of constants."""
+
+    column: Name
+    constants: tuple[Constant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Is:
+    """A column IS NULL, IS TRUE or IS FALSE; never unknown."""
+
+    column: Name
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The other way round; unknown stays unknown."""
+
+    part: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """AND."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """OR."""
+
+    parts: tuple[Condition, ...]
+
+
+Condition = Compare | Listed | Is | Not | Both | Either | bool | None
+"""None is NULL as a condition: unknown of every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A lookup: `on` is both sides of ON, the one name of USING, or empty where the schema's key is meant."""
+
+    lookup: str
+    kind: Literal["inner", "left"]
+    alias: str = ""
+    on: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One comparison of HAVING."""
+
+    of: Name | Call
+    comparison: Comparison
+    constant: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """All that was written."""
+
+    table: str
+    items: tuple[Item, ...]
+    alias: str = ""
+    joins: tuple[Join, ...] = ()
+    where: Condition = True
+    group: tuple[Place, ...] = ()
+    having: tuple[Bound, ...] = ()
+    order: tuple[tuple[Place, bool], ...] = ()
+    """Outputs, and whether falling."""
+    limit: Fraction | None = None
+    unit: str | None = None
+
+
+def check_text(text: str) -> None:
+    """Refuse the characters that not every engine can hold."""
+    if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
+        raise InvalidInput("a question must not hold NUL characters or halves of characters; write plain text")

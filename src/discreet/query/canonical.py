@@ -1,0 +1,144 @@
+"""One form for all ways to write the same question, so that a stored answer is found again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+
+from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within
+from discreet.query.query import Query
+from discreet.query.sets import Condition, complement, is_void, meet, unite, whole
+from discreet.schema import Schema
+
+
+def canonical(query: Query) -> str:
+    """All of a question but its presentation, as JSON text; equal questions have equal texts."""
+    told = {
+        "table": query.table,
+        "aggregates": [[one.function, one.column, [str(q) for q in one.orders]] for one in query.aggregates],
+        "keys": [[key.column, key.width] for key in query.keys],
+        "where": _form(query.where),
+        "unit": query.unit,
+        "column": query.column,
+    }
+    return json.dumps(told, sort_keys=True, separators=(",", ":"))
+
+
+def simplify(predicate: Predicate, schema: Schema) -> Predicate:
+    """The same rows, said in one way: sorted, each part once, nothing that follows from the rest.
+
+    A part is only asked about the values its neighbours leave open: beside age >= 18, age <= 30 is 18 to 30, and
+    beside age < 18 or ..., it is 18 to 30 too. Every step leaves fewer parts or smaller sets, so it comes to rest.
+    """
+    while True:
+        narrower = _narrowed(predicate, _Open(schema, {}))
+        if narrower == predicate:
+            narrower = _absorbed(predicate)
+        if narrower == predicate:
+            return predicate
+        predicate = narrower
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """For each column, the values that can still make a difference."""
+
+    schema: Schema
+    known: Mapping[str, Condition]
+
+    def of(self, column: str) -> Condition:
+        return self.known.get(column) or whole(self.schema.column(column))
+
+    def inside(self, one: Condition) -> _Open:
+        return _Open(self.schema, {**self.known, one.column: meet(self.of(one.column), one)})
+
+    def outside(self, one: Condition) -> _Open:
+        return self.inside(complement(one, self.schema.column(one.column)))
+
+
+def _narrowed(predicate: Predicate, left: _Open) -> Predicate:
+    """One pass: what is known from outside is used inside."""
+    match predicate:
+        case All(parts):
+            return _all(parts, left)
+        case Some(parts):
+            return _some(parts, left)
+        case _:
+            still = left.of(predicate.column)
+            fit = meet(predicate, still)
+            return FALSE if is_void(fit) else TRUE if fit == still else fit
+
+
+def _all(parts: tuple[Predicate, ...], left: _Open) -> Predicate:
+    kept = [_narrowed(_folded(same, meet), left) for same in _by_column(parts)]
+    for part in _singles(kept):
+        left = left.inside(part)
+    return _joined(All, [*kept, *(_narrowed(part, left) for part in parts if isinstance(part, All | Some))])
+
+
+def _some(parts: tuple[Predicate, ...], left: _Open) -> Predicate:
+    union = partial(unite, schema=left.schema)
+    kept = [_narrowed(_folded(same, union), left) for same in _by_column(parts)]
+    for part in _singles(kept):
+        left = left.outside(part)
+    return _joined(Some, [*kept, *(_narrowed(part, left) for part in parts if isinstance(part, All | Some))])
+
+
+def _singles(parts: Iterable[Predicate]) -> Iterator[Condition]:
+    return (part for part in parts if isinstance(part, Within | OneOf))
+
+
+def _by_column(parts: Iterable[Predicate]) -> Iterable[list[Condition]]:
+    found: dict[str, list[Condition]] = {}
+    for part in _singles(parts):
+        found.setdefault(part.column, []).append(part)
+    return found.values()
+
+
+def _folded(conditions: list[Condition], join: Callable[[Condition, Condition], Condition]) -> Condition:
+    """All joined into one, two by two, so that a long list is not walked for each of its members."""
+    while len(conditions) > 1:
+        pairs = zip_longest(conditions[::2], conditions[1::2])
+        conditions = [one if two is None else join(one, two) for one, two in pairs]
+    return conditions[0]
+
+
+def _joined(kind: type[All] | type[Some], parts: Iterable[Predicate]) -> Predicate:
+    """The parts in order, each once, those of the same kind opened; a single part stands for itself."""
+    opened = (inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,)))
+    distinct = set(opened)
+    decides = FALSE if kind is All else TRUE
+    if decides in distinct:
+        return decides
+    if len(distinct) == 1:
+        return distinct.pop()
+    return kind(tuple(sorted(distinct, key=_order)))
+
+
+def _absorbed(predicate: Predicate) -> Predicate:
+    """Without the parts that another part makes needless: a AND (b OR c) AND (b OR c OR d)."""
+    if not isinstance(predicate, All | Some):
+        return predicate
+    parts = [_absorbed(part) for part in predicate.parts]
+    sets = [frozenset(part.parts) for part in parts if isinstance(part, All | Some)]
+    needed = (part for part in parts if not (isinstance(part, All | Some) and any(s < {*part.parts} for s in sets)))
+    return _joined(type(predicate), needed)
+
+
+def _order(predicate: Predicate) -> str:
+    return json.dumps(_form(predicate))
+
+
+def _form(predicate: Predicate) -> list[object]:
+    match predicate:
+        case Within(column, ranges, null):
+            return ["within", column, ranges, null]
+        case OneOf(column, texts, outside, null):
+            return ["one of", column, texts, outside, null]
+        case All(parts):
+            return ["all", *map(_form, parts)]
+        case Some(parts):
+            return ["some", *map(_form, parts)]

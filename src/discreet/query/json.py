@@ -1,0 +1,289 @@
+"""Questions from JSON, which says what SQL says.
+
+    {"from": "registry", "join": ["icd"], "left_join": [],
+     "select": ["sex", {"count": "*"}, {"avg": "income", "as": "mean"}, {"quantile": "age", "orders": ["0.25", "0.5"]},
+                {"bin": "age", "width": 10}, {"column": "icd.chapter", "as": "chapter"}],
+     "where": {"and": [{"age": {">=": 30, "<": 40}}, {"sex": {"in": ["F"]}}, {"not": {"income": {"is": null}}}]},
+     "group_by": ["sex", {"bin": "age", "width": 10}, "chapter"],
+     "having": [{"of": "mean", ">": 1000}], "order_by": [2, {"by": {"count": "*"}, "descending": true}], "limit": 10}
+
+or {"select": "income", "from": "registry", "unit": "p17"}. Beside <, <=, =, <>, >=, > and in, a column can be
+{"between": [1, 2]}, {"is": null} and {"is_not": true}. Numbers are read by their digits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date
+from fractions import Fraction
+from typing import cast, get_args
+
+from discreet.errors import InvalidInput
+from discreet.exact import rational, rational_text, whole
+from discreet.query.asked import (
+    DEEPEST,
+    LONGEST,
+    MOST_PARTS,
+    Both,
+    Bound,
+    Call,
+    Compare,
+    Condition,
+    Constant,
+    Either,
+    Is,
+    Item,
+    Join,
+    Listed,
+    Name,
+    Not,
+    Place,
+    Question,
+    check_text,
+)
+from discreet.query.query import Comparison, Query
+from discreet.query.resolve import resolve
+from discreet.schema import Schema
+
+Object = Mapping[str, object]
+
+CLAUSES = ("from", "select", "join", "left_join", "where", "group_by", "having", "order_by", "limit", "unit")
+COMPARISONS: tuple[str, ...] = get_args(Comparison)
+TESTS = (*COMPARISONS, "in", "between", "is", "is_not")
+NUMBERS = {"quantile": "orders", "bin": "width", "histogram": "bins"}
+"""What the numbers of a function are called."""
+
+
+class _Digits(str):
+    """A number of a JSON text, as it was written."""
+
+    __slots__ = ()
+
+
+def parse_json(document: str | Object, schema: Schema) -> Query:
+    """The question that a JSON text or mapping asks of a table, in canonical form."""
+    read = _read(document) if isinstance(document, str) else document
+    if not isinstance(read, Mapping):
+        raise InvalidInput(f"a question in JSON is an object with the keys {', '.join(CLAUSES)}")
+    _check_size(read)
+    return resolve(_question(read), schema)
+
+
+def _read(text: str) -> object:
+    if len(text) > LONGEST:
+        raise InvalidInput(f"a question has at most {LONGEST} characters, got {len(text)}; shorten it")
+    try:
+        return json.loads(
+            text, parse_int=_Digits, parse_float=_Digits, parse_constant=_no_number, object_pairs_hook=_unique
+        )
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"the JSON cannot be read at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise InvalidInput(f"JSON nests at most {DEEPEST} deep; flatten the question") from None
+
+
+def _no_number(text: str) -> object:
+    raise InvalidInput(f"{text} is not a number a question can use; write a finite one")
+
+
+def _unique(pairs: list[tuple[str, object]]) -> Object:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InvalidInput("an object of the question has a key twice; keep one")
+    return found
+
+
+def _check_size(document: Object) -> None:
+    """Limits on depth, parts and text, before anything is read; a mapping may even hold itself."""
+    waiting: list[tuple[object, int]] = [(document, 1)]
+    parts = length = 0
+    while waiting:
+        value, depth = waiting.pop()
+        parts += 1
+        if isinstance(value, str):
+            check_text(value)
+            length += len(value)
+        inside = _inside(value)
+        if isinstance(value, Mapping) and not all(isinstance(key, str) for key in value):
+            raise InvalidInput("the keys of a question are texts")
+        if depth > DEEPEST and inside:
+            raise InvalidInput(f"JSON nests at most {DEEPEST} deep; flatten the question")
+        if parts + len(inside) > MOST_PARTS or length > LONGEST:
+            raise InvalidInput(f"a question has at most {MOST_PARTS} values and {LONGEST} characters; shorten it")
+        waiting += [(part, depth + 1) for part in inside]
+
+
+def _inside(value: object) -> list[object]:
+    if isinstance(value, Mapping):
+        return [part for pair in value.items() for part in pair]
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _question(document: Object) -> Question:
+    _closed(document, CLAUSES, "a question")
+    if "from" not in document or "select" not in document:
+        raise InvalidInput('a question needs "from" and "select"')
+    limit, unit = document.get("limit"), document.get("unit")
+    joins = [Join(_text(name, "a lookup"), "inner") for name in _list(document.get("join", []), "join")]
+    joins += [Join(_text(name, "a lookup"), "left") for name in _list(document.get("left_join", []), "left_join")]
+    selected = document["select"]
+    return Question(
+        table=_text(document["from"], "from"),
+        items=tuple(_item(item) for item in (_list(selected, "select") if _is_list(selected) else [selected])),
+        joins=tuple(joins),
+        where=_condition(document.get("where", True)),
+        group=tuple(_place(place) for place in _list(document.get("group_by", []), "group_by")),
+        having=tuple(bound for entry in _list(document.get("having", []), "having") for bound in _bounds(entry)),
+        order=tuple(_ordered(entry) for entry in _list(document.get("order_by", []), "order_by")),
+        limit=None if limit is None else _number(limit, "limit"),
+        unit=None if unit is None else _text(unit, "unit"),
+    )
+
+
+def _item(value: object) -> Item:
+    if not isinstance(value, Mapping):
+        return Item(_name(value))
+    alias = _text(value["as"], "as") if "as" in value else ""
+    rest = {key: part for key, part in value.items() if key != "as"}
+    return Item(_name(rest["column"]) if set(rest) == {"column"} else _call(rest), alias)
+
+
+def _call(value: Object) -> Call:
+    """{"count": "*"}, {"avg": "income"}, {"quantile": "age", "orders": ["0.5"]}."""
+    functions = [key for key in value if key not in NUMBERS.values()]
+    if len(functions) != 1:
+        raise InvalidInput('an output is a column or one function, such as {"avg": "income"}')
+    function = functions[0]
+    said = NUMBERS.get(function.lower(), "")
+    _closed(value, (function, said), f"{function[:40]}")
+    given = value.get(said, [])
+    numbers = tuple(_number(one, said) for one in (_list(given, said) if _is_list(given) else [given]))
+    column = value[function]
+    return Call(function.upper(), None if column == "*" else _name(column), numbers)
+
+
+def _output(value: object) -> Name | Call:
+    return _call(value) if isinstance(value, Mapping) else _name(value)
+
+
+def _place(value: object) -> Place:
+    return whole(_number(value, "a place"), "a place in select") if _is_number(value) else _output(value)
+
+
+def _bounds(value: object) -> list[Bound]:
+    """{"of": "mean", ">": 1000}: every comparison in it."""
+    bounds = _object(value, 'an entry of having is an object such as {"of": {"count": "*"}, ">": 5}')
+    _closed(bounds, ("of", *COMPARISONS), "an entry of having")
+    if "of" not in bounds or len(bounds) < 2:
+        raise InvalidInput('an entry of having needs "of" and a comparison, such as ">": 5')
+    of = _output(bounds["of"])
+    return [Bound(of, _comparison(sign), _number(one, "having")) for sign, one in bounds.items() if sign != "of"]
+
+
+def _ordered(value: object) -> tuple[Place, bool]:
+    if not (isinstance(value, Mapping) and "by" in value):
+        return _place(value), False
+    _closed(value, ("by", "descending"), "an entry of order_by")
+    falling = value.get("descending", False)
+    if not isinstance(falling, bool):
+        raise InvalidInput("descending is true or false")
+    return _place(value["by"]), falling
+
+
+def _condition(value: object) -> Condition:
+    if value is None or isinstance(value, bool):
+        return value
+    condition = _object(value, 'a condition is an object such as {"age": {">=": 30}}, or true or false')
+    if len(condition) != 1:
+        raise InvalidInput('a condition is about one column; join several with {"and": [...]} or {"or": [...]}')
+    ((key, inside),) = condition.items()
+    if key == "not":
+        return Not(_condition(inside))
+    if key in {"and", "or"}:
+        parts = tuple(_condition(part) for part in _list(inside, key))
+        if not parts:
+            raise InvalidInput(f"{key} joins at least one condition")
+        return Both(parts) if key == "and" else Either(parts)
+    return _tests(_name(key), inside)
+
+
+def _tests(column: Name, value: object) -> Condition:
+    """All tests of one column."""
+    tests = _object(value, f'a column is tested by an object such as {{">=": 30}}, here {str(column)[:40]!r}')
+    if not tests:
+        raise InvalidInput(f"{str(column)[:40]!r} has no test; it may have {', '.join(TESTS)}")
+    _closed(tests, TESTS, f"a test of {str(column)[:40]!r}")
+    return Both(tuple(_test(column, kind, against) for kind, against in tests.items()))
+
+
+def _test(column: Name, kind: str, value: object) -> Condition:
+    if kind in {"is", "is_not"}:
+        if not (value is None or isinstance(value, bool)):
+            raise InvalidInput(f"{kind} takes null, true or false")
+        return Is(column, value) if kind == "is" else Not(Is(column, value))
+    if kind == "in":
+        constants = tuple(_constant(one) for one in _list(value, "in"))
+        if not constants:
+            raise InvalidInput("in takes a list of at least one constant")
+        return Listed(column, constants)
+    if kind == "between":
+        ends = _list(value, "between")
+        if len(ends) != 2:
+            raise InvalidInput("between takes a list of two constants")
+        return Both((Compare(column, ">=", _constant(ends[0])), Compare(column, "<=", _constant(ends[1]))))
+    return Compare(column, _comparison(kind), _constant(value))
+
+
+def _constant(value: object) -> Constant:
+    if _is_number(value):
+        return _number(value, "a constant")
+    if value is None or isinstance(value, bool | str) or type(value) is date:
+        return value
+    raise InvalidInput("a constant is a number, a text, true, false or null")
+
+
+def _comparison(sign: str) -> Comparison:
+    return cast(Comparison, sign)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, _Digits) or not isinstance(value, str | bool | Mapping | list | tuple | date | None)
+
+
+def _number(value: object, what: str) -> Fraction:
+    return rational_text(value, what) if isinstance(value, str) else rational(value, what)
+
+
+def _name(value: object) -> Name:
+    table, dot, name = _text(value, "a column").partition(".")
+    return Name(name, table) if dot else Name(table)
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str) or isinstance(value, _Digits):
+        raise InvalidInput(f"{what} must be a text in quotes")
+    return value
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _list(value: object, what: str) -> Sequence[object]:
+    if not isinstance(value, list | tuple):
+        raise InvalidInput(f"{what} must be a list, such as [...]")
+    return value
+
+
+def _object(value: object, what: str) -> Object:
+    if not isinstance(value, Mapping):
+        raise InvalidInput(what)
+    return value
+
+
+def _closed(value: Object, allowed: Sequence[str], what: str) -> None:
+    for key in value:
+        if key not in allowed:
+            known = ", ".join(one for one in allowed if one)
+            raise InvalidInput(f"{what} has no key {str(key)[:40]!r}; it may have {known}")

@@ -1,0 +1,17 @@
+"""Questions from SQL text: one SELECT of aggregates, within a small grammar that we can answer for."""
+
+from __future__ import annotations
+
+from discreet.errors import InvalidInput
+from discreet.query.query import Query
+from discreet.query.resolve import resolve
+from discreet.schema import Schema
+
+
+def parse_sql(text: str, schema: Schema) -> Query:
+    """The question that a text asks of a table, in canonical form; from the text and the schema alone."""
+    from discreet.query.tree import read_question
+
+    if not isinstance(text, str):
+        raise InvalidInput(f"a question in SQL is text, got {type(text).__name__}")
+    return resolve(read_question(text), schema)
