@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import math
 import sys
+import tempfile
 from collections import Counter
 from fractions import Fraction
 from itertools import product
@@ -16,7 +18,9 @@ from rich.progress import Progress
 from rich.table import Table
 
 from demo import pictures
+from demo.registry import write_registry
 from discreet import (
+    Custodian,
     DiscreteGaussian,
     DiscreteLaplace,
     Guarantee,
@@ -34,6 +38,56 @@ console = Console(width=110)
 Section = tuple[str, str, str]
 
 
+def registry(progress: Progress) -> Section:
+    """A registry of 50,000 synthetic patients, asked in SQL within a budget."""
+    task = progress.add_task("a registry: written, registered, asked", total=3)
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_registry(Path(folder))
+        progress.advance(task)
+        with Custodian.open(path) as custodian:
+            progress.advance(task)
+            rows = _asked(custodian, progress.console)
+        with (Path(folder) / "registry.csv").open(encoding="utf-8") as file:
+            truth = Counter(patient["hospital"] for patient in csv.DictReader(file) if patient["smoker"] == "true")
+    progress.advance(task)
+    text = (
+        "How many smokers each hospital of a registry of 50,000 synthetic patients has, asked in SQL at epsilon 0.1. "
+        "Dots are the answers, bars where the exact numbers lie in 95 of 100 cases, and the black marks, which no "
+        "analyst ever sees, those numbers."
+    )
+    told = [row | {"truth": truth[str(row["group"])]} for row in rows]
+    return "Ask in SQL, within a budget", text, pictures.intervals(told, "smokers")
+
+
+def _asked(custodian: Custodian, screen: Console) -> list[dict[str, object]]:
+    """Three questions, one of them twice, and what is left."""
+    screen.rule("[bold]1. A registry of 50,000 synthetic patients, asked in SQL")
+    for text in (
+        "SELECT AVG(income) FROM registry WHERE sex = 'F'",
+        "SELECT MEDIAN(age) FROM registry WHERE diagnosis = 'heart failure'",
+    ):
+        a = custodian.answer(text, epsilon=Fraction(1, 10), analyst="ann")
+        screen.print(f"{text}\n    [bold]{a.value:,.10g}[/bold]   {_around(a.interval()) or a.accuracy}")
+    groups = "SELECT hospital, COUNT(*) FROM registry WHERE smoker GROUP BY hospital"
+    a = custodian.answer(groups, epsilon=Fraction(1, 10), analyst="ann")
+    again = custodian.answer(groups, epsilon=Fraction(1, 10), analyst="ann")
+    left = custodian.budget("ann")[-1].left
+    screen.print(f"{groups}\n    [bold]{len(a.rows)} groups[/bold], {a.accuracy}")
+    screen.print(
+        f"The same question again: the same answer, cost {again.cost.epsilon}. Left: epsilon {float(left):g}.\n"
+    )
+    spans = a.intervals(0.95)
+    return [
+        {"group": row["hospital"], "answer": row["COUNT(*)"], "low": span["COUNT(*)"][0], "high": span["COUNT(*)"][1]}  # type: ignore[index]
+        for row, span in zip(a.rows, spans, strict=True)
+        if row["hospital"] is not None
+    ]
+
+
+def _around(interval: object) -> str:
+    return "95 % between {:,.0f} and {:,.0f}".format(*interval) if isinstance(interval, tuple) else ""
+
+
 def refinement() -> Section:
     """One person's age: what the analyst believed, and what one private answer is drawn from."""
     prior = Prior.parse("0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1")
@@ -44,7 +98,7 @@ def refinement() -> Section:
     laplace = Laplace(1, Fraction(73, 2))  # an absent person answered by the middle of the range
     missed = laplace.tail(90 - truth) / 2 + laplace.tail(truth - 17) / 2
     draws = [Refinement.of(prior, 1, about="individual").answer(truth) for _ in range(8)]
-    console.rule("[bold]1. A question about one person, with what the analyst already knows")
+    console.rule("[bold]2. A question about one person, with what the analyst already knows")
     console.print(
         f"Prior: 0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90].  The truth, which she never sees: {truth}."
     )
@@ -75,7 +129,7 @@ def noise() -> Section:
         table.add_row(
             name, promise.words().split(" when ")[0], f"{math.sqrt(law.variance()):.3f}", f"±{law.interval(0.95)[1]:g}"
         )
-    console.rule("[bold]2. Noise, drawn exactly")
+    console.rule("[bold]3. Noise, drawn exactly")
     console.print(table)
     draws = DiscreteLaplace(1, 1).draw_many(200_000)
     counts = {int(k): int((draws == k).sum()) for k in range(-5, 6)}
@@ -109,7 +163,7 @@ def median(progress: Progress) -> Section:
             progress.advance(task)
     true = int(np.median(ages))
     off = {name: math.sqrt(sum(n * (x - true) ** 2 for x, n in own.items()) / 1000) for name, own in answers.items()}
-    progress.console.rule("[bold]3. A median of 250 people at epsilon 0.1")
+    progress.console.rule("[bold]4. A median of 250 people at epsilon 0.1")
     for name, years in off.items():
         progress.console.print(f"{name:<28} typically {years:.1f} years off (root mean square)")
     bound = ways["permute-and-flip"].rank_bound(0.95)
@@ -132,7 +186,7 @@ def proof() -> Section:
         ratio = worst_ratio(law, other) or Fraction(0)
         worst = max(worst, ratio)
         rows.append({"one": one, "two": two, "loss": math.log(ratio)})
-    console.rule("[bold]4. The promise, checked")
+    console.rule("[bold]5. The promise, checked")
     console.print(
         f"{len(rows):,} pairs of data sets, every answer, exact fractions: the largest ratio of probabilities is "
         f"[bold]{float(worst):.12f}[/bold], and e^1 is 2.718281828459."
@@ -174,14 +228,17 @@ def _floats(support: tuple[object, ...], probabilities: tuple[Fraction, ...]) ->
 
 def main() -> int:
     """Show, draw, and say what to try next."""
-    sections = [refinement(), noise()]
+    with Progress(console=console, transient=True) as progress:
+        sections = [registry(progress)]
+    sections += [refinement(), noise()]
     with Progress(console=console, transient=True) as progress:
         sections.append(median(progress))
     sections.append(proof())
     PAGE.write_text(page(sections), encoding="utf-8")
     console.rule("[bold]What next")
     console.print(f"Pictures: [bold]{PAGE}[/bold] (open it in a browser)")
-    console.print("Try: [bold].venv-demo/bin/python[/bold], then the first screen of code in README.md.")
+    console.print("Try: [bold].venv-demo/bin/python -m demo.registry work[/bold]")
+    console.print("then [bold].venv-demo/bin/discreet check work/registry.yaml[/bold], and ask as README.md shows.")
     return 0
 
 

@@ -60,6 +60,17 @@ def histogram(draws_by_name: Mapping[str, Mapping[float, int]], colours: Sequenc
     return svg(bars)
 
 
+def intervals(rows: Sequence[Mapping[str, object]], across: str) -> str:
+    """Answers with where the exact numbers lie, in 95 of 100 cases, and the exact numbers themselves as marks."""
+    base = alt.Chart(alt.Data(values=list(rows))).encode(y=alt.Y("group:N", title=None, sort=None))
+    bar = base.mark_rule(strokeWidth=8, color=BLUE, opacity=0.35).encode(
+        x=alt.X("low:Q", title=across, scale=alt.Scale(zero=False)), x2="high:Q"
+    )
+    told = base.mark_point(filled=True, size=70, color=BLUE).encode(x="answer:Q")
+    truth = base.mark_tick(color="#111", thickness=2, size=18).encode(x="truth:Q")
+    return svg((bar + told + truth).properties(width=WIDTH, height=HEIGHT))
+
+
 def heat(rows: Sequence[Mapping[str, float]], limit: float, across: str) -> str:
     """A square of losses between every two truths, dark where the whole epsilon is spent."""
     squares = (

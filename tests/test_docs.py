@@ -25,10 +25,10 @@ def test_the_first_screen_of_code_runs() -> None:
 
 
 def test_the_demo_shows_what_it_says(tmp_path: Path) -> None:
-    """Four pictures on a page that fetches nothing, and the promise held on the screen."""
+    """Five pictures on a page that fetches nothing, and the promise held on the screen."""
     said = run("-m", "demo", str(tmp_path / "page.html"))
     page = (tmp_path / "page.html").read_text()
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 5
     assert not re.search(r"(src|href)=.?(https?:)?//", page)
     assert "Three answers at 0.1 cost 3/10 exactly" in said
 

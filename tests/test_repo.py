@@ -22,9 +22,11 @@ PACKAGE = ROOT / "src" / "discreet"
 
 PUBLIC = [
     "AddNoise",
+    "Answer",
     "BoxStaircase",
     "BudgetExceeded",
     "ClaimFailed",
+    "Custodian",
     "DiscreetError",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -39,12 +41,14 @@ PUBLIC = [
     "Internal",
     "InvalidInput",
     "Laplace",
+    "Ledger",
     "PermuteAndFlip",
     "PolygonStaircase",
     "Prior",
     "Quantile",
     "Quantiles",
     "Refinement",
+    "Schema",
     "SmoothOrderStatistic",
     "Staircase",
     "Taxonomy",
@@ -62,7 +66,7 @@ PUBLIC = [
 ]
 
 HEAVY = {"altair", "duckdb", "fastapi", "hypothesis", "mpmath", "numba"}
-HEAVY |= {"pandas", "psycopg", "pyspark", "rich", "scipy", "typer"}
+HEAVY |= {"pandas", "polars", "psycopg", "pyarrow", "pyspark", "rich", "scipy", "sqlalchemy", "sqlglot", "typer", "yaml"}
 
 # Kernel modules that are not mechanisms; every other one has its proof note beside it.
 NOT_MECHANISMS = {"__init__", "column", "distribution", "entropy", "gaussian", "gaussian_sum", "laplace", "noise"}

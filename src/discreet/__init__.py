@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from discreet.answer import Answer as Answer
+    from discreet.custodian import Custodian as Custodian
     from discreet.distance import Distance as Distance
     from discreet.errors import BudgetExceeded as BudgetExceeded
     from discreet.errors import ClaimFailed as ClaimFailed
@@ -45,10 +47,14 @@ if TYPE_CHECKING:
     from discreet.kernel.sensitivity import global_sensitivity as global_sensitivity
     from discreet.kernel.smooth import SmoothOrderStatistic as SmoothOrderStatistic
     from discreet.kernel.staircase import Staircase as Staircase
+    from discreet.ledger import Ledger as Ledger
     from discreet.prior import Prior as Prior
+    from discreet.schema import Schema as Schema
     from discreet.taxonomy import Taxonomy as Taxonomy
 
 HOME = {
+    "discreet.answer": ("Answer",),
+    "discreet.custodian": ("Custodian",),
     "discreet.distance": ("Distance",),
     "discreet.errors": (
         "BudgetExceeded",
@@ -79,7 +85,9 @@ HOME = {
     "discreet.kernel.sensitivity": ("global_sensitivity",),
     "discreet.kernel.smooth": ("SmoothOrderStatistic",),
     "discreet.kernel.staircase": ("Staircase",),
+    "discreet.ledger": ("Ledger",),
     "discreet.prior": ("Prior",),
+    "discreet.schema": ("Schema",),
     "discreet.taxonomy": ("Taxonomy",),
 }
 __version__ = "0.1.0"
