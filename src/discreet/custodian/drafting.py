@@ -1,4 +1,4 @@
-"""A draft of a schema, for a custodian who begins."""
+"""A draft of a schema, for a custodian who begins; what a schema names is sought from its own folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def draft(data: str) -> str:
 
 def write_draft(data: str, file: Path) -> str:
     """The text of a draft, written to a new file; a file that is there is never touched."""
-    text = draft_schema(_sought_from(file.parent, data))
+    beside = file.absolute().parent == Path.cwd()
+    text = draft_schema(data if beside else from_anywhere(data))
     try:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
@@ -31,7 +32,6 @@ def write_draft(data: str, file: Path) -> str:
     return text
 
 
-def _sought_from(folder: Path, data: str) -> str:
-    """The address that leads to the same table from the folder of the schema."""
-    in_file = Address.of(data).engine in {"csv", "parquet"}
-    return str(Path(data).absolute()) if in_file and folder.absolute() != Path.cwd() else data
+def from_anywhere(data: str) -> str:
+    """The address of the same table, whichever folder it is sought from."""
+    return str(Path(data).absolute()) if Address.of(data).engine in {"csv", "parquet"} else data

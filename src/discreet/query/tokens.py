@@ -31,6 +31,7 @@ GRAMMAR = VALUES | COMPARISONS | CLAUSES | LOGIC | SIGNS
 ENDS = VALUES | {TokenType.R_PAREN}
 ORDERS = {TokenType.ASC, TokenType.DESC}
 OPENS = {TokenType.L_PAREN, TokenType.DASH, TokenType.PLUS, TokenType.DOT}
+WORDS = frozenset(Tokenizer.KEYWORDS.values())
 CALLS = VALUES | {TokenType.IN, TokenType.USING}
 """A bracket after one of these opens the arguments of a call, or a list."""
 
@@ -99,7 +100,7 @@ def _names(tokens: Sequence[Token]) -> Iterator[Token]:
     for token in tokens:
         kind = token.token_type
         if kind not in GRAMMAR:
-            if before in ENDS or kind not in Tokenizer.KEYWORDS.values() or not token.text.isidentifier():
+            if before in ENDS or kind not in WORDS or not token.text.isidentifier():
                 where = f"line {token.line}, column {token.col - len(token.text) + 1}"
                 raise InvalidInput(f"{token.text[:40]!r} has no place at {where}; {SHAPE}")
             kind = TokenType.VAR

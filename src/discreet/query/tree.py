@@ -235,9 +235,9 @@ def _compared(node: exp.Expression) -> tuple[Name, Comparison, Constant]:
     _only(node, "this", "expression")
     comparison = COMPARISONS[type(node)]
     left, right = _bare(node.this), _bare(node.expression)
-    if isinstance(left, exp.Column):
-        return _name(left), comparison, _constant(right)
-    return _name(right), MIRRORED[comparison], _constant(left)
+    if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
+        return _name(right), MIRRORED[comparison], _constant(left)
+    return _name(left), comparison, _constant(right)
 
 
 def _constant(node: exp.Expression) -> Constant:

@@ -9,13 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import Unsupported
-from discreet.query.totals import Amounts as Amounts
-from discreet.query.totals import Bins as Bins
-from discreet.query.totals import Cell as Cell
-from discreet.query.totals import Histogram as Histogram
-from discreet.query.totals import Measure as Measure
-from discreet.query.totals import Texts as Texts
-from discreet.query.totals import Totals as Totals
+from discreet.query.totals import Amounts, Cell, Histogram, Totals
 from discreet.schema import Schema
 
 

@@ -1,0 +1,33 @@
+"""Race on every table asked for, then print what was seen; fail where a bar is missed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+from benchmarks.query.environments import ROOT
+from benchmarks.query.race import race
+from benchmarks.query.report import bars, growth, table
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.query", description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    sizes = sorted(parser.parse_args().rows)
+    # On the disk of the checkout: on a file system in memory, a ledger's commit would cost nothing.
+    (ROOT / "build").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="query-") as folder:
+        races = [race(rows, Path(folder) / str(rows)) for rows in sizes]
+    lines = [line for each in races for line in bars(each)]
+    lines += [line for small, large in pairwise(races) for line in growth(small, large)]
+    print(*(text for each in races for text in table(each)), "", *lines, sep="\n")
+    missed = sum(not line.cleared for line in lines)
+    print(f"\n{len(lines) - missed} of {len(lines)} bars cleared")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+"""The peers' virtual environments: one each, made from its lock in benchmarks/peers when first needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement")
+
+
+def interpreter(peer: str) -> Path:
+    """The Python of a peer's environment; a changed lock makes it anew."""
+    lock, home = ROOT / "benchmarks" / "peers" / f"{peer}.txt", ROOT / ".venv-peers" / peer
+    python, made_from = home / "bin" / "python", home / "lock.txt"
+    if not made_from.exists() or made_from.read_text() != lock.read_text():
+        print(f"making {home.relative_to(ROOT)}", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
+        subprocess.run([python, *PIP_INSTALL, lock], check=True)
+        made_from.write_text(lock.read_text())
+    return python

@@ -1,0 +1,93 @@
+"""How an answer and a preview look: the numbers first, then what they promise, are good for and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from discreet.answer import Answer, Interval, Reply
+from discreet.cli.show import bar, facts, left, table, text, value
+from discreet.custodian import Preview
+from discreet.exact import shown
+from discreet.guarantee import Guarantee
+from discreet.ledger import Balance
+
+MOST_ROWS = 200
+"""On a screen; JSON has all."""
+SPAN = "95 % interval"
+
+
+def answer_screen(answer: Answer, balances: Sequence[Balance]) -> Iterator[RenderableType]:
+    """One number large and plain, or a table; below it all that belongs to it."""
+    spans = answer.intervals(0.95)
+    if len(answer.rows) == len(answer.columns) == 1:
+        yield text(value(answer.value), "bold")
+        yield from (f"{SPAN}: {_span(span)}" for span in spans[0].values() if span is not None)
+    else:
+        yield _rows(answer, spans)
+    if len(answer.rows) > MOST_ROWS:
+        yield f"... and {len(answer.rows) - MOST_ROWS:,} more rows; --json has all"
+    pairs = {"question": answer.question, **_promise(answer.guarantee)}
+    pairs |= {"mechanism": answer.mechanism, "accuracy": answer.accuracy}
+    yield ""
+    yield facts(pairs | {"cost": _cost(answer), "left": left(balances)})
+
+
+def preview_screen(preview: Preview) -> Iterator[RenderableType]:
+    """What would be asked, how, and how good it would be."""
+    yield text(preview.question, "bold")
+    yield ""
+    pairs = {**_promise(preview.guarantee), "mechanism": preview.mechanism, "accuracy": preview.accuracy}
+    yield facts(pairs | {"left": left(preview.balances)})
+    yield ""
+    yield "Nothing was charged and no row was read."
+
+
+def _promise(guarantee: Guarantee) -> dict[str, str]:
+    beside = "; ".join(guarantee.assumptions)
+    return {"guarantee": guarantee.words()} | ({"beside it": beside} if beside else {})
+
+
+def _cost(answer: Answer) -> str:
+    if answer.entry is None:
+        return "nothing: the schema makes it public"
+    if answer.stored:
+        return f"nothing: it was answered before, as entry {answer.entry}"
+    delta = f" and delta {shown(answer.cost.delta)}" if answer.cost.delta else ""
+    return f"epsilon {shown(answer.cost.epsilon or Fraction(0))}{delta}, as entry {answer.entry}"
+
+
+def _rows(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> Table:
+    """Each number beside its interval; a bar where there is one whole number to a row, as of counts."""
+    told = {name for row in spans for name, span in row.items() if span is not None}
+    names = [part for name in answer.columns for part in ((name, SPAN) if name in told else (name,))]
+    most = _most(answer)
+    made = table(*names, *([""] if most else []), right=answer.numbers)
+    for row, around in list(zip(answer.rows, spans, strict=True))[:MOST_ROWS]:
+        cells: list[RenderableType] = []
+        for name in answer.columns:
+            cells.append(text(value(row[name])))
+            if name in told:
+                cells.append(_span(around[name]))
+        if most:
+            cells.append(bar(_whole(row[answer.numbers[0]]), most))
+        made.add_row(*cells)
+    return made
+
+
+def _most(answer: Answer) -> int:
+    """What the longest bar stands for; 0 where bars would say nothing."""
+    if len(answer.numbers) != 1 or len(answer.rows) < 2:
+        return 0
+    return max(_whole(row[answer.numbers[0]]) for row in answer.rows)
+
+
+def _whole(number: Reply) -> int:
+    return number if isinstance(number, int) else 0
+
+
+def _span(span: Interval) -> str:
+    return "" if span is None else f"{value(span[0])} to {value(span[1])}"

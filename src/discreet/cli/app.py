@@ -1,0 +1,41 @@
+"""The list of commands. Nothing heavy is imported before a command runs, so that help is quick."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import discreet
+from discreet.cli.ask import ask, preview
+from discreet.cli.budget import budget
+from discreet.cli.check import check
+from discreet.cli.history import history
+from discreet.cli.init import init
+from discreet.cli.verify import verify
+
+COMMANDS = (init, check, ask, preview, budget, history)
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+ledger = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Look after a ledger.")
+for command in COMMANDS:
+    app.command()(command)
+ledger.command()(verify)
+app.add_typer(ledger, name="ledger")
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Answer questions about records of people without telling of any one person.
+
+    A custodian writes a schema (init, check); analysts ask (preview, ask); a ledger keeps what was promised (budget,
+    history, ledger verify). Exit codes: 0 done, 1 our fault, 2 your input, 3 the budget, 4 not supported, 5 not
+    available, 6 a claim that does not hold.
+    """
+    if version:
+        print(f"discreet {discreet.__version__}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())

@@ -1,0 +1,124 @@
+"""How things look on a terminal: plain text and tables by Rich, without colours in a pipe; or one JSON document."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from discreet.cli.options import printable
+from discreet.exact import shown
+from discreet.ledger import Balance
+
+DIGITS = 6
+BAR = 24
+BLUE = "blue"
+
+
+def document(told: object) -> None:
+    """Print one JSON document and nothing else."""
+    print(json.dumps(told, indent=2))
+
+
+def screen(*parts: RenderableType) -> None:
+    """Print one part below another; no text is read as markup."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    for part in parts:
+        console.print(text(part) if isinstance(part, str) else part)
+
+
+def text(said: str, style: str = "") -> Text:
+    """A text that cannot move the cursor, whoever wrote it."""
+    return Text(printable(said), style=style)
+
+
+def warning(said: str) -> Text:
+    """What must not be overlooked."""
+    return text(f"Warning: {said}", "bold yellow")
+
+
+def facts(pairs: Mapping[str, str]) -> Table:
+    """Names, and beside them what they are."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    for name, told in pairs.items():
+        grid.add_row(text(name), text(told))
+    return grid
+
+
+def table(*names: str, right: Sequence[str] = ()) -> Table:
+    """A table without rows; the columns named in `right` hold numbers."""
+    made = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
+    for name in names:
+        made.add_column(text(name), justify="right" if name in right else "left")
+    return made
+
+
+def bar(part: float | Fraction, whole: float | Fraction) -> ProgressBar:
+    """How much of a whole above 0 a part is."""
+    share = min(max(float(part / whole), 0), 1)
+    return ProgressBar(total=1, completed=share, width=BAR, complete_style=BLUE, finished_style=BLUE)
+
+
+def value(told: object) -> str:
+    """A value of a reply as people read it, floats in six digits."""
+    if told is None:
+        return "missing"
+    if isinstance(told, bool):
+        return "true" if told else "false"
+    if isinstance(told, int):
+        return f"{told:,}"
+    return _rounded(told) if isinstance(told, float) else str(told)
+
+
+def _rounded(number: float) -> str:
+    if not math.isfinite(number) or 0 < abs(number) < 1e-4:
+        return f"{number:.{DIGITS}g}"
+    places = max(0, DIGITS - len(str(int(abs(number)))))
+    told = f"{number:,.{places}f}"
+    return told.rstrip("0").rstrip(".") if places else told
+
+
+def owner(analyst: str | None) -> str:
+    """Whose account it is."""
+    return "the data set" if analyst is None else analyst
+
+
+def left(balances: Sequence[Balance]) -> str:
+    """What is left to whom, in a line."""
+    several = len({balance.model for balance in balances}) > 1
+    parts = []
+    for balance in balances:
+        model = f" in {balance.model}" if several else ""
+        parts.append(f"{shown(balance.left)} of {shown(balance.cap.epsilon)} for {owner(balance.analyst)}{model}")
+    return ", ".join(parts)
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """Name on stderr the stage at work; the line is gone once all is done."""
+    with _progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as shown_now:
+        task = shown_now.add_task("starting", total=None)
+        yield lambda stage: shown_now.update(task, description=stage)
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show on stderr how many are done of how many."""
+    with _progress(TextColumn(what), BarColumn(), TimeElapsedColumn()) as shown_now:
+        task = shown_now.add_task(what, total=None)
+        yield lambda done, total: shown_now.update(task, completed=done, total=total)
+
+
+def _progress(*columns: ProgressColumn) -> Progress:
+    console = Console(stderr=True)
+    return Progress(*columns, transient=True, console=console, disable=not console.is_terminal)

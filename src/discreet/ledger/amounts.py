@@ -1,0 +1,60 @@
+"""Amounts of privacy as whole multiples of 10^-40, so that adding one more costs the same after a million charges.
+
+A sum of fractions grows a denominator with every new prime; a sum of whole numbers does not. What is charged is
+rounded up to the next multiple, which is exact for every decimal of up to 19 digits after the point, also squared and
+halved. Stored, an amount is 60 digits with leading zeros: its order as text is its order as a number on every engine.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from discreet.errors import InvalidInput, Unavailable
+from discreet.exact import shown
+
+PLACES = 40
+WIDTH = 60
+UNIT: int = 10**PLACES
+LARGEST = 10**9
+"""The most one amount may be; totals have eleven digits more."""
+
+
+def amount(value: object, name: str) -> Fraction:
+    """An exact number that can be charged: 0, or between 10^-40 and 10^9."""
+    if not isinstance(value, Fraction | int) or isinstance(value, bool):
+        raise InvalidInput(f"{name} must be an exact fraction, got {type(value).__name__}; read it with exact.rational")
+    if value < 0 or value > LARGEST or 0 < value < Fraction(1, UNIT):
+        raise InvalidInput(f"{name} must be 0 or between 10^-40 and 10^9, got {shown(Fraction(value))}")
+    return Fraction(value)
+
+
+def units(value: Fraction) -> int:
+    """The least whole number of units that is at least the value."""
+    return -(-value.numerator * UNIT // value.denominator)
+
+
+def fraction(count: int) -> Fraction:
+    """What a number of units is worth."""
+    return Fraction(count, UNIT)
+
+
+def stored(count: int) -> str:
+    """Units as the database keeps them."""
+    return f"{count:0{WIDTH}d}"
+
+
+def read(text: object) -> int:
+    """Units from what the database kept."""
+    if not isinstance(text, str) or len(text) != WIDTH or not (text.isascii() and text.isdigit()):
+        raise Unavailable("the ledger is damaged: an account holds no amount; verify it, and restore a copy")
+    return int(text)
+
+
+def plain(count: int) -> str:
+    """Units as people write a decimal: 0.25."""
+    return f"{count // UNIT}.{count % UNIT:0{PLACES}d}".rstrip("0").rstrip(".")
+
+
+def unplain(text: str) -> int:
+    """Units from their plain decimal."""
+    return units(Fraction(text))

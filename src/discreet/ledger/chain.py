@@ -1,0 +1,189 @@
+"""Entries as they are written and chained: hash = sha256(previous hash, body), so none can be changed unseen.
+
+A body is canonical JSON (sorted names, no spaces, ASCII). Whoever can rewrite the whole database can write a whole new
+chain; the last hash, kept elsewhere, shows that too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import Unavailable
+from discreet.ledger.amounts import fraction, plain, stored, units, unplain
+from discreet.ledger.charge import KINDS, Charge, Kind, Part, Spend
+
+START = "0" * 64
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a data set's chain ends, and what follows from its entries."""
+
+    dataset: str
+    identity: str
+    snapshot: str
+    epoch: int = 0
+    seq: int = 0
+    hash: str = START
+    partition_reach: int = 0
+    individual_reach: int = 0
+    weaker: bool = False
+
+    @property
+    def reach(self) -> dict[Kind, int]:
+        """How many parts of each kind one unit touches; 0 where there are none."""
+        return {"partition": self.partition_reach, "individual": self.individual_reach}
+
+    def _reached(self, part: Part | None) -> Head:
+        """The largest reach ever named counts."""
+        if part is None or part.reach <= self.reach[part.kind]:
+            return self
+        if part.kind == KINDS[0]:
+            return replace(self, partition_reach=part.reach)
+        return replace(self, individual_reach=part.reach)
+
+    def refreshed(self, snapshot: str, disjoint: bool) -> Head:
+        """The head under a new snapshot; in a new epoch, where accounts start anew, if no unit was in one before."""
+        head = replace(self, snapshot=snapshot)
+        return replace(head, epoch=self.epoch + 1, partition_reach=0, individual_reach=0) if disjoint else head
+
+    def drawn(self, model: str, part: Part | None) -> Head:
+        """The head once an answer is drawn in a model, on a part."""
+        return replace(self._reached(part), weaker=self.weaker or model != "dp")
+
+    def followed(self, body: str) -> Head:
+        """The head after one more entry."""
+        return replace(self, seq=self.seq + 1, hash=link(self.hash, body))
+
+
+def link(previous: str, body: str) -> str:
+    """The hash of an entry."""
+    return _sha256(previous + body)
+
+
+def digest(*texts: str) -> str:
+    """One name for several texts; no two lists of texts share it."""
+    return _sha256(json.dumps(texts))
+
+
+def _sha256(text: str) -> str:
+    # What was damaged may be no text at all; its hash must still be taken.
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def written(body: Mapping[str, Any]) -> str:
+    """A body as it is kept."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"))
+
+
+def read(body: str) -> Body:
+    """A body as it was meant."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Unavailable("the ledger is damaged: an entry cannot be read; verify it, and restore a copy")
+    return found
+
+
+def columns(body: Body) -> dict[str, Any]:
+    """What is copied out of a body, to be found by."""
+    names = ("dataset", "seq", "kind", "analyst", "key", "finds", "source")
+    epsilon = body.get("stored_epsilon")
+    return {name: body.get(name) for name in names} | {"epsilon": None if epsilon is None else stored(unplain(epsilon))}
+
+
+def registration(head: Head, ledger: str, disjoint: bool) -> Body:
+    """The body of a registration, under its new head."""
+    return _body("register", head) | {
+        "ledger": ledger,
+        "identity": head.identity,
+        "disjoint": disjoint,
+        "finds": digest("snapshot", head.snapshot),
+    }
+
+
+def charged(head: Head, charge: Charge) -> Body:
+    """The body of a charge; it can be found once it has an answer."""
+    return _body("charge", head) | _asked(charge) | _paid(charge.spend, charge.part)
+
+
+def reused(head: Head, charge: Charge, source: Body) -> Body:
+    """The body of a charge that another analyst's answer serves."""
+    paid = {name: source[name] for name in ("spend", "part")}
+    found = {"source": source["seq"], "finds": finds(charge), "stored_epsilon": source["asked_epsilon"]}
+    return _body("reuse", head) | _asked(charge) | paid | found
+
+
+def answered(head: Head, source: Body, answer: str) -> Body:
+    """The body that says which answer a charge got."""
+    return _body("answer", head) | {
+        "analyst": source["analyst"],
+        "source": source["seq"],
+        "finds": source["question"],
+        "stored_epsilon": source["asked_epsilon"],
+        "sha256": _sha256(answer),
+    }
+
+
+def finds(charge: Charge) -> str:
+    """What the same question about the same snapshot is found by."""
+    return digest(charge.snapshot, charge.model, charge.question)
+
+
+def request(charge: Charge) -> str:
+    """One name for all that a retry must repeat."""
+    part = ("", "", "") if charge.part is None else (charge.part.kind, charge.part.name, str(charge.part.reach))
+    spend = [plain(count) for count in _units(charge.spend)]
+    return digest(finds(charge), plain(units(charge.epsilon)), *spend, *part, str(charge.fresh))
+
+
+def spend_of(body: Body) -> Spend:
+    """What an entry paid."""
+    return Spend(**{name: fraction(unplain(text)) for name, text in body["spend"].items()})
+
+
+def part_of(body: Body) -> Part | None:
+    """The part that an entry is on."""
+    return None if body["part"] is None else Part(**body["part"])
+
+
+def asked_epsilon(body: Body) -> Fraction:
+    """The epsilon that an entry asked for."""
+    return fraction(unplain(body["asked_epsilon"]))
+
+
+def _body(kind: str, head: Head) -> Body:
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    told = {"kind": kind, "at": at, "dataset": head.dataset, "seq": head.seq + 1}
+    return told | {"snapshot": head.snapshot, "epoch": head.epoch}
+
+
+def _asked(charge: Charge) -> Body:
+    return {
+        "analyst": charge.analyst,
+        "key": charge.key,
+        "question": finds(charge),
+        "query": charge.query,
+        "model": charge.model,
+        "asked_epsilon": plain(units(charge.epsilon)),
+        "request": request(charge),
+    }
+
+
+def _paid(spend: Spend, part: Part | None) -> Body:
+    amounts = dict(zip(("epsilon", "rho", "other", "delta"), map(plain, _units(spend)), strict=True))
+    told = None if part is None else {"kind": part.kind, "name": part.name, "reach": part.reach}
+    return {"spend": amounts, "part": told}
+
+
+def _units(spend: Spend) -> tuple[int, ...]:
+    return tuple(map(units, (spend.epsilon, spend.rho, spend.other, spend.delta)))

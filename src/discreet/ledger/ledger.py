@@ -1,0 +1,171 @@
+"""Every promise already spent: a charge is durable before it is answered, and nobody can spend what is not left.
+
+A charge is one transaction that holds its data set's head, so that charges on a data set come one after another. There
+are no refunds. Entries only ever grow, chained by their hashes; accounts follow from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import Connection, select
+
+from discreet.errors import DiscreetError, InvalidInput
+from discreet.exact import positive, whole
+from discreet.ledger import chain, rows, verifying
+from discreet.ledger.accounts import NOTHING, Account, delta, spent
+from discreet.ledger.chain import Body, Head
+from discreet.ledger.charge import MODELS, Balance, Caps, Charge, Entry, Model, Receipt, Verified, text
+from discreet.ledger.database import Database
+from discreet.ledger.opening import database_at, ledger_in
+from discreet.ledger.paying import DATASET, pay
+from discreet.ledger.tables import about, entries
+from discreet.schema import Budget
+
+WEAKER = "the DP total no longer describes all disclosure"
+
+
+class Ledger:
+    """A ledger on SQLite or PostgreSQL, for threads and processes alike; `id` was made with it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        try:
+            self.id = ledger_in(database)
+        except DiscreetError:
+            database.close()
+            raise
+
+    @staticmethod
+    def open(where: str | Path, timeout: float = 10) -> Ledger:
+        """Open a ledger, or make it: at a path such as ledger.db, at sqlite:///path or at postgresql://...
+
+        Who has not got through to it after `timeout` seconds is told that it is unavailable.
+        """
+        return Ledger(database_at(where, float(positive(timeout, "the timeout"))))
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def register(self, dataset: str, identity: str, snapshot: str, disjoint: bool) -> None:
+        """Enter a data set, or a new snapshot of it.
+
+        What was spent carries over, unless `disjoint` says that no unit is in the new snapshot and in any before it:
+        then accounts start anew. To enter a snapshot again changes nothing, also when another has come after it.
+        """
+        for value, name in ((dataset, "dataset"), (identity, "identity"), (snapshot, "snapshot")):
+            text(value, name)
+        with self._database.writing() as connection:
+            connection.execute(select(about).with_for_update())  # one registration at a time
+            head = rows.hold_head(connection, dataset)
+            if head is None:
+                head = Head(dataset, identity, snapshot)
+                rows.add_head(connection, head)
+                rows.append(connection, head, chain.registration(head, self.id, disjoint=False))
+            elif head.identity != identity:
+                raise InvalidInput(
+                    f"this ledger has another data set of the name {dataset[:40]!r}; open its own ledger"
+                )
+            elif not _known(connection, dataset, snapshot):
+                head = head.refreshed(snapshot, disjoint)
+                rows.append(connection, head, chain.registration(head, self.id, disjoint))
+
+    def charge(self, charge: Charge, caps: Caps) -> Receipt:
+        """Pay for an answer, or find one that is paid for; durable when it returns, and nothing changed if it raises.
+
+        A receipt without an answer is the right to draw one, once: `store` it before anyone sees it.
+        """
+        if charge.model not in caps.models:
+            raise InvalidInput(f"{charge.model} is not allowed on this data set; allowed are {', '.join(caps.models)}")
+        with self._database.writing() as connection:
+            outcome = pay(connection, charge, caps)
+        if isinstance(outcome, Receipt):
+            return outcome
+        raise outcome.error()
+
+    def store(self, dataset: str, entry: int, answer: str) -> str:
+        """Keep the answer of a charge; the first one wins, and is returned to all who come later with another."""
+        text(answer, "the answer", longest=None)
+        with self._database.writing() as connection:
+            head = rows.registered(rows.hold_head(connection, dataset), dataset)
+            body = rows.body_of(connection, dataset, entry)
+            if body is None or body["kind"] != "charge":
+                raise InvalidInput("an answer is stored for the entry of a charge; this entry is none")
+            first = rows.answer_of(connection, dataset, entry)
+            if first is None:
+                rows.add_answer(connection, dataset, entry, answer)
+                rows.append(connection, head, chain.answered(head, body, answer))
+        return answer if first is None else first
+
+    def balance(self, dataset: str, caps: Caps, analyst: str | None = None) -> tuple[Balance, ...]:
+        """What the data set, or one analyst on it, has spent of each allowed model and has left."""
+        cap = caps.dataset if analyst is None else caps.analyst
+        with self._database.reading() as connection:
+            head = rows.registered(rows.find_head(connection, dataset), dataset)
+            owner = DATASET if analyst is None else text(analyst, "analyst")
+            total = rows.position(connection, head, owner, None, caps.models).total(NOTHING)
+        models = [model for model in MODELS if model in caps.models]
+        return tuple(_balance(total, model, analyst, cap, head.weaker) for model in models)
+
+    def history(self, dataset: str, analyst: str | None = None, limit: int = 100) -> list[Entry]:
+        """The last registrations, charges and reuses, newest first; of one analyst where one is named."""
+        wanted = select(entries.c.body).where(entries.c.dataset == dataset, entries.c.kind != "answer")
+        if analyst is not None:
+            wanted = wanted.where(entries.c.analyst == analyst)
+        wanted = wanted.order_by(entries.c.seq.desc()).limit(whole(limit, "the limit"))
+        with self._database.reading() as connection:
+            rows.registered(rows.find_head(connection, dataset), dataset)
+            bodies = connection.execute(wanted).scalars().all()
+        return [_line(chain.read(body)) for body in bodies]
+
+    def verify(self, dataset: str | None = None, progress: Callable[[int, int], None] | None = None) -> Verified:
+        """Recompute the chain, and all that must follow from it, of one data set or of all.
+
+        ClaimFailed names the first entry that is not what was written. `progress` is told entries done and in all.
+        """
+        return verifying.verify(self._database, self.id, dataset, progress or silent)
+
+
+def silent(done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
+
+def _known(connection: Connection, dataset: str, snapshot: str) -> bool:
+    before = select(entries.c.seq).where(
+        entries.c.dataset == dataset, entries.c.finds == chain.digest("snapshot", snapshot)
+    )
+    return connection.execute(before.limit(1)).one_or_none() is not None
+
+
+def _balance(total: Account, model: Model, analyst: str | None, cap: Budget, weaker: bool) -> Balance:
+    epsilon = spent(total, model, cap)
+    left = Fraction(0) if epsilon is None else max(Fraction(0), cap.epsilon - epsilon)
+    flags = (WEAKER,) if weaker and model == "dp" else ()
+    return Balance(model, analyst, epsilon, delta(total, model, cap), cap, left, flags)
+
+
+def _line(body: Body) -> Entry:
+    told = Entry(body["seq"], body["kind"], body["at"], body["snapshot"])
+    if body["kind"] == "register":
+        return told
+    return replace(
+        told,
+        analyst=body["analyst"],
+        query=body["query"],
+        model=body["model"],
+        spend=chain.spend_of(body),
+        epsilon=chain.asked_epsilon(body),
+        part=chain.part_of(body),
+    )

@@ -1,0 +1,75 @@
+"""How a charge is paid, inside the one transaction that holds its data set's head."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from discreet.errors import InvalidInput
+from discreet.ledger import chain, rows, stored
+from discreet.ledger.accounts import Account, cost, debited
+from discreet.ledger.chain import Body, Head
+from discreet.ledger.charge import Caps, Charge, Part, Receipt
+from discreet.ledger.refusal import Owner, Refusal
+from discreet.schema import Budget
+
+DATASET = ""
+"""The owner of the data set's own accounts."""
+
+
+def pay(connection: Connection, charge: Charge, caps: Caps) -> Receipt | Refusal:
+    """A retry gets its receipt, a stored answer is shared, a new draw is paid; what does not fit changes nothing."""
+    head = rows.registered(rows.hold_head(connection, charge.dataset), charge.dataset)
+    known = stored.replayed(connection, charge)
+    if known is not None:
+        return known
+    if charge.snapshot != head.snapshot:
+        raise InvalidInput(f"{charge.dataset[:40]!r} has another snapshot by now; ask again")
+    if charge.fresh:
+        return _draw(connection, head, charge, caps)
+    own = stored.owned(connection, charge)
+    if own is not None:
+        return own
+    source = stored.bought(connection, charge)
+    if source is not None:
+        return _reuse(connection, head, charge, caps, source)
+    return _draw(connection, head, charge, caps)
+
+
+def _draw(connection: Connection, head: Head, charge: Charge, caps: Caps) -> Receipt | Refusal:
+    """A new answer: the data set pays, and so does the analyst."""
+    head = head.drawn(charge.model, charge.part)
+    owners = (
+        _owner(connection, head, charge, charge.part, DATASET, caps.dataset, caps),
+        _owner(connection, head, charge, charge.part, charge.analyst, caps.analyst, caps),
+    )
+    more = cost(charge.model, charge.spend)
+    if not all(owner.affords(more) for owner in owners):
+        return Refusal(charge, owners)
+    return _paid(connection, head, chain.charged(head, charge), owners, more)
+
+
+def _reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body) -> Receipt | Refusal:
+    """Another analyst's answer: nothing new is disclosed of the data set, but the analyst pays what it cost."""
+    part = chain.part_of(source)
+    owner = _owner(connection, head, charge, part, charge.analyst, caps.analyst, caps)
+    more = cost(charge.model, chain.spend_of(source))
+    if not owner.affords(more):
+        return Refusal(charge, (owner,), chain.asked_epsilon(source))
+    receipt = _paid(connection, head, chain.reused(head, charge, source), (owner,), more)
+    return replace(receipt, answer=rows.answer_of(connection, charge.dataset, source["seq"]))
+
+
+def _owner(
+    connection: Connection, head: Head, charge: Charge, part: Part | None, name: str, cap: Budget, caps: Caps
+) -> Owner:
+    models = tuple(model for model in debited(charge.model) if model in caps.models)
+    return Owner(name, rows.position(connection, head, name, part, models), cap, models)
+
+
+def _paid(connection: Connection, head: Head, body: Body, owners: tuple[Owner, ...], more: Account) -> Receipt:
+    after = rows.append(connection, head, body)
+    for owner in owners:
+        rows.save(connection, after, owner.name, owner.position.part, owner.position.touched.plus(more))
+    return Receipt(after.seq, None, chain.spend_of(body), charged=True)

@@ -1,0 +1,59 @@
+"""A tighter total for display, by composing privacy loss distributions (dp-accounting). It decides nothing.
+
+The ledger must hold whatever is asked next, so it adds bounds; looking back at costs that were fixed beforehand,
+the distribution of the loss tells more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import reduce
+from importlib.util import find_spec
+from itertools import starmap
+from typing import Any
+
+from discreet.errors import Unsupported
+from discreet.exact import between, shown
+from discreet.guarantee import Guarantee
+from discreet.ledger.charge import Spend
+
+MESHES = 100_000
+"""Losses are rounded up to so many parts of their sum."""
+
+
+def tighter_epsilon(spends: Iterable[Spend], delta: object) -> float:
+    """An epsilon that holds with delta for all these answers together, had their costs been fixed beforehand.
+
+    Pure losses are composed as their worst pairs at half of the delta that is left. What is not pure is added as zCDP
+    at the other half: the distribution of continuous Gaussian noise is no bound for noise on a grid. That the two add
+    although their questions alternate is the concurrent composition of interactive mechanisms (Lyu 2022).
+    """
+    listed = list(spends)
+    left = between(delta, 0, 1, "delta") - sum((spend.delta for spend in listed), Fraction(0))
+    if left <= 0:
+        raise Unsupported(f"these answers alone may fail with a chance of more than {shown(left)}; give a larger delta")
+    other = sum((spend.other for spend in listed), Fraction(0))
+    pure = Counter(spend.epsilon for spend in listed if spend.epsilon)
+    share = left / 2 if other and pure else left
+    concentrated = Guarantee.zcdp(other).approximate(share).epsilon if other else None
+    return float(concentrated or 0) + _pure_epsilon(pure, float(share))
+
+
+def _pure_epsilon(pure: Counter[Fraction], delta: float) -> float:
+    """The worst pair of each loss, composed as often as it occurs; never more than the plain sum."""
+    plain = math.nextafter(float(sum(epsilon * count for epsilon, count in pure.items())), math.inf)
+    if not pure:
+        return 0.0
+    if find_spec("dp_accounting") is None:
+        raise Unsupported("the tighter total needs dp-accounting; install discreet[accounting]")
+    from dp_accounting.pld import common, privacy_loss_distribution
+
+    def composed(epsilon: Fraction, count: int) -> Any:
+        worst = common.DifferentialPrivacyParameters(math.nextafter(float(epsilon), math.inf))
+        return privacy_loss_distribution.from_privacy_parameters(worst, plain / MESHES).self_compose(count)
+
+    total = reduce(lambda one, two: one.compose(two), starmap(composed, sorted(pure.items())))
+    return min(plain, float(total.get_epsilon_for_delta(delta)))

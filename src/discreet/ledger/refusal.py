@@ -1,0 +1,107 @@
+"""What to say when a charge does not fit: what was asked, what is left, what would fit."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.errors import BudgetExceeded
+from discreet.exact import shown
+from discreet.ledger.accounts import NOTHING, Account, Position, all_fit, cost
+from discreet.ledger.amounts import PLACES, fraction
+from discreet.ledger.charge import Charge, Model
+from discreet.schema import Budget
+
+DIGITS = 6
+NOTHING_MORE = "nothing more like it can be answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whoever an account belongs to, the data set ("") or an analyst: where it stands, and under what cap."""
+
+    name: str
+    position: Position
+    cap: Budget
+    models: tuple[Model, ...]
+
+    def affords(self, more: Account) -> bool:
+        """Whether one more cost fits."""
+        return all_fit(self.position.total(more), self.models, self.cap)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A charge that does not fit; `stored` is the epsilon of the answer it would have reused, if any."""
+
+    charge: Charge
+    owners: tuple[Owner, ...]
+    stored: Fraction | None = None
+
+    def error(self) -> BudgetExceeded:
+        """What was asked, what is left, what would fit."""
+        if self.stored is not None:
+            return BudgetExceeded(self._of_reuse(self.stored))
+        left = min(_delta_left(owner) for owner in self.owners)
+        return BudgetExceeded(self._of_delta(left) if self.charge.spend.delta > left else self._of_draw())
+
+    def _of_draw(self) -> str:
+        rooms = {owner.name: room(self.charge, owner) for owner in self.owners}
+        least, about = min(rooms.values()), " about" if self.charge.spend.other else ""
+        advice = f"ask with epsilon at most{about} {shown(least)}" if least else NOTHING_MORE
+        return (
+            f"epsilon {shown(self.charge.epsilon)} was asked; for this question the data set's budget has "
+            f"{shown(rooms[''])} left and the analyst's {shown(rooms[self.charge.analyst])}; {advice}"
+        )
+
+    def _of_delta(self, left: Fraction) -> str:
+        advice = f"ask with a delta of at most {shown(left)}" if left else NOTHING_MORE
+        return (
+            f"delta {shown(self.charge.spend.delta)} was asked; half of a budget's delta is for answers that may fail, "
+            f"and {shown(left)} of that half is left; {advice}"
+        )
+
+    def _of_reuse(self, stored: Fraction) -> str:
+        return (
+            f"the answer of epsilon {shown(stored)} that is stored for this question costs more than the analyst has "
+            f"left; ask with fresh=True to draw a new one for epsilon {shown(self.charge.epsilon)}"
+        )
+
+
+def _delta_left(owner: Owner) -> Fraction:
+    """The delta that one more answer may have, as far as all parts together allow."""
+    if "approx-dp" not in owner.models:
+        return Fraction(1)
+    return max(Fraction(0), owner.cap.delta / 2 - fraction(owner.position.total(NOTHING).delta))
+
+
+def room(charge: Charge, owner: Owner) -> Fraction:
+    """The greatest epsilon, to six digits, at which the same question would fit: 0 where there is none.
+
+    A pure loss is in proportion to the epsilon asked for, a concentrated one to its square.
+    """
+    base = cost(charge.model, charge.spend)
+
+    def too_much(epsilon: Fraction) -> bool:
+        return not owner.affords(_scaled(base, epsilon / charge.epsilon))
+
+    powers = range(-PLACES // 2, 10)
+    power = bisect_left(powers, True, key=lambda exponent: too_much(Fraction(10) ** exponent))
+    if not power:
+        return Fraction(0)
+    step = Fraction(10) ** (powers[power - 1] - DIGITS + 1)
+    steps = range(10 ** (DIGITS - 1), 10**DIGITS)
+    return steps[bisect_left(steps, True, key=lambda count: too_much(count * step)) - 1] * step
+
+
+def _scaled(base: Account, scale: Fraction) -> Account:
+    return Account(
+        dp=math.ceil(base.dp * scale),
+        epsilon=math.ceil(base.epsilon * scale),
+        rho=math.ceil(base.rho * scale**2),
+        other=math.ceil(base.other * scale**2),
+        delta=base.delta,
+        individual=math.ceil(base.individual * scale),
+    )

@@ -1,0 +1,79 @@
+"""The entries of a data set done again in memory, one by one: what the ledger should hold after them."""
+
+from __future__ import annotations
+
+from discreet.ledger import chain
+from discreet.ledger.accounts import NOTHING, Account, cost
+from discreet.ledger.chain import Body, Head
+from discreet.ledger.paying import DATASET
+
+Key = tuple[int, str, str, str]
+"""Epoch, owner, kind and name of the part; the last two empty for the root."""
+
+
+class Replay:
+    """Where the entries so far lead: the head, what every account has spent, which charges are answered."""
+
+    def __init__(self, ledger: str, dataset: str) -> None:
+        self.head = Head(dataset, "", "")
+        self.spent: dict[Key, Account] = {}
+        self.answered: set[int] = set()
+        self._ledger = ledger
+        self._snapshots: set[str] = set()
+
+    def follow(self, text: str, source: str | None, answer: str | None) -> None:
+        """Do one entry, given the entry it refers to and the answer kept for that; ValueError if it cannot follow."""
+        body = chain.read(text)
+        _must(body["dataset"] == self.head.dataset and body["seq"] == self.head.seq + 1)
+        match body["kind"]:
+            case "register":
+                self._register(body)
+            case "charge":
+                self._charge(body)
+            case "reuse":
+                self._reuse(body, chain.read(source or ""))
+            case "answer":
+                self._answer(body, chain.read(source or ""), answer)
+            case _:
+                _must(False)
+        _must((body["snapshot"], body["epoch"]) == (self.head.snapshot, self.head.epoch))
+        self.head = self.head.followed(text)
+
+    def _register(self, body: Body) -> None:
+        first = not self.head.seq
+        _must(body["ledger"] == self._ledger and body["snapshot"] not in self._snapshots)
+        _must(body["disjoint"] in ((False,) if first else (False, True)))
+        _must(first or body["identity"] == self.head.identity)
+        self._snapshots.add(body["snapshot"])
+        if first:
+            self.head = Head(self.head.dataset, body["identity"], body["snapshot"])
+        else:
+            self.head = self.head.refreshed(body["snapshot"], body["disjoint"])
+
+    def _charge(self, body: Body) -> None:
+        self.head = self.head.drawn(body["model"], chain.part_of(body))
+        for owner in (DATASET, body["analyst"]):
+            self._debit(owner, body)
+
+    def _reuse(self, body: Body, source: Body) -> None:
+        _must(source["kind"] == "charge" and source["seq"] in self.answered)
+        _must(all(body[name] == source[name] for name in ("question", "model", "spend", "part", "snapshot")))
+        _must((body["finds"], body["stored_epsilon"]) == (source["question"], source["asked_epsilon"]))
+        _must(chain.asked_epsilon(body) <= chain.asked_epsilon(source))
+        self._debit(body["analyst"], body)
+
+    def _answer(self, body: Body, source: Body, answer: str | None) -> None:
+        _must(source["kind"] == "charge" and source["seq"] not in self.answered and answer is not None)
+        expected = chain.answered(self.head, source, answer or "")
+        _must(body == expected | {"at": body["at"]})
+        self.answered.add(source["seq"])
+
+    def _debit(self, owner: str, body: Body) -> None:
+        part = chain.part_of(body)
+        key = (self.head.epoch, owner, part.kind if part else "", part.name if part else "")
+        self.spent[key] = self.spent.get(key, NOTHING).plus(cost(body["model"], chain.spend_of(body)))
+
+
+def _must(holds: bool) -> None:
+    if not holds:
+        raise ValueError

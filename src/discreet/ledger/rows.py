@@ -1,0 +1,163 @@
+"""What a transaction reads and writes: heads, entries, answers, accounts. Nothing here decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    CompoundSelect,
+    Connection,
+    Row,
+    Select,
+    Table,
+    bindparam,
+    insert,
+    literal,
+    select,
+    union_all,
+    update,
+)
+
+from discreet.errors import InvalidInput
+from discreet.ledger import chain
+from discreet.ledger.accounts import COMPONENTS, NOTHING, Account, Position
+from discreet.ledger.amounts import read, stored
+from discreet.ledger.chain import Body, Head
+from discreet.ledger.charge import KINDS, Kind, Part
+from discreet.ledger.tables import accounts, answers, entries, heads, parts
+
+
+def _by(table: Table, *names: str) -> list[Any]:
+    return [table.c[name] == bindparam(f"by_{name}") for name in names]
+
+
+# Written once: to build a statement takes longer than to run it.
+HEAD = select(heads).where(*_by(heads, "dataset"))
+LOCKED_HEAD = HEAD.with_for_update()
+SAVE_HEAD = update(heads).where(*_by(heads, "dataset"))
+BODY = select(entries.c.body).where(*_by(entries, "dataset", "seq"))
+ANSWER = select(answers.c.answer).where(*_by(answers, "dataset", "seq"))
+ADD_ENTRY, ADD_ANSWER, ADD_HEAD = insert(entries), insert(answers), insert(heads)
+ACCOUNT_KEY = ("dataset", "epoch", "owner")
+PART_KEY = (*ACCOUNT_KEY, "kind", "part")
+ACCOUNT = select(*(accounts.c[name] for name in Account._fields)).where(*_by(accounts, *ACCOUNT_KEY))
+PART = select(*(parts.c[name] for name in Account._fields)).where(*_by(parts, *PART_KEY))
+SAVE_ACCOUNT = update(accounts).where(*_by(accounts, *ACCOUNT_KEY))
+SAVE_PART = update(parts).where(*_by(parts, *PART_KEY))
+
+
+def find_head(connection: Connection, dataset: str) -> Head | None:
+    """A data set's head as it is now."""
+    return _head(connection.execute(HEAD, {"by_dataset": dataset}).one_or_none())
+
+
+def registered(head: Head | None, dataset: str) -> Head:
+    """The head, if there is one."""
+    if head is None:
+        raise InvalidInput(f"the ledger knows no data set {dataset[:40]!r}; register it first")
+    return head
+
+
+def hold_head(connection: Connection, dataset: str) -> Head | None:
+    """A data set's head, held until the transaction ends."""
+    return _head(connection.execute(LOCKED_HEAD, {"by_dataset": dataset}).one_or_none())
+
+
+def _head(row: Row[Any] | None) -> Head | None:
+    return None if row is None else Head(**row._mapping)
+
+
+def add_head(connection: Connection, head: Head) -> None:
+    """Make the row of a new data set."""
+    connection.execute(ADD_HEAD, asdict(head))
+
+
+def append(connection: Connection, head: Head, body: Body) -> Head:
+    """Chain one more entry to a held head; the head that follows, as it was saved."""
+    text = chain.written(body)
+    after = head.followed(text)
+    connection.execute(ADD_ENTRY, chain.columns(body) | {"body": text, "hash": after.hash})
+    connection.execute(SAVE_HEAD, {"by_dataset": head.dataset, **asdict(after)})
+    return after
+
+
+def body_of(connection: Connection, dataset: str, seq: int) -> Body | None:
+    """The body of one entry."""
+    text = connection.execute(BODY, {"by_dataset": dataset, "by_seq": seq}).scalar_one_or_none()
+    return None if text is None else chain.read(text)
+
+
+def answer_of(connection: Connection, dataset: str, seq: int) -> str | None:
+    """The answer stored for a charge."""
+    return connection.execute(ANSWER, {"by_dataset": dataset, "by_seq": seq}).scalar_one_or_none()
+
+
+def add_answer(connection: Connection, dataset: str, seq: int, answer: str) -> None:
+    """Keep the answer of a charge."""
+    connection.execute(ADD_ANSWER, {"dataset": dataset, "seq": seq, "answer": answer})
+
+
+def position(connection: Connection, head: Head, owner: str, part: Part | None, models: Iterable[str]) -> Position:
+    """Where an owner stands, as far as a charge on the part needs to know in these models."""
+    root = _account(connection, ACCOUNT, _account_key(head, owner))
+    own = NOTHING if part is None else _account(connection, PART, _part_key(head, owner, part))
+    names = [name for model in models for name in COMPONENTS[model]]
+    return Position(root, head.reach, _others(connection, head, owner, part, names), part, own)
+
+
+def save(connection: Connection, head: Head, owner: str, part: Part | None, account: Account) -> None:
+    """Write what an owner has spent, on the root or on a part."""
+    table, statement = (accounts, SAVE_ACCOUNT) if part is None else (parts, SAVE_PART)
+    key = _account_key(head, owner) if part is None else _part_key(head, owner, part)
+    amounts = dict(zip(Account._fields, map(stored, account), strict=True))
+    if not connection.execute(statement, {f"by_{name}": value for name, value in key.items()} | amounts).rowcount:
+        connection.execute(insert(table), key | amounts)
+
+
+def _account(connection: Connection, statement: Select[Any], key: Mapping[str, Any]) -> Account:
+    row = connection.execute(statement, {f"by_{name}": value for name, value in key.items()}).one_or_none()
+    return NOTHING if row is None else Account(*map(read, row))
+
+
+def _account_key(head: Head, owner: str) -> dict[str, Any]:
+    return {"dataset": head.dataset, "epoch": head.epoch, "owner": owner}
+
+
+def _part_key(head: Head, owner: str, part: Part) -> dict[str, Any]:
+    return _account_key(head, owner) | {"kind": part.kind, "part": part.name}
+
+
+def _others(
+    connection: Connection, head: Head, owner: str, part: Part | None, names: Iterable[str]
+) -> dict[tuple[Kind, str], list[int]]:
+    """For each kind of part in use, and each component, its largest amounts beside the part: all in one question."""
+    wanted = tuple((kind, name) for kind in KINDS if head.reach[kind] for name in names)
+    if not wanted:
+        return {}
+    by = {f"by_{name}": value for name, value in _account_key(head, owner).items()}
+    for kind in KINDS:
+        beside = part.name if part is not None and part.kind == kind else ""
+        by |= {f"beside_{kind}": beside, f"reach_{kind}": head.reach[kind]}
+    found: dict[tuple[Kind, str], list[int]] = {which: [] for which in wanted}
+    for kind, name, text in connection.execute(_largest(wanted), by):
+        found[kind, name].append(read(text))
+    return found
+
+
+@cache
+def _largest(wanted: tuple[tuple[Kind, str], ...]) -> CompoundSelect[Any]:
+    return union_all(*(_largest_of(kind, name) for kind, name in wanted))
+
+
+def _largest_of(kind: Kind, name: str) -> Select[Any]:
+    ordered = (
+        select(parts.c[name].label("amount"))
+        .where(*_by(parts, *ACCOUNT_KEY), parts.c.kind == kind, parts.c.part != bindparam(f"beside_{kind}"))
+        .order_by(parts.c[name].desc())
+        .limit(bindparam(f"reach_{kind}"))
+        .subquery()
+    )
+    return select(literal(kind), literal(name), ordered.c.amount)

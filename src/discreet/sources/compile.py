@@ -1,0 +1,142 @@
+"""Plans as SQL: built as a syntax tree, in which numbers are literals and texts become parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sqlglot import exp
+
+from discreet.query.predicate import TRUE, All, Predicate, Within
+from discreet.query.totals import Bins, Histogram, Measure, Texts, Totals
+from discreet.schema import Column, Schema
+from discreet.sources.cells import first_bin, unshifted
+from discreet.sources.conditions import condition
+from discreet.sources.layout import Dialect, Layout
+from discreet.sources.plan import require_one_row_each
+
+MOST_ROWS = 2**38
+"""A snapshot has fewer rows, so that no sum overflows."""
+INTEGER, BIGINT = 2**31, 2**63
+"""What whole numbers of 32 and of 64 bits stay below."""
+WIDE = {"duckdb": "INT128", "postgres": "DECIMAL", "spark": "DECIMAL(14, 0)"}
+"""For codes whose squares may not fit 64 bits; a code has at most 14 digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL of one dialect, and the texts that are its parameters, in order."""
+
+    sql: str
+    texts: tuple[str, ...]
+
+
+class Compiler:
+    """Turns plans into SQL over the table that holds the snapshot of a schema; each plan once."""
+
+    def __init__(self, schema: Schema, dialect: Dialect, table: exp.Table) -> None:
+        self._layout = Layout(schema, dialect)
+        self._table = table
+        self.totals = lru_cache(maxsize=256)(self._totals)
+        self.histogram = lru_cache(maxsize=256)(self._histogram)
+
+    def columns(self) -> Statement:
+        """No row, of every column there must be."""
+        return self._statement(exp.select(*self._layout.everything()).from_(self._table).limit(0))
+
+    def individual(self, column: str, unit: str) -> Statement:
+        """One row, of one unit's code; the same work is done where the unit is absent."""
+        require_one_row_each(self._layout.schema)
+        named = exp.EQ(this=self._layout.unit(), expression=exp.Literal.string(unit))
+        where = named if self._layout.holds_text(unit) else exp.false()
+        return self._statement(exp.select(exp.Max(this=self._layout.column(column))).from_(self._table).where(where))
+
+    def _totals(self, plan: Totals) -> Statement:
+        """A row for each cell: its keys, then its measures with nothing subtracted."""
+        measures = [_measured(measure, self._layout) for measure in unshifted(plan.measures)]
+        return self._statement(self._grouped(plan.keys, measures, plan.where))
+
+    def _histogram(self, plan: Histogram) -> Statement:
+        """A row for each bin of each cell: its keys, the bin, how many rows; with keys, one of the missing too."""
+        public = self._layout.public(plan.bins.column)
+        has_value = Within(plan.bins.column, ((public.lower, public.upper),))
+        where = plan.where if plan.keys else All((plan.where, has_value))
+        select = self._grouped((*plan.keys, plan.bins), [exp.Count(this=exp.Star())], where)
+        return self._statement(select.order_by(*self._keys(plan.keys)) if plan.keys else select)
+
+    def _grouped(
+        self, keys: Sequence[Bins | Texts], measures: Sequence[exp.Expression], where: Predicate
+    ) -> exp.Select:
+        by = self._keys(keys)
+        select = exp.select(*by, *measures).from_(self._table).group_by(*by)
+        return select if where == TRUE else select.where(condition(where, self._layout), copy=False)
+
+    def _keys(self, keys: Sequence[Bins | Texts]) -> list[exp.Expression]:
+        return [_key(key, self._layout) for key in keys]
+
+    def _statement(self, select: exp.Select) -> Statement:
+        texts = [literal for literal in select.find_all(exp.Literal) if literal.is_string]
+        for place, text in enumerate(texts, start=1):
+            text.replace(self._layout.parameter(place))
+        return Statement(select.sql(self._layout.dialect), tuple(text.name for text in texts))
+
+
+def _key(key: Bins | Texts, layout: Layout) -> exp.Expression:
+    if isinstance(key, Texts):
+        return layout.text(key.column)
+    if key.width == 1:
+        return layout.column(key.column)
+    public = layout.public(key.column)
+    first = first_bin(key, public)
+    code = _cast(layout.column(key.column), "BIGINT") if public.upper - first >= INTEGER else layout.column(key.column)
+    return _divided(exp.Sub(this=code, expression=exp.Literal.number(first)), key.width, layout.dialect)
+
+
+def _divided(difference: exp.Expression, width: int, dialect: Dialect) -> exp.Expression:
+    """Whole division of what is never negative, so that rounding down and towards 0 are the same."""
+    parts = {"this": exp.paren(difference), "expression": exp.Literal.number(width)}
+    return exp.Div(**parts, typed=True) if dialect == "postgres" else exp.IntDiv(**parts)
+
+
+def _measured(measure: Measure, layout: Layout) -> exp.Expression:
+    match measure.what:
+        case "units" if layout.schema.unit and layout.schema.rows > 1:
+            return exp.Count(this=exp.Distinct(expressions=[layout.unit()]))
+        case "rows" | "units":
+            return exp.Count(this=exp.Star())
+        case "present":
+            return exp.Count(this=layout.column(measure.column))
+        case "sum":
+            return _sum(layout.column(measure.column), _farthest(layout.public(measure.column)), layout.dialect)
+        case "squares":
+            square = _farthest(layout.public(measure.column)) ** 2
+            code = _holding(square, layout.column(measure.column), layout.dialect)
+            return _sum(exp.Mul(this=code, expression=code.copy()), square, layout.dialect)
+
+
+def _farthest(public: Column) -> int:
+    return max(abs(public.lower), abs(public.upper))
+
+
+def _holding(farthest: int, code: exp.Expression, dialect: Dialect) -> exp.Expression:
+    """A code as the narrowest type of which a product may be so far from 0."""
+    if farthest < INTEGER:
+        return code
+    return _cast(code, "BIGINT" if farthest < BIGINT else WIDE[dialect])
+
+
+def _sum(term: exp.Expression, farthest: int, dialect: Dialect) -> exp.Expression:
+    """A sum of terms at most so far from 0, in a type that holds it for MOST_ROWS rows.
+
+    DuckDB sums in 128 bits; PostgreSQL sums 32 bits in 64, and 64 bits in decimals; Spark sums both in 64.
+    """
+    if dialect == "duckdb" or farthest * MOST_ROWS < BIGINT:
+        return exp.Sum(this=term)
+    if dialect == "spark":
+        return exp.Sum(this=_cast(term, "DECIMAL(38, 0)"))
+    return exp.Sum(this=_cast(term, "BIGINT") if farthest < BIGINT else term)
+
+
+def _cast(term: exp.Expression, kind: str) -> exp.Expression:
+    return exp.Cast(this=term, to=exp.DataType.build(kind))

@@ -1,0 +1,73 @@
+"""A snapshot in a DuckDB file, opened for reading only, by as many processes as like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from discreet.errors import Unavailable
+from discreet.query.totals import Amounts, Cell, Histogram, Totals
+from discreet.schema import Schema
+from discreet.sources import cells
+from discreet.sources.compile import Compiler, Statement
+
+TABLE = "snapshot"
+
+
+class DuckDBSource:
+    """The table `snapshot` of a file. Threads may share it: each question has a cursor of its own."""
+
+    def __init__(self, schema: Schema, path: Path) -> None:
+        self._schema = schema
+        self._compiler = Compiler(schema, "duckdb", exp.table_(TABLE, quoted=True))
+        with _silent():
+            self._connection = duckdb.connect(path, read_only=True)
+        self._rows(self._compiler.columns())
+
+    def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
+        """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
+        return cells.totals(plan, self._schema, self._rows(self._compiler.totals(plan)))
+
+    def histogram(self, plan: Histogram) -> Mapping[Cell, NDArray[np.int64]]:
+        """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
+        return cells.histograms(plan, self._schema, self._columns(self._compiler.histogram(plan)))
+
+    def individual(self, column: str, unit: str) -> int | None:
+        """The code of one unit's value; None where the unit is absent or has none."""
+        return cells.only(self._rows(self._compiler.individual(column, unit)))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def _rows(self, statement: Statement) -> list[Any]:
+        with _silent(), self._connection.cursor() as cursor:
+            return cursor.execute(statement.sql, statement.texts).fetchall()
+
+    def _columns(self, statement: Statement) -> list[NDArray[Any]]:
+        """Counts and bins fit 64 bits; sums may not, and would come as floats this way."""
+        with _silent(), self._connection.cursor() as cursor:
+            return [_filled(column) for column in cursor.execute(statement.sql, statement.texts).fetchnumpy().values()]
+
+
+def _filled(column: NDArray[Any]) -> NDArray[Any]:
+    """A column with a stand-in where a value is missing."""
+    if column.dtype == object:
+        return np.where(np.ma.getmaskarray(column), None, np.ma.getdata(column))
+    return np.ma.filled(column.astype(np.int64), cells.MISSING)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep what DuckDB says of a failure from the caller."""
+    try:
+        yield
+    except duckdb.Error:
+        raise Unavailable("the source did not answer; ask its custodian to check the snapshot's file") from None

@@ -1,0 +1,83 @@
+"""How a snapshot's columns are called in SQL: c0, c1, ... in the order of the schema, and u, the name of the unit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from discreet.schema import Column, Schema
+
+Dialect = Literal["duckdb", "postgres", "spark"]
+
+SHORT = 16
+"""DuckDB may compare a value with every member of a list; a longer one is made a table, which it looks values up in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of one schema's snapshot in one dialect."""
+
+    schema: Schema
+    dialect: Dialect
+
+    def public(self, name: str) -> Column:
+        """What is public about a column."""
+        return self.schema.column(name)
+
+    def column(self, name: str) -> exp.Column:
+        """A column by the name it has in the schema."""
+        self.public(name)
+        return _column(f"c{list(self.schema.columns).index(name)}")
+
+    def text(self, name: str) -> exp.Expression:
+        """A column of texts, compared by their bytes."""
+        return self._by_bytes(self.column(name))
+
+    def unit(self) -> exp.Expression:
+        """The names of the units, compared by their bytes."""
+        return self._by_bytes(_column("u"))
+
+    def everything(self) -> list[exp.Expression]:
+        """Every column there must be."""
+        return [*map(self.column, self.schema.columns), *([_column("u")] if self.schema.unit else [])]
+
+    def one_in(self, value: exp.Expression, constants: Sequence[exp.Expression]) -> exp.Expression:
+        """Whether a value is one of these; unknown where it is missing."""
+        if len(constants) == 1:
+            return exp.EQ(this=value.copy(), expression=constants[0])
+        if self.dialect != "duckdb" or len(constants) <= SHORT:
+            return exp.In(this=value.copy(), expressions=constants)
+        listed = exp.select(exp.Explode(this=exp.Array(expressions=constants)))
+        return exp.In(this=value.copy(), query=listed.subquery(copy=False))
+
+    def not_in(self, value: exp.Expression, constants: Sequence[exp.Expression]) -> exp.Expression:
+        """Whether a value is none of these; unknown where it is missing."""
+        if len(constants) == 1:
+            return exp.NEQ(this=value.copy(), expression=constants[0])
+        return exp.Not(this=self.one_in(value, constants))
+
+    def parameter(self, place: int) -> exp.Expression:
+        """Where a text goes, counted from 1."""
+        if self.dialect == "spark":
+            return exp.Placeholder(this=f"t{place}")
+        return exp.Parameter(this=exp.Literal.number(place))
+
+    def holds_text(self, text: str) -> bool:
+        """Whether a text can be in a column: one that is not Unicode cannot, nor in PostgreSQL one with a NUL."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return False
+        return self.dialect != "postgres" or "\0" not in text
+
+    def _by_bytes(self, column: exp.Column) -> exp.Expression:
+        if self.dialect != "postgres":
+            return column
+        return exp.Collate(this=column, expression=exp.to_identifier("C", quoted=True))
+
+
+def _column(name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True))

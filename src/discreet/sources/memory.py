@@ -1,0 +1,76 @@
+"""A snapshot in memory: the plain loop that every engine must agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.query.predicate import Predicate, holds
+from discreet.query.totals import Amounts, Bins, Cell, Histogram, Measure, Texts, Totals
+from discreet.schema import Schema
+from discreet.sources.plan import require_one_row_each
+
+Row = Mapping[str, int | str | None]
+UNIT = "#unit"
+
+
+class MemorySource:
+    """Rows by column name; the unit's name, where the schema has units, under `#unit`."""
+
+    def __init__(self, schema: Schema, rows: Sequence[Row]) -> None:
+        self._schema = schema
+        self._rows = rows
+
+    def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
+        """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
+        cells = self._cells(plan.keys, plan.where)
+        return {cell: tuple(self._amount(measure, rows) for measure in plan.measures) for cell, rows in cells.items()}
+
+    def histogram(self, plan: Histogram) -> Mapping[Cell, NDArray[np.int64]]:
+        """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
+        histograms = {}
+        for cell, rows in self._cells(plan.keys, plan.where).items():
+            histograms[cell] = counts = np.zeros(plan.count, np.int64)
+            for row in rows:
+                place = _key(plan.bins, row)
+                if isinstance(place, int) and 0 <= place < plan.count:
+                    counts[place] += 1
+        return histograms
+
+    def individual(self, column: str, unit: str) -> int | None:
+        """The code of one unit's value; None where the unit is absent or has none."""
+        require_one_row_each(self._schema)
+        codes = [row[column] for row in self._rows if row[UNIT] == unit]
+        return next((code for code in codes if isinstance(code, int)), None)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _cells(self, keys: Sequence[Bins | Texts], where: Predicate) -> dict[Cell, list[Row]]:
+        cells: dict[Cell, list[Row]] = {} if keys else {(): []}
+        for row in self._rows:
+            if holds(where, row):
+                cells.setdefault(tuple(_key(key, row) for key in keys), []).append(row)
+        return cells
+
+    def _amount(self, measure: Measure, rows: Sequence[Row]) -> int:
+        values = [row[measure.column] for row in rows] if measure.column else []
+        codes = [value - measure.lower for value in values if isinstance(value, int)]
+        match measure.what:
+            case "rows":
+                return len(rows)
+            case "units":
+                return len({row[UNIT] for row in rows}) if self._schema.rows > 1 and self._schema.unit else len(rows)
+            case "present":
+                return sum(value is not None for value in values)
+            case "sum":
+                return sum(codes)
+            case "squares":
+                return sum(code * code for code in codes)
+
+
+def _key(key: Bins | Texts, row: Row) -> int | str | None:
+    value = row[key.column]
+    return (value - key.lower) // key.width if isinstance(key, Bins) and isinstance(value, int) else value

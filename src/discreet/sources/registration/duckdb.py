@@ -1,0 +1,103 @@
+"""Registration with DuckDB: from a CSV or Parquet file, or a table in memory, to a DuckDB file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from discreet.errors import InvalidInput, Unavailable
+from discreet.schema.schema import Schema
+from discreet.sources.registration.opening import open_raw
+from discreet.sources.registration.refusals import refuse_existing, refuse_found, refuse_kinds, refuse_schema
+from discreet.sources.registration.report import Found, Progress, Report, found, report, silent
+from discreet.sources.registration.sql import counts, lookups, snapshot, staged, summary
+from discreet.sources.registration.words import DUCKDB, Origin
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MEMORY = "2GB"
+"""What DuckDB may use before it goes to disk."""
+
+
+def register_duckdb(schema: Schema, raw: object, target: Path, key: str, progress: Progress = silent) -> Report:
+    """Write the snapshot of a CSV or Parquet file, or of a pandas, Polars or Arrow table, to a new DuckDB file."""
+    import duckdb
+
+    refuse_schema(schema, key)
+    refuse_existing(target)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".discreet-", dir=target.parent) as name, _engine(Path(name)) as engine:
+            progress("reading")
+            origins = open_raw(engine, schema, raw)
+            refuse_kinds(schema, origins)
+            progress("normalising")
+            before = _stage(engine, schema, origins)
+            refuse_found(schema, before)
+            progress("bounding")
+            made = _make(engine, schema, key, Path(name))
+            progress("writing")
+            after = _close(engine, schema, key)
+            made.chmod(0o600)
+            os.rename(made, target)
+            return report(before, after)
+    except (duckdb.Error, OSError):
+        raise Unavailable("the snapshot was not made; check that disk and memory have room, and try again") from None
+
+
+@contextmanager
+def _engine(folder: Path) -> Iterator[DuckDBPyConnection]:
+    """A DuckDB of our own, which keeps what does not fit memory in a folder that will be deleted."""
+    import duckdb
+
+    with duckdb.connect(str(folder / "work.duckdb")) as engine:
+        engine.execute("SET temp_directory = ?", [str(folder / "spill")])
+        engine.execute("SET memory_limit = ?", [MEMORY])
+        engine.execute("SET preserve_insertion_order = false")
+        engine.execute("SET autoinstall_known_extensions = false")
+        engine.execute("SET TimeZone = 'UTC'")
+        yield engine
+
+
+def _stage(engine: DuckDBPyConnection, schema: Schema, origins: dict[str, Origin]) -> Found:
+    import duckdb
+
+    for lookup in lookups(schema):
+        kind = "VARCHAR" if lookup.of_texts else "BIGINT"
+        columns = f"unnest(?::{kind}[]) AS label, unnest(?::BIGINT[]) AS code"
+        pairs = [[label for label, _ in lookup.pairs], [code for _, code in lookup.pairs]]
+        engine.execute(f"CREATE TABLE {lookup.name} AS SELECT {columns}", pairs)
+    try:
+        engine.execute(staged(schema, origins, exp.table_("raw"), DUCKDB).ctas("staged").sql("duckdb"))
+    except (duckdb.DataError, duckdb.InvalidInputException):
+        # Not by our casts: the file is damaged, or pandas mixes kinds of values in a column.
+        raise InvalidInput(
+            "the source cannot be read to its end; check the file, or convert mixed columns to text"
+        ) from None
+    return found(schema, _one_row(engine, counts(schema, exp.table_("staged"))))
+
+
+def _make(engine: DuckDBPyConnection, schema: Schema, key: str, folder: Path) -> Path:
+    file = folder / "snapshot.duckdb"
+    engine.execute(f"ATTACH {exp.convert(str(file)).sql('duckdb')} AS made")
+    rows = snapshot(schema, key, exp.table_("staged"), DUCKDB)
+    engine.execute(rows.ctas(exp.table_("snapshot", db="made")).sql("duckdb"))
+    return file
+
+
+def _close(engine: DuckDBPyConnection, schema: Schema, key: str) -> Sequence[int]:
+    """The totals of the snapshot, once its file is whole and let go of."""
+    after = _one_row(engine, summary(schema, key, exp.table_("snapshot", db="made"), DUCKDB))
+    engine.execute("CHECKPOINT made")
+    engine.execute("DETACH made")
+    return after
+
+
+def _one_row(engine: DuckDBPyConnection, query: exp.Select) -> Sequence[int]:
+    return engine.execute(query.sql("duckdb")).fetchall()[0]

@@ -1,0 +1,127 @@
+"""How DuckDB gets at raw rows: a CSV file as a table of texts, a Parquet file or a table in memory as a view.
+
+A CSV file is UTF-8 text; its first line names the columns; the comma, semicolon, tab or bar that this line uses
+separates fields, and " quotes them. A line with more or fewer fields, or a quote that is not closed, refuses the whole
+file; empty lines are skipped.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from discreet.errors import InvalidInput
+from discreet.schema.schema import Schema
+from discreet.sources.reading import SPACE
+from discreet.sources.registration.refusals import needed, refuse_columns
+from discreet.sources.registration.words import Origin, SourceKind, call
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+SEPARATORS = ",;\t|"
+KINDS: dict[str, SourceKind] = {
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP WITH TIME ZONE": "instant",
+    **dict.fromkeys(("FLOAT", "DOUBLE"), "float"),
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), "integer"),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"), "integer"),
+    # Wider whole numbers go by their decimal text: cast to doubles they might round twice.
+    **dict.fromkeys(("VARCHAR", "UUID", "HUGEINT", "UHUGEINT"), "text"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
+}
+
+
+def open_raw(engine: DuckDBPyConnection, schema: Schema, raw: object) -> dict[str, Origin]:
+    """Make `raw`, a table or a view; say under which name and of which kind it holds each column that is needed."""
+    if not isinstance(raw, str | Path):
+        return _open_table(engine, schema, raw)
+    path = Path(raw)
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {str(path)[-80:]}; check the source")
+    if path.suffix.lower() == ".csv":
+        return _open_csv(engine, schema, path)
+    if path.suffix.lower() == ".parquet":
+        return _open_parquet(engine, schema, path)
+    raise InvalidInput(f"a file of rows is named .csv or .parquet, got {path.suffix[:40]!r}")
+
+
+def _open_table(engine: DuckDBPyConnection, schema: Schema, table: object) -> dict[str, Origin]:
+    import duckdb
+
+    try:
+        engine.register("raw", table)
+    except (duckdb.Error, TypeError, ValueError):
+        raise InvalidInput("the source must be a file, or a table of pandas, Polars or Arrow") from None
+    return _described(engine, schema)
+
+
+def _open_parquet(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[str, Origin]:
+    import duckdb
+
+    file = call("READ_PARQUET", glob.escape(str(path)))
+    try:
+        engine.execute(f"CREATE VIEW raw AS {exp.select('*').from_(file).sql('duckdb')}")
+    except duckdb.Error:
+        raise InvalidInput("the file cannot be read as Parquet; check it") from None
+    return _described(engine, schema)
+
+
+def _described(engine: DuckDBPyConnection, schema: Schema) -> dict[str, Origin]:
+    kinds = {name: _kind(str(kind)) for name, kind, *_ in engine.execute("DESCRIBE raw").fetchall()}
+    refuse_columns(schema, list(kinds))
+    return {name: Origin(name, kinds[name]) for name in needed(schema)}
+
+
+def _kind(name: str) -> SourceKind:
+    if name.startswith("DECIMAL"):
+        return "decimal"
+    return "text" if name.startswith("ENUM") else KINDS.get(name, "other")
+
+
+def _open_csv(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[str, Origin]:
+    """Load the needed columns as text before anything is asked of them: a cast moved into the reader would raise."""
+    separator, names = _header(schema, path)
+    refuse_columns(schema, names)
+    origins = {name: Origin(f"r{names.index(name)}", "text") for name in needed(schema)}
+    _load(engine, path, separator, len(names), [origin.column for origin in origins.values()])
+    return origins
+
+
+def _header(schema: Schema, path: Path) -> tuple[str, list[str]]:
+    """The separator that finds most of the needed columns in the first line, and the names it finds."""
+    found = [(separator, _first_line(path, separator)) for separator in SEPARATORS]
+    return max(found, key=lambda each: (len(set(needed(schema)) & set(each[1])), len(each[1])))
+
+
+def _first_line(path: Path, separator: str) -> list[str]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return [name.strip(SPACE) for name in next(csv.reader(file, delimiter=separator, strict=True), [])]
+    except csv.Error:
+        return []
+    except (OSError, UnicodeDecodeError):
+        raise InvalidInput("the file must be CSV in UTF-8, its first line the names of the columns; check it") from None
+
+
+def _load(engine: DuckDBPyConnection, path: Path, separator: str, fields: int, wanted: list[str]) -> None:
+    import duckdb
+
+    columns = "{" + ", ".join(f"'r{i}': 'VARCHAR'" for i in range(fields)) + "}"
+    dialect = "delim = ?, quote = '\"', escape = '\"', header = true, auto_detect = false, strict_mode = true"
+    rows = f"SELECT {', '.join(wanted)} FROM read_csv(?, columns = {columns}, {dialect})"
+    try:
+        engine.execute(f"CREATE TABLE raw AS {rows}", [glob.escape(str(path)), separator])
+    except duckdb.InvalidInputException as error:
+        # The engine's own sentence quotes the line; only its number is told.
+        line = re.search(r"Line: ([0-9]{1,18})\b", str(error))
+        where = f"line {line[1]}" if line else "a line"
+        raise InvalidInput(
+            f"{where} of the CSV file has not the {fields} fields of the first, or is not UTF-8; mend the file"
+        ) from None

@@ -1,0 +1,98 @@
+"""What registration refuses, in the same words on every engine. It is the custodian's step: it may fail on rows.
+
+No sentence quotes a value of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from discreet.errors import InvalidInput
+from discreet.schema.column import Column
+from discreet.schema.schema import Schema
+from discreet.sources.registration.report import Found
+from discreet.sources.registration.words import Origin
+
+LARGEST_STEP = 10**100
+"""The most that a step's numerator and denominator may be, so that no product overflows or vanishes on any engine."""
+
+
+def refuse_schema(schema: Schema, key: str) -> None:
+    """Refuse what no engine could hold."""
+    if not key:
+        raise InvalidInput("the key of a registration must not be empty; it decides which rows of a unit are kept")
+    _refuse_unholdable("the key", [key])
+    for name, column in schema.columns.items():
+        if max(column.step.numerator, column.step.denominator) > LARGEST_STEP:
+            raise InvalidInput(f"the step of {name} must be between 10^-100 and 10^100, in at most 100 digits")
+        _refuse_unholdable(f"a category or missing value of {name}", column.categories + column.missing_values)
+
+
+def _refuse_unholdable(what: str, texts: Iterable[str]) -> None:
+    """NUL characters and halves of surrogate pairs cannot be said to an engine."""
+    if any("\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text) for text in texts):
+        raise InvalidInput(f"{what} has a character that no table can hold; write it with letters and signs")
+
+
+def needed(schema: Schema) -> tuple[str, ...]:
+    """The columns a source must have, the unit's first: all but the derived ones."""
+    declared = [name for name, column in schema.columns.items() if column.derived is None]
+    return tuple(dict.fromkeys(([] if schema.unit is None else [schema.unit]) + declared))
+
+
+def refuse_columns(schema: Schema, there: Sequence[str]) -> None:
+    """Refuse a source that lacks a column or has one twice."""
+    wanted = needed(schema)
+    if wanted and not set(wanted) & set(there):
+        # The names are not told: where a file has no header they are the first row.
+        raise InvalidInput(f"the source has none of the columns {_listed(wanted)}; check that it names its columns")
+    for name in wanted:
+        if name not in there:
+            raise InvalidInput(f"the source has no column {name}; it has {_listed(there)}")
+        if list(there).count(name) > 1:
+            raise InvalidInput(f"the source has more than one column {name}; leave one of them out")
+
+
+def _listed(names: Sequence[str]) -> str:
+    short = [name[:40] for name in names[:30]]
+    return ", ".join(short) + (", ..." if len(names) > 30 else "")
+
+
+def refuse_kinds(schema: Schema, origins: Mapping[str, Origin]) -> None:
+    """Refuse a unit column of another type than text or whole numbers."""
+    if schema.unit is not None and origins[schema.unit].kind not in {"text", "integer", "decimal"}:
+        refuse_unit(schema.unit)
+
+
+def refuse_unit(name: str) -> NoReturn:
+    """Refuse units that are not named exactly: the text of a float differs from engine to engine."""
+    raise InvalidInput(f"the unit column {name} must hold text or whole numbers; convert it in the source")
+
+
+def refuse_found(schema: Schema, found: Found) -> None:
+    """Refuse no rows, rows none of which names its unit, and a column that is not of its kind at all."""
+    if not found.rows:
+        raise InvalidInput("the source has no rows; there is nothing to register")
+    if found.without_unit == found.rows:
+        raise InvalidInput(f"no row names its unit; check that {schema.unit} is the right column")
+    for name, seen in found.columns.items():
+        if seen.unreadable and seen.missing + seen.unreadable == found.rows:
+            raise InvalidInput(f"column {name} holds no {_kind(schema.columns[name])}")
+
+
+def _kind(column: Column) -> str:
+    if column.private_keys:
+        return "text or whole number; check its kind"
+    if column.numeric or column.kind in {"date", "boolean"}:
+        return f"{column.kind}; check its kind"
+    return "value that is one of its categories; check their spelling"
+
+
+def refuse_existing(target: Path) -> None:
+    """Refuse to write over anything."""
+    if target.exists():
+        raise InvalidInput(f"{str(target)[-80:]} exists already; a snapshot is never overwritten, name another")
+    if not target.parent.is_dir():
+        raise InvalidInput(f"the folder {str(target.parent)[-80:]} does not exist; make it first")

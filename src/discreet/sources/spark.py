@@ -1,0 +1,75 @@
+"""A snapshot in a folder of Parquet files, read by Apache Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from discreet.errors import Unavailable
+from discreet.query.totals import Amounts, Cell, Histogram, Totals
+from discreet.schema import Schema
+from discreet.sources import cells
+from discreet.sources.compile import Compiler, Statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VIEWS = count()
+
+
+class SparkSource:
+    """A folder of Parquet files, as a view of a session. Spark is silenced: its logs may quote rows."""
+
+    def __init__(self, schema: Schema, session: SparkSession, path: Path) -> None:
+        self._schema = schema
+        self._session = session
+        self._view = f"discreet_snapshot_{next(VIEWS)}"
+        self._compiler = Compiler(schema, "spark", exp.table_(self._view, quoted=True))
+        with _silent():
+            session.sparkContext.setLogLevel("OFF")
+            session.read.parquet(_address(path)).createTempView(self._view)
+        self._rows(self._compiler.columns())
+
+    def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
+        """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
+        return cells.totals(plan, self._schema, self._rows(self._compiler.totals(plan)))
+
+    def histogram(self, plan: Histogram) -> Mapping[Cell, NDArray[np.int64]]:
+        """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
+        return cells.histograms(plan, self._schema, cells.columns(plan, self._rows(self._compiler.histogram(plan))))
+
+    def individual(self, column: str, unit: str) -> int | None:
+        """The code of one unit's value; None where the unit is absent or has none."""
+        return cells.only(self._rows(self._compiler.individual(column, unit)))
+
+    def close(self) -> None:
+        """Let go of the view; the session is not ours."""
+        with _silent():
+            self._session.catalog.dropTempView(self._view)
+
+    def _rows(self, statement: Statement) -> list[Any]:
+        named = {f"t{place}": text for place, text in enumerate(statement.texts, start=1)}
+        with _silent():
+            return list(self._session.sql(statement.sql, args=named).collect())
+
+
+def _address(folder: Path) -> str:
+    """A folder's address, in which signs that Spark takes for patterns stand for themselves."""
+    return "file:" + re.sub(r"[\\{}\[\]*?]", r"\\\g<0>", str(folder.absolute()))
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep what Spark says of a failure from the caller."""
+    try:
+        yield
+    except Exception:  # the boundary to Spark, which fails in its own ways, its bridge's and its socket's
+        raise Unavailable("the source did not answer; ask its custodian to check Spark and the snapshot") from None

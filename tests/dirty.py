@@ -1,0 +1,192 @@
+"""Random schemas, dirty tables of texts, and plans over them: all that custodians and planners might come up with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within
+from discreet.query.totals import Bins, Histogram, Measure, Texts, Totals
+from discreet.schema import Budget, Column, Derived, Schema
+from discreet.schema.column import EPOCH, FARTHEST
+
+Row = dict[str, str | None]
+Plan = Totals | Histogram
+
+TEXTS = (
+    "Oslo",
+    "oslo",
+    "O'Brien",
+    'say "x"',
+    "back\\slash\\n",
+    "100%s",
+    "$1 :t1 ?",
+    "東京",
+    "naïve",
+    "e\u0301",
+    "7",
+    "-1",
+)
+DIRT = (
+    "",
+    "  ",
+    "?",
+    "n/a",
+    "NaN",
+    "inf",
+    "-Infinity",
+    "1e99",
+    "--5",
+    "12abc",
+    "0x10",
+    "1,5",
+    "\t",
+    "NULL",
+    "é",
+    "1e400",
+)
+MISSING = ("?", "n/a", "-1")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A schema, and the raw rows a custodian might register under it."""
+
+    schema: Schema
+    rows: list[Row]
+
+
+def table(random: Random, rows: int) -> Table:
+    """A random schema with so many dirty rows; some unit has too many, some row names none."""
+    schema = _schema(random)
+    names = [str(random.randrange(-5, rows // 2 + 1)) for _ in range(rows)]
+    raw = [{name: _raw(random, column) for name, column in schema.columns.items()} for _ in range(rows)]
+    if schema.unit is not None:
+        for row, name in zip(raw, names, strict=True):
+            row[schema.unit] = random.choice([name, f" {name} ", name, name, *DIRT[:2], None])
+        raw[0][schema.unit] = "1"
+    return Table(schema, raw)
+
+
+def plan(random: Random, schema: Schema) -> Plan:
+    """A random plan: totals of any measures, or a histogram; with any keys, under any predicate."""
+    keys = tuple(_key(random, schema) for _ in range(random.choice([0, 0, 1, 1, 2, 3])))
+    where = _predicate(random, schema, depth=random.choice([0, 1, 1, 2, 3]))
+    if random.random() < 0.25:
+        column = random.choice(_coded(schema))
+        bins = _bins(random, column)
+        return Histogram(bins, random.choice([1, 7, (column.upper - bins.lower) // bins.width + 1]), keys, where)
+    return Totals(tuple(_measure(random, schema) for _ in range(random.randrange(5))), keys, where)
+
+
+def _schema(random: Random) -> Schema:
+    columns = {column.name: column for column in _columns(random)}
+    unit, rows = random.choice([(None, 1), ("person", 1), ("person", 3)])
+    budget = Budget(Fraction(1))
+    return Schema("people", "people.csv", Path(), "add-remove", columns, budget, budget, unit=unit, rows=rows)
+
+
+def _columns(random: Random) -> list[Column]:
+    low = random.choice([0, 1, -40, -(2**31), -FARTHEST])
+    high = random.choice([low, low + 1, low + 120, max(low, 2**31 - 1), FARTHEST])
+    day = random.randrange(-30_000, 30_000)
+    missing = random.choice([None, None, low])
+    whole = Column("whole", "integer", low, high, missing=missing, missing_values=MISSING)
+    small = Column("small", "integer", -3, 12, missing=random.choice([None, 0]))
+    leaves = tuple(random.sample(TEXTS, random.randrange(1, len(TEXTS))))
+    some = [
+        whole,
+        Column("part", "number", -7, random.choice([-7, 100, 4000]), Fraction(1, random.choice([4, 10, 3]))),
+        Column("truth", "boolean", 0, 1, categories=("false", "true")),
+        Column("day", "date", day, day + random.choice([0, 30, 20_000])),
+        Column("grade", "ordinal", 0, 2, categories=("low", "mid", "high"), missing=random.choice([None, 1])),
+        Column("leaf", "nominal", 0, len(leaves) - 1, categories=leaves, missing_values=MISSING),
+        Column("city", "nominal", private_keys=True, missing_values=("n/a",)),
+    ]
+    looked_up = Column("looked", "integer", -9, 9, derived=Derived("small", tuple(_codes(random) for _ in range(16))))
+    return [*random.sample(some, random.randrange(1, len(some) + 1)), small, looked_up]
+
+
+def _codes(random: Random) -> int | None:
+    return random.choice([None, random.randrange(-9, 10)])
+
+
+def _raw(random: Random, column: Column) -> str | None:
+    """A raw text, mostly of the column's kind, often near its bounds, sometimes anything."""
+    if random.random() < 0.1:
+        return random.choice([None, *DIRT])
+    text = _clean(random, column)
+    return f" {text}\t" if random.random() < 0.05 else text
+
+
+def _clean(random: Random, column: Column) -> str:
+    code = _code(random, column)
+    match column.kind:
+        case "integer" | "number":
+            near = float(code * column.step)
+            return random.choice([str(near), repr(near + 0.5), str(int(near)), f"{near:e}", f"+{abs(near)}"])
+        case "boolean":
+            return random.choice(["true", "T", "YES", "1", "false", "f", "No", "0", "2"])
+        case "date":
+            day = EPOCH + timedelta(days=code)
+            return random.choice([str(day), f"{day}T12:30", f"{day} x", f"{day}!", str(date(2023, 2, 28))[:8] + "30"])
+    return random.choice(column.categories or TEXTS)
+
+
+def _code(random: Random, column: Column) -> int:
+    """A code of a column, or one just beyond its bounds."""
+    inside = random.randint(column.lower, column.upper)
+    ends = column.lower - 1, column.lower, column.upper, column.upper + 1, column.upper // 2
+    return random.choice([inside, inside, *ends])
+
+
+def _coded(schema: Schema) -> list[Column]:
+    return [column for column in schema.columns.values() if not column.private_keys]
+
+
+def _measure(random: Random, schema: Schema) -> Measure:
+    column = random.choice(_coded(schema))
+    shift = random.choice([0, column.lower, column.lower, column.upper, random.randint(-100, 100)])
+    anything = random.choice(list(schema.columns))
+    counts = [Measure("rows"), Measure("units"), Measure("present", anything)]
+    return random.choice([*counts, Measure("sum", column.name, shift), Measure("squares", column.name, shift)])
+
+
+def _key(random: Random, schema: Schema) -> Bins | Texts:
+    column = random.choice(list(schema.columns.values()))
+    return Texts(column.name) if column.private_keys else _bins(random, column)
+
+
+def _bins(random: Random, column: Column) -> Bins:
+    """Bins from the column's lower end, or from anywhere; never more than a few thousand of them."""
+    widths = [1, 2, 7, column.size // 2 + 1, column.size]
+    lower = random.choice([column.lower, column.lower, 0, column.lower - 3, column.upper])
+    return Bins(column.name, lower, max(random.choice(widths), column.size // 2000))
+
+
+def _predicate(random: Random, schema: Schema, depth: int) -> Predicate:
+    if depth:
+        parts = tuple(_predicate(random, schema, depth - 1) for _ in range(random.choice([0, 1, 2, 2, 3])))
+        return random.choice([All(parts), Some(parts)])
+    column = random.choice(list(schema.columns.values()))
+    null = random.random() < 0.3
+    if random.random() < 0.1:
+        return random.choice([TRUE, FALSE])
+    if column.private_keys:
+        texts = tuple(random.sample((*TEXTS, "", "Bergen", "\0", "\ud800"), random.choice([0, 1, 2, 5])))
+        return OneOf(column.name, texts, random.random() < 0.4, null)
+    return Within(column.name, _ranges(random, column), null)
+
+
+def _ranges(random: Random, column: Column) -> tuple[tuple[int, int], ...]:
+    """Rising ranges, none touching the next: single codes, wide ones, some beyond the bounds."""
+    ends = sorted({_code(random, column) for _ in range(2 * random.choice([0, 1, 1, 2, 3, 9]))})
+    widths = random.choice([(0,), (0, 1), (0, 5, 70), (column.size,)])
+    ranges: list[tuple[int, int]] = []
+    for low in ends:
+        if not ranges or ranges[-1][1] + 1 < low:
+            ranges.append((low, low + random.choice(widths)))
+    return tuple(ranges)

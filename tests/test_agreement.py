@@ -1,0 +1,190 @@
+"""Engines agree: random dirty tables, registered and asked random plans on each, give the same numbers to the unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from numpy.typing import NDArray
+
+import dirty
+from discreet.query.predicate import All, OneOf, Predicate, Some, Within
+from discreet.query.totals import Bins, Cell, Histogram, Measure, Texts, Totals
+from discreet.sources.duckdb import DuckDBSource
+from discreet.sources.memory import MemorySource
+from discreet.sources.plan import Source
+from discreet.sources.postgres import PostgresSource
+from discreet.sources.registration import register_duckdb, register_memory, register_postgres, register_spark
+from discreet.sources.spark import SparkSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEY = "a secret of the custodian's"
+PLANS_PER_TABLE = 25
+
+
+def in_memory(table: dirty.Table) -> MemorySource:
+    rows, _ = register_memory(table.schema, table.rows, KEY)
+    return MemorySource(table.schema, rows)
+
+
+def as_arrow(table: dirty.Table) -> pa.Table:
+    columns = {name: [row[name] for row in table.rows] for name in table.rows[0]}
+    return pa.table({name: pa.array(texts, pa.string()) for name, texts in columns.items()})
+
+
+def answered(source: Source, plan: dirty.Plan) -> Mapping[Cell, object]:
+    """All that a source says to a plan, in a form that can be compared."""
+    if isinstance(plan, Totals):
+        return source.totals(plan)
+    return {cell: counts.tolist() for cell, counts in source.histogram(plan).items()}
+
+
+def disagreements(source: Source, reference: Source, plans: list[dirty.Plan]) -> list[dirty.Plan]:
+    return [plan for plan in plans if answered(source, plan) != answered(reference, plan)]
+
+
+def cases(queries: int) -> Iterator[tuple[dirty.Table, list[dirty.Plan]]]:
+    """Tables, each with its share of so many plans; the same ones for every engine."""
+    random = Random(20)
+    share = min(queries, PLANS_PER_TABLE)
+    for _ in range(queries // share):
+        table = dirty.table(random, random.choice([40, 100, 200]))
+        yield table, [dirty.plan(random, table.schema) for _ in range(share)]
+
+
+def assert_agreement(registered: Callable[[dirty.Table], Source], queries: int) -> None:
+    for table, plans in cases(queries):
+        with closing(registered(table)) as source:
+            assert disagreements(source, in_memory(table), plans) == []
+
+
+@pytest.mark.parametrize("queries", [1000, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_duckdb_agrees_with_the_plain_loop(queries: int, tmp_path: Path) -> None:
+    """Whatever the rows and the plan, DuckDB's numbers are those of the reference."""
+
+    def registered(table: dirty.Table) -> Source:
+        path = tmp_path / "snapshot.duckdb"
+        path.unlink(missing_ok=True)
+        register_duckdb(table.schema, as_arrow(table), path, KEY)
+        return DuckDBSource(table.schema, path)
+
+    assert_agreement(registered, queries)
+
+
+@pytest.mark.parametrize("queries", [1000, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_postgres_agrees_with_the_plain_loop(queries: int, postgres: str) -> None:
+    """Whatever the rows and the plan, PostgreSQL's numbers are those of the reference."""
+    import psycopg
+
+    def registered(table: dirty.Table) -> Source:
+        names = list(table.rows[0])
+        with psycopg.connect(postgres) as connection, connection.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS agreement")
+            cursor.execute("DROP TABLE IF EXISTS discreet.agreement")
+            cursor.execute(f"CREATE TABLE agreement ({' text, '.join(names)} text)".encode())
+            with cursor.copy("COPY agreement FROM STDIN") as copy:
+                for row in table.rows:
+                    copy.write_row([row[name] for name in names])
+        register_postgres(table.schema, postgres, "agreement", "agreement", KEY)
+        return PostgresSource(table.schema, postgres, "agreement")
+
+    assert_agreement(registered, queries)
+
+
+@pytest.mark.parametrize("queries", [50, pytest.param(100, marks=pytest.mark.soak)])
+def test_spark_agrees_with_the_plain_loop(queries: int, spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever the rows and the plan, Spark's numbers are those of the reference."""
+
+    def registered(table: dirty.Table) -> Source:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        pyarrow.parquet.write_table(as_arrow(table), folder / "raw.parquet")
+        raw = spark.read.parquet(str(folder / "raw.parquet"))
+        register_spark(table.schema, spark, raw, folder / "snapshot", KEY)
+        return SparkSource(table.schema, spark, folder / "snapshot")
+
+    assert_agreement(registered, queries)
+
+
+def rewritten(predicate: Predicate, atom: Callable[[Within | OneOf], Predicate]) -> Predicate:
+    if isinstance(predicate, All | Some):
+        return replace(predicate, parts=tuple(rewritten(part, atom) for part in predicate.parts))
+    return atom(predicate)
+
+
+def where(atom: Callable[[Within | OneOf], Predicate]) -> Callable[[dirty.Plan], dirty.Plan]:
+    return lambda plan: replace(plan, where=rewritten(plan.where, atom))
+
+
+def measured(measure: Callable[[Measure], Measure]) -> Callable[[dirty.Plan], dirty.Plan]:
+    return lambda plan: (
+        plan if isinstance(plan, Histogram) else replace(plan, measures=tuple(map(measure, plan.measures)))
+    )
+
+
+def keyed(key: Callable[[Bins | Texts], Bins | Texts]) -> Callable[[dirty.Plan], dirty.Plan]:
+    return lambda plan: replace(plan, keys=tuple(map(key, plan.keys)))
+
+
+def open_ended(atom: Within | OneOf) -> Predicate:
+    if isinstance(atom, OneOf):
+        return atom
+    return replace(atom, ranges=tuple((low, high - 1) for low, high in atom.ranges if low < high))
+
+
+WRONG: dict[str, Callable[[dirty.Plan], dirty.Plan]] = {
+    "a missing value matches": where(lambda atom: replace(atom, null=True)),
+    "a missing value never matches": where(lambda atom: replace(atom, null=False)),
+    "a range leaves out its upper end": where(open_ended),
+    "not in is in": where(lambda atom: replace(atom, outside=False) if isinstance(atom, OneOf) else atom),
+    "units are rows": measured(lambda measure: replace(measure, what="rows") if measure.what == "units" else measure),
+    "missing values are counted": measured(
+        lambda measure: replace(measure, what="rows") if measure.what == "present" else measure
+    ),
+    "nothing is subtracted": measured(lambda measure: replace(measure, lower=0)),
+    "bins start at 0": keyed(lambda key: replace(key, lower=0) if isinstance(key, Bins) else key),
+    "histograms start at 0": lambda plan: (
+        replace(plan, bins=replace(plan.bins, lower=0)) if isinstance(plan, Histogram) else plan
+    ),
+}
+
+
+class WrongSource(MemorySource):
+    """A source that answers another plan than it is asked."""
+
+    def __init__(self, table: dirty.Table, change: Callable[[dirty.Plan], dirty.Plan]) -> None:
+        super().__init__(table.schema, register_memory(table.schema, table.rows, KEY)[0])
+        self.change = change
+
+    def totals(self, plan: Totals) -> Mapping[Cell, tuple[int, ...]]:
+        changed = self.change(plan)
+        return super().totals(changed) if isinstance(changed, Totals) else {}
+
+    def histogram(self, plan: Histogram) -> Mapping[Cell, NDArray[np.int64]]:
+        changed = self.change(plan)
+        return super().histogram(changed) if isinstance(changed, Histogram) else {}
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_a_wrong_engine_is_caught(mistake: str) -> None:
+    """The trap itself: each mistake an engine might make shows in some of the plans it is asked."""
+    found = [disagreements(WrongSource(table, WRONG[mistake]), in_memory(table), plans) for table, plans in cases(500)]
+    assert sum(map(len, found)) >= 5
+
+
+def test_plans_are_of_every_form() -> None:
+    """The random plans would not pass for want of rows: most select some, and every form occurs."""
+    plans = [(table, plan) for table, plans in cases(500) for plan in plans]
+    assert (
+        sum(bool(any(any(cell) for cell in answered(in_memory(table), plan).values())) for table, plan in plans) > 200
+    )

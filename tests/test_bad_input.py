@@ -1,0 +1,348 @@
+"""Whatever is wrong with a request is told in one sentence; nothing is charged, nothing is half-written."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from commands import Outcome, discreet, done, files, write_registry
+from discreet.ledger import Ledger
+
+FROM = "SELECT COUNT(*) FROM registry"
+COUNT = f"{FROM} WHERE age >= 40"
+DEEP, DEEPEST = (f"{FROM} WHERE {'(' * depth}age > 30{')' * depth}" for depth in (1000, 10_000))
+JOIN = f"{FROM} JOIN patients ON registry.person_id = patients.person_id"
+HOLD = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.read()
+"""
+TOKEN = f"x{Random(7).randrange(10**11, 10**12)}"
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a data set that was asked once."""
+    folder = tmp_path_factory.mktemp("answered")
+    done("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
+    return folder
+
+
+@pytest.fixture
+def schema(answered: Path, tmp_path: Path) -> Path:
+    """The schema of a data set of one's own that was asked once."""
+    return shutil.copytree(answered, tmp_path / "own") / "registry.yaml"
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> Path:
+    """The schema of a data set that is not registered."""
+    (tmp_path / "new").mkdir()
+    return write_registry(tmp_path / "new")
+
+
+def refused(folder: Path, words: tuple[object, ...], code: int, says: str) -> None:
+    """One sentence with the exit code of its kind, the same in JSON; not a file is changed and nothing is charged."""
+    before, spent = files(folder), head(folder)
+    plain, told = discreet(*words), discreet(*words, "--json")
+    assert (plain.code, told.code) == (code, code), plain.err
+    assert is_one_sentence(plain.err), plain.err
+    assert says in plain.err
+    assert plain.out == ""
+    assert told.document["error"]["message"] == plain.err.removeprefix("discreet: ").removesuffix("\n")
+    assert (files(folder), head(folder)) == (before, spent)
+
+
+def is_one_sentence(said: str) -> bool:
+    return (
+        said.startswith("discreet: ")
+        and said.endswith("\n")
+        and said.count("\n") == 1
+        and not re.search(r"(?<!\.)\. ", said)
+    )
+
+
+def head(folder: Path) -> object:
+    """What stands for every entry of the data set's own ledger, if it can be read."""
+    verified = discreet("ledger", "verify", folder / "registry.discreet" / "ledger.db", "--json")
+    return verified.document
+
+
+def changed(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("SELECT COUNT(* FROM registry", ""),
+        (DEEP, "32"),
+        (DEEPEST, "20000 characters"),
+        (f"{FROM} WHERE ABS(age) > 30", ""),
+        ("SELECT COUNT(*) FROM (SELECT * FROM registry)", "the table and its lookups by name"),
+        (f"{FROM} WHERE age > (SELECT AVG(age) FROM registry)", ""),
+        (JOIN, "chapters"),
+        (f"{FROM}; DROP TABLE registry", "one"),
+        (f"{FROM} WHERE income > 1e400", "number"),
+        ("SELECT AVG(salary) FROM registry", "age, sex, education, occupation, income"),
+        ("SELECT AVG(person_id) FROM registry", ""),
+        ('{"from": "registry", "select": [{"count": "*"}], "where": {"age": {">": 1e400}}}', "number"),
+        ('{"from": "registry"', "JSON"),
+        ("", ""),
+        (f"{FROM} WHERE sex = '\udce9'", "UTF-8"),
+    ],
+    ids=[
+        "does not parse",
+        "nests 1,000 deep",
+        "nests 10,000 deep",
+        "a function",
+        "a subquery in FROM",
+        "a subquery in WHERE",
+        "a private join",
+        "two statements",
+        "infinity",
+        "an unknown column",
+        "an identifier",
+        "infinity in JSON",
+        "broken JSON",
+        "nothing",
+        "not UTF-8",
+    ],
+)
+@pytest.mark.parametrize("command", ["ask", "preview"])
+def test_a_question_that_cannot_be_read(schema: Path, command: str, question: str, says: str) -> None:
+    refused(schema.parent, (command, schema, question, "--epsilon", "0.1"), 2, says)
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "-0", "nan", "inf", "1e400", "0.1.2", "much", "", "1e-999999999"])
+def test_an_epsilon_that_is_no_number_above_0(schema: Path, epsilon: str) -> None:
+    refused(schema.parent, ("ask", schema, COUNT, "--epsilon", epsilon), 2, "epsilon must be")
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--model", "fancy"], "its models are dp"),
+        (["--delta", "1e-9"], "leave out delta"),
+        (["--delta", "2"], "delta must be"),
+        (["--delta", "1e-9", "--model", "dp"], "delta belongs to approx-dp"),
+        (["--prior", "banana("], "prior"),
+        (["--prior", "banana"], "prior"),
+        (["--analyst", ""], "analyst"),
+        (["--key", "k" * 1000], "key"),
+    ],
+    ids=lambda given: " ".join(given)[:30] if isinstance(given, list) else "",
+)
+def test_options_that_do_not_fit(schema: Path, more: list[str], says: str) -> None:
+    question = "SELECT MEDIAN(age) FROM registry"
+    refused(schema.parent, ("ask", schema, question, "--epsilon", "0.1", *more), 2, says)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("lower: 17, ", "", "age of kind integer needs lower"),
+        ("lower: 17, upper: 90", "lower: 90, upper: 17", "the bounds of age are reversed"),
+        ("lower: 17", "lower: NaN", "lower bound of age must be"),
+        ("upper: 90", "upper: .inf", "upper bound of age must be"),
+        ("lower: 17", "lower: DECIDE", "lower of column age"),
+        ("budget: {epsilon: 3", "budget: {epsilon: -3", "epsilon of budget must be above 0"),
+        ("analyst_budget:", "analyst_buget:", "'analyst_buget'"),
+        ("name: registry", "name: [", "not valid YAML"),
+        ("taxonomy: occupation.json", "taxonomy: none.json", "none.json"),
+    ],
+    ids=["missing", "reversed", "NaN", "infinite", "undecided", "no budget", "misspelt", "no YAML", "no taxonomy"],
+)
+@pytest.mark.parametrize("command", ["check", "ask", "preview", "budget", "history"])
+def test_a_schema_that_does_not_hold(schema: Path, command: str, old: str, new: str, says: str) -> None:
+    changed(schema, old, new)
+    more = (COUNT, "--epsilon", "0.1") if command in {"ask", "preview"} else ()
+    refused(schema.parent, (command, schema, *more), 2, says)
+
+
+@pytest.mark.parametrize("made", ["nothing", "folder", "bytes"])
+def test_a_schema_file_that_cannot_be_read(schema: Path, made: str) -> None:
+    schema.unlink()
+    if made == "folder":
+        schema.mkdir()
+    elif made == "bytes":
+        schema.write_bytes(bytes(range(128, 256)))
+    refused(schema.parent, ("ask", schema, COUNT, "--epsilon", "0.1"), 2, "registry.yaml")
+
+
+def rewritten(file: Path, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+    """The CSV file with every row changed."""
+    with file.open(newline="") as stream:
+        rows = [change(row) for row in csv.DictReader(stream)]
+    with file.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def without_age(row: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in row.items() if name != "age"}
+
+
+def age_in_words(row: dict[str, str]) -> dict[str, str]:
+    return row | {"age": f"{TOKEN} years"}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda file: rewritten(file, without_age), "no column age"),
+        (lambda file: rewritten(file, age_in_words), "age holds no integer"),
+        (lambda file: file.write_text(""), ""),
+        (lambda file: file.write_text(file.read_text().splitlines()[0] + "\n"), "no rows"),
+        (lambda file: file.write_text("\n".join(file.read_text().splitlines()[1:])), "none of the columns"),
+        (lambda file: file.write_bytes(Random(3).randbytes(5000)), ""),
+        (lambda file: file.unlink(), "registry.csv"),
+    ],
+    ids=["a column missing", "a wrong type", "empty", "only a header", "no header", "no table", "no file"],
+)
+@pytest.mark.parametrize("command", ["check", "ask"])
+def test_data_that_cannot_be_registered(new: Path, command: str, spoil: Callable[[Path], object], says: str) -> None:
+    spoil(new.with_name("registry.csv"))
+    more = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
+    refused(new.parent, (command, new, *more), 2, says)
+
+
+def test_a_ledger_that_stays_locked(schema: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process holds SQLite's own lock for longer than we wait."""
+    before = head(schema.parent)
+    monkeypatch.setattr(Ledger.open, "__defaults__", (0.2,))
+    command = [sys.executable, "-c", HOLD, str(schema.parent / "registry.discreet" / "ledger.db")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        locked = discreet("ask", schema, f"{FROM} WHERE age > 50", "--epsilon", "0.1")
+        holder.communicate()
+    assert (locked.code, locked.out) == (5, "")
+    assert is_one_sentence(locked.err)
+    assert "locked" in locked.err
+    assert head(schema.parent) == before
+
+
+@pytest.mark.parametrize("command", ["ask", "budget", "history", "verify"])
+def test_a_ledger_that_is_damaged(schema: Path, command: str) -> None:
+    folder = schema.parent / "registry.discreet"
+    for file in folder.glob("ledger.db*"):
+        file.unlink()
+    (folder / "ledger.db").write_bytes(Random(5).randbytes(20_000))
+    words = {"ask": ("ask", schema, COUNT, "--epsilon", "0.1"), "verify": ("ledger", "verify", folder / "ledger.db")}
+    refused(schema.parent, words.get(command, (command, schema)), 5, "ledger")
+    assert (folder / "ledger.db").read_bytes() == Random(5).randbytes(20_000)
+
+
+@pytest.mark.parametrize("command", ["ask", "budget", "history"])
+def test_the_ledger_of_another_data_set(schema: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "other").mkdir()
+    other = write_registry(tmp_path / "other")
+    done("ask", other, COUNT, "--epsilon", "0.25")
+    theirs = tmp_path / "other" / "registry.discreet" / "ledger.db"
+    more = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
+    before = head(other.parent)
+    refused(schema.parent, (command, schema, *more, "--ledger", theirs), 2, "another ledger")
+    assert head(other.parent) == before
+
+
+def test_the_ledger_of_another_data_set_on_first_use(new: Path, schema: Path) -> None:
+    theirs = schema.parent / "registry.discreet" / "ledger.db"
+    done("check", new)
+    before = head(schema.parent)
+    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", theirs), 2, "another data set")
+    assert head(schema.parent) == before
+
+
+def test_a_budget_that_is_exhausted(schema: Path) -> None:
+    """What was asked, what is left, what would fit."""
+    words = ("ask", schema, f"{FROM} WHERE age > 50", "--epsilon")
+    refused(schema.parent, (*words, "0.8"), 3, "epsilon at most 0.75")
+    done(*words, "0.75")
+    refused(schema.parent, ("ask", schema, f"{FROM} WHERE age > 60", "--epsilon", "0.1"), 3, "nothing more like it")
+
+
+def test_a_folder_that_cannot_be_written(new: Path) -> None:
+    """A file stands where the data set's own folder would be; so that root cannot write there either."""
+    new.with_name("registry.discreet").write_text("")
+    refused(new.parent, ("check", new), 5, "cannot be written")
+    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1"), 5, "cannot be written")
+
+
+def test_a_place_for_a_ledger_that_cannot_be_written(new: Path) -> None:
+    done("check", new)
+    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", new.parent / "none" / "l.db"), 5, "ledger")
+    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", new.parent), 5, "ledger")
+    refused(new.parent, ("ask", new, COUNT, "--epsilon", "0.1", "--ledger", "oracle://host/db"), 2, "ledger")
+
+
+def test_a_place_for_a_draft_that_cannot_be_written(new: Path) -> None:
+    draft = new.parent / "none" / "draft.yaml"
+    refused(new.parent, ("init", new.with_name("registry.csv"), "--output", draft), 5, "draft.yaml")
+
+
+def test_no_command_shows_a_cell(new: Path) -> None:
+    """A token in every cell of every second row, and in every person's name, is in no output, good or bad."""
+    rows = iter(range(10**6))
+
+    def planted(row: dict[str, str]) -> dict[str, str]:
+        number = next(rows)
+        marked = dict.fromkeys(row, TOKEN) if number % 2 else row
+        return marked | {"person_id": f"{TOKEN}{number}"}
+
+    rewritten(new.with_name("registry.csv"), planted)
+    said = [done(*words) for words in good_commands(new)]
+    said += [discreet(*words) for words in bad_commands(new)]
+    changed(new, "kind: integer, lower: 17", "kind: date, lower: 2001-01-01")
+    said += [discreet("check", new, "--refresh"), discreet("ask", new, COUNT, "--epsilon", "0.1")]
+    rewritten(new.with_name("registry.csv"), lambda row: dict.fromkeys(row, TOKEN))
+    said += [discreet("check", new, "--refresh"), discreet("init", new.with_name("registry.csv"))]
+    assert shows_the_token(Outcome(0, new.with_name("registry.csv").read_text(), ""))
+    assert [outcome for outcome in said if shows_the_token(outcome)] == []
+    assert {outcome.code for outcome in said} >= {0, 2, 3, 5}
+
+
+def shows_the_token(outcome: Outcome) -> bool:
+    return TOKEN[1:] in "".join((outcome.out + outcome.err).split())
+
+
+def good_commands(schema: Path) -> list[tuple[object, ...]]:
+    commands: list[tuple[object, ...]] = [
+        ("init", schema.with_name("registry.csv")),
+        ("check", schema),
+        ("check", schema, "--refresh"),
+        ("ask", schema, COUNT, "--epsilon", "0.1"),
+        ("ask", schema, "SELECT diagnosis, COUNT(*) FROM registry GROUP BY diagnosis", "--epsilon", "0.1"),
+        ("ask", schema, "SELECT MEDIAN(income) FROM registry", "--epsilon", "0.1"),
+        ("ask", schema, "SELECT MODE(occupation) FROM registry", "--epsilon", "0.1"),
+        ("preview", schema, COUNT, "--epsilon", "0.1"),
+        ("budget", schema, "--analyst", "analyst"),
+        ("history", schema),
+        ("ledger", "verify", schema.parent / "registry.discreet" / "ledger.db"),
+    ]
+    return [*commands, *((*words, "--json") for words in commands if words[-1] != "--refresh")]
+
+
+def bad_commands(schema: Path) -> list[tuple[object, ...]]:
+    ask = ("ask", schema)
+    return [
+        ("check", schema, "--refresh", "--source", schema.with_name("chapters.csv")),
+        ("check", schema, "--name", "1", "--refresh"),
+        (*ask, "SELECT AVG(salary) FROM registry", "--epsilon", "0.1"),
+        (*ask, f"{FROM} WHERE hospital = 'nowhere'", "--epsilon", "0.1"),
+        (*ask, f"{FROM} WHERE age > 50", "--epsilon", "5"),
+        (*ask, f"{FROM} WHERE age > 50", "--epsilon", "1", "--ledger", schema),
+    ]

@@ -1,0 +1,431 @@
+"""Every command, as people read it and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commands import PATIENTS, discreet, done, files, write_registry
+from ledgers import schema_of
+
+COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
+GROUPS = "SELECT hospital, COUNT(*) FROM registry GROUP BY hospital"
+HEAVY = {"duckdb", "numpy", "pandas", "psycopg", "pyspark", "rich", "sqlalchemy", "sqlglot", "yaml"}
+COMMANDS = (["init"], ["check"], ["ask"], ["preview"], ["budget"], ["history"], ["ledger"], ["ledger", "verify"])
+
+
+@pytest.fixture(scope="module")
+def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a data set that is registered and was never asked."""
+    folder = tmp_path_factory.mktemp("registered")
+    done("check", write_registry(folder))
+    return folder
+
+
+@pytest.fixture
+def schema(registered: Path, tmp_path: Path) -> Path:
+    """The schema of a data set of one's own, registered and never asked."""
+    return shutil.copytree(registered, tmp_path / "own") / "registry.yaml"
+
+
+@pytest.fixture
+def unregistered(tmp_path: Path) -> Path:
+    """The schema of a data set that is not registered."""
+    (tmp_path / "new").mkdir()
+    return write_registry(tmp_path / "new")
+
+
+def process(*words: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own, with settings in its environment."""
+    command = [sys.executable, "-m", "discreet", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **settings})
+
+
+# --- help and version
+
+
+@pytest.mark.parametrize("words", [[], *COMMANDS], ids=lambda words: " ".join(words) or "discreet")
+def test_help_is_quick(words: list[str]) -> None:
+    """No library that takes long to load is loaded to show help."""
+    said = f"import sys; sys.argv = ['discreet', *{words!r}, '--help']\nfrom discreet.cli import main\n"
+    said += "try:\n    main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    shown = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith(f"Usage: discreet{''.join(' ' + word for word in words)}")
+    assert "typer" in shown.stderr.split()
+    assert HEAVY & set(shown.stderr.split()) == set()
+
+
+def test_without_a_command_help_is_shown() -> None:
+    assert done().out == done("--help").out
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    from discreet import __version__
+
+    assert done("--version").out == f"discreet {__version__}\n"
+    assert process("--version").stdout == f"discreet {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["nothing"], ["ask"], ["ask", "a", "b"], ["budget", "--limit"], ["history", "x", "--limit", "0"], ["ledger"]],
+)
+def test_words_that_are_not_understood_are_told_in_one_sentence(words: list[str]) -> None:
+    refused = discreet(*words)
+    assert (refused.code, refused.out) == (2, "")
+    assert re.fullmatch(r"discreet: [^\n]+; see --help\n", refused.err)
+    told = discreet(*words, "--json")
+    assert told.document["error"]["exit"] == 2
+
+
+# --- init
+
+
+def test_init_drafts_what_the_custodian_must_decide(unregistered: Path, tmp_path: Path) -> None:
+    """The draft is refused until all is decided, and it names the data wherever it is written."""
+    data, draft = unregistered.with_name("registry.csv"), tmp_path / "draft.yaml"
+    said = done("init", data, "--output", draft).out
+    assert "Replace every DECIDE" in said
+    assert "leak" in said
+    assert str(data) in draft.read_text()
+    refused = discreet("check", draft)
+    assert refused.code == 2
+    assert "still to decide" in refused.err
+
+
+def test_init_never_overwrites(unregistered: Path) -> None:
+    before = files(unregistered.parent)
+    refused = discreet("init", unregistered.with_name("registry.csv"), "--output", unregistered)
+    assert refused.code == 2
+    assert "overwrite" in refused.err
+    assert files(unregistered.parent) == before
+
+
+def test_init_prints_the_draft(unregistered: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the data, the draft names it as it was typed."""
+    monkeypatch.chdir(unregistered.parent)
+    text = done("init", "registry.csv").out
+    assert 'source: "registry.csv"' in text
+    assert done("init", "registry.csv", "--json").document == {"schema": text, "output": None}
+    done("init", "registry.csv", "--output", "draft.yaml")
+    assert Path("draft.yaml").read_text() == text
+
+
+# --- check
+
+
+def test_check_registers_once(unregistered: Path) -> None:
+    """A second check shows the same report; a refresh makes a second snapshot."""
+    first = done("check", unregistered).out
+    assert "Snapshot 1 of registry is registered." in first
+    assert re.search(r"rows read +2,000 *\n", first)
+    assert re.search(r"units found +2,000 \(2,000 declared\) *\n", first)
+    assert re.search(r"column +missing +unreadable +clipped", first)
+    assert "Warning" not in first
+    second = done("check", unregistered).out
+    assert "registered already, as snapshot 1" in second
+    assert first.splitlines()[1:] == second.splitlines()[1:]
+    told = done("check", unregistered, "--refresh", "--name", "june", "--json").document
+    assert told["snapshot"] == "june"
+    assert told["report"]["rows_read"] == PATIENTS
+    assert set(told["report"]["columns"]["age"]) == {"missing", "unreadable", "clipped"}
+
+
+def test_another_source_is_sought_from_where_one_is(schema: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(schema.parent.parent)
+    told = done("check", "own/registry.yaml", "--refresh", "--source", "own/registry.csv", "--json").document
+    assert told["snapshot"] == "2"
+
+
+def test_a_wrong_number_of_units_is_pointed_out(unregistered: Path) -> None:
+    text = unregistered.read_text()
+    unregistered.write_text(text.replace(f"units: {PATIENTS}", "units: 2500"))
+    said = done("check", unregistered).out
+    assert "Warning: 2,000 units were found and 2,500 are declared." in " ".join(said.split())
+
+
+@pytest.mark.parametrize("more", [["--name", "june"], ["--source", "other.csv"], ["--disjoint"]])
+def test_what_is_meant_for_a_new_snapshot_needs_refresh(schema: Path, more: list[str]) -> None:
+    refused = discreet("check", schema, *more)
+    assert refused.code == 2
+    assert "--refresh" in refused.err
+
+
+def test_a_refreshed_data_set_goes_on_answering(schema: Path) -> None:
+    """What was spent carries over."""
+    done("ask", schema, COUNT, "--epsilon", "0.5")
+    done("check", schema, "--refresh")
+    for _ in range(2):
+        done("ask", schema, COUNT, "--epsilon", "0.25")
+    spent = done("budget", schema, "--json").document[0]["spent"]["epsilon"]
+    assert spent == "3/4"
+
+
+# --- ask
+
+
+def test_a_value_comes_with_its_interval_promise_and_cost(schema: Path) -> None:
+    said = done("ask", schema, COUNT, "--epsilon", "0.5").out
+    lines = said.splitlines()
+    assert re.fullmatch(r"1,[0-9]{3}", lines[0])
+    assert re.fullmatch(r"95 % interval: 1,[0-9]{3}(\.[0-9]+)? to 1,[0-9]{3}(\.[0-9]+)?", lines[1])
+    flat = " ".join(said.split())
+    assert "Differential privacy with epsilon 0.5 when one unit (person_id) is replaced by any other." in flat
+    assert "cost epsilon 0.5, as entry" in flat
+    assert "left 2.5 of 3 for the data set, 0.5 of 1 for analyst" in flat
+    assert "\x1b" not in said
+
+
+def test_groups_are_a_table_with_bars(schema: Path) -> None:
+    said = done("ask", schema, GROUPS, "--epsilon", "1").out
+    assert re.search(r"hospital +COUNT\(\*\) +95 % interval", said)
+    assert re.search(r"Alder +[0-9]+ +[0-9,]+ to [0-9,]+ +━+", said)
+    told = done("ask", schema, GROUPS, "--epsilon", "1", "--json").document
+    assert told["stored"]
+    assert told["columns"] == ["hospital", "COUNT(*)"]
+    for row in told["rows"]:
+        assert re.search(rf"{row['hospital'] or 'missing'} +{row['COUNT(*)']:,} ", said)
+
+
+def test_the_same_question_again_is_free(schema: Path) -> None:
+    """The stored answer, also for other words; --fresh pays for another draw."""
+    first = done("ask", schema, COUNT, "--epsilon", "0.25", "--json").document
+    again = done(
+        "ask", schema, "SELECT COUNT(*) FROM registry WHERE NOT age < 40", "--epsilon", "0.25", "--json"
+    ).document
+    assert (first["stored"], again["stored"]) == (False, True)
+    assert (first["rows"], first["entry"]) == (again["rows"], again["entry"])
+    assert again["cost"]["epsilon"] == "0"
+    assert "nothing: it was answered before" in done("ask", schema, COUNT, "--epsilon", "0.25").out
+    assert not done("ask", schema, COUNT, "--epsilon", "0.25", "--fresh", "--json").document["stored"]
+    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/2"
+
+
+def test_a_key_makes_a_retry_safe(schema: Path) -> None:
+    words = ("ask", schema, COUNT, "--epsilon", "0.25", "--fresh", "--key", "k1", "--json")
+    assert done(*words).document["value"] == done(*words).document["value"]
+    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/4"
+
+
+def test_a_question_may_be_json_or_come_from_standard_input(schema: Path) -> None:
+    document = json.dumps({"from": "registry", "select": [{"count": "*"}], "where": {"age": {">=": 40}}})
+    first = done("ask", schema, document, "--epsilon", "0.1", "--json").document
+    for typed in (COUNT, document):
+        told = done("ask", schema, "-", "--epsilon", "0.1", "--json", typed=typed.encode()).document
+        assert (told["value"], told["stored"]) == (first["value"], True)
+
+
+def test_what_the_schema_says_costs_nothing(schema: Path) -> None:
+    said = done("ask", schema, "SELECT COUNT(*) FROM registry", "--epsilon", "0.1").out
+    assert said.startswith("2,000\n")
+    assert "nothing: the schema makes it public" in said
+
+
+def test_a_prior_is_used(schema: Path) -> None:
+    prior = "normal(55, 10) on [17, 90] step 1"
+    told = done(
+        "ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", prior, "--json"
+    ).document
+    assert 17 <= told["value"] <= 90
+    assert told["intervals_95"] == [{"MEDIAN(age)": None}]
+
+
+def test_two_numbers_stand_side_by_side(schema: Path) -> None:
+    said = done("ask", schema, "SELECT AVG(age) AS mean, COUNT(*) FROM registry WHERE stay > 3", "--epsilon", "1").out
+    assert re.search(r"mean +95 % interval +COUNT\(\*\) +95 % interval", said)
+
+
+def test_the_first_question_registers(unregistered: Path) -> None:
+    assert re.match(r"1,[0-9]{3}\n", done("ask", unregistered, COUNT, "--epsilon", "0.5").out)
+
+
+def test_a_refused_first_question_registers_nothing(unregistered: Path) -> None:
+    before = files(unregistered.parent)
+    assert discreet("ask", unregistered, "SELECT nothing", "--epsilon", "1").code == 2
+    assert files(unregistered.parent) == before
+
+
+# --- preview, budget, history
+
+
+def test_a_preview_needs_no_data(unregistered: Path) -> None:
+    """Nothing is made, and the file with the rows need not even be there."""
+    unregistered.with_name("registry.csv").unlink()
+    before = sorted(unregistered.parent.rglob("*"))
+    said = " ".join(done("preview", unregistered, COUNT, "--epsilon", "0.5").out.split())
+    assert "Differential privacy with epsilon 0.5" in said
+    assert re.search(r"accuracy within [0-9]+ with a probability of 95%", said)
+    assert "left 3 of 3 for the data set, 1 of 1 for analyst" in said
+    told = done("preview", unregistered, COUNT, "--epsilon", "0.5", "--json").document
+    assert told["guarantee"]["epsilon"] == "1/2"
+    assert told["budget"][0]["left"] == "3"
+    assert sorted(unregistered.parent.rglob("*")) == before
+
+
+def test_a_preview_charges_nothing(schema: Path) -> None:
+    done("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "ann")
+    told = done("preview", schema, GROUPS, "--epsilon", "0.5", "--analyst", "ann", "--json").document
+    assert [balance["left"] for balance in told["budget"]] == ["5/2", "1/2"]
+    assert [balance["left"] for balance in done("budget", schema, "--json").document] == ["5/2"]
+
+
+def test_another_analyst_pays_for_the_stored_answer_herself(schema: Path) -> None:
+    """Her account is charged, the data set's is not."""
+    first = done("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "ann", "--json").document
+    second = done("ask", schema, COUNT, "--epsilon", "0.5", "--analyst", "bob", "--json").document
+    assert second["value"] == first["value"]
+    balances = done("budget", schema, "--analyst", "bob", "--json").document
+    assert [(one["analyst"], one["left"]) for one in balances] == [(None, "5/2"), ("bob", "1/2")]
+    said = done("budget", schema, "--analyst", "bob").out
+    assert re.search(r"the data set +dp +0\.5 +3 +2\.5 +━+", said)
+    assert re.search(r"bob +dp +0\.5 +1 +0\.5 +━+", said)
+
+
+def test_a_weaker_model_shows_in_the_budget(schema: Path) -> None:
+    """The flag stays beside the DP total; --tight adds a smaller total for display."""
+    text = schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]").replace("epsilon: 1,", "epsilon: 3,")
+    schema.write_text(text)
+    for age in range(40, 50):
+        question = f"SELECT COUNT(*) FROM registry WHERE age >= {age}"
+        done("ask", schema, question, "--epsilon", "0.2", *(["--delta", "1e-9"] if age == 40 else []))
+    plain = done("budget", schema, "--analyst", "analyst").out
+    assert "Warning: the DP total no longer describes all disclosure" in plain
+    assert plain.count("approx-dp") == 2
+    assert "tighter" not in plain
+    told = done("budget", schema, "--analyst", "analyst", "--tight", "--json").document
+    assert [one.get("tighter_epsilon", 9) < 2 for one in told] == [False, True, False, True]
+    assert "A tighter total in approx-dp, for display alone: " in done("budget", schema, "--tight").out
+
+
+def test_a_tighter_total_is_of_approx_dp_alone(schema: Path) -> None:
+    refused = discreet("budget", schema, "--tight")
+    assert refused.code == 2
+    assert "approx-dp" in refused.err
+
+
+def test_an_untouched_budget_is_whole(unregistered: Path) -> None:
+    before = sorted(unregistered.parent.rglob("*"))
+    assert re.search(r"the data set +dp +0 +3 +3", done("budget", unregistered).out)
+    assert done("history", unregistered).out == "Nothing was asked yet.\n"
+    assert done("history", unregistered, "--json").document == []
+    assert sorted(unregistered.parent.rglob("*")) == before
+
+
+def test_the_history_shows_the_latest_first(schema: Path) -> None:
+    done("ask", schema, COUNT, "--epsilon", "0.25", "--analyst", "ann")
+    done("ask", schema, GROUPS, "--epsilon", "0.5", "--analyst", "bob")
+    told = done("history", schema, "--json").document
+    assert [entry["analyst"] for entry in told] == ["bob", "ann", None]
+    assert [entry["epsilon"] for entry in told] == ["1/2", "1/4", None]
+    assert [entry["analyst"] for entry in done("history", schema, "--limit", 1, "--json").document] == ["bob"]
+    assert [entry["analyst"] for entry in done("history", schema, "--analyst", "ann", "--json").document] == ["ann"]
+    said = done("history", schema).out
+    assert re.search(r"bob +SELECT", said)
+    assert "snapshot 1 registered" in said
+
+
+def test_nothing_an_analyst_writes_reaches_the_terminal_raw(schema: Path) -> None:
+    """A name that would clear the screen of whoever reads the history is shown by its codes."""
+    done("ask", schema, COUNT, "--epsilon", "0.1", "--analyst", "\x1b[2Jann[bold]")
+    said = done("history", schema).out
+    assert "\x1b" not in said
+    assert "[bold]" in "".join(said.split())
+
+
+# --- ledger verify
+
+
+def test_a_ledger_that_holds_is_verified(schema: Path) -> None:
+    done("ask", schema, COUNT, "--epsilon", "0.25")
+    ledger = schema.parent / "registry.discreet" / "ledger.db"
+    told = done("ledger", "verify", ledger, "--json").document
+    assert told["entries"] == 3  # the registration, the charge, the answer
+    assert told["head"] in done("ledger", "verify", ledger).out
+    assert done("ledger", "verify", f"sqlite:///{ledger}", "--json").document == told
+
+
+def test_a_ledger_that_was_changed_is_caught(schema: Path) -> None:
+    """Exit code 6, for people and in JSON."""
+    done("ask", schema, COUNT, "--epsilon", "0.25")
+    ledger = schema.parent / "registry.discreet" / "ledger.db"
+    with sqlite3.connect(ledger) as connection:
+        connection.execute("UPDATE ledger_accounts SET dp = replace(dp, '25', '15')")
+    connection.close()
+    broken = discreet("ledger", "verify", ledger, "--json")
+    assert broken.code == 6
+    assert broken.document["error"] == {"kind": "ClaimFailed", "exit": 6, "message": broken.err[len("discreet: ") : -1]}
+
+
+def test_a_ledger_may_be_in_postgresql(schema: Path, postgres: str) -> None:
+    there = ("--ledger", schema_of(postgres))
+    first = done("ask", schema, COUNT, "--epsilon", "0.25", *there, "--json").document
+    again = done("ask", schema, COUNT, "--epsilon", "0.25", *there, "--json").document
+    assert (again["value"], again["stored"]) == (first["value"], True)
+    assert done("budget", schema, *there, "--json").document[0]["spent"]["epsilon"] == "1/4"
+    assert len(done("history", schema, *there, "--json").document) == 2
+    assert done("ledger", "verify", there[1], "--json").document["entries"] == 3
+    assert not (schema.parent / "registry.discreet" / "ledger.db").exists()
+
+
+def test_no_ledger_is_made_to_be_verified(tmp_path: Path) -> None:
+    assert discreet("ledger", "verify", tmp_path / "none.db").code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- the edges of a process
+
+
+def test_what_is_not_expected_shows_nothing(schema: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No traceback, no text of an exception."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("the income of p17 is 12345")
+
+    monkeypatch.setattr("discreet.custodian.looking.budget", fail)
+    broken = discreet("budget", schema, "--json")
+    assert broken.code == 1
+    assert broken.err == "discreet: an internal error; nothing about the data is shown\n"
+    assert broken.document["error"]["kind"] == "Internal"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["budget", "registry.yaml"], ""),
+        (["budget", "registry.yaml", "--json"], ""),
+        (["--help"], ""),
+        (["nothing", "--json"], "discreet: no such command 'nothing'; see --help\n"),
+    ],
+    ids=["screen", "JSON", "help", "failure"],
+)
+def test_a_pipe_that_is_closed_is_no_matter(schema: Path, words: list[str], says: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "discreet", *words]
+    broken = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False, cwd=schema.parent)
+    os.close(write)
+    assert broken.stderr == says
+
+
+def test_an_interrupt_is_quiet(schema: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("discreet.custodian.looking.budget", interrupt)
+    stopped = discreet("budget", schema)
+    assert (stopped.code, stopped.out, stopped.err) == (130, "", "")
+
+
+def test_a_narrow_encoding_is_no_matter(schema: Path) -> None:
+    """Bars and names print on a terminal without Unicode too."""
+    shown = process("ask", schema, GROUPS, "--epsilon", "1", PYTHONIOENCODING="ascii")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "Alder" in shown.stdout

@@ -1,0 +1,460 @@
+"""The ledger: who pays what, what is refused, what is shared."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from discreet import BudgetExceeded, InvalidInput
+from discreet.guarantee import Guarantee
+from discreet.ledger import Caps, Charge, Ledger, Part, Receipt, Spend
+from discreet.ledger import amounts as units
+from discreet.ledger.accounts import Account, fits, routes, spent
+from discreet.ledger.ledger import WEAKER
+from discreet.schema import Budget
+from ledgers import DATASET, EVERY, answered, ask, caps, ledger, pure, spent_of, where
+
+__all__ = ["ledger", "where"]  # fixtures
+
+# Paying
+
+
+def test_a_new_answer_is_paid_by_the_data_set_and_the_analyst(ledger: Ledger) -> None:
+    receipt = ledger.charge(ask(epsilon="0.3"), caps(1))
+    assert receipt == Receipt(2, None, pure("0.3"), charged=True)
+    assert spent_of(ledger, caps(1)) == spent_of(ledger, caps(1), "ann") == {"dp": Fraction(3, 10)}
+    assert spent_of(ledger, caps(1), "bob") == {"dp": 0}
+
+
+def test_a_cap_is_reached_exactly_and_never_passed(ledger: Ledger) -> None:
+    """Ten tenths are one, not 0.9999 or 1.0001."""
+    for number in range(10):
+        ledger.charge(ask(number), caps(1))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(ask("more", "0.0000000001"), caps(1))
+    assert spent_of(ledger, caps(1)) == {"dp": 1}
+
+
+def test_costs_that_are_no_decimals_are_rounded_up(ledger: Ledger) -> None:
+    """Three thirds do not fit one."""
+    third = Fraction(1, 3)
+    for number in range(2):
+        ledger.charge(ask(number, third), caps(1))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(ask("more", third), caps(1))
+    assert 2 * third < (spent_of(ledger, caps(1))["dp"] or 0) < 2 * third + Fraction(1, 10**39)
+
+
+def test_each_analyst_has_a_cap_and_all_together_have_one(ledger: Ledger) -> None:
+    limits = caps(1, analyst="0.6")
+    ledger.charge(ask(1, "0.6"), limits)
+    with pytest.raises(BudgetExceeded, match=r"data set's budget has 0.4 left and the analyst's 0;"):
+        ledger.charge(ask(2, "0.1"), limits)
+    with pytest.raises(BudgetExceeded, match=r"data set's budget has 0.4 left and the analyst's 0.6;"):
+        ledger.charge(ask(2, "0.5", analyst="bob"), limits)
+
+
+def test_a_refusal_says_what_would_fit_and_it_does(ledger: Ledger) -> None:
+    limits = caps(1, analyst="0.7")
+    ledger.charge(ask(1, "0.5"), limits)
+    before = ledger.verify()
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.charge(ask(2, "0.21"), limits)
+    said = "epsilon 0.21 was asked; for this question the data set's budget has 0.5 left and the analyst's 0.2; "
+    assert str(refused.value) == said + "ask with epsilon at most 0.2"
+    assert ledger.verify() == before
+    ledger.charge(ask(2, "0.2"), limits)
+    with pytest.raises(BudgetExceeded, match="nothing more like it can be answered"):
+        ledger.charge(ask(3, "0.1"), limits)
+
+
+def test_a_model_that_is_not_allowed_is_refused_by_name(ledger: Ledger) -> None:
+    with pytest.raises(InvalidInput, match="individual-dp is not allowed on this data set; allowed are dp, approx-dp"):
+        ledger.charge(ask(model="individual-dp"), caps(models=("dp", "approx-dp")))
+
+
+def test_weaker_charges_leave_the_dp_account_alone_but_flag_it_for_good(ledger: Ledger) -> None:
+    limits = caps(5, delta="1e-6", models=EVERY)
+    assert ledger.balance(DATASET, limits)[0].flags == ()
+    ledger.charge(ask(1, 1), limits)
+    assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 1, "individual-dp": 1}
+    ledger.charge(ask(2, 2, model="individual-dp"), limits)
+    assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 1, "individual-dp": 3}
+    assert [balance.flags for balance in ledger.balance(DATASET, limits)] == [(WEAKER,), (), ()]
+    ledger.charge(ask(3, 2, model="approx-dp"), limits)
+    assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 3, "individual-dp": 3}
+    ledger.register(DATASET, "0f", "s2", disjoint=True)
+    assert ledger.balance(DATASET, limits)[0].flags == (WEAKER,)
+
+
+def test_a_model_allowed_later_remembers_what_was_spent_before(ledger: Ledger) -> None:
+    """Or else opening a second model would open a second budget."""
+    ledger.charge(ask(1, 1), caps(1))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(ask(2, 1, model="individual-dp"), caps(1, models=EVERY))
+
+
+def test_a_lowered_cap_refuses_and_leaves_nothing(ledger: Ledger) -> None:
+    ledger.charge(ask(1, 1), caps(1))
+    with pytest.raises(BudgetExceeded, match="has 0 left"):
+        ledger.charge(ask(2, "0.1"), caps("0.5"))
+    assert ledger.balance(DATASET, caps("0.5"))[0].left == 0
+
+
+# Stored answers
+
+
+def test_the_same_question_again_is_free_to_whom_paid(ledger: Ledger) -> None:
+    first = answered(ledger, ask(), caps(1), '{"value": 7}')
+    again = ledger.charge(ask(), caps(1))
+    assert again == Receipt(first.entry, '{"value": 7}', first.paid, charged=False)
+    assert spent_of(ledger, caps(1), "ann") == {"dp": Fraction(1, 10)}
+
+
+def test_another_analyst_pays_a_stored_answer_alone(ledger: Ledger) -> None:
+    answered(ledger, ask(), caps(1), "7")
+    read = ledger.charge(ask(analyst="bob"), caps(1))
+    assert (read.answer, read.charged, read.paid) == ("7", True, pure("0.1"))
+    assert spent_of(ledger, caps(1)) == spent_of(ledger, caps(1), "bob") == {"dp": Fraction(1, 10)}
+    again = ledger.charge(ask(analyst="bob"), caps(1))
+    assert again == Receipt(read.entry, "7", read.paid, charged=False)
+
+
+def test_the_answer_shared_is_the_best_one_owns_or_the_cheapest_that_suffices(ledger: Ledger) -> None:
+    limits = caps(10)
+    for epsilon in ("0.1", "0.3", "0.5"):
+        answered(ledger, ask(epsilon=epsilon, fresh=True), limits, epsilon)
+    assert ledger.charge(ask(epsilon="0.1"), limits).answer == "0.5"
+    assert ledger.charge(ask(epsilon="0.2", analyst="bob"), limits).answer == "0.3"
+    assert ledger.charge(ask(epsilon="0.1", analyst="bob"), limits).answer == "0.3"
+    assert ledger.charge(ask(epsilon="0.6"), limits).answer is None
+
+
+def test_a_stored_answer_that_is_too_dear_is_refused_with_the_way_out(ledger: Ledger) -> None:
+    limits = caps(10, analyst=1)
+    answered(ledger, ask(epsilon=1), limits, "7")
+    ledger.charge(ask("other", "0.5", analyst="bob"), limits)
+    with pytest.raises(BudgetExceeded, match=r"answer of epsilon 1 .* fresh=True to draw a new one for epsilon 0.2"):
+        ledger.charge(ask(epsilon="0.2", analyst="bob"), limits)
+    assert ledger.charge(ask(epsilon="0.2", analyst="bob", fresh=True), limits).charged
+
+
+def test_an_answer_of_another_question_model_or_snapshot_is_not_shared(ledger: Ledger) -> None:
+    limits = caps(10, models=EVERY)
+    answered(ledger, ask(), limits, "7")
+    assert ledger.charge(ask("r"), limits).answer is None
+    assert ledger.charge(ask(model="individual-dp"), limits).answer is None
+    ledger.register(DATASET, "0f", "s2", disjoint=False)
+    assert ledger.charge(ask(snapshot="s2"), limits).answer is None
+
+
+def test_a_charge_without_an_answer_is_not_shared(ledger: Ledger) -> None:
+    """Whoever died between charge and answer has paid; there is nothing to share."""
+    ledger.charge(ask(), caps(1))
+    assert ledger.charge(ask(), caps(1)).answer is None
+    assert spent_of(ledger, caps(1)) == {"dp": Fraction(2, 10)}
+
+
+def test_a_charge_releases_one_draw(ledger: Ledger) -> None:
+    """The first answer stored is the answer."""
+    entry = ledger.charge(ask(), caps(1)).entry
+    assert [ledger.store(DATASET, entry, text) for text in ("7", "8")] == ["7", "7"]
+    assert ledger.charge(ask(), caps(1)).answer == "7"
+
+
+@pytest.mark.parametrize("entry", [1, 3, 4, 99])
+def test_an_answer_is_stored_for_a_charge_only(ledger: Ledger, entry: int) -> None:
+    """Not for a registration, an answer, a reuse, or nothing."""
+    answered(ledger, ask(), caps(1), "7")
+    ledger.charge(ask(analyst="bob"), caps(1))
+    with pytest.raises(InvalidInput, match="for the entry of a charge"):
+        ledger.store(DATASET, entry, "8")
+
+
+# Keys
+
+
+def test_a_retry_under_its_key_gets_the_same_receipt_and_pays_nothing(ledger: Ledger) -> None:
+    first = ledger.charge(ask(key="k", fresh=True), caps(1))
+    again = ledger.charge(ask(key="k", fresh=True), caps(1))
+    assert (again.entry, again.answer, again.paid, again.charged) == (first.entry, None, first.paid, False)
+    ledger.store(DATASET, again.entry, "7")
+    assert ledger.charge(ask(key="k", fresh=True), caps(1)).answer == "7"
+    assert spent_of(ledger, caps(1)) == {"dp": Fraction(1, 10)}
+
+
+def test_a_retry_of_a_reuse_pays_nothing(ledger: Ledger) -> None:
+    answered(ledger, ask(), caps(1), "7")
+    first, again = (ledger.charge(ask(analyst="bob", key="k"), caps(1)) for _ in range(2))
+    assert (first.entry, first.answer, first.charged) == (again.entry, again.answer, not again.charged)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ask("r", key="k"),
+        ask(epsilon="0.2", key="k"),
+        ask(key="k", fresh=True),
+        ask(key="k", model="individual-dp"),
+        ask(key="k", part=Part("partition", "north", 1)),
+        ask(key="k", spend=Spend(Fraction(1, 10), Fraction(1, 800))),
+        ask(key="k", snapshot="s2"),
+    ],
+)
+def test_a_key_stands_for_one_request(ledger: Ledger, other: Charge) -> None:
+    limits = caps(1, models=EVERY)
+    ledger.charge(ask(key="k"), limits)
+    with pytest.raises(InvalidInput, match="'k' was used for another request"):
+        ledger.charge(other, limits)
+
+
+def test_keys_belong_to_their_analyst(ledger: Ledger) -> None:
+    one, two = (ledger.charge(ask(key="k", analyst=analyst), caps(1)) for analyst in ("ann", "bob"))
+    assert one.entry != two.entry
+
+
+# Registration
+
+
+def test_a_data_set_is_registered_before_it_is_charged(where: str) -> None:
+    with Ledger.open(where) as empty:
+        for attempt in (
+            lambda: empty.charge(ask(), caps(1)),
+            lambda: empty.store(DATASET, 1, "7"),
+            lambda: empty.balance(DATASET, caps(1)),
+            lambda: empty.history(DATASET),
+            lambda: empty.verify(DATASET),
+        ):
+            with pytest.raises(InvalidInput, match="knows no data set 'census'; register it first"):
+                attempt()
+
+
+def test_a_name_belongs_to_one_data_set(ledger: Ledger) -> None:
+    with pytest.raises(InvalidInput, match="another data set of the name 'census'"):
+        ledger.register(DATASET, "1e", "s1", disjoint=False)
+
+
+def test_to_register_a_snapshot_again_changes_nothing(ledger: Ledger) -> None:
+    """Also when a newer one has come, and though it be called disjoint now."""
+    ledger.register(DATASET, "0f", "s2", disjoint=False)
+    before = ledger.verify()
+    for snapshot in ("s1", "s2"):
+        ledger.register(DATASET, "0f", snapshot, disjoint=True)
+    assert ledger.verify() == before
+    with pytest.raises(InvalidInput, match="another snapshot by now"):
+        ledger.charge(ask(snapshot="s1"), caps(1))
+
+
+def test_spend_carries_over_to_a_new_snapshot_unless_no_unit_is_in_both(ledger: Ledger) -> None:
+    ledger.charge(ask(part=Part("partition", "north", 1)), caps(1))
+    ledger.charge(ask(1), caps(1))
+    ledger.register(DATASET, "0f", "s2", disjoint=False)
+    assert spent_of(ledger, caps(1)) == spent_of(ledger, caps(1), "ann") == {"dp": Fraction(2, 10)}
+    ledger.register(DATASET, "0f", "s3", disjoint=True)
+    assert spent_of(ledger, caps(1)) == spent_of(ledger, caps(1), "ann") == {"dp": 0}
+    ledger.charge(ask(snapshot="s3"), caps(1))
+    assert spent_of(ledger, caps(1)) == {"dp": Fraction(1, 10)}
+    ledger.verify()
+
+
+def test_data_sets_do_not_pay_for_each_other(ledger: Ledger) -> None:
+    ledger.register("other", "1e", "s1", disjoint=False)
+    ledger.charge(ask(), caps(1))
+    assert ledger.balance("other", caps(1))[0].epsilon == 0
+    assert ledger.verify().entries == 3
+
+
+# Parts
+
+
+def test_parts_count_as_often_as_one_unit_reaches_them(ledger: Ledger) -> None:
+    limits = caps(1)
+    for name, epsilon in (("north", "0.5"), ("south", "0.3"), ("west", "0.2")):
+        ledger.charge(ask(name, epsilon, part=Part("partition", name, 2)), limits)
+    assert spent_of(ledger, limits) == {"dp": Fraction(8, 10)}
+    ledger.charge(ask("all", "0.1"), limits)
+    ledger.charge(ask("p1", "0.1", part=Part("individual", "p1", 1)), limits)
+    assert spent_of(ledger, limits) == {"dp": 1}
+    ledger.charge(ask("p2", "0.1", part=Part("individual", "p2", 1)), limits)
+    ledger.charge(ask("west more", "0.1", part=Part("partition", "west", 2)), limits)
+    assert spent_of(ledger, limits) == {"dp": 1}
+    with pytest.raises(BudgetExceeded, match=r"ask with epsilon at most 0.3"):
+        ledger.charge(ask("east", "0.31", part=Part("partition", "east", 2)), limits)
+    ledger.charge(ask("east", "0.3", part=Part("partition", "east", 2)), limits)
+
+
+def test_the_largest_reach_ever_named_counts(ledger: Ledger) -> None:
+    for name in ("north", "south"):
+        ledger.charge(ask(name, "0.5", part=Part("partition", name, 1)), caps(1))
+    assert spent_of(ledger, caps(1)) == {"dp": Fraction(1, 2)}
+    ledger.charge(ask("west", "0.1", part=Part("partition", "west", 2)), caps(1))
+    ledger.charge(ask("east", "0.1", part=Part("partition", "east", 1)), caps(1))
+    assert spent_of(ledger, caps(1)) == {"dp": 1}
+
+
+def test_components_are_summed_apart(ledger: Ledger) -> None:
+    """The part of the largest epsilon need not be that of the largest delta."""
+    limits = caps(2, delta="1e-6", models=("approx-dp",))
+    for name, spend in (
+        ("north", Spend(Fraction(1), Fraction(1, 2), delta=Fraction(1, 10**9))),
+        ("south", Spend(Fraction(1, 2), Fraction(1, 8), delta=Fraction(1, 10**7))),
+    ):
+        ledger.charge(ask(name, 1, model="approx-dp", spend=spend, part=Part("partition", name, 1)), limits)
+    balance = ledger.balance(DATASET, limits)[0]
+    assert (balance.epsilon, balance.delta) == (1, Fraction(1, 10**7))
+
+
+# Approximate DP
+
+
+def gaussian(rho: object) -> Spend:
+    return Spend(other=Fraction(str(rho)))
+
+
+def test_gaussian_answers_add_up_better_than_their_epsilons(ledger: Ledger) -> None:
+    """16 answers of rho 0.001 cost about 4 times one, and no charge passes the cap."""
+    limits = caps(1, delta="1e-6", models=("approx-dp",))
+    fitted = 0
+    while spent_of(ledger, limits)["approx-dp"] < Fraction(97, 100):
+        ledger.charge(ask(fitted, "0.2", model="approx-dp", spend=gaussian("0.001")), limits)
+        fitted += 1
+    with pytest.raises(BudgetExceeded, match="at most about"):
+        ledger.charge(ask("more", "0.2", model="approx-dp", spend=gaussian("0.002")), limits)
+    best = Guarantee.zcdp(Fraction(fitted, 1000)).approximate(Fraction(1, 2 * 10**6)).epsilon or 0
+    assert Fraction(9, 10) < best <= 1
+    assert ledger.balance(DATASET, limits)[0].delta == Fraction(1, 2 * 10**6)
+
+
+def test_pure_answers_need_no_delta_in_an_approximate_account(ledger: Ledger) -> None:
+    limits = caps(1, models=("approx-dp",))
+    ledger.charge(ask(1, 1, model="approx-dp"), limits)
+    assert ledger.balance(DATASET, limits)[0].epsilon == 1
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(ask(2, 1, model="approx-dp", spend=gaussian("1e-9")), caps(5, models=("approx-dp",)))
+
+
+def test_half_of_the_delta_is_for_answers_that_may_fail(ledger: Ledger) -> None:
+    limits = caps(10, delta="1e-6", models=("approx-dp",))
+    spend = Spend(Fraction(1, 10), Fraction(1, 200), delta=Fraction(1, 10**7))
+    for number in range(5):
+        ledger.charge(ask(number, model="approx-dp", spend=spend), limits)
+    with pytest.raises(BudgetExceeded, match="0 of that half is left; nothing more like it"):
+        ledger.charge(ask(6, model="approx-dp", spend=spend), limits)
+
+
+@pytest.mark.parametrize("cap", [Budget(Fraction(1), Fraction(1, 10**6)), Budget(Fraction(8), Fraction(1, 10**9))])
+def test_the_epsilon_shown_is_above_the_best_there_is_and_near_it(cap: Budget) -> None:
+    """Orders are fixed beforehand (accounts.md), which costs a little and never gives anything away."""
+    for share in (Fraction(0), Fraction(1, 2), Fraction(9, 10)):
+        epsilon = cap.epsilon * share
+        rest = Guarantee.zcdp((cap.epsilon - epsilon) ** 2 / 60).approximate(cap.delta / 2).epsilon or 0
+        other = (cap.epsilon - epsilon) ** 2 / 60
+        account = Account(epsilon=units.units(epsilon), rho=units.units(epsilon**2 / 2), other=units.units(other))
+        best = Guarantee.zcdp(epsilon**2 / 2 + other).approximate(cap.delta / 2).epsilon or 0
+        shown = spent(account, "approx-dp", cap)
+        assert shown is not None
+        assert min(epsilon + rest, best) <= shown <= Fraction(11, 10) * min(epsilon + rest, best)
+
+
+def test_many_small_pure_answers_go_by_their_rho() -> None:
+    """1,000 answers of epsilon 0.01 sum up to 10 and cost 2."""
+    account = Account(epsilon=units.units(Fraction(10)), rho=units.units(Fraction(1000, 20000)))
+    assert fits(account, "approx-dp", Budget(Fraction(2), Fraction(1, 10**6)))
+    assert not fits(account, "approx-dp", Budget(Fraction(1), Fraction(1, 10**6)))
+    assert not fits(account, "approx-dp", Budget(Fraction(2)))
+
+
+def test_the_deltas_of_all_orders_are_less_than_half_of_the_caps() -> None:
+    """Each order's constant is what a budget of that delta costs before anything is spent."""
+    cap = Budget(Fraction(1), Fraction(1, 10**6))
+    shares = [cap.delta / 2 ** (2 + k) for k in range(len(routes(cap)))]
+    assert sum(shares) < cap.delta / 2
+    for (order, least), share in zip(routes(cap), shares, strict=True):
+        free = Guarantee.zcdp(Fraction(1, 10**9)).approximate(share).epsilon
+        assert free is not None
+        assert order > 1
+        assert free - order * Fraction(1, 10**9) < least < cap.epsilon
+
+
+# Values
+
+
+NO_AMOUNTS = [float("nan"), float("inf"), -1, "1", 10**308, Fraction(1, 10**320), 0.5, None, True]
+
+
+@pytest.mark.parametrize("wrong", NO_AMOUNTS, ids=lambda wrong: repr(wrong)[:20])
+@pytest.mark.parametrize("name", ["epsilon", "rho", "other", "delta"])
+def test_what_is_no_amount_is_refused_before_anything_happens(name: str, wrong: object) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        Spend(**{name: wrong})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "wrong", [float("inf"), 10**308, Fraction(1, 10**320), 0.5], ids=lambda wrong: repr(wrong)[:20]
+)
+def test_a_cap_is_an_amount_too(wrong: Fraction) -> None:
+    for whole, own in ((Budget(wrong), Budget(Fraction(1))), (Budget(Fraction(1)), Budget(wrong))):
+        with pytest.raises(InvalidInput, match="epsilon of a budget"):
+            Caps(whole, own, ("dp",))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Spend(delta=Fraction(1)),
+        lambda: ask(epsilon=0),
+        lambda: ask(analyst=""),
+        lambda: ask(analyst="a\0b"),
+        lambda: ask(analyst="\ud800"),
+        lambda: ask(analyst="a" * 201),
+        lambda: ask(key=""),
+        lambda: ask(model="zcdp"),  # type: ignore[arg-type]
+        lambda: ask(spend=Spend(Fraction(1), Fraction(1, 2), delta=Fraction(1, 10))),
+        lambda: ask(spend=Spend(other=Fraction(1))),
+        lambda: ask(spend=Spend(epsilon=Fraction(1))),
+        lambda: ask(spend=Spend(rho=Fraction(1))),
+        lambda: Part("row", "north", 1),  # type: ignore[arg-type]
+        lambda: Part("partition", "north", 0),
+        lambda: Part("partition", "north", True),
+        lambda: Part("partition", "", 1),
+        lambda: caps(models=()),
+        lambda: caps(models=("dp", "zcdp")),
+    ],
+)
+def test_what_is_not_valid_does_not_exist(make: object) -> None:
+    with pytest.raises(InvalidInput):
+        make()  # type: ignore[operator]
+
+
+def test_amounts_keep_their_order_as_text_and_never_lose() -> None:
+    numbers = [Fraction(0), Fraction(1, 10**40), Fraction(1, 3), Fraction(1, 2), Fraction(10), Fraction(10**9)]
+    counts = [units.units(number) for number in numbers]
+    assert sorted(map(units.stored, counts)) == list(map(units.stored, counts))
+    assert [units.read(units.stored(count)) for count in counts] == counts
+    assert [units.unplain(units.plain(count)) for count in counts] == counts
+    assert all(
+        0 <= units.fraction(count) - number < Fraction(1, units.UNIT)
+        for count, number in zip(counts, numbers, strict=True)
+    )
+    smallest = Fraction(1, 10**19)
+    assert units.fraction(units.units(smallest**2 / 2)) == smallest**2 / 2
+    assert units.plain(units.units(Fraction(1, 4))) == "0.25"
+
+
+# History
+
+
+def test_history_is_newest_first_and_leaves_answers_out(ledger: Ledger) -> None:
+    answered(ledger, ask(1, part=Part("individual", "p1", 2)), caps(1), "7")
+    ledger.charge(ask(1, analyst="bob"), caps(1))
+    told = ledger.history(DATASET)
+    assert [(line.entry, line.kind, line.analyst) for line in told] == [
+        (4, "reuse", "bob"),
+        (2, "charge", "ann"),
+        (1, "register", None),
+    ]
+    assert (told[1].query, told[1].spend, told[1].part) == ("SELECT 1", pure("0.1"), Part("individual", "p1", 2))
+    assert [line.entry for line in ledger.history(DATASET, "ann")] == [2]
+    assert [line.entry for line in ledger.history(DATASET, limit=2)] == [4, 2]
+    assert told[0].at.endswith("+00:00")
