@@ -78,7 +78,8 @@ def plan(random: Random, schema: Schema) -> Plan:
     if random.random() < 0.25:
         column = random.choice(_coded(schema))
         bins = _bins(random, column)
-        return Histogram(bins, random.choice([1, 7, (column.upper - bins.lower) // bins.width + 1]), keys, where)
+        whole = max((column.upper - bins.lower) // bins.width + 1, 1)
+        return Histogram(bins, random.choice([1, 7, whole, whole]), keys, where)
     return Totals(tuple(_measure(random, schema) for _ in range(random.randrange(5))), keys, where)
 
 

@@ -14,7 +14,6 @@ from random import Random
 import pytest
 
 from commands import Outcome, discreet, done, files, write_registry
-from discreet.ledger import Ledger
 
 FROM = "SELECT COUNT(*) FROM registry"
 COUNT = f"{FROM} WHERE age >= 40"
@@ -220,15 +219,14 @@ def test_data_that_cannot_be_registered(new: Path, command: str, spoil: Callable
     refused(new.parent, (command, new, *more), 2, says)
 
 
-def test_a_ledger_that_stays_locked(schema: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_stays_locked(schema: Path) -> None:
     """Another process holds SQLite's own lock for longer than we wait."""
     before = head(schema.parent)
-    monkeypatch.setattr(Ledger.open, "__defaults__", (0.2,))
     command = [sys.executable, "-c", HOLD, str(schema.parent / "registry.discreet" / "ledger.db")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        locked = discreet("ask", schema, f"{FROM} WHERE age > 50", "--epsilon", "0.1")
+        locked = discreet("ask", schema, f"{FROM} WHERE age > 50", "--epsilon", "0.1", "--wait", "0.2")
         holder.communicate()
     assert (locked.code, locked.out) == (5, "")
     assert is_one_sentence(locked.err)

@@ -263,7 +263,7 @@ def test_a_preview_needs_no_data(unregistered: Path) -> None:
     said = " ".join(done("preview", unregistered, COUNT, "--epsilon", "0.5").out.split())
     assert "Differential privacy with epsilon 0.5" in said
     assert re.search(r"accuracy within [0-9]+ with a probability of 95%", said)
-    assert "left 3 of 3 for the data set, 1 of 1 for analyst" in said
+    assert "cost epsilon 0.5 left 3 of 3 for the data set, 1 of 1 for analyst" in said
     told = done("preview", unregistered, COUNT, "--epsilon", "0.5", "--json").document
     assert told["guarantee"]["epsilon"] == "1/2"
     assert told["budget"][0]["left"] == "3"

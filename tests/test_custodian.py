@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from demo.registry import write_registry
 
-from discreet import BudgetExceeded, Custodian, InvalidInput, Prior, Unavailable, Unsupported
+from discreet import BudgetExceeded, Custodian, InvalidInput, Ledger, Prior, Unavailable, Unsupported
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -252,6 +252,10 @@ def test_spend_is_kept_in_one_ledger(tmp_path: Path) -> None:
     """An empty ledger in its place would be a new budget; so would another data set's."""
     path = write_people(tmp_path)
     Custodian.open(path, ledger=tmp_path / "one.db").close()
+    with pytest.raises(InvalidInput, match="no ledger"):
+        Custodian.open(path, ledger=tmp_path / "two.db")
+    assert not list(tmp_path.glob("two.db*"))
+    Ledger.open(tmp_path / "two.db").close()
     with pytest.raises(InvalidInput, match="another ledger"):
         Custodian.open(path, ledger=tmp_path / "two.db")
     other = tmp_path / "other"

@@ -47,7 +47,7 @@ def changed(ledger: Ledger, table: Table, row: dict[str, Any], **values: object)
 
 
 def _is(table: Table, row: dict[str, Any]) -> Any:
-    return and_(*(table.c[name] == row[name] for name in table.primary_key.columns.keys()))
+    return and_(*(table.c[name] == row[name] for name in (column.name for column in table.primary_key)))
 
 
 def at_entry(seq: int) -> str:
@@ -91,7 +91,7 @@ def test_a_last_entry_taken_away_is_missed(written: Ledger) -> None:
     seventh = next(row for row in rows_of(written, entries) if row["seq"] == 7)
     with written._database.writing() as connection:
         connection.execute(update(heads).values(seq=7, hash=seventh["hash"], weaker=False, individual_reach=0))
-    with pytest.raises(ClaimFailed, match="the account of .* does not follow from the entries"):
+    with pytest.raises(ClaimFailed, match=r"the account of .* does not follow from the entries"):
         written.verify()
 
 

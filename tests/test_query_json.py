@@ -186,7 +186,7 @@ REFUSED: list[tuple[object, str]] = [
     ({**COUNT, "select": [{"avg": "age", "as": "\x07"}]}, "printable"),
     ({**COUNT, "join": "icd"}, "join must be a list"),
     ({**COUNT, "join": ["other"]}, "only lookups"),
-    ({**COUNT, "join": ["icd"], "left_join": ["ICD"]}, "joined twice"),
+    ({**COUNT, "join": ["icd"], "left_join": ["ICD"]}, "each lookup once"),
     ({**COUNT, "where": "age > 5"}, "a condition is an object"),
     ({**COUNT, "where": {}}, "about one column"),
     ({**COUNT, "where": {"age": {">": 5}, "sex": {"=": "F"}}}, "join several with"),
@@ -265,7 +265,7 @@ def outcome(document: object) -> Query | None:
 
 
 def fuzz(count: int, seed: int) -> int:
-    """How many of so many documents were questions; each took less than a second."""
+    """How many of so many documents were questions; each took less than five seconds."""
     chance = random.Random(seed)
     documents = [document for _, document in SAME] + [{**COUNT, "where": condition} for _, condition in CONDITIONS]
     read_well = 0
@@ -273,10 +273,10 @@ def fuzz(count: int, seed: int) -> int:
         document = mutated(chance.choice(documents), chance)
         text = list(json.dumps(document))
         text[chance.randrange(len(text))] = chance.choice('{}[]",:0e.-')
-        start = time.perf_counter()
+        start = time.process_time()
         read_well += outcome(document) is not None
         outcome("".join(text))
-        assert time.perf_counter() - start < 1, document
+        assert time.process_time() - start < 5, document
     return read_well
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import random
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
@@ -313,8 +315,8 @@ REFUSED = {
     "SELECT COUNT(*) FROM registry JOIN icd ON diagnosis = registry.code": "joined by its key",
     "SELECT COUNT(*) FROM registry JOIN icd ON diagnosis = diagnosis": "joined by its key",
     "SELECT COUNT(*) FROM registry JOIN icd USING (age)": "joined by its key",
-    "SELECT COUNT(*) FROM registry JOIN icd USING (diagnosis) JOIN icd i USING (diagnosis)": "joined twice",
-    "SELECT COUNT(*) FROM registry r JOIN icd r USING (diagnosis)": "joined twice",
+    "SELECT COUNT(*) FROM registry JOIN icd USING (diagnosis) JOIN icd i USING (diagnosis)": "each lookup once",
+    "SELECT COUNT(*) FROM registry r JOIN icd r USING (diagnosis)": "each lookup once",
     "SELECT COUNT(*) FROM registry" + " JOIN icd" * 9: "at most 8",
     # outputs
     "SELECT * FROM registry": r"not \*",
@@ -409,7 +411,9 @@ REFUSED = {
     "SELECT COUNT(*) FROM registry WHERE smoker = 'true'": "TRUE or FALSE",
     "SELECT COUNT(*) FROM registry WHERE smoker = 1": "TRUE or FALSE",
     "SELECT COUNT(*) FROM registry WHERE admitted > '2020-02-30'": "a date such as",
-    "SELECT COUNT(*) FROM registry WHERE admitted > DATE '2020-2-3'": "DATE '2024-02-29'",
+    "SELECT COUNT(*) FROM registry WHERE admitted > DATE '20200203'": "a date such as",
+    "SELECT COUNT(*) FROM registry WHERE city = 'for' UNIT 'p17'": "has no place|cannot be read",
+    "SELECT COUNT(DISTINCT icd.person_id) FROM registry": "counts units and nothing else",
     "SELECT COUNT(*) FROM registry WHERE admitted > 5": "a date in quotes",
     "SELECT COUNT(*) FROM registry WHERE sex = DATE '2020-01-01'": "text in quotes",
     # layout
@@ -469,6 +473,13 @@ def test_names_match_in_any_case_unless_two_do() -> None:
         parse_sql("SELECT SUM(Age) FROM registry", twice)
 
 
+def test_sqlglot_is_loaded_by_the_first_question_only() -> None:
+    command = [sys.executable, "-c", "import discreet.query, sys; print(*sys.modules)"]
+    loaded = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert "discreet.query" in loaded
+    assert "sqlglot" not in loaded
+
+
 LONG = {
     "text": ("SELECT COUNT(*) FROM registry WHERE age = 1" + " " * 20_000, "20000 characters"),
     "tokens": ("SELECT COUNT(*) FROM registry WHERE " + "1=1+" * 1200, "4000 words"),
@@ -511,16 +522,16 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_answered_quickly(name: str) -> None:
     """No recursion, and no time that grows with the power of the depth: unguarded, nested calls take minutes."""
-    start = time.perf_counter()
+    start = time.process_time()
     outcome(f"SELECT COUNT(*) FROM registry WHERE {HOSTILE[name]}")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_many_joins_are_answered_quickly() -> None:
     """Unguarded, each join without ON doubles the parser's time."""
-    start = time.perf_counter()
+    start = time.process_time()
     assert outcome("SELECT COUNT(*) FROM registry" + " LEFT JOIN icd" * 40) is None
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def outcome(text: str) -> Query | None:
@@ -586,14 +597,14 @@ def soup(chance: random.Random) -> str:
 
 
 def fuzz(count: int, seed: int) -> int:
-    """How many of so many texts were questions; each took less than a second."""
+    """How many of so many texts were questions; each took less than five seconds."""
     chance = random.Random(seed)
     read_well = 0
     for _ in range(count):
         text = chance.choice([mutated, mutated, soup])(chance)
-        start = time.perf_counter()
+        start = time.process_time()
         read_well += outcome(text) is not None
-        assert time.perf_counter() - start < 1, text
+        assert time.process_time() - start < 5, text
     return read_well
 
 

@@ -41,7 +41,7 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
     yield text(preview.question, "bold")
     yield ""
     pairs = {**_promise(preview.guarantee), "mechanism": preview.mechanism, "accuracy": preview.accuracy}
-    yield facts(pairs | {"left": left(preview.balances)})
+    yield facts(pairs | {"cost": _amount(preview.guarantee), "left": left(preview.balances)})
     yield ""
     yield "Nothing was charged and no row was read."
 
@@ -56,8 +56,12 @@ def _cost(answer: Answer) -> str:
         return "nothing: the schema makes it public"
     if answer.stored:
         return f"nothing: it was answered before, as entry {answer.entry}"
-    delta = f" and delta {shown(answer.cost.delta)}" if answer.cost.delta else ""
-    return f"epsilon {shown(answer.cost.epsilon or Fraction(0))}{delta}, as entry {answer.entry}"
+    return f"{_amount(answer.cost)}, as entry {answer.entry}"
+
+
+def _amount(cost: Guarantee) -> str:
+    delta = f" and delta {shown(cost.delta)}" if cost.delta else ""
+    return f"epsilon {shown(cost.epsilon or Fraction(0))}{delta}"
 
 
 def _rows(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> Table:

@@ -22,6 +22,9 @@ from discreet.cli.options import (
 Key = Annotated[
     str | None, typer.Option(metavar="K", help="A name for this request: a retry with it never pays twice.")
 ]
+Wait = Annotated[
+    float, typer.Option(metavar="SECONDS", help="How long to wait for a ledger that others hold.", min=0.1)
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Pay for a new draw even if an answer is stored.")]
 
 
@@ -36,6 +39,7 @@ def ask(
     key: Key = None,
     model: Model = None,
     fresh: Fresh = False,
+    wait: Wait = 10,
     json: Json = False,
 ) -> None:
     """Answer a question. The same question again is answered from what is stored, and free."""
@@ -49,7 +53,7 @@ def ask(
     declared = load_schema(schema)
     if looking.current_snapshot(declared) is None:
         custodian.preview(declared, asked, loss, prior, slack, model)  # refuse before anything is registered
-    with show.stages() as progress, Custodian.open(schema, ledger, progress=progress) as opened:
+    with show.stages() as progress, Custodian.open(schema, ledger, None, progress, wait) as opened:
         progress("answering")
         answer = opened.answer(asked, loss, prior, analyst, key, slack, model, fresh)
         balances = opened.budget(analyst)

@@ -16,8 +16,8 @@ Place = Annotated[
 def verify(ledger: Place, json: Json = False) -> None:
     """Recompute the chain of entries and every account; exit code 6 if something is not as it was written."""
     from discreet.cli import show
+    from discreet.custodian.binding import existing_ledger
     from discreet.custodian.document import verified_to_json
-    from discreet.custodian.looking import existing_ledger
 
     with show.counting("verifying") as progress, existing_ledger(ledger) as opened:
         verified = opened.verify(progress=progress)

@@ -12,11 +12,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from discreet.answer import Answer
+from discreet.custodian.binding import bound_ledger
 from discreet.custodian.draw import exact, release
-from discreet.custodian.place import Manifest, Place, Snapshot
+from discreet.custodian.place import Snapshot
 from discreet.custodian.registering import Progress, first_use, open_source, register, silent
 from discreet.custodian.reply import FREE, accuracy, answer, from_text, public_answer, to_text
-from discreet.errors import InvalidInput, Unavailable
+from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance, Caps, Charge, Entry, Ledger, Part, Spend
 from discreet.planner.choose import plan
@@ -57,18 +58,26 @@ class Custodian:
 
     @staticmethod
     def open(
-        schema: str | Path, ledger: str | Path | None = None, source: object = None, progress: Progress = silent
+        schema: str | Path,
+        ledger: str | Path | None = None,
+        source: object = None,
+        progress: Progress = silent,
+        wait: float = 10,
     ) -> Custodian:
         """Open a data set by its schema file; it is registered on first use.
 
         `ledger` is a file or a database address; without it, a file in the data set's own folder. `source` stands in
-        for the schema's at registration: a path, an address, or a pandas, Polars or Arrow table.
+        for the schema's at registration: a path, an address, or a pandas, Polars or Arrow table. `wait` is for how many
+        seconds a ledger that others hold is waited for.
         """
         declared = load_schema(schema)
         snapshot = first_use(declared, source, progress)
         opened = open_source(declared, snapshot, source if isinstance(source, str) else None)
-        own = _bound(declared, ledger)
-        return Custodian(declared, snapshot, opened, own)
+        try:
+            return Custodian(declared, snapshot, opened, bound_ledger(declared, ledger, wait))
+        except DiscreetError:
+            opened.close()
+            raise
 
     @staticmethod
     def check(
@@ -183,21 +192,3 @@ def read(question: Question, schema: Schema) -> Query:
     if not isinstance(question, str | Mapping):
         raise InvalidInput(f"a question is SQL text or JSON, got {type(question).__name__}")
     return parse_json(question, schema)
-
-
-def _bound(schema: Schema, where: str | Path | None) -> Ledger:
-    """The ledger this data set's spend is kept in, and no other."""
-    place = Place(schema)
-    ledger = Ledger.open(where if where is not None else place.folder / "ledger.db")
-    with place.locked():
-        manifest = place.read() or Manifest.new()
-        if manifest.ledger not in (None, ledger.id):
-            ledger.close()
-            raise InvalidInput(
-                f"the spend of {schema.name} is kept in another ledger than this one; open it with that one"
-            )
-        for snapshot in manifest.snapshots:
-            ledger.register(schema.name, manifest.identity, snapshot.name, snapshot.disjoint)
-        if manifest.ledger is None:
-            place.write(Manifest(manifest.identity, manifest.key, ledger.id, manifest.snapshots))
-    return ledger

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from discreet.custodian.binding import existing_ledger
 from discreet.custodian.place import Place, Snapshot
 from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Caps, Entry, Ledger
@@ -57,14 +58,6 @@ def tighter_epsilon(schema: Schema, where: str | Path | None = None, analyst: st
     paid = [entry for entry in history(schema, where, analyst, EVERYTHING) if analyst or entry.kind == "charge"]
     cap = schema.budget if analyst is None else schema.analyst_budget
     return pld.tighter_epsilon((entry.spend for entry in paid if entry.spend is not None), cap.delta)
-
-
-def existing_ledger(where: str | Path) -> Ledger:
-    """A ledger that is there already."""
-    path = str(where).removeprefix("sqlite:///")
-    if "://" not in path and not Path(path).is_file():
-        raise InvalidInput(f"there is no ledger {Path(path).name[:40]!r} there; check the path")
-    return Ledger.open(where)
 
 
 @contextmanager

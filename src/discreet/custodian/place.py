@@ -77,12 +77,12 @@ class Place:
 
     def read(self) -> Manifest | None:
         """The manifest, if the data set was registered."""
-        if not self._file.exists():
-            return None
         try:
             told = json.loads(self._file.read_text(encoding="utf-8"))
             snapshots = tuple(Snapshot(**one) for one in told.pop("snapshots"))
             return Manifest(**told, snapshots=snapshots)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
         except (OSError, ValueError, TypeError, KeyError):
             raise Unavailable(f"{self._file} cannot be read; restore it from a backup") from None
 

@@ -15,6 +15,7 @@ from discreet.exact import shown
 PLACES = 40
 WIDTH = 60
 UNIT: int = 10**PLACES
+DAMAGED = "the ledger is damaged: it holds something else where an amount should be; verify it, and restore a copy"
 LARGEST = 10**9
 """The most one amount may be; totals have eleven digits more."""
 
@@ -45,9 +46,9 @@ def stored(count: int) -> str:
 
 def read(text: object) -> int:
     """Units from what the database kept."""
-    if not isinstance(text, str) or len(text) != WIDTH or not (text.isascii() and text.isdigit()):
-        raise Unavailable("the ledger is damaged: an account holds no amount; verify it, and restore a copy")
-    return int(text)
+    if not isinstance(text, str) or len(text) != WIDTH:
+        raise Unavailable(DAMAGED)
+    return _digits(text)
 
 
 def plain(count: int) -> str:
@@ -57,4 +58,13 @@ def plain(count: int) -> str:
 
 def unplain(text: str) -> int:
     """Units from their plain decimal."""
-    return units(Fraction(text))
+    whole, _, places = text.partition(".")
+    if len(whole) > WIDTH or len(places) > PLACES:
+        raise Unavailable(DAMAGED)
+    return _digits(whole) * UNIT + _digits(places.ljust(PLACES, "0"))
+
+
+def _digits(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise Unavailable(DAMAGED)
+    return int(text)

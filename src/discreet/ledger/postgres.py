@@ -33,6 +33,7 @@ class Postgres:
             creator=self._connect,
             isolation_level="READ COMMITTED",  # what follows a lock sees what was written before it was free
             pool_pre_ping=True,
+            max_overflow=0,  # charges on a data set come one after another, however many connections wait
             pool_timeout=timeout,
         )
         _databases.add(self)

@@ -108,7 +108,11 @@ def _set_up(connection: sqlite3.Connection) -> None:
 
 def _create(path: Path) -> None:
     """Make an empty file that only its owner may read, and its name in the folder durable; keep one that is there."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    try:
+        # Never opened here once it exists: to close any descriptor of it would drop the locks SQLite holds on it.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
     folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(folder)

@@ -69,7 +69,7 @@ def _follow(connection: Connection, batch: list[Row[Any]], replay: Replay) -> No
             raise _bad(head, "what was copied from its text is something else")
         try:
             replay.follow(row.body, bodies.get(row.source), texts.get(row.source))
-        except (DiscreetError, KeyError, TypeError, ValueError):
+        except (DiscreetError, AttributeError, KeyError, TypeError, ValueError):
             raise _bad(head, "it does not follow from the entries before it and its answer") from None
 
 
@@ -86,7 +86,7 @@ def _copied(row: Row[Any]) -> bool:
         return chain.written(body) == row.body and all(
             getattr(row, name) == value for name, value in chain.columns(body).items()
         )
-    except (DiscreetError, TypeError, ValueError):
+    except (DiscreetError, AttributeError, TypeError):
         return False
 
 

@@ -92,12 +92,21 @@ def _measured(
     for aggregate in aggregates:
         measured, spent = public[aggregate], Cost()
         if measured is None and aggregate.function in TOTALS:
+            _no_prior(prior)
             measured, spent = _total(aggregate, schema, facts, share, rho)
         elif measured is None:
             measured, spent = _choice(aggregate, schema, facts, share, prior)
         found.append(measured)
         cost += spent
     return tuple(found), cost
+
+
+def _no_prior(prior: Given) -> None:
+    """A prior that nothing would use is refused, rather than passed over."""
+    if prior is not None:
+        raise Unsupported(
+            "a prior is used for quantiles, MIN, MAX, SECOND_MAX, MODE and one person's value; ask for this without one"
+        )
 
 
 def _known(aggregate: Aggregate, schema: Schema, facts: Facts) -> Measurement | None:

@@ -15,7 +15,7 @@ from discreet.schema import Schema
 
 
 def canonical(query: Query) -> str:
-    """All of a question but its presentation, as JSON text; equal questions have equal texts."""
+    """All of a question but its presentation, as JSON text."""
     told = {
         "table": query.table,
         "aggregates": [[one.function, one.column, [str(q) for q in one.orders]] for one in query.aggregates],
@@ -30,8 +30,10 @@ def canonical(query: Query) -> str:
 def simplify(predicate: Predicate, schema: Schema) -> Predicate:
     """The same rows, said in one way: sorted, each part once, nothing that follows from the rest.
 
-    A part is only asked about the values its neighbours leave open: beside age >= 18, age <= 30 is 18 to 30, and
-    beside age < 18 or ..., it is 18 to 30 too. Every step leaves fewer parts or smaller sets, so it comes to rest.
+    A part is held only against the values that its neighbours leave open: both in age >= 18 AND (age <= 30 OR smoker)
+    and in age < 18 OR (age <= 30 AND smoker) the inner part is 18 to 30. Each step leaves fewer parts or smaller sets,
+    so it comes to rest. What is said of one column has exactly one form; mixtures of columns may still have several,
+    and then an equal question is asked, and paid, as another one.
     """
     while True:
         narrower = _narrowed(predicate, _Open(schema, {}))
@@ -123,9 +125,9 @@ def _absorbed(predicate: Predicate) -> Predicate:
     if not isinstance(predicate, All | Some):
         return predicate
     parts = [_absorbed(part) for part in predicate.parts]
-    sets = [frozenset(part.parts) for part in parts if isinstance(part, All | Some)]
-    needed = (part for part in parts if not (isinstance(part, All | Some) and any(s < {*part.parts} for s in sets)))
-    return _joined(type(predicate), needed)
+    inside = {part: frozenset(part.parts) for part in parts if isinstance(part, All | Some)}
+    needless = {part for part, own in inside.items() if any(other < own for other in inside.values())}
+    return _joined(type(predicate), (part for part in parts if part not in needless))
 
 
 def _order(predicate: Predicate) -> str:

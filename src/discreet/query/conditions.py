@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from typing import TypeVar
 
 from discreet.errors import InvalidInput
 from discreet.query.asked import Both, Compare, Condition, Constant, Either, Is, Listed, Name, Not, Question
 from discreet.query.canonical import simplify
 from discreet.query.predicate import FALSE, TRUE, All, Codes, OneOf, Predicate, Some, Within
 from discreet.query.scope import Scope, lookup_named
-from discreet.query.sets import complement, ranges_of
+from discreet.query.sets import complement, merged, ranges_of
 from discreet.schema import Column, Schema
 from discreet.schema.column import EPOCH
+
+Part = TypeVar("Part")
 
 MOST_RANGES = 100_000
 """Concepts of a taxonomy can stand for many ranges of codes; this many in one question are read."""
@@ -23,11 +26,9 @@ MOST_RANGES = 100_000
 
 def rows_asked(question: Question, scope: Scope) -> Predicate:
     """The rows a question is about, in canonical form: an inner join keeps those whose key has an entry."""
-    inner = [join.lookup for join in question.joins if join.kind == "inner"]
-    where = _known(question.where, True, scope)
-    if _ranges(where) > MOST_RANGES:
-        raise InvalidInput(f"the condition stands for more than {MOST_RANGES} ranges of values; ask for fewer")
-    return simplify(All((where, *(_entries(lookup, scope.schema) for lookup in inner))), scope.schema)
+    inner = (join.lookup for join in question.joins if join.kind == "inner")
+    joined = (_entries(lookup, scope.schema) for lookup in inner)
+    return simplify(All((_known(question.where, True, scope), *joined)), scope.schema)
 
 
 def _known(condition: Condition, truth: bool, scope: Scope) -> Predicate:
@@ -41,7 +42,7 @@ def _known(condition: Condition, truth: bool, scope: Scope) -> Predicate:
             return _known(part, not truth, scope)
         case Both(parts) | Either(parts):
             kind = All if isinstance(condition, Both) is truth else Some
-            return kind(tuple(_known(part, truth, scope) for part in parts))
+            return kind(tuple(_counted((_known(part, truth, scope) for part in parts), _ranges)))
         case Is(name, value):
             return _missing(scope.column(name), truth) if value is None else _is(scope.column(name), value, truth)
         case Listed(name, constants):
@@ -82,8 +83,8 @@ def _listed(name: Name, constants: Sequence[Constant], truth: bool, scope: Scope
 def _one_of(constants: Sequence[Constant], column: Column, scope: Scope) -> Within | OneOf:
     if column.private_keys:
         return OneOf(column.name, tuple(sorted({_text(constant, column) for constant in constants})))
-    equal = (_equal(constant, column, scope) for constant in constants)
-    return Within(column.name, ranges_of(code for codes in equal for code in codes))
+    equal = _counted((_equal(constant, column, scope) for constant in constants), len)
+    return Within(column.name, merged(span for codes in equal for span in codes))
 
 
 def _others(one: Within | OneOf, column: Column) -> Within | OneOf:
@@ -91,13 +92,13 @@ def _others(one: Within | OneOf, column: Column) -> Within | OneOf:
     return replace(complement(one, column), null=False)
 
 
-def _equal(constant: Constant, column: Column, scope: Scope) -> Sequence[int]:
+def _equal(constant: Constant, column: Column, scope: Scope) -> Codes:
     """The codes that equal a constant: none between two codes or beyond the bounds."""
     if column.categories and column.kind != "boolean":
         return scope.codes(column, _text(constant, column))
     place = _place(constant, column)
     inside = place.denominator == 1 and column.lower <= place <= column.upper
-    return (int(place),) if inside else ()
+    return ((int(place), int(place)),) if inside else ()
 
 
 def _compared(condition: Compare, truth: bool, scope: Scope) -> Predicate:
@@ -163,11 +164,21 @@ def _entries(lookup: str, schema: Schema) -> Predicate:
     return Within(key.name, ranges_of(place for codes in entries for place, code in codes if code is not None))
 
 
+def _counted(parts: Iterable[Part], size: Callable[[Part], int]) -> Iterator[Part]:
+    """The parts, up to a limit on their sizes together."""
+    total = 0
+    for part in parts:
+        total += size(part)
+        if total > MOST_RANGES:
+            raise InvalidInput(f"the condition stands for more than {MOST_RANGES} ranges of values; ask for fewer")
+        yield part
+
+
 def _ranges(predicate: Predicate) -> int:
     match predicate:
-        case Within():
-            return len(predicate.ranges)
-        case OneOf():
-            return len(predicate.texts)
+        case Within(_, ranges, _):
+            return len(ranges)
+        case OneOf(_, texts, _, _):
+            return len(texts)
         case All(parts) | Some(parts):
             return sum(map(_ranges, parts))

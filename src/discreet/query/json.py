@@ -156,7 +156,7 @@ def _call(value: Object) -> Call:
         raise InvalidInput('an output is a column or one function, such as {"avg": "income"}')
     function = functions[0]
     said = NUMBERS.get(function.lower(), "")
-    _closed(value, (function, said), f"{function[:40]}")
+    _closed(value, (function, said), f"{function[:40]!r}")
     given = value.get(said, [])
     numbers = tuple(_number(one, said) for one in (_list(given, said) if _is_list(given) else [given]))
     column = value[function]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from discreet.errors import InvalidInput
 from discreet.query.asked import Join, Name, Question
+from discreet.query.predicate import Codes
+from discreet.query.sets import ranges_of
 from discreet.schema import Column, Schema
+
+Index = Callable[[Column], Mapping[str, Codes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +20,8 @@ class Scope:
 
     schema: Schema
     tables: Mapping[str, str]
-    places: dict[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
-    """Filled as categories are asked for, so that a long list of them does not search the schema each time."""
+    indexes: dict[tuple[str, Index], Mapping[str, Codes]] = field(default_factory=dict)
+    """Made when first asked for, so that a long list of categories does not search the schema each time."""
 
     @staticmethod
     def of(question: Question, schema: Schema) -> Scope:
@@ -28,7 +32,7 @@ class Scope:
         for join in question.joins:
             called, lookup = (join.alias or join.lookup).casefold(), lookup_named(join.lookup, schema)
             if called in tables or f"{lookup}." in tables.values():
-                raise InvalidInput(f"{join.lookup[:40]!r} is joined twice; a question joins each table once")
+                raise InvalidInput(f"a question joins each lookup once, under a name of its own; {lookup} is not")
             tables[called] = f"{lookup}."
         scope = Scope(schema, tables)
         for join in question.joins:
@@ -51,12 +55,22 @@ class Scope:
         """Whether a name means a column at all."""
         return bool(self._matches(name))
 
-    def codes(self, column: Column, category: str) -> tuple[int, ...]:
+    def is_unit(self, name: Name) -> bool:
+        """Whether a name means the column that names the units."""
+        own = not name.table or self.tables.get(name.table.casefold()) == ""
+        return own and name.name.casefold() == (self.schema.unit or "").casefold() != ""
+
+    def codes(self, column: Column, category: str) -> Codes:
         """The codes of a category, or of all leaves under a concept of the taxonomy."""
-        if column.name not in self.places:
-            self.places[column.name] = _codes_by_text(column)
-        found = self.places[column.name].get(category)
-        return column.codes_of(category) if found is None else found
+        found = self._index(column, _codes_by_category).get(category)
+        if found is None:
+            found = self._index(column, _codes_by_concept).get(category)
+        return ranges_of(column.codes_of(category)) if found is None else found
+
+    def _index(self, column: Column, index: Index) -> Mapping[str, Codes]:
+        if (column.name, index) not in self.indexes:
+            self.indexes[column.name, index] = index(column)
+        return self.indexes[column.name, index]
 
     def _matches(self, name: Name) -> list[Column]:
         """An exact name first, then one in other letters' case."""
@@ -67,10 +81,10 @@ class Scope:
         return exact or [column for column in columns.values() if column.name.casefold() in wanted]
 
     def _unknown(self, name: Name) -> str:
-        unit = self.schema.unit or ""
         if name.table and name.table.casefold() not in self.tables:
             return f"there is no table {name.table[:40]!r} here; {self._joinable()}"
-        if name.name.casefold() == unit.casefold():
+        if self.is_unit(name):
+            unit = self.schema.unit
             return f"{unit} names the units, so it cannot be asked about; COUNT(DISTINCT {unit}) counts them"
         there = ", ".join(column for column in self.schema.columns if self._in_scope(column))
         return f"there is no column {str(name)[:40]!r}; there are {there}"
@@ -78,7 +92,7 @@ class Scope:
     def _joinable(self) -> str:
         further = [lookup for lookup in self.schema.lookups if f"{lookup}." not in self.tables.values()]
         joined = f", and {', '.join(further)} can be joined" if further else ""
-        return f"this question has {', '.join(self.tables)}{joined}"
+        return f"this question has {', '.join(repr(table[:40]) for table in self.tables)}{joined}"
 
     def _in_scope(self, column: str) -> bool:
         prefix, dot, _ = column.rpartition(".")
@@ -108,11 +122,14 @@ def lookup_named(name: str, schema: Schema) -> str:
     raise InvalidInput(f"only lookups of the schema can be joined, not {name[:40]!r}; {there}")
 
 
-def _codes_by_text(column: Column) -> Mapping[str, tuple[int, ...]]:
-    codes: dict[str, list[int]] = {}
+def _codes_by_category(column: Column) -> Mapping[str, Codes]:
+    return {category: ((code, code),) for code, category in enumerate(column.categories)}
+
+
+def _codes_by_concept(column: Column) -> Mapping[str, Codes]:
+    under: dict[str, list[int]] = {}
     above = {} if column.taxonomy is None else column.taxonomy.ancestors
     for code, category in enumerate(column.categories):
-        for concept in above.get(category, ()):
-            codes.setdefault(concept, []).append(code)
-    single = {category: (code,) for code, category in enumerate(column.categories)}
-    return {concept: tuple(under) for concept, under in codes.items()} | single
+        for concept in above.get(category, frozenset()) - {category}:
+            under.setdefault(concept, []).append(code)
+    return {concept: ranges_of(codes) for concept, codes in under.items()}

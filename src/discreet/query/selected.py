@@ -101,13 +101,13 @@ def _order(number: Fraction) -> Fraction:
 def _units(call: Call, scope: Scope) -> Meant:
     """COUNT(DISTINCT unit); where each unit has one row, that is COUNT(*)."""
     _no_numbers(call, "COUNT(DISTINCT x)")
-    unit, schema = scope.schema.unit, scope.schema
+    unit = scope.schema.unit
     if unit is None:
         raise InvalidInput("COUNT(DISTINCT x) counts units; here every row is a unit, so ask COUNT(*)")
-    if call.column is None or call.column.name.casefold() != unit.casefold():
+    if call.column is None or not scope.is_unit(call.column):
         raise InvalidInput(f"COUNT(DISTINCT x) counts units and nothing else; ask COUNT(DISTINCT {unit})")
-    label = aggregate_label("COUNT_DISTINCT", unit)
-    return Meant(label, Aggregate("count_distinct" if schema.rows > 1 else "count"))
+    function: Function = "count_distinct" if scope.schema.rows > 1 else "count"
+    return Meant(aggregate_label("COUNT_DISTINCT", unit), Aggregate(function))
 
 
 def _bins(call: Call, scope: Scope) -> Meant:

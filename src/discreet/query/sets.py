@@ -64,15 +64,20 @@ def gaps(ranges: Codes, column: Column) -> Codes:
     return tuple((low, high) for low, high in found if low <= high)
 
 
+def merged(ranges: Iterable[tuple[int, int]]) -> Codes:
+    """Any ranges in rising order, those that overlap or touch made one."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(high, found[-1][1])
+        else:
+            found.append((low, high))
+    return tuple(found)
+
+
 def ranges_of(codes: Iterable[int]) -> Codes:
     """Single codes as ranges."""
-    found: list[tuple[int, int]] = []
-    for code in sorted(set(codes)):
-        if found and found[-1][1] == code - 1:
-            found[-1] = found[-1][0], code
-        else:
-            found.append((code, code))
-    return tuple(found)
+    return merged((code, code) for code in codes)
 
 
 def _common(one: Codes, two: Codes) -> Codes:

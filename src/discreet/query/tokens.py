@@ -88,8 +88,8 @@ def _unit(tokens: list[Token]) -> tuple[list[Token], str | None]:
     """FOR UNIT 'name' at the end, taken off."""
     if len(tokens) > 3:
         first, second, last = tokens[-3:]
-        words = first.text.upper(), second.text.upper()
-        if words == ("FOR", "UNIT") and second.token_type == TokenType.VAR and last.token_type == TokenType.STRING:
+        kinds = first.token_type, second.token_type, last.token_type
+        if kinds == (TokenType.FOR, TokenType.VAR, TokenType.STRING) and second.text.upper() == "UNIT":
             return tokens[:-3], last.text
     return tokens, None
 

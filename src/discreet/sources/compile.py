@@ -111,19 +111,19 @@ def _measured(measure: Measure, layout: Layout) -> exp.Expression:
             return _sum(layout.column(measure.column), _farthest(layout.public(measure.column)), layout.dialect)
         case "squares":
             square = _farthest(layout.public(measure.column)) ** 2
-            code = _holding(square, layout.column(measure.column), layout.dialect)
-            return _sum(exp.Mul(this=code, expression=code.copy()), square, layout.dialect)
+            factor = _factor(layout.column(measure.column), square, layout.dialect)
+            return _sum(exp.Mul(this=factor, expression=factor.copy()), square, layout.dialect)
 
 
 def _farthest(public: Column) -> int:
     return max(abs(public.lower), abs(public.upper))
 
 
-def _holding(farthest: int, code: exp.Expression, dialect: Dialect) -> exp.Expression:
-    """A code as the narrowest type of which a product may be so far from 0."""
-    if farthest < INTEGER:
+def _factor(code: exp.Expression, square: int, dialect: Dialect) -> exp.Expression:
+    """A code in the narrowest type that holds squares of at most this."""
+    if square < INTEGER:
         return code
-    return _cast(code, "BIGINT" if farthest < BIGINT else WIDE[dialect])
+    return _cast(code, "BIGINT" if square < BIGINT else WIDE[dialect])
 
 
 def _sum(term: exp.Expression, farthest: int, dialect: Dialect) -> exp.Expression:

@@ -58,9 +58,9 @@ class DuckDBSource:
 
 
 def _filled(column: NDArray[Any]) -> NDArray[Any]:
-    """A column with a stand-in where a value is missing."""
+    """A column without a mask: None, or the stand-in for a number, where a value is missing."""
     if column.dtype == object:
-        return np.where(np.ma.getmaskarray(column), None, np.ma.getdata(column))
+        return np.array(column.tolist(), dtype=object)
     return np.ma.filled(column.astype(np.int64), cells.MISSING)
 
 

@@ -1,4 +1,7 @@
-"""How a snapshot's columns are called in SQL: c0, c1, ... in the order of the schema, and u, the name of the unit."""
+"""A snapshot's columns in one dialect of SQL: what they are called, and how they are compared with constants.
+
+They are c0, c1, ... in the order of the schema, and u, the name of the unit, where the schema has units.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from discreet.schema import Column, Schema
 Dialect = Literal["duckdb", "postgres", "spark"]
 
 SHORT = 16
-"""DuckDB may compare a value with every member of a list; a longer one is made a table, which it looks values up in."""
+"""DuckDB may compare a value with a list's members one by one; in a longer list, made a table, it looks values up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,6 @@ class Layout:
 
     def column(self, name: str) -> exp.Column:
         """A column by the name it has in the schema."""
-        self.public(name)
         return _column(f"c{list(self.schema.columns).index(name)}")
 
     def text(self, name: str) -> exp.Expression:

@@ -23,6 +23,8 @@ def refuse_schema(schema: Schema, key: str) -> None:
     """Refuse what no engine could hold."""
     if not key:
         raise InvalidInput("the key of a registration must not be empty; it decides which rows of a unit are kept")
+    if not schema.columns:
+        raise InvalidInput("the schema has no column that can be asked about; declare one")
     _refuse_unholdable("the key", [key])
     for name, column in schema.columns.items():
         if max(column.step.numerator, column.step.denominator) > LARGEST_STEP:

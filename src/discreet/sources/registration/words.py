@@ -160,9 +160,10 @@ POSTGRES = Words(
 
 
 def _spark_instant(value: Expression) -> Expression:
-    """Whatever the session's time zone."""
+    """Whatever the session's time zone; rounded down, where Spark rounds towards 0, without a step beyond 64 bits."""
     micros = call("UNIX_MICROS", value)
-    return exp.IntDiv(this=exp.paren(micros - call("PMOD", micros, ONE_DAY)), expression=exp.convert(ONE_DAY))
+    before = when((micros % ONE_DAY < 0, exp.convert(1)), otherwise=exp.convert(0))
+    return exp.IntDiv(this=micros, expression=exp.convert(ONE_DAY)) - before
 
 
 SPARK = Words(

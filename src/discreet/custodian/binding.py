@@ -1,0 +1,46 @@
+"""Which ledger keeps a data set's spend: the first it was opened with, and no other from then on.
+
+An empty ledger in its place would be a new budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from discreet.custodian.place import Manifest, Place
+from discreet.errors import DiscreetError, InvalidInput
+from discreet.ledger import Ledger
+from discreet.schema import Schema
+
+
+def bound_ledger(schema: Schema, where: str | Path | None = None, wait: float = 10) -> Ledger:
+    """The data set's ledger, told of all its snapshots; bound to it now if it is the first."""
+    place = Place(schema)
+    with place.locked():
+        manifest = place.read() or Manifest.new()
+        address = where if where is not None else place.folder / "ledger.db"
+        ledger = Ledger.open(address, wait) if manifest.ledger is None else existing_ledger(address, wait)
+        try:
+            _bind(schema, place, manifest, ledger)
+        except DiscreetError:
+            ledger.close()
+            raise
+    return ledger
+
+
+def _bind(schema: Schema, place: Place, manifest: Manifest, ledger: Ledger) -> None:
+    if manifest.ledger not in (None, ledger.id):
+        raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
+    for snapshot in manifest.snapshots:
+        ledger.register(schema.name, manifest.identity, snapshot.name, snapshot.disjoint)
+    if manifest.ledger is None:
+        place.write(replace(manifest, ledger=ledger.id))
+
+
+def existing_ledger(where: str | Path, wait: float = 10) -> Ledger:
+    """A ledger that is there already; none is made."""
+    path = str(where).removeprefix("sqlite:///")
+    if "://" not in path and not Path(path).is_file():
+        raise InvalidInput(f"there is no ledger {Path(path).name[:40]!r} there; name the one the spend is kept in")
+    return Ledger.open(where, wait)
