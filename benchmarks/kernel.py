@@ -9,13 +9,12 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import opendp.prelude as opendp
 
+from benchmarks.measure import Line, best_time, report
 from discreet import (
     BoxStaircase,
     DiscreteGaussian,
@@ -30,36 +29,6 @@ from discreet import (
 
 DRAWS = 1_000_000
 POINTS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Line:
-    """One figure and its bar."""
-
-    name: str
-    figure: float
-    unit: str
-    bar: float
-    least: bool
-    beside: str = ""
-
-    @property
-    def cleared(self) -> bool:
-        return self.figure >= self.bar if self.least else self.figure <= self.bar
-
-    def __str__(self) -> str:
-        sign, mark = "≥" if self.least else "≤", "ok" if self.cleared else "MISSED"
-        return f"{self.name:<58} {self.figure:>12,.4g} {self.unit:<8} {sign} {self.bar:<10,.6g} {mark:<7} {self.beside}"
-
-
-def best_time(work: Callable[[], object], rounds: int = 5) -> float:
-    """The least of several times: what the work takes when nobody disturbs it."""
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def sampling() -> list[Line]:
@@ -173,14 +142,7 @@ def _correlation(
 
 def main() -> int:
     """Print every line; fail where a bar is missed."""
-    lines = []
-    for part in (imports, sampling, refinement, order_statistics, timing):
-        for line in part():
-            print(line, flush=True)
-            lines.append(line)
-    missed = sum(not line.cleared for line in lines)
-    print(f"\n{len(lines) - missed} of {len(lines)} bars cleared")
-    return int(missed > 0)
+    return report(imports, sampling, refinement, order_statistics, timing)
 
 
 if __name__ == "__main__":

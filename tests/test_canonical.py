@@ -145,6 +145,7 @@ def test_sets_of_values_are_sets(column: Column, data: st.DataObject) -> None:
         assert holds(either, row) == (holds(one, row) or holds(two, row))
         assert holds(other, row) == (not holds(one, row))
     assert is_void(meet(meet(one, whole(column)), other))
+    assert column.nullable or not (either.null or other.null)
 
 
 def test_what_follows_from_the_rest_is_left_out() -> None:

@@ -6,6 +6,7 @@ import csv
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -315,7 +316,7 @@ def typed_case() -> tuple[Schema, pa.Table]:
         for column in KINDS:
             if any(examine(column, value).status in {"read", "clipped"} for value in array.to_pylist()):
                 name = f"{column.name}{place}"
-                columns.append(Column(**{field: getattr(column, field) for field in column.__slots__} | {"name": name}))
+                columns.append(replace(column, name=name))
                 data[name] = array
     return schema_of(*columns), pa.table(data)
 
@@ -412,7 +413,7 @@ def test_frames_are_read_as_their_values(tmp_path: Path) -> None:
             "level": pd.Categorical(["low", "high", None, "1"]),
             "city": ["Ulm", None, " Bonn ", ""],
             "tens": pd.array([10, None, 14, 15], dtype="Int64"),
-            "thirds": [Decimal("0.33"), None, Decimal(1), Decimal("-2.5")],
+            "thirds": np.array([2**70, None, -2, 1], dtype=object),
         }
     )
     schema = schema_of(*(column for column in KINDS if column.name in frame.columns))
@@ -420,6 +421,24 @@ def test_frames_are_read_as_their_values(tmp_path: Path) -> None:
     table = pa.table({column.name: pa.array([None, "1", "low", "1970-01-01", "?"]) for column in KINDS})
     schema = schema_of(*KINDS)
     assert in_duckdb(schema, pl.from_arrow(table), tmp_path) == in_memory(schema, table.to_pylist())
+
+
+@ON_SPARK
+def test_what_only_spark_can_hold_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Moments at the end of 64 bits, texts that are not UTF-8, collations that take a for A, whatever the time zone."""
+    least = "timestamp_micros(-9223372036854775808L)"
+    rows = f"""SELECT {least} AS t, CAST(X'FF61' AS STRING) AS c, 'LOW' COLLATE UTF8_LCASE AS l
+        UNION ALL SELECT TIMESTAMP '1970-01-02 23:00:00Z', 'a' || CHR(0), 'low' COLLATE UTF8_LCASE"""
+    columns = Column("t", "date", 0, 9), Column("c", "nominal", private_keys=True), KINDS[10]
+    schema = schema_of(*columns[:2], replace(columns[2], name="l"))
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
+    try:
+        register_spark(schema, spark, spark.sql(rows), tmp_path / "t", KEY)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(zone))
+    found = spark.read.parquet(str(tmp_path / "t")).selectExpr("c0", "hex(c1)", "c2").collect()
+    assert sorted(map(tuple, found), key=str) == [(1, "6100", 1), (None, "FF61", None)]
 
 
 @ON_POSTGRES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
@@ -216,6 +217,16 @@ def test_a_damaged_file_is_refused(tmp_path: Path, made: Path) -> None:
         register_duckdb(PEOPLE, path, made / "t.duckdb", "key")
     assert refused.value.exit_code in {2, 5}
     assert list(made.iterdir()) == []
+
+
+@pytest.mark.parametrize("ages", [[1, "2"], [1, 2.5], [True, 2], [b"1", b"2"], [Decimal("1e30"), Decimal("1e-30")]])
+def test_objects_of_several_types_are_refused(made: Path, ages: list[object]) -> None:
+    """DuckDB would find one type for all of a column's objects, so one person could change how all are read."""
+    frame = pd.DataFrame(GOOD | {"age": pd.Series(ages, dtype=object)})
+    with pytest.raises(InvalidInput, match="the column age of the table holds objects of several types"):
+        register_duckdb(PEOPLE, frame, made / "t.duckdb", "key")
+    with pytest.raises(InvalidInput, match="the column age of the table holds objects of several types"):
+        register_duckdb(PEOPLE, frame.assign(age=pd.Categorical([1, 2])), made / "t.duckdb", "key")
 
 
 def test_a_snapshot_is_never_overwritten(made: Path, tmp_path: Path) -> None:

@@ -21,9 +21,8 @@ class Replay:
         self._ledger = ledger
         self._snapshots: set[str] = set()
 
-    def follow(self, text: str, source: str | None, answer: str | None) -> None:
+    def follow(self, text: str, body: Body, source: str | None, answer: str | None) -> None:
         """Do one entry, given the entry it refers to and the answer kept for that; ValueError if it cannot follow."""
-        body = chain.read(text)
         _must(body["dataset"] == self.head.dataset and body["seq"] == self.head.seq + 1)
         match body["kind"]:
             case "register":

@@ -15,7 +15,7 @@ from discreet.errors import ClaimFailed, DiscreetError
 from discreet.ledger import chain, rows
 from discreet.ledger.accounts import Account
 from discreet.ledger.amounts import stored
-from discreet.ledger.chain import Head
+from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import Verified
 from discreet.ledger.database import Database
 from discreet.ledger.replay import Key, Replay
@@ -65,10 +65,11 @@ def _follow(connection: Connection, batch: list[Row[Any]], replay: Replay) -> No
             raise _bad(head, "it is missing")
         if row.hash != chain.link(head.hash, row.body):
             raise _bad(head, "its hash does not follow from its text and the hash before it")
-        if not _copied(row):
+        body = _body(row)
+        if body is None:
             raise _bad(head, "what was copied from its text is something else")
         try:
-            replay.follow(row.body, bodies.get(row.source), texts.get(row.source))
+            replay.follow(row.body, body, bodies.get(row.source), texts.get(row.source))
         except (DiscreetError, AttributeError, KeyError, TypeError, ValueError):
             raise _bad(head, "it does not follow from the entries before it and its answer") from None
 
@@ -79,15 +80,15 @@ def _texts(connection: Connection, column: Any, seqs: set[int], dataset: str) ->
     return dict(connection.execute(found).all())
 
 
-def _copied(row: Row[Any]) -> bool:
-    """Whether a body is in canonical form and its columns are its own."""
+def _body(row: Row[Any]) -> Body | None:
+    """The body of an entry, if it is in canonical form and the columns are its own."""
     try:
         body = chain.read(row.body)
-        return chain.written(body) == row.body and all(
-            getattr(row, name) == value for name, value in chain.columns(body).items()
-        )
-    except (DiscreetError, AttributeError, TypeError):
-        return False
+        copies = chain.columns(body)
+    except (DiscreetError, AttributeError):
+        return None
+    own = chain.written(body) == row.body and all(getattr(row, name) == copy for name, copy in copies.items())
+    return body if own else None
 
 
 def _check_end(connection: Connection, head: Head, replay: Replay) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from discreet.errors import Internal
 from discreet.query.predicate import Codes, OneOf, Within
 from discreet.schema import Column, Schema
 
@@ -29,8 +30,8 @@ def meet(one: Condition, two: Condition) -> Condition:
     null = one.null and two.null
     if isinstance(one, Within) and isinstance(two, Within):
         return Within(one.column, _common(one.ranges, two.ranges), null)
-    assert isinstance(one, OneOf)
-    assert isinstance(two, OneOf)
+    if not (isinstance(one, OneOf) and isinstance(two, OneOf)):
+        raise Internal("a column has either codes or texts")
     first, second = set(one.texts), set(two.texts)
     if one.outside and two.outside:
         return OneOf(one.column, tuple(sorted(first | second)), True, null)

@@ -13,10 +13,11 @@ from sqlglot import exp
 
 from discreet.errors import InvalidInput, Unavailable
 from discreet.schema.schema import Schema
+from discreet.sources.registration.bounding import counts, snapshot, summary
 from discreet.sources.registration.opening import open_raw
 from discreet.sources.registration.refusals import refuse_existing, refuse_found, refuse_kinds, refuse_schema
 from discreet.sources.registration.report import Found, Progress, Report, found, report, silent
-from discreet.sources.registration.sql import counts, lookups, snapshot, staged, summary
+from discreet.sources.registration.sql import lookups, staged
 from discreet.sources.registration.words import DUCKDB, Origin
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import glob
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,15 @@ KINDS: dict[str, SourceKind] = {
     **dict.fromkeys(("VARCHAR", "UUID", "HUGEINT", "UHUGEINT"), "text"),
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
 }
+OBJECTS: dict[str, tuple[SourceKind, ...]] = {
+    "string": ("text",),
+    "category of string": ("text",),
+    "integer": ("integer", "text"),
+    "boolean": ("boolean",),
+    "date": ("date",),
+    "empty": ("text", "integer", "other"),
+}
+"""What DuckDB may take a column of objects for, by what pandas says of it; all else is refused."""
 
 
 def open_raw(engine: DuckDBPyConnection, schema: Schema, raw: object) -> dict[str, Origin]:
@@ -55,11 +65,39 @@ def open_raw(engine: DuckDBPyConnection, schema: Schema, raw: object) -> dict[st
 def _open_table(engine: DuckDBPyConnection, schema: Schema, table: object) -> dict[str, Origin]:
     import duckdb
 
+    objects = _kinds_of_objects(schema, table)
+    engine.execute("SET pandas_analyze_sample = 2000000000")
     try:
         engine.register("raw", table)
     except (duckdb.Error, TypeError, ValueError):
         raise InvalidInput("the source must be a file, or a table of pandas, Polars or Arrow") from None
-    return _described(engine, schema)
+    origins = _described(engine, schema)
+    for name, kind in objects.items():
+        if origins[name].kind not in OBJECTS.get(kind, ()):
+            raise InvalidInput(
+                f"the column {name} of the table holds objects of several types; convert it to text, or to one"
+            )
+    return origins
+
+
+def _kinds_of_objects(schema: Schema, table: object) -> dict[str, str]:
+    """What pandas says of its columns of objects.
+
+    DuckDB gives such a column one type for all its values (and decimals one scale). Where that is not exact for each,
+    one value could change how the others are read, and one unit the rows of all.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(table, pandas.DataFrame):
+        return {}
+    refuse_columns(schema, [str(name) for name in table.columns])
+    kinds = {}
+    for name in needed(schema):
+        values = table[name]
+        if isinstance(values.dtype, pandas.CategoricalDtype):
+            kinds[name] = f"category of {pandas.api.types.infer_dtype(values.cat.categories)}"
+        elif values.dtype == object:
+            kinds[name] = pandas.api.types.infer_dtype(values, skipna=True)
+    return kinds
 
 
 def _open_parquet(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[str, Origin]:

@@ -29,6 +29,8 @@ def refuse_schema(schema: Schema, key: str) -> None:
     for name, column in schema.columns.items():
         if max(column.step.numerator, column.step.denominator) > LARGEST_STEP:
             raise InvalidInput(f"the step of {name} must be between 10^-100 and 10^100, in at most 100 digits")
+        if len(set(column.categories)) < len(column.categories):
+            raise InvalidInput(f"the categories of {name} must be different from each other")  # or rows would multiply
         _refuse_unholdable(f"a category or missing value of {name}", column.categories + column.missing_values)
 
 

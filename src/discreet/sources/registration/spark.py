@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.schema.schema import Schema
+from discreet.sources.registration.bounding import counts, snapshot, summary
 from discreet.sources.registration.refusals import (
     needed,
     refuse_columns,
@@ -25,7 +26,7 @@ from discreet.sources.registration.refusals import (
     refuse_schema,
 )
 from discreet.sources.registration.report import Found, Progress, Report, found, report, silent
-from discreet.sources.registration.sql import counts, lookups, snapshot, staged, summary
+from discreet.sources.registration.sql import lookups, staged
 from discreet.sources.registration.words import SPARK, Origin, SourceKind
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The rule of `reading.py` and the bounding of units, as queries for every engine.
+"""The rule of `reading.py` as a query for every engine.
 
 The source becomes a staged table: the code `c0`, `c1`, ... and the status `s0`, `s1`, ... of each column, and the unit
 `u`. A chain of nested queries does it, each using what the one inside has worked out:
@@ -15,7 +15,7 @@ No cast can fail: each is of what a CASE has let through, and gives NULL where t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,8 +30,6 @@ MISSING, UNREADABLE, CLIPPED = 1, 2, 3
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 """0001-01-01 and 9999-12-31, in days since 1970-01-01."""
 BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
-MOST_ARGUMENTS = 50
-"""Of one call; PostgreSQL takes at most 100."""
 
 Named = dict[str, Expression]
 Way = Literal["number", "number in text", "date", "date in text", "truth", "category", "key", "never"]
@@ -54,59 +52,28 @@ def lookups(schema: Schema) -> tuple[Lookup, ...]:
             codes = enumerate(column.derived.codes, schema.columns[column.derived.key].lower)
             tables.append(Lookup(f"k{i}", tuple((key, code) for key, code in codes if code is not None), False))
         elif _listed(column):
-            tables.append(Lookup(f"k{i}", tuple((text, i) for i, text in enumerate(column.categories)), True))
+            tables.append(Lookup(f"k{i}", tuple((text, code) for code, text in enumerate(column.categories)), True))
     return tuple(tables)
 
 
 def staged(schema: Schema, origins: Mapping[str, Origin], raw: exp.Table, words: Words, prefix: str = "") -> exp.Select:
     """All rows of the source, each value with its status; `prefix` comes before the lookups' names."""
-    unit = _columns(["u"] if schema.unit is not None else [])
+    unit = columns(["u"] if schema.unit is not None else [])
     labelled: Named = {} if schema.unit is None else {"u": _label(origins[schema.unit], words)}
     parsed, found, placed = dict(unit), dict(unit), dict(unit)
     for i, column in enumerate(schema.columns.values()):
         if column.derived is None:
             way = _way(column, origins[column.name])
             labelled |= _labelled(i, way, origins[column.name], words)
-            parsed |= _parsed(i, way, column, words)
+            parsed |= _parsed(i, way, column, origins[column.name], words)
             found |= _found(i, way)
             placed |= _placed(i, column)
-    query = _fenced(_select(labelled).from_(raw), words)
-    query = _fenced(_over(query, parsed), words)
+    query = _fenced(select(labelled).from_(raw), words)
+    query = _fenced(over(query, parsed), words)
     joins = [(f"k{i}", f"l{i}") for i, column in enumerate(schema.columns.values()) if _listed(column)]
-    query = _fenced(_joined(_over(query, found), joins, prefix), words)
-    query = _fenced(_over(query, placed), words)
+    query = _fenced(_joined(over(query, found), joins, prefix), words)
+    query = _fenced(over(query, placed), words)
     return _derived(query, schema, prefix)
-
-
-def counts(schema: Schema, table: exp.Table) -> exp.Select:
-    """Of the staged table: rows, rows without a unit, and of each column the missing, the unreadable, the clipped."""
-    every = exp.Count(this=exp.Star())
-    without_unit = exp.convert(0) if schema.unit is None else every - exp.Count(this=exp.column("u"))
-    statuses = [
-        exp.Count(this=when((exp.column(f"s{i}").eq(status), exp.convert(1))))
-        for i in range(len(schema.columns))
-        for status in (MISSING, UNREADABLE, CLIPPED)
-    ]
-    return exp.select(every, without_unit, *statuses).from_(table)
-
-
-def snapshot(schema: Schema, key: str, table: exp.Table, words: Words) -> exp.Select:
-    """The rows of the staged table that are kept: of each unit those of the least marks, as many as it may have."""
-    codes = [f"c{i}" for i in range(len(schema.columns))]
-    if schema.unit is None:
-        return _select(_columns(codes)).from_(table)
-    order = exp.Order(expressions=[exp.Ordered(this=words.as_text(_mark(schema, key, words)))])
-    place = exp.Window(this=exp.RowNumber(), partition_by=[exp.column("u")], order=order)
-    ranked = _select(_columns([*codes, "u"]) | {"place": place}).from_(table)
-    ranked = ranked.where(exp.not_(exp.column("u").is_(exp.null())))
-    return _over(ranked, _columns([*codes, "u"])).where(exp.column("place") <= schema.rows)
-
-
-def summary(schema: Schema, key: str, table: exp.Table, words: Words) -> exp.Select:
-    """Of the snapshot: rows, units, and the sum of the first 60 bits of the rows' marks."""
-    every = exp.Count(this=exp.Star())
-    units = every if schema.unit is None else exp.Count(this=exp.Distinct(expressions=[exp.column("u")]))
-    return exp.select(every, units.copy(), exp.Sum(this=words.piece(_mark(schema, key, words)))).from_(table)
 
 
 def _listed(column: Column) -> bool:
@@ -127,14 +94,18 @@ def _way(column: Column, origin: Origin) -> Way:
 
 
 def _labelled(i: int, way: Way, origin: Origin, words: Words) -> Named:
-    value, label = exp.column(origin.column, quoted=True), _label(origin, words)
-    there = _is_there(label if origin.kind == "text" else value)
+    """A text is there where its name is; that is left to the next query, which has the name."""
+    if origin.kind == "text":
+        return {f"l{i}": _label(origin, words)}
+    value = exp.column(origin.column, quoted=True)
+    there = _is_there(value)
     if origin.kind == "float":
         there = exp.and_(there, value.neq(double(math.nan)))
     elif origin.kind == "decimal" and words.unbounded_decimals:
         there = exp.and_(there, value.neq(cast(exp.convert("NaN"), "decimal")))
     typed = words.doubles if way == "number" else words.days if way == "date" else {}
-    return {f"l{i}": label, f"p{i}": there} | ({f"v{i}": typed[origin.kind](value)} if typed else {})
+    known = {f"v{i}": typed[origin.kind](value)} if typed else {}
+    return {f"l{i}": _label(origin, words), f"p{i}": there} | known
 
 
 def _label(origin: Origin, words: Words) -> Expression:
@@ -159,9 +130,9 @@ def _label(origin: Origin, words: Words) -> Expression:
             return cast(exp.null(), "text")
 
 
-def _parsed(i: int, way: Way, column: Column, words: Words) -> Named:
+def _parsed(i: int, way: Way, column: Column, origin: Origin, words: Words) -> Named:
     label = exp.column(f"l{i}")
-    there: exp.Condition = exp.column(f"p{i}")
+    there = _is_there(label) if origin.kind == "text" else exp.column(f"p{i}")
     if column.missing_values:
         listed = label.isin(*map(words.text, column.missing_values))
         there = exp.and_(there, exp.not_(call("COALESCE", listed, exp.false())))
@@ -279,15 +250,15 @@ def _derived(query: exp.Select, schema: Schema, prefix: str) -> exp.Select:
     joins = []
     places = {name: f"c{i}" for i, name in enumerate(schema.columns)}
     for i, column in enumerate(schema.columns.values()):
-        named |= _columns([f"c{i}", f"s{i}"])
+        named |= columns([f"c{i}", f"s{i}"])
         if column.derived is not None:
             joins.append((f"k{i}", places[column.derived.key]))
             code: Expression = exp.column("code", table=f"k{i}")
             named[f"s{i}"] = when((code.is_(exp.null()), exp.convert(MISSING)), otherwise=exp.convert(0))
             code = code if column.missing is None else call("COALESCE", code, column.missing)
             named[f"c{i}"] = cast(code, column_type(column))
-    unit = _columns(["u"] if schema.unit is not None else [])
-    return _joined(_over(query, named | unit), joins, prefix)
+    unit = columns(["u"] if schema.unit is not None else [])
+    return _joined(over(query, named | unit), joins, prefix)
 
 
 def _joined(query: exp.Select, joins: Iterable[tuple[str, str]], prefix: str) -> exp.Select:
@@ -299,37 +270,23 @@ def _joined(query: exp.Select, joins: Iterable[tuple[str, str]], prefix: str) ->
     return query
 
 
-def _mark(schema: Schema, key: str, words: Words) -> Expression:
-    """The hash of the key, the unit and the row: see `memory.mark`."""
-    parts = [words.text(key)] + ([] if schema.unit is None else [call("MD5", exp.column("u"))])
-    for i, column in enumerate(schema.columns.values()):
-        code = exp.column(f"c{i}")
-        text = call("MD5", code) if column.private_keys else cast(code, "text")
-        parts.append(call("COALESCE", text, ""))
-    return call("MD5", _concatenated([each for part in parts for each in (exp.convert("|"), part)][1:]))
-
-
-def _concatenated(parts: Sequence[Expression]) -> Expression:
-    while len(parts) > MOST_ARGUMENTS:
-        groups = range(0, len(parts), MOST_ARGUMENTS)
-        parts = [call("CONCAT", *parts[first : first + MOST_ARGUMENTS]) for first in groups]
-    return call("CONCAT", *parts)
-
-
-def _is_there(value: Expression) -> Expression:
+def _is_there(value: Expression) -> exp.Condition:
     return exp.not_(value.is_(exp.null()))
 
 
-def _columns(names: Iterable[str]) -> Named:
+def columns(names: Iterable[str]) -> Named:
+    """Columns of a query, under their own names."""
     return {name: exp.column(name) for name in names}
 
 
-def _select(named: Named) -> exp.Select:
+def select(named: Named) -> exp.Select:
+    """The beginning of a query that gives these."""
     return exp.select(*(exp.alias_(value, name) for name, value in named.items()))
 
 
-def _over(query: exp.Select, named: Named) -> exp.Select:
-    return _select(named).from_(query.subquery("q", copy=False))
+def over(query: exp.Select, named: Named) -> exp.Select:
+    """These, of what a nested query gives."""
+    return select(named).from_(query.subquery("q", copy=False))
 
 
 def _fenced(query: exp.Select, words: Words) -> exp.Select:

@@ -1,0 +1,153 @@
+"""Speed of the ledger: `python -m benchmarks.ledger [postgresql://...]`. Every charge is on the disk when it counts.
+
+Sixteen clients charge one data set at once: how many charges a second, and how long the one that waited longest did.
+Then a ledger of a million entries, written with a true chain, is charged beside an empty one, and verified.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, insert
+
+from benchmarks.measure import Line, report
+from discreet.ledger import Caps, Charge, Ledger, Spend, chain, rows
+from discreet.ledger.accounts import NOTHING, cost
+from discreet.ledger.chain import Head
+from discreet.ledger.paying import DATASET
+from discreet.ledger.tables import answers, entries
+from discreet.schema import Budget
+
+CLIENTS, CHARGES = 16, 100
+MILLION = 1_000_000
+BATCH = 20_000
+BUDGET = Budget(Fraction(10**6), Fraction(1, 10**6))
+CAPS = Caps(BUDGET, BUDGET, ("dp", "approx-dp"))
+SPEND = Spend(Fraction(1, 1000), Fraction(1, 2 * 10**6))
+processes = multiprocessing.get_context("forkserver")
+
+
+def request(number: object, analyst: str = "ann") -> Charge:
+    question = f"count where age = {number}"
+    return Charge("census", "s1", analyst, question, f"SELECT {question}", "dp", SPEND, SPEND.epsilon)
+
+
+def opened(where: str) -> Ledger:
+    ledger = Ledger.open(where)
+    ledger.register("census", "0f", "s1", disjoint=False)
+    return ledger
+
+
+def client(where: str, start: Any, results: Any) -> None:
+    """Charge again and again; when it began and ended, and its longest wait."""
+    with opened(where) as ledger:
+        ledger.charge(request(f"first of {os.getpid()}"), CAPS)
+        start.wait()
+        times = [time.monotonic()]
+        for number in range(CHARGES):
+            ledger.charge(request(f"{os.getpid()} {number}", f"analyst {os.getpid()}"), CAPS)
+            times.append(time.monotonic())
+    waits = [after - before for before, after in pairwise(times)]
+    results.put((times[0], times[-1], max(waits)))
+
+
+def crowd(where: str, engine: str, least: float) -> list[Line]:
+    """Sixteen clients at once."""
+    opened(where).close()
+    start, results = processes.Barrier(CLIENTS), processes.Queue()
+    clients = [processes.Process(target=client, args=(where, start, results)) for _ in range(CLIENTS)]
+    for one in clients:
+        one.start()
+    done = [results.get(timeout=600) for _ in clients]
+    for one in clients:
+        one.join()
+    took = max(end for _, end, _ in done) - min(begin for begin, _, _ in done)
+    with Ledger.open(where) as ledger:
+        assert ledger.verify().entries == 1 + CLIENTS * (CHARGES + 1)
+    return [
+        Line(f"{engine}, {CLIENTS} clients, durable charges a second", CLIENTS * CHARGES / took, "/s", least, True),
+        Line(f"{engine}, {CLIENTS} clients, the longest wait", max(wait for _, _, wait in done), "s", 1, False),
+    ]
+
+
+def size(folder: Path) -> list[Line]:
+    """A million entries beside none."""
+    with opened(str(folder / "empty.db")) as empty, opened(str(folder / "full.db")) as full:
+        with full._database.writing() as connection:
+            fill(connection)
+        paces = [(pace(empty, turn), pace(full, turn)) for turn in range(5)]
+        few, many = (max(column) for column in zip(*paces, strict=True))
+        begun = time.monotonic()
+        counted = full.verify().entries
+        took = time.monotonic() - begun
+    assert counted == MILLION + 5 * CHARGES
+    return [
+        Line("a million entries, charges against an empty ledger", many / few, "times", 0.5, True, f"{many:,.0f}/s"),
+        Line("a million entries, verified", counted / took, "/s", 5000, True, f"{took:.0f} s"),
+    ]
+
+
+def pace(ledger: Ledger, turn: int) -> float:
+    """Charges a second of one client."""
+    begun = time.perf_counter()
+    for number in range(CHARGES):
+        ledger.charge(request(f"new {turn} {number}"), CAPS)
+    return CHARGES / (time.perf_counter() - begun)
+
+
+def fill(connection: Connection) -> None:
+    """Write charges and their answers as `charge` and `store` would have, but many at once."""
+    head = rows.registered(rows.hold_head(connection, "census"), "census")
+    written = chained(head)
+    while batch := list(islice(written, BATCH)):
+        connection.execute(insert(entries), [entry for entry, _, _ in batch])
+        kept = [{"dataset": "census", "seq": seq, "answer": "{}"} for _, _, seq in batch if seq]
+        connection.execute(insert(answers), kept)
+        head = batch[-1][1]
+    connection.execute(rows.SAVE_HEAD, {"by_dataset": "census", "seq": head.seq, "hash": head.hash})
+    spent = NOTHING
+    for _ in range(MILLION // 2):
+        spent = spent.plus(cost("dp", SPEND))
+    for owner in (DATASET, "ann"):
+        rows.save(connection, head, owner, None, spent)
+
+
+def chained(head: Head) -> Iterator[tuple[dict[str, Any], Head, int]]:
+    """Entries of a true chain, the head after each, and which charge it answers, if any."""
+    while head.seq < MILLION:
+        charged = chain.charged(head, request(head.seq))
+        head, entry = follow(head, charged)
+        yield entry, head, 0
+        if head.seq < MILLION:
+            head, entry = follow(head, chain.answered(head, charged, "{}"))
+            yield entry, head, charged["seq"]
+
+
+def follow(head: Head, body: chain.Body) -> tuple[Head, dict[str, Any]]:
+    text = chain.written(body)
+    after = head.followed(text)
+    return after, chain.columns(body) | {"body": text, "hash": after.hash}
+
+
+def main() -> int:
+    """Print every line; fail where a bar is missed."""
+    with tempfile.TemporaryDirectory(prefix="discreet-") as name:
+        folder = Path(name)
+        parts = [partial(crowd, str(folder / "crowd.db"), "SQLite", 200), partial(size, folder)]
+        # For information: the server's disk is the server's.
+        parts += [partial(crowd, address, "PostgreSQL", 0) for address in sys.argv[1:]]
+        return report(*parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
