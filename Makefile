@@ -32,6 +32,8 @@ soak: $(READY)
 
 bench: $(READY)
 	.venv/bin/python -m benchmarks.kernel
+	.venv/bin/python -m benchmarks.ledger
+	.venv/bin/python -m benchmarks.query
 
 # Keeps the pinned versions that still fit; to move to the newest, delete locks/*.txt first.
 lock:

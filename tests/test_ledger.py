@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from discreet import BudgetExceeded, InvalidInput
-from discreet.guarantee import Guarantee
+from discreet.guarantee import Guarantee, epsilon_at_order
 from discreet.ledger import Caps, Charge, Ledger, Part, Receipt, Spend
 from discreet.ledger import amounts as units
 from discreet.ledger.accounts import Account, fits, routes, spent
@@ -371,10 +371,8 @@ def test_the_deltas_of_all_orders_are_less_than_half_of_the_caps() -> None:
     shares = [cap.delta / 2 ** (2 + k) for k in range(len(routes(cap)))]
     assert sum(shares) < cap.delta / 2
     for (order, least), share in zip(routes(cap), shares, strict=True):
-        free = Guarantee.zcdp(Fraction(1, 10**9)).approximate(share).epsilon
-        assert free is not None
-        assert order > 1
-        assert free - order * Fraction(1, 10**9) < least < cap.epsilon
+        assert least == epsilon_at_order(order, Fraction(0), share)
+        assert least < cap.epsilon
 
 
 # Values

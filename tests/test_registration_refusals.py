@@ -165,6 +165,13 @@ def test_files_as_people_write_them_are_read(tmp_path: Path, made: Path, data: b
     assert rows == [(1, 0, "a"), (2, 1, "b")]
 
 
+def test_lines_within_a_quoted_field_are_no_rows(tmp_path: Path, made: Path) -> None:
+    """However long the field is, and however the file is split: one person's text cannot make rows of others."""
+    field = b"x\n" + b"b,2,M\n" * 300_000
+    path = csv_file(tmp_path, b"person,age,sex,note\n" + b"".join(b'a%d,1,F,"%s"\n' % (i, field) for i in range(12)))
+    assert len(registered(PEOPLE, path, made / "t.duckdb")) == 12
+
+
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
@@ -273,6 +280,10 @@ def test_postgres_refuses_plainly(postgres: str) -> None:
         register_postgres(PEOPLE, postgres, "plain", 'x"; DROP TABLE plain; --', "key")
     with pytest.raises(Unavailable, match="its user needs to read the table"):
         register_postgres(PEOPLE, postgres.replace("user=postgres", "user=nobody"), "plain", "other", "key")
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
+    with pytest.raises(InvalidInput, match="the database must be encoded in UTF8"):
+        register_postgres(PEOPLE, postgres.replace("dbname=postgres", "dbname=ascii"), "plain", "other", "key")
     for dsn in ("host=/nowhere", "postgresql://127.0.0.1:1/x", "nonsense"):
         with pytest.raises(Unavailable, match="the database did not do it; check its address"):
             register_postgres(PEOPLE, dsn, "plain", "other", "key")

@@ -66,7 +66,8 @@ PUBLIC = [
 ]
 
 HEAVY = {"altair", "duckdb", "fastapi", "hypothesis", "mpmath", "numba"}
-HEAVY |= {"pandas", "polars", "psycopg", "pyarrow", "pyspark", "rich", "scipy", "sqlalchemy", "sqlglot", "typer", "yaml"}
+HEAVY |= {"pandas", "polars", "psycopg", "pyarrow", "pyspark", "rich", "scipy"}
+HEAVY |= {"sqlalchemy", "sqlglot", "typer", "yaml"}
 
 # Kernel modules that are not mechanisms; every other one has its proof note beside it.
 NOT_MECHANISMS = {"__init__", "column", "distribution", "entropy", "gaussian", "gaussian_sum", "laplace", "noise"}

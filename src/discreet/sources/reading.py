@@ -101,15 +101,10 @@ def derive(column: Column, key: Column, code: Value) -> Reading:
 
 
 def plain(raw: object) -> Plain:
-    """A value as one of the few kinds. Only types are asked and only built-in methods called, so it never fails."""
+    """A value as one of the few kinds. Its type alone is asked and built-in methods called, so that none can fail."""
     kind = type(raw)
-    if raw is None:
+    if raw is None or _is_nothing_of_pandas(raw):
         return None
-    if (pandas := sys.modules.get("pandas")) is not None:
-        if raw is pandas.NaT or raw is pandas.NA:
-            return None
-        if kind is pandas.Timestamp:
-            return _from_numpy(raw.to_datetime64())  # type: ignore[attr-defined]
     if issubclass(kind, np.generic):
         return _from_numpy(raw)  # type: ignore[arg-type]
     if issubclass(kind, str):
@@ -222,13 +217,20 @@ def _date_text(text: str) -> date | Strange:
 
 
 def _utc_date(moment: datetime) -> Plain:
-    """The date of a moment in UTC, or as written where it has no time zone; nothing where UTC leaves the calendar."""
+    """The date of a moment in UTC, or as written where it has no time zone; strange where UTC leaves the calendar."""
+    if hasattr(type(moment), "to_datetime64"):  # pandas has moments beyond Python's
+        return _from_numpy(moment.to_datetime64())  # type: ignore[attr-defined]
     try:
         shift = datetime.utcoffset(moment)
         written = datetime(moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
         return (written - shift if shift else written).date()
     except (OverflowError, ValueError):
         return STRANGE
+
+
+def _is_nothing_of_pandas(raw: object) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and (raw is pandas.NaT or raw is pandas.NA)
 
 
 def _from_numpy(raw: np.generic) -> Plain:

@@ -2,7 +2,7 @@
 
 A CSV file is UTF-8 text; its first line names the columns; the comma, semicolon, tab or bar that this line uses
 separates fields, and " quotes them. A line with more or fewer fields, or a quote that is not closed, refuses the whole
-file; empty lines are skipped.
+file. Empty lines are skipped; in a file of one column they are missing values.
 """
 
 from __future__ import annotations
@@ -153,7 +153,8 @@ def _load(engine: DuckDBPyConnection, path: Path, separator: str, fields: int, w
 
     columns = "{" + ", ".join(f"'r{i}': 'VARCHAR'" for i in range(fields)) + "}"
     dialect = "delim = ?, quote = '\"', escape = '\"', header = true, auto_detect = false, strict_mode = true"
-    rows = f"SELECT {', '.join(wanted)} FROM read_csv(?, columns = {columns}, {dialect})"
+    # In parallel, a thread that starts within a long quoted field takes its lines for rows.
+    rows = f"SELECT {', '.join(wanted)} FROM read_csv(?, columns = {columns}, {dialect}, parallel = false)"
     try:
         engine.execute(f"CREATE TABLE raw AS {rows}", [glob.escape(str(path)), separator])
     except duckdb.InvalidInputException as error:

@@ -1,4 +1,7 @@
-"""Registration with Spark: from a table or DataFrame to a folder of Parquet files."""
+"""Registration with Spark: from a table or DataFrame to a folder of Parquet files.
+
+The folder is on a disk that all of Spark's machines share under one name; so are the files made on the way.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,6 @@ class Origin:
 class Words:
     """One engine's way to say what the others say otherwise."""
 
-    dialect: str
     text: Callable[[str], Expression]
     """A constant."""
     as_text: Callable[[Expression], Expression]
@@ -104,7 +103,6 @@ def _duckdb_finite(value: Expression) -> Expression:
 
 
 DUCKDB = Words(
-    dialect="duckdb",
     text=exp.Literal.string,
     as_text=lambda value: cast(value, "text"),
     trimmed=lambda value: call("TRIM", value, _spaces()),
@@ -146,7 +144,6 @@ def _postgres_decimal(value: Expression) -> Expression:
 
 
 POSTGRES = Words(
-    dialect="postgres",
     text=exp.Literal.string,
     as_text=_bytewise,
     trimmed=lambda value: call("BTRIM", value, _spaces()),
@@ -167,7 +164,6 @@ def _spark_instant(value: Expression) -> Expression:
 
 
 SPARK = Words(
-    dialect="spark",
     # Whether a backslash escapes in a literal is a setting of the session; bytes are always bytes.
     text=lambda text: cast(exp.HexString(this=text.encode().hex()), "text"),
     as_text=lambda value: cast(value, "text"),
