@@ -85,6 +85,7 @@ def test_weaker_charges_leave_the_dp_account_alone_but_flag_it_for_good(ledger: 
     ledger.charge(ask(3, 2, model="approx-dp"), limits)
     assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 3, "individual-dp": 3}
     ledger.register(DATASET, "0f", "s2", disjoint=True)
+    ledger.charge(ask(4, 1, snapshot="s2"), limits)
     assert ledger.balance(DATASET, limits)[0].flags == (WEAKER,)
 
 

@@ -112,6 +112,14 @@ def test_a_ledger_that_stays_locked_is_unavailable_after_a_while(tmp_path: Path)
         assert ledger.charge(ask(), caps(1)).charged
 
 
+def test_who_writes_has_the_database_alone_from_the_start(tmp_path: Path) -> None:
+    """The queue is for fairness; this is what excludes whoever does not stand in it."""
+    with Ledger.open(tmp_path / "ledger.db") as ledger, ledger._database.writing():
+        with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None, timeout=0)) as other:
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                other.execute("BEGIN IMMEDIATE")
+
+
 @pytest.mark.xdist_group("postgres")
 def test_a_postgresql_that_stays_locked_is_unavailable_after_a_while(postgres: str) -> None:
     with Ledger.open(schema_of(postgres), timeout=0.2) as ledger:

@@ -153,6 +153,16 @@ def test_a_chain_written_anew_must_still_make_sense(written: Ledger, seq: int, c
         written.verify()
 
 
+def test_a_charge_has_one_answer(written: Ledger) -> None:
+    """A second entry that tells of the same one cannot follow."""
+    first = chain.read(next(row["body"] for row in rows_of(written, entries) if row["seq"] == 3))
+    told = {name: first[name] for name in ("source", "analyst", "finds", "stored_epsilon", "sha256")}
+    with written._database.writing() as connection:
+        _write_anew(connection, 6, told)
+    with pytest.raises(ClaimFailed, match=at_entry(6)):
+        written.verify()
+
+
 def _write_anew(connection: Connection, seq: int, change: dict[str, object]) -> None:
     head = chain.START
     for row in connection.execute(select(entries).order_by(entries.c.seq)).all():

@@ -159,6 +159,7 @@ def registered(schema: Schema, raw: object, target: Path) -> list[tuple[object, 
         b' person | age|sex \na|"\n1"| F\nb|2|M\n',
         b"person,age,sex\ra,1,F\rb,2,M\r",
     ],
+    ids=["plain", "windows", "semicolons", "tabs", "bars", "old mac"],
 )
 def test_files_as_people_write_them_are_read(tmp_path: Path, made: Path, data: bytes) -> None:
     rows = registered(PEOPLE, csv_file(tmp_path, data), made / "t.duckdb")
@@ -166,34 +167,52 @@ def test_files_as_people_write_them_are_read(tmp_path: Path, made: Path, data: b
 
 
 def test_lines_within_a_quoted_field_are_no_rows(tmp_path: Path, made: Path) -> None:
-    """However long the field is, and however the file is split: one person's text cannot make rows of others."""
-    field = b"x\n" + b"b,2,M\n" * 300_000
-    path = csv_file(tmp_path, b"person,age,sex,note\n" + b"".join(b'a%d,1,F,"%s"\n' % (i, field) for i in range(12)))
-    assert len(registered(PEOPLE, path, made / "t.duckdb")) == 12
+    """However the file is split among threads: one person's text cannot make rows of others."""
+    field = b"x\n" + b"b,2,M,9\n" * 16_000
+    rows = b"".join(b'a%d,1,F,"%s"\n' % (i, field) for i in range(160))
+    path = csv_file(tmp_path, b"person,age,sex,note\n" + rows)
+    assert len(registered(PEOPLE, path, made / "t.duckdb")) == 160
 
 
-@pytest.mark.parametrize(
-    ("data", "sentence"),
-    [
-        (b"person,age,sex\na,1,F\nb,2\n", "line 3 of the CSV file has not the 3 fields of the first, or is not UTF-8"),
-        (b"person,age,sex\na,1,F,9\n", "line 2 of the CSV file has not the 3 fields of the first"),
-        (b'person,age,sex\na,1,F\nb,"2,M\n', "line 3 of the CSV file has not the 3 fields of the first"),
-        (b"person,age,sex\na,1,F\r\nb,2,M\n", "a line of the CSV file has not the 3 fields of the first"),
-        (b"person,age,sex\na,1,\xff\n", "the file must be CSV in UTF-8, its first line the names of the columns"),
-        (b"person,age,sex\n" + b"a,1,F\n" * 9000 + b"b,2,\xff\n", "line 9002 of the CSV file has not the 3 fields"),
-        (b"person,age,sex,age\na,1,F,2\n", "the source has more than one column age"),
-        (b"", "the source has none of the columns person, age, sex"),
-        (b"person,age,sex\n", "the source has no rows"),
-    ],
-)
+AMBIGUOUS = "the CSV file can be read in more than one way; write it with one kind of line end"
+NO_TABLES = {
+    "short line": (b"a,1,F\nb,2\n", "line 3 of the CSV file has not the 3 fields of the first line; mend the file"),
+    "long line": (b"a,1,F,9\n", "line 2 of the CSV file has not the 3 fields of the first line"),
+    "open quote": (b'a,1,F\nb,"2,M\n', "line 3 of the CSV file has a quote out of place, or a field of over 131072"),
+    "after a quote": (b'a,1,F\nb,"2"x,M\n', "line 3 of the CSV file has a quote out of place, or a field of over"),
+    "long field": (b"a,1," + b"F" * 140_000 + b"\n", "line 2 of the CSV file has a quote out of place, or a field of"),
+    "mixed line ends": (b"a,1,F\r\nb,2,M\n", AMBIGUOUS),
+    "space before a quote": (b'a,1, "F\nb,2,M"\n', AMBIGUOUS),
+    "latin-1": (b"a,1,\xff\n", "the file must be CSV in UTF-8, its first line the names of the columns"),
+    "latin-1 further on": (b"a,1,F\n" * 9000 + b"b,2,\xff\n", "line 8190 of the CSV file or one soon after it is not"),
+    "no rows": (b"", "the source has no rows"),
+}
+
+
+@pytest.mark.parametrize(("data", "sentence"), NO_TABLES.values(), ids=NO_TABLES)
 def test_a_file_that_is_no_table_is_refused_without_quoting_it(
     tmp_path: Path, made: Path, data: bytes, sentence: str
 ) -> None:
     """A line is told by its number alone."""
     with pytest.raises(InvalidInput) as refused:
-        register_duckdb(PEOPLE, csv_file(tmp_path, data), made / "t.duckdb", "key")
+        register_duckdb(PEOPLE, csv_file(tmp_path, b"person,age,sex\n" + data), made / "t.duckdb", "key")
     assert str(refused.value).startswith(sentence)
     assert list(made.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"person,age,sex,age\na,1,F,2\n", "the source has more than one column age"),
+        (b"person,age,sex\r\r\na,1,F\r\r\n", AMBIGUOUS),
+        (b"", "the source has none of the columns person, age, sex"),
+        (b"\xff\xfe\0p", "the file must be CSV in UTF-8, its first line the names of the columns"),
+    ],
+    ids=["twice", "line ends", "empty", "utf-16"],
+)
+def test_a_file_without_a_good_first_line_is_refused(tmp_path: Path, made: Path, data: bytes, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        register_duckdb(PEOPLE, csv_file(tmp_path, data), made / "t.duckdb", "key")
 
 
 def test_files_that_are_not_there_or_not_what_they_say(tmp_path: Path, made: Path) -> None:

@@ -8,6 +8,7 @@ import tempfile
 from itertools import pairwise
 from pathlib import Path
 
+from benchmarks.measure import report
 from benchmarks.query.environments import ROOT
 from benchmarks.query.race import race
 from benchmarks.query.report import bars, growth, table
@@ -21,12 +22,10 @@ def main() -> int:
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="query-") as folder:
         races = [race(rows, Path(folder) / str(rows)) for rows in sizes]
+    print(*(text for each in races for text in table(each)), "", sep="\n")
     lines = [line for each in races for line in bars(each)]
     lines += [line for small, large in pairwise(races) for line in growth(small, large)]
-    print(*(text for each in races for text in table(each)), "", *lines, sep="\n")
-    missed = sum(not line.cleared for line in lines)
-    print(f"\n{len(lines) - missed} of {len(lines)} bars cleared")
-    return int(missed > 0)
+    return report(lambda: lines)
 
 
 if __name__ == "__main__":

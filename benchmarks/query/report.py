@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from benchmarks.measure import Line
 from benchmarks.query.questions import QUESTIONS
 from benchmarks.query.race import CONTESTANTS, TIMED, Race, Result
 
 OURS, FLOOR, UNSAFE = "discreet", "DuckDB", "diffprivlib"
 SAFE = ("opendp", "python-dp")
-
-
-@dataclass(frozen=True)
-class Line:
-    """A figure of ours and the most it may be."""
-
-    name: str
-    figure: float
-    unit: str
-    bar: float
-
-    @property
-    def cleared(self) -> bool:
-        return self.figure <= self.bar
-
-    def __str__(self) -> str:
-        mark = "ok" if self.cleared else "MISSED"
-        return f"{self.name:<66} {self.figure:>8,.1f} {self.unit:<5} ≤ {self.bar:>8,.1f} {mark}"
 
 
 def table(race: Race) -> Iterator[str]:
@@ -57,9 +39,9 @@ def bars(race: Race) -> Iterator[Line]:
         limits |= {name: took[name] for name in SAFE}
         limits |= {f"{UNSAFE} + 20 ms": took[UNSAFE] + 20}
         for against, limit in limits.items():
-            yield Line(f"{race.rows:,} rows, {question.name}, against {against}", took[OURS], "ms", limit)
+            yield Line(f"{race.rows:,} rows, {question.name}", took[OURS], "ms", limit, False, against)
     limit = 1.5 * race.peaks[FLOOR] + 150
-    yield Line(f"{race.rows:,} rows, peak memory, against 1.5 {FLOOR} + 150 MB", race.peaks[OURS], "MB", limit)
+    yield Line(f"{race.rows:,} rows, peak memory", race.peaks[OURS], "MB", limit, False, f"1.5 {FLOOR} + 150 MB")
 
 
 def growth(small: Race, large: Race) -> Iterator[Line]:
@@ -67,4 +49,4 @@ def growth(small: Race, large: Race) -> Iterator[Line]:
     for question in QUESTIONS:
         ratio = large.results[OURS, question.name].milliseconds / small.results[OURS, question.name].milliseconds
         name = f"{question.name}, {large.rows:,} rows over {small.rows:,}"
-        yield Line(name, ratio, "times", 1.2 * large.rows / small.rows)
+        yield Line(name, ratio, "times", 1.2 * large.rows / small.rows, False)

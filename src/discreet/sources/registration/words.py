@@ -98,10 +98,6 @@ def _duckdb_days(value: Expression) -> Expression:
     return call("DATE_DIFF", "day", _epoch(), try_cast(value, "date"))
 
 
-def _duckdb_finite(value: Expression) -> Expression:
-    return when((call("ISFINITE", value), _duckdb_days(value)))
-
-
 DUCKDB = Words(
     text=exp.Literal.string,
     as_text=lambda value: cast(value, "text"),
@@ -110,14 +106,14 @@ DUCKDB = Words(
     doubles={
         "integer": _as_double,
         "float": _as_double,
-        # Its own cast of a decimal rounds twice.
+        # Its own cast of a decimal beyond 64 bits may round twice.
         "decimal": lambda value: try_cast(cast(value, "text"), "double"),
         "boolean": _truth,
     },
     days={
         "date": _duckdb_days,
-        "timestamp": _duckdb_finite,
-        "instant": lambda value: when((call("ISFINITE", value), _duckdb_days(try_cast(value, "timestamp")))),
+        "timestamp": _duckdb_days,
+        "instant": lambda value: _duckdb_days(try_cast(value, "timestamp")),
     },
     piece=lambda mark: cast(call("CONCAT", "0x", call("LEFT", mark, 15)), "bigint"),
 )
