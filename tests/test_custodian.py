@@ -248,6 +248,32 @@ def test_a_changed_schema_needs_a_new_snapshot(tmp_path: Path) -> None:
     Custodian.open(path).close()
 
 
+def test_what_was_promised_to_whom_does_not_change(tmp_path: Path) -> None:
+    """Epsilons of rows and of persons, or of two relations, do not add up: another promise is another data set."""
+    path = write_people(tmp_path)
+    Custodian.open(path).close()
+    for old, new in (("add-remove", "replace-one\nunits: 400"), ("models", "unit: {column: id}\nmodels")):
+        text = path.read_text()
+        path.write_text(text.replace(old, new))
+        with pytest.raises(InvalidInput, match="was promised for row under add-remove"):
+            Custodian.open(path)
+        with pytest.raises(InvalidInput, match="was promised for row under add-remove"):
+            Custodian.check(path)
+        path.write_text(text)
+
+
+def test_a_stored_answer_is_read_by_the_plan_that_drew_it(tmp_path: Path) -> None:
+    """A sum too wide for Gaussian noise at a small epsilon is Laplace there, and stays so when a stored one serves."""
+    path = write_people(tmp_path)
+    path.write_text(path.read_text().replace("upper: 99", f"upper: {2**38}"))
+    with Custodian.open(path) as custodian:
+        first = custodian.answer("SELECT SUM(age) FROM people", epsilon=2, analyst="ann")
+        again = custodian.answer("SELECT SUM(age) FROM people", epsilon=1, delta=1e-6, analyst="ann")
+        assert again.value == first.value
+        assert again.mechanism == "discrete Laplace"
+        assert again.guarantee == first.guarantee
+
+
 def test_spend_is_kept_in_one_ledger(tmp_path: Path) -> None:
     """An empty ledger in its place would be a new budget; so would another data set's."""
     path = write_people(tmp_path)

@@ -114,10 +114,14 @@ def test_a_ledger_that_stays_locked_is_unavailable_after_a_while(tmp_path: Path)
 
 def test_who_writes_has_the_database_alone_from_the_start(tmp_path: Path) -> None:
     """The queue is for fairness; this is what excludes whoever does not stand in it."""
-    with Ledger.open(tmp_path / "ledger.db") as ledger, ledger._database.writing():
-        with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None, timeout=0)) as other:
-            with pytest.raises(sqlite3.OperationalError, match="locked"):
-                other.execute("BEGIN IMMEDIATE")
+    path = tmp_path / "ledger.db"
+    with (
+        Ledger.open(path) as ledger,
+        closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as other,
+        ledger._database.writing(),
+        pytest.raises(sqlite3.OperationalError, match="locked"),
+    ):
+        other.execute("BEGIN IMMEDIATE")
 
 
 @pytest.mark.xdist_group("postgres")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -193,12 +194,16 @@ def test_damage_stops_a_charge(written: Ledger) -> None:
         written.charge(ask("new", snapshot="s2"), caps(10))
 
 
-def test_text_that_is_no_text_is_found_where_it_is(tmp_path: Any) -> None:
+def test_text_that_is_no_text_is_found_where_it_is(tmp_path: Path) -> None:
     """SQLite keeps any bytes as text."""
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         ledger.charge(ask(), caps(1))
         with ledger._database.writing() as connection:
             connection.exec_driver_sql("UPDATE ledger_entries SET body = CAST(x'ff' || body AS TEXT) WHERE seq = 2")
+        with pytest.raises(ClaimFailed, match=at_entry(2)):
+            ledger.verify()
+        with ledger._database.writing() as connection:
+            connection.exec_driver_sql("UPDATE ledger_entries SET body = x'ff' WHERE seq = 2")
         with pytest.raises(ClaimFailed, match=at_entry(2)):
             ledger.verify()

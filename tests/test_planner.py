@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -15,7 +16,7 @@ from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Cost, Known, Plan, Region
 from discreet.planner.threshold import least_rare
 from discreet.query import parse_sql
-from discreet.schema import Schema
+from discreet.schema import Column, Schema
 from tables import schema
 
 ADD, REPLACE = schema("add-remove", 1, 0), schema("replace-one", 1, units=50)
@@ -123,6 +124,8 @@ def test_the_question_names_everything_but_epsilon() -> None:
     text = "SELECT SUM(score) FROM t WHERE age >= 0"
     assert planned(text, epsilon=1).question() == planned(text, epsilon=2).question()
     assert planned(text).question() == planned("SELECT SUM(score) FROM t WHERE NOT age < 0").question()
+    others = [schema("add-remove", 2, 0), schema("replace-one", 1, 9), schema("replace-one", 1, 8)]
+    assert len({planned(text, declared).question() for declared in (ADD, *others)}) == 4
 
 
 def test_gaussian_noise_with_a_delta() -> None:
@@ -137,6 +140,19 @@ def test_gaussian_noise_with_a_delta() -> None:
     assert own.guarantee == Guarantee.approx_dp(1, small, "replace-one", "unit (pid)")
     assert Guarantee.zcdp(own.cost.other).implies(Guarantee.approx_dp(1, small))
     assert not Guarantee.zcdp(own.cost.other * Fraction(101, 100)).implies(Guarantee.approx_dp(1, small))
+
+
+def test_a_label_holds_where_only_some_totals_are_gaussian() -> None:
+    """What is too wide for Gaussian noise keeps its own share of epsilon; the rho is paid by the others' shares."""
+    wide = Column("rev", "integer", lower=0, upper=2**43, missing=0)
+    declared = schema("add-remove", 1, 0)
+    declared = replace(declared, columns={**declared.columns, "rev": wide})
+    for text in ("COUNT(*), SUM(rev)", "COUNT(*), VAR(rev), AVG(score)", "SUM(rev)", "COUNT(*), MEDIAN(age)"):
+        for small in (1e-6, 1e-9):
+            own = planned(f"SELECT {text} FROM t", declared, delta=small)
+            implied = Guarantee.zcdp(own.cost.other).approximate(small).epsilon if own.cost.other else 0
+            assert own.cost.epsilon + (implied or 0) <= 1
+            assert own.guarantee.model == ("approx-dp" if own.cost.other else "dp")
 
 
 def test_rho_within_is_nearly_the_largest() -> None:

@@ -11,7 +11,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.custodian.draw import Exact, exact, release
+from discreet.custodian import draw
+from discreet.custodian.draw import Exact, Released, units
 from discreet.planner.choose import plan
 from discreet.planner.chosen import Chosen
 from discreet.planner.individual import AboutOne, OrderStatistic
@@ -50,6 +51,16 @@ def planned(declared: Schema, aggregate: str, tail: str, gaussian: bool = False)
     private = tail.endswith("BY city")
     query = parse_sql(f"SELECT {aggregate} FROM t {tail}", declared)
     return plan(declared, query, 1, delta=1e-6 if private or gaussian else None)  # type: ignore[arg-type]
+
+
+def exact(own: Plan, source: MemorySource) -> Exact:
+    """The inputs of every cell there can be; with private keys, of every key there is."""
+    cells = own.cells() if own.threshold is None else [(key,) for key in units(own, source)]
+    return draw.exact(own, source, cells, own.query.where)
+
+
+def drawn(own: Plan, source: MemorySource) -> Released:
+    return draw.draw(own, source)
 
 
 def aligned(one: Exact, two: Exact, at: int, empty: object) -> list[tuple[object, object]]:
@@ -94,9 +105,9 @@ def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows:
         for wide in (False, True)
     }
     for _ in range(60):
-        units = {f"p{number}": random_unit(chance, rows) for number in range(5)}
-        other = neighbours_of(units, relation, rows, chance)
-        sources = [MemorySource(declared, rows_of(table)) for table in (units, other)]
+        people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
+        other = neighbours_of(people, relation, rows, chance)
+        sources = [MemorySource(declared, rows_of(table)) for table in (people, other)]
         for name, own in plans.items():
             one, two = (exact(own, source) for source in sources)
             assert max(apart(own, one, two)) <= 1, (name, tail)
@@ -124,9 +135,9 @@ def most_apart(own: Plan, enough: Fraction) -> Fraction:
     chance, best = random.Random(2026), Fraction(0)
     declared = own.schema
     for _ in range(2000):
-        units = {name: random_unit(chance, declared.rows) for name in ("a", "b")}
-        other = neighbours_of(units, declared.neighbours, declared.rows, chance)
-        one, two = (exact(own, MemorySource(declared, rows_of(table))) for table in (units, other))
+        people = {name: random_unit(chance, declared.rows) for name in ("a", "b")}
+        other = neighbours_of(people, declared.neighbours, declared.rows, chance)
+        one, two = (exact(own, MemorySource(declared, rows_of(table))) for table in (people, other))
         best = max(best, *apart(own, one, two))
         if best >= enough:
             break
@@ -141,9 +152,9 @@ def test_keys_that_are_not_public(relation: str, rows: int) -> None:
     own = planned(declared, "COUNT(*)", "GROUP BY city")
     reach = rows * (2 if relation == "replace-one" else 1)
     for _ in range(100):
-        units = {f"p{number}": random_unit(chance, rows) for number in range(6)}
-        other = neighbours_of(units, relation, rows, chance)
-        one, two = (exact(own, MemorySource(declared, rows_of(table))).units or {} for table in (units, other))
+        people = {f"p{number}": random_unit(chance, rows) for number in range(6)}
+        other = neighbours_of(people, relation, rows, chance)
+        one, two = (units(own, MemorySource(declared, rows_of(table))) for table in (people, other))
         assert sum(abs(one.get(key, 0) - two.get(key, 0)) for key in {**one, **two}) <= reach
         for mine, theirs in ((one, two), (two, one)):
             alone = [mine[key] for key in mine if key not in theirs]
@@ -159,11 +170,11 @@ def test_one_person_is_asked_about_alone(relation: str) -> None:
     own = plan(declared, parse_sql("SELECT score FROM t FOR UNIT 'p1'", declared), 1)
     assert isinstance(own.measurements[0], AboutOne)
     for _ in range(50):
-        units = {f"p{number}": random_unit(chance, 1) for number in range(4)}
-        other = dict(units) | {"p2": random_unit(chance, 1)}
+        people = {f"p{number}": random_unit(chance, 1) for number in range(4)}
+        other = dict(people) | {"p2": random_unit(chance, 1)}
         del other["p3"]
-        seen = [exact(own, MemorySource(declared, rows_of(table))).inputs for table in (units, other)]
-        assert seen[0] == seen[1] == [[units["p1"][0]["score"]]]
+        seen = [exact(own, MemorySource(declared, rows_of(table))).inputs for table in (people, other)]
+        assert seen[0] == seen[1] == [[people["p1"][0]["score"]]]
         del other["p1"]
         assert exact(own, MemorySource(declared, rows_of(other))).inputs == [[None]]
 
@@ -175,9 +186,9 @@ def test_individual_dp_sees_as_many_rows_as_declared() -> None:
     own = plan(declared, parse_sql("SELECT MEDIAN(score) FROM t", declared), 1, model="individual-dp")
     assert isinstance(own.measurements[0], OrderStatistic)
     for there in (0, 3, 5, 9):
-        units = {f"p{number}": random_unit(chance, 1) for number in range(there)}
-        drawn = release(own, exact(own, MemorySource(declared, rows_of(units))))
-        assert 0 <= drawn.numbers[0][0][0] <= 6
+        people = {f"p{number}": random_unit(chance, 1) for number in range(there)}
+        seen = drawn(own, MemorySource(declared, rows_of(people)))
+        assert 0 <= seen.numbers[0][0][0] <= 6
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
@@ -187,5 +198,5 @@ def test_every_form_is_answered_from_an_empty_table(relation: str, rows: int, ta
     declared = schema(relation, rows, units=5)
     for aggregate in AGGREGATES:
         own = planned(declared, aggregate, tail)
-        drawn = release(own, exact(own, MemorySource(declared, [])))
-        assert len(drawn.cells) == (0 if own.threshold else len(own.cells()))
+        seen = drawn(own, MemorySource(declared, []))
+        assert len(seen.cells) == (0 if own.threshold else len(own.cells()))

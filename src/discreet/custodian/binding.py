@@ -18,7 +18,7 @@ def bound_ledger(schema: Schema, where: str | Path | None = None, wait: float = 
     """The data set's ledger, told of all its snapshots; bound to it now if it is the first."""
     place = Place(schema)
     with place.locked():
-        manifest = place.read() or Manifest.new()
+        manifest = place.read() or Manifest.new(schema)
         address = where if where is not None else place.folder / "ledger.db"
         ledger = Ledger.open(address, wait) if manifest.ledger is None else existing_ledger(address, wait)
         try:

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from discreet.answer import Answer
 from discreet.custodian.binding import bound_ledger
-from discreet.custodian.draw import exact, release
+from discreet.custodian.draw import draw
 from discreet.custodian.place import Snapshot
 from discreet.custodian.registering import Progress, first_use, open_source, register, silent
 from discreet.custodian.reply import FREE, accuracy, answer, from_text, public_answer, to_text
-from discreet.errors import DiscreetError, InvalidInput, Unavailable
+from discreet.errors import DiscreetError, Internal, InvalidInput, Unavailable
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance, Caps, Charge, Entry, Ledger, Part, Spend
 from discreet.planner.choose import plan
@@ -117,7 +118,7 @@ class Custodian:
             stored = self._ledger.store(self.schema.name, receipt.entry, self._draw(planned))
         drawn_with, released = from_text(stored)
         if drawn_with != planned.epsilon:
-            planned = plan(self.schema, query, drawn_with, delta, prior, model)
+            planned = self._planned_at(planned, drawn_with)
         paid = planned.epsilon if receipt.charged else FREE
         return answer(planned, released, told, paid, receipt.entry)
 
@@ -153,6 +154,15 @@ class Custodian:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def _planned_at(self, planned: Plan, epsilon: Fraction) -> Plan:
+        """The plan that a stored answer to the same question was drawn by."""
+        own = planned.guarantee.model
+        model = own if own == "individual-dp" else None
+        stored = plan(self.schema, planned.query, epsilon, planned.guarantee.delta, planned.prior, model)
+        if stored.question() != planned.question():
+            raise Internal("a stored answer was drawn by another plan")
+        return stored
+
     def _charge(self, planned: Plan, told: str, analyst: str, key: str | None, fresh: bool) -> Charge:
         cost, region = planned.cost, planned.region()
         part = None if region is None else Part(cast("Kind", region.kind), region.name, region.reach)
@@ -164,7 +174,7 @@ class Custodian:
     def _draw(self, planned: Plan) -> str:
         """Read rows and draw: after the charge, so whatever happens here the charge stands."""
         try:
-            return to_text(planned, release(planned, exact(planned, self._source)))
+            return to_text(planned, draw(planned, self._source))
         except Unavailable as failure:
             raise Unavailable(
                 f"{failure}; what was charged stays charged, and a retry with the same key is free"

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import Internal
 from discreet.kernel.entropy import SYSTEM
 from discreet.kernel.noise import Noise
 from discreet.planner.chosen import Chosen
 from discreet.planner.individual import AboutOne, OrderStatistic
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Counted, Known, Measurement, Plan
-from discreet.planner.threshold import UNITS
+from discreet.planner.threshold import UNITS, Threshold
+from discreet.query.predicate import All, OneOf, Predicate
 from discreet.query.totals import Amounts, Cell, Histogram, Totals
 from discreet.sources.plan import Source
 
@@ -29,11 +29,10 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Exact:
-    """The exact inputs of every measurement in every cell, and the units of every key that is not public. Secret."""
+    """The exact inputs of every measurement in every cell. Secret."""
 
     cells: Sequence[Cell]
     inputs: Sequence[Sequence[Input]]
-    units: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +43,33 @@ class Released:
     numbers: tuple[tuple[Numbers, ...], ...]
 
 
-def exact(plan: Plan, source: Source) -> Exact:
+def draw(plan: Plan, source: Source) -> Released:
+    """Read and draw. Keys that are not public are chosen first; then only of those shown is anything more read."""
+    if plan.threshold is None:
+        cells = plan.cells()
+        return release(plan, exact(plan, source, cells, plan.query.where), [0] * len(cells))
+    shown = _shown(plan.threshold, units(plan, source))
+    keys = tuple(sorted(shown))
+    only = All((plan.query.where, OneOf(plan.query.keys[0].column, keys)))
+    return release(plan, exact(plan, source, [(key,) for key in keys], only), [shown[key] for key in keys])
+
+
+def units(plan: Plan, source: Source) -> dict[str, int]:
+    """How many units each key has that is not public; rows without a key count nowhere. Secret."""
+    found = source.totals(Totals(UNITS, plan.keys, plan.query.where))
+    return {key: amounts[0] for (key,), amounts in found.items() if isinstance(key, str)}
+
+
+def _shown(threshold: Threshold, counts: Mapping[str, int]) -> dict[str, int]:
+    """The keys whose noisy number of units passes the threshold, and that number."""
+    noisy = _plus_noise(list(counts.values()), threshold.noise)
+    return {key: count for key, count in zip(counts, noisy, strict=True) if count >= threshold.least}
+
+
+def exact(plan: Plan, source: Source, cells: Sequence[Cell], where: Predicate) -> Exact:
     """Read what the mechanisms need."""
-    where, keys = plan.query.where, plan.keys
-    units = None
-    if plan.threshold is not None:
-        units = plan.threshold.inputs(source.totals(Totals(UNITS, keys, where)))
-    cells: list[Cell] = plan.cells() if units is None else [(key,) for key in sorted(units)]
     measures = plan.measures
-    totals = source.totals(Totals(measures, keys, where)) if measures else {}
+    totals = source.totals(Totals(measures, plan.keys, where)) if measures else {}
     places = {measure: at for at, measure in enumerate(measures)}
     inputs: list[Sequence[Input]] = []
     for one in plan.measurements:
@@ -60,45 +77,29 @@ def exact(plan: Plan, source: Source) -> Exact:
             wanted = [places[measure] for measure in one.form.measures]
             inputs.append([one.inputs(_picked(totals.get(cell), wanted)) for cell in cells])
         elif isinstance(one, Chosen | OrderStatistic):
-            inputs.append(_counts(one, plan, source, cells))
+            found = source.histogram(Histogram(one.candidates.bins, one.candidates.count, plan.keys, where))
+            nothing = np.zeros(one.candidates.count, dtype=np.int64)
+            inputs.append([found.get(cell, nothing) for cell in cells])
         elif isinstance(one, AboutOne):
             inputs.append([source.individual(one.candidates.column.name, plan.query.unit or "")])
         else:
             inputs.append([None] * len(cells))
-    return Exact(cells, inputs, units)
+    return Exact(cells, inputs)
 
 
 def _picked(amounts: Amounts | None, wanted: Sequence[int]) -> Amounts:
     return tuple(0 if amounts is None else amounts[place] for place in wanted)
 
 
-def _counts(one: Chosen | OrderStatistic, plan: Plan, source: Source, cells: Sequence[Cell]) -> list[Input]:
-    found = source.histogram(Histogram(one.candidates.bins, one.candidates.count, plan.keys, plan.query.where))
-    nothing = np.zeros(one.candidates.count, dtype=np.int64)
-    return [found.get(cell, nothing) for cell in cells]
-
-
-def release(plan: Plan, secret: Exact) -> Released:
-    """Draw. With private keys first which are shown, then the numbers of those alone."""
-    shown = dict.fromkeys(secret.cells, 0) if secret.units is None else _shown(plan, secret.units)
-    picked = [at for at, cell in enumerate(secret.cells) if cell in shown]
-    cells = [secret.cells[at] for at in picked]
-    counts = [shown[cell] for cell in cells]
+def release(plan: Plan, secret: Exact, counts: Sequence[int]) -> Released:
+    """Draw every measurement in every cell; `counts` are the noisy units by which the cells were chosen."""
     pairs = zip(plan.measurements, secret.inputs, strict=True)
-    columns = [_drawn(one, [inputs[at] for at in picked], counts) for one, inputs in pairs]
-    return Released(tuple(cells), tuple(zip(*columns, strict=True)))
-
-
-def _shown(plan: Plan, units: Mapping[str, int]) -> dict[Cell, int]:
-    """The keys whose noisy number of units passes the threshold, and that number."""
-    if plan.threshold is None:
-        raise Internal("units were counted without a threshold")
-    noisy = _plus_noise(list(units.values()), plan.threshold.noise)
-    return {(key,): count for key, count in zip(units, noisy, strict=True) if count >= plan.threshold.least}
+    columns = [_drawn(one, inputs, counts) for one, inputs in pairs]
+    return Released(tuple(secret.cells), tuple(zip(*columns, strict=True)))
 
 
 def _drawn(one: Measurement, inputs: Sequence[Any], counts: Sequence[int]) -> list[Numbers]:
-    """The numbers of one measurement in every cell; `counts` are the noisy units that chose the cells."""
+    """The numbers of one measurement in every cell."""
     if isinstance(one, Noisy):
         columns = zip(*inputs, strict=True) if inputs else ((),) * len(one.noises)
         drawn = [_plus_noise(column, noise) for column, noise in zip(columns, one.noises, strict=True)]

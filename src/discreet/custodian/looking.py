@@ -56,6 +56,7 @@ def tighter_epsilon(schema: Schema, where: str | Path | None = None, analyst: st
     if "approx-dp" not in schema.models:
         raise InvalidInput(f"a tighter total is of approx-dp, which {schema.name} does not allow; leave it out")
     paid = [entry for entry in history(schema, where, analyst, EVERYTHING) if analyst or entry.kind == "charge"]
+    paid = [entry for entry in paid if entry.model != "individual-dp"]
     cap = schema.budget if analyst is None else schema.analyst_budget
     return pld.tighter_epsilon((entry.spend for entry in paid if entry.spend is not None), cap.delta)
 

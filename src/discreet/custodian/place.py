@@ -41,13 +41,22 @@ class Manifest:
 
     identity: str
     key: str
+    promise: str
     ledger: str | None = None
     snapshots: tuple[Snapshot, ...] = ()
 
     @staticmethod
-    def new() -> Manifest:
+    def new(schema: Schema) -> Manifest:
         """A new data set."""
-        return Manifest(SYSTEM.take(16).hex(), SYSTEM.take(32).hex())
+        return Manifest(SYSTEM.take(16).hex(), SYSTEM.take(32).hex(), promise(schema))
+
+    def require_promise(self, schema: Schema) -> None:
+        """What was spent was promised to a unit, under a relation: another of either would be another sum."""
+        if self.promise != promise(schema):
+            raise InvalidInput(
+                f"what {schema.name} has spent was promised for {self.promise}, not for {promise(schema)}; "
+                "go back to that, or give the data set another name"
+            )
 
     def with_snapshot(self, snapshot: Snapshot) -> Manifest:
         """The same, with one more snapshot, which is the current one."""
@@ -97,6 +106,11 @@ class Place:
         waiting.replace(self._file)
 
 
+def promise(schema: Schema) -> str:
+    """Whom the promises of a data set are made to."""
+    return f"{schema.unit_name} under {schema.neighbours}"
+
+
 def snapshot_name(name: str) -> str:
     """A name for a snapshot that is safe in a file name and a table name."""
     if not NAME.fullmatch(name):
@@ -111,5 +125,5 @@ def layout(schema: Schema) -> str:
         derived = None if column.derived is None else [column.derived.key, column.derived.codes]
         bounds = [column.lower, column.upper, str(column.step), column.categories, column.missing]
         columns.append([column.name, column.kind, bounds, column.missing_values, column.private_keys, derived])
-    told = json.dumps([columns, schema.unit, schema.rows], ensure_ascii=False)
+    told = json.dumps([columns, schema.unit, schema.rows, schema.partition], ensure_ascii=False)
     return hashlib.sha256(told.encode()).hexdigest()

@@ -30,14 +30,15 @@ def register(
     """Turn the source into a new snapshot, which becomes the current one."""
     place = Place(schema)
     with place.locked():
-        return _registered(schema, place, place.read() or Manifest.new(), raw, name, disjoint, progress)
+        return _registered(schema, place, place.read() or Manifest.new(schema), raw, name, disjoint, progress)
 
 
 def first_use(schema: Schema, raw: object = None, progress: Progress = silent) -> Snapshot:
     """The current snapshot; registered now if there is none."""
     place = Place(schema)
     with place.locked():
-        manifest = place.read() or Manifest.new()
+        manifest = place.read() or Manifest.new(schema)
+        manifest.require_promise(schema)
         if manifest.snapshots:
             return manifest.snapshots[-1]
         return _registered(schema, place, manifest, raw, FIRST, False, progress)
@@ -52,6 +53,7 @@ def _registered(
     disjoint: bool,
     progress: Progress,
 ) -> Snapshot:
+    manifest.require_promise(schema)
     own = snapshot_name(name or str(len(manifest.snapshots) + 1))
     if own in {snapshot.name for snapshot in manifest.snapshots}:
         raise InvalidInput(f"there is a snapshot {own!r} already; name the new one otherwise")

@@ -156,7 +156,9 @@ def _span(one: Measurement, drawn: Sequence[int], confidence: float) -> Interval
         return float(one.value), float(one.value)
     if isinstance(one, Counted):
         reach = one.threshold.noise.interval(confidence)[1]
-        return drawn[0] - reach, drawn[0] + reach
+        least = drawn[0] - reach
+        # A small key that is shown owes it to its noise: near the threshold only the upper end says anything.
+        return (least if least > one.threshold.least else 1.0), drawn[0] + reach
     if isinstance(one, Noisy):
         low, high = one.span(drawn, confidence)
         return float(low), float(high)
@@ -179,7 +181,8 @@ def _accuracy(one: Measurement, confidence: float) -> str:
         return "exact: the schema makes it public"
     if isinstance(one, Counted):
         reach = one.threshold.noise.interval(confidence)[1]
-        return f"keys of fewer than about {one.threshold.least:,} units are not shown; within {reach:,.0f} {likely}"
+        least = one.threshold.least
+        return f"keys of fewer than about {least:,} units are not shown; others are within {reach:,.0f} {likely}"
     if isinstance(one, Noisy):
         estimate, reach = one.form.estimate, one.noises[0].interval(confidence)[1]
         if isinstance(estimate, Linear):

@@ -37,8 +37,14 @@ class Account(NamedTuple):
         """The sum of two, component by component."""
         return Account(*map(add, self, more))
 
+    def most(self, other: Account) -> Account:
+        """The larger of two, component by component."""
+        return Account(*map(max, self, other))
+
 
 NOTHING = Account()
+PAST = -1
+"""The epoch under which an owner's most, over all epochs before the present one, is kept."""
 
 COMPONENTS: Mapping[str, tuple[str, ...]] = {
     "dp": ("dp",),

@@ -16,7 +16,7 @@ from typing import Any
 
 from discreet.errors import Unavailable
 from discreet.ledger.amounts import fraction, plain, stored, units, unplain
-from discreet.ledger.charge import KINDS, Charge, Kind, Part, Spend
+from discreet.ledger.charge import Charge, Kind, Part, Spend
 
 START = "0" * 64
 Body = dict[str, Any]
@@ -45,14 +45,13 @@ class Head:
         """The largest reach ever named counts."""
         if part is None or part.reach <= self.reach[part.kind]:
             return self
-        if part.kind == KINDS[0]:
+        if part.kind == "partition":
             return replace(self, partition_reach=part.reach)
         return replace(self, individual_reach=part.reach)
 
-    def refreshed(self, snapshot: str, disjoint: bool) -> Head:
-        """The head under a new snapshot; in a new epoch, where accounts start anew, if no unit was in one before."""
-        head = replace(self, snapshot=snapshot)
-        return replace(head, epoch=self.epoch + 1, partition_reach=0, individual_reach=0) if disjoint else head
+    def refreshed(self, snapshot: str) -> Head:
+        """The head under a new snapshot, in a new epoch: who was in which part may have changed."""
+        return replace(self, snapshot=snapshot, epoch=self.epoch + 1, partition_reach=0, individual_reach=0)
 
     def drawn(self, model: str, part: Part | None) -> Head:
         """The head once an answer is drawn in a model, on a part."""

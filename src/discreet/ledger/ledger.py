@@ -62,8 +62,8 @@ class Ledger:
     def register(self, dataset: str, identity: str, snapshot: str, disjoint: bool) -> None:
         """Enter a data set, or a new snapshot of it.
 
-        What was spent carries over, unless `disjoint` says that no unit is in the new snapshot and in any before it:
-        then accounts start anew. To enter a snapshot again changes nothing, also when another has come after it.
+        What was spent carries over, on parts too, unless `disjoint` says that no unit is in the new snapshot and in any
+        before it: then accounts start anew. To enter one again changes nothing, also when another has come after it.
         """
         for value, name in ((dataset, "dataset"), (identity, "identity"), (snapshot, "snapshot")):
             text(value, name)
@@ -79,15 +79,16 @@ class Ledger:
                     f"this ledger has another data set of the name {dataset[:40]!r}; open its own ledger"
                 )
             elif not _known(connection, dataset, snapshot):
-                head = head.refreshed(snapshot, disjoint)
-                rows.append(connection, head, chain.registration(head, self.id, disjoint))
+                fresh = head.refreshed(snapshot)
+                rows.carry_over(connection, head, fresh, disjoint)
+                rows.append(connection, fresh, chain.registration(fresh, self.id, disjoint))
 
     def charge(self, charge: Charge, caps: Caps) -> Receipt:
         """Pay for an answer, or find one that is paid for; durable when it returns, and nothing changed if it raises.
 
         A receipt without an answer is the right to draw one, once: `store` it before anyone sees it.
         """
-        if charge.model not in caps.models:
+        if charge.model not in {"dp", *caps.models}:  # a pure promise keeps every other
             raise InvalidInput(f"{charge.model} is not allowed on this data set; allowed are {', '.join(caps.models)}")
         with self._database.writing() as connection:
             outcome = pay(connection, charge, caps)

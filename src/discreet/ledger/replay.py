@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet.ledger import chain
-from discreet.ledger.accounts import NOTHING, Account, cost
+from discreet.ledger.accounts import NOTHING, PAST, Account, cost
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.paying import DATASET
 
@@ -47,7 +47,27 @@ class Replay:
         if first:
             self.head = Head(self.head.dataset, body["identity"], body["snapshot"])
         else:
-            self.head = self.head.refreshed(body["snapshot"], body["disjoint"])
+            self._carry_over(body["disjoint"])
+            self.head = self.head.refreshed(body["snapshot"])
+
+    def _carry_over(self, disjoint: bool) -> None:
+        epoch = self.head.epoch
+        for owner in {key[1] for key in self.spent if key[0] in (PAST, epoch)}:
+            most = self.spent.get((PAST, owner, "", ""), NOTHING).most(self._total(owner))
+            self.spent[PAST, owner, "", ""] = most
+            if not disjoint:
+                self.spent[epoch + 1, owner, "", ""] = most
+
+    def _total(self, owner: str) -> Account:
+        """The root and, of each kind and component, the `reach` largest parts, in the present epoch."""
+        here = {key[2:]: account for key, account in self.spent.items() if key[:2] == (self.head.epoch, owner)}
+        total = here.get(("", ""), NOTHING)
+        for kind, reach in self.head.reach.items():
+            own = [account for (found, _), account in here.items() if found == kind]
+            total = total.plus(
+                Account(*(sum(sorted(column)[-reach:]) if reach else 0 for column in zip(*own, strict=True)))
+            )
+        return total
 
     def _charge(self, body: Body) -> None:
         self.head = self.head.drawn(body["model"], chain.part_of(body))

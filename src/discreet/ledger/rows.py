@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from discreet.errors import InvalidInput
 from discreet.ledger import chain
-from discreet.ledger.accounts import COMPONENTS, NOTHING, Account, Position
+from discreet.ledger.accounts import COMPONENTS, NOTHING, PAST, Account, Position
 from discreet.ledger.amounts import read, stored
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import KINDS, Kind, Part
@@ -115,6 +115,30 @@ def save(connection: Connection, head: Head, owner: str, part: Part | None, acco
     amounts = dict(zip(Account._fields, map(stored, account), strict=True))
     if not connection.execute(statement, {f"by_{name}": value for name, value in key.items()} | amounts).rowcount:
         connection.execute(insert(table), key | amounts)
+
+
+def carry_over(connection: Connection, head: Head, fresh: Head, disjoint: bool) -> None:
+    """Close an epoch: every owner's total joins its past; the next begins with that, or with nothing if disjoint."""
+    past = replace(fresh, epoch=PAST)
+    for owner in _owners(connection, head):
+        before = _account(connection, ACCOUNT, _account_key(past, owner))
+        most = before.most(position(connection, head, owner, None, COMPONENTS).total(NOTHING))
+        save(connection, past, owner, None, most)
+        if not disjoint:
+            save(connection, fresh, owner, None, most)
+
+
+def _owners(connection: Connection, head: Head) -> list[str]:
+    """All who have an account in an epoch, or had one before."""
+    found: set[str] = set()
+    for table in (accounts, parts):
+        here = (
+            select(table.c.owner)
+            .distinct()
+            .where(table.c.dataset == head.dataset, table.c.epoch.in_((PAST, head.epoch)))
+        )
+        found |= set(connection.execute(here).scalars())
+    return sorted(found)
 
 
 def _account(connection: Connection, statement: Select[Any], key: Mapping[str, Any]) -> Account:

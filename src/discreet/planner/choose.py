@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
-from discreet.errors import InvalidInput, Unsupported
+from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.exact import between, positive, shown
 from discreet.guarantee import Guarantee
 from discreet.kernel.discrete_gaussian import WIDEST
@@ -85,28 +86,46 @@ def _measured(
     public = {aggregate: _known(aggregate, schema, facts) for aggregate in aggregates}
     private = [aggregate for aggregate in aggregates if public[aggregate] is None]
     share = epsilon / max(1, len(private))
-    totals = sum(aggregate.function in TOTALS for aggregate in private)
-    rho = rho_within(share * totals, delta) / totals if totals and delta is not None else None
+    forms = {aggregate: _form(aggregate, schema, facts) for aggregate in private if aggregate.function in TOTALS}
+    rho, wide = _shared(forms, share, delta)
     found: list[Measurement] = []
     cost = Cost()
     for aggregate in aggregates:
         measured, spent = public[aggregate], Cost()
-        if measured is None and aggregate.function in TOTALS:
-            _no_prior(prior)
-            measured, spent = _total(aggregate, schema, facts, share, rho)
+        if measured is None and aggregate in wide:
+            measured, spent = gaussian(forms[aggregate], rho), Cost(other=rho)
+        elif measured is None and aggregate in forms:
+            measured, spent = laplace(forms[aggregate], share), _pure(share)
         elif measured is None:
             measured, spent = _choice(aggregate, schema, facts, share, prior)
         found.append(measured)
         cost += spent
-    return tuple(found), cost
-
-
-def _no_prior(prior: Given) -> None:
-    """A prior that nothing would use is refused, rather than passed over."""
-    if prior is not None:
+    if prior is not None and (forms or not private):
         raise Unsupported(
             "a prior is used for quantiles, MIN, MAX, SECOND_MAX, MODE and one person's value; ask for this without one"
         )
+    return tuple(found), cost
+
+
+def _form(aggregate: Aggregate, schema: Schema, facts: Facts) -> Form:
+    return form(aggregate, None if aggregate.column is None else schema.column(aggregate.column), facts)
+
+
+def _shared(
+    forms: Mapping[Aggregate, Form], share: Fraction, delta: Fraction | None
+) -> tuple[Fraction, list[Aggregate]]:
+    """The rho of each total that gets Gaussian noise, and those totals: their shares of epsilon pay for it, no others.
+
+    What is too wide to be drawn keeps its own share, and the rest begin again without it.
+    """
+    wide = list(forms) if delta is not None else []
+    while wide and delta is not None:
+        rho = rho_within(share * len(wide), delta) / len(wide)
+        fitting = [aggregate for aggregate in wide if _fits(forms[aggregate], rho)]
+        if fitting == wide:
+            return rho, wide
+        wide = fitting
+    return Fraction(0), []
 
 
 def _known(aggregate: Aggregate, schema: Schema, facts: Facts) -> Measurement | None:
@@ -117,16 +136,6 @@ def _known(aggregate: Aggregate, schema: Schema, facts: Facts) -> Measurement | 
     elif aggregate.function == "count_distinct":
         rows = facts.known_units()
     return None if rows is None else Known(rows)
-
-
-def _total(
-    aggregate: Aggregate, schema: Schema, facts: Facts, epsilon: Fraction, rho: Fraction | None
-) -> tuple[Measurement, Cost]:
-    column = None if aggregate.column is None else schema.column(aggregate.column)
-    own = form(aggregate, column, facts)
-    if rho is not None and _fits(own, rho):
-        return gaussian(own, rho), Cost(other=rho)
-    return laplace(own, epsilon), _pure(epsilon)
 
 
 def _fits(own: Form, rho: Fraction) -> bool:
@@ -153,7 +162,9 @@ def _over_threshold(
     rest = tuple(aggregate for aggregate in query.aggregates if not _counts_units(aggregate, schema))
     first = epsilon / 2 if rest else epsilon
     threshold = Threshold.of(facts, first, delta)
-    measured, cost = _measured(schema, rest, facts, epsilon - first, None, prior)
+    measured, cost = _measured(schema, rest, facts, epsilon - first, None, prior) if rest else ((), Cost())
+    if prior is not None and not rest:
+        raise Unsupported("a count of units uses no prior; ask for it without one")
     others = iter(measured)
     measurements = tuple(
         Counted(threshold) if _counts_units(aggregate, schema) else next(others) for aggregate in query.aggregates
@@ -188,10 +199,12 @@ def _plan(
     prior: Given = None,
     threshold: Threshold | None = None,
 ) -> Plan:
-    """With its label: pure where every mechanism is."""
+    """With its label: pure where every mechanism is; else what the costs imply is at most what was asked."""
     unit, relation = schema.unit_name, schema.neighbours
     label = Guarantee.dp(cost.epsilon, relation, unit)
     if delta is not None and (cost.other or cost.delta):
+        if cost.epsilon + (_implied(cost.other, delta) if cost.other else 0) > epsilon or (cost.other and cost.delta):
+            raise Internal("a plan costs more than was asked")
         label = Guarantee.approx_dp(epsilon, delta, relation, unit)
     return Plan(schema, query, epsilon, measurements, threshold, _beside(label, schema), cost, prior)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.distance import Distance
 from discreet.errors import InvalidInput, Unsupported
+from discreet.exact import shown
 from discreet.kernel.exponential import Exponential
 from discreet.kernel.extreme import Extreme
 from discreet.kernel.permute_and_flip import PermuteAndFlip
@@ -59,6 +60,11 @@ class Candidates:
         """What a position stands for."""
         middle = self.column.lower + position * self.width + (self.width - 1) // 2
         return self.column.value(min(middle, self.column.upper))
+
+    @property
+    def told_width(self) -> str:
+        """The width of a bin as people read it."""
+        return f"{self.width} days" if self.column.kind == "date" else shown(self.width * self.column.step)
 
     def prior(self, prior: str | Prior) -> Prior:
         """The analyst's prior as one over positions; numbers and dates by place, the rest by category."""
@@ -179,12 +185,14 @@ class Chosen:
     def words(self, confidence: float) -> str:
         """What may be said of its accuracy without looking."""
         likely = f"with a probability of {confidence:.0%}"
+        what = "it" if self.candidates.width == 1 else f"a value of its bin, {self.candidates.told_width} wide,"
         match self.choice:
             case Quantile():
-                return f"its rank is off by less than {self.choice.rank_bound(confidence):,.0f} rows {likely}"
+                off = self.choice.rank_bound(confidence)
+                return f"{what} has a rank that is off by less than {off:,.0f} rows {likely}"
             case Extreme():
                 aimed, off = self.choice.rank, self.choice.rank_bound(confidence)
-                return f"about {aimed:,} rows reach it: off by less than {off:,.0f} rows {likely}"
+                return f"about {aimed:,} rows reach {what.rstrip(',')}: off by less than {off:,.0f} rows {likely}"
             case Mode():
                 off = self.choice.score_bound(confidence)
                 return f"it has fewer rows than the most frequent value by less than {off:,.0f} {likely}"

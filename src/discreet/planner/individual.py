@@ -22,6 +22,7 @@ from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
 from discreet.schema.column import Value
 
+MOST_ROWS = 10**8
 WHATS: dict[str, Statistic] = {"min": "min", "max": "max", "second_max": "second max"}
 
 
@@ -111,6 +112,8 @@ def order_statistic(aggregate: Aggregate, column: Column, facts: Facts, epsilon:
     if rows is None:
         needs = "replace-one, one row per unit, no filter, no groups, none missing"
         raise Unsupported(f"individual-dp needs a public number of values: {needs}")
+    if rows > MOST_ROWS:
+        raise Unsupported(f"individual-dp is offered for at most {MOST_ROWS:,} rows")
     if column.size > most:
         raise Unsupported(f"individual-dp is offered for columns of at most {most:,} values; declare a coarser step")
     candidates = Candidates.of(column, most)

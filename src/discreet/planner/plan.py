@@ -116,6 +116,7 @@ class Plan:
     def question(self) -> str:
         """What names a stored answer: all but epsilon. A prior is named by its digest, and only where it was used."""
         told: dict[str, object] = {"query": json.loads(canonical(self.query)), "model": self.guarantee.model}
+        told["facts"] = [self.schema.neighbours, self.schema.units, self.schema.unit, self.schema.rows]
         told["mechanism"] = [_parameters(one) for one in self.measurements]
         told["delta"] = None if self.guarantee.delta is None else str(self.guarantee.delta)
         told["prior"] = _digest(self.prior) if self.uses_prior else None
@@ -154,9 +155,14 @@ def _partition(where: Predicate, column: str | None) -> int | None:
 
 def _parameters(measurement: Measurement) -> list[object]:
     """The mechanism and its parameters, but for epsilon and the prior."""
-    if isinstance(measurement, Chosen):
-        return [measurement.name, measurement.candidates.width, measurement.candidates.count]
-    return [measurement.name]
+    if isinstance(measurement, Noisy):
+        parts = [
+            [component.weights, component.scale, str(component.square)] for component in measurement.form.components
+        ]
+        return [measurement.name, parts]
+    if isinstance(measurement, Known | Counted):
+        return [measurement.name]
+    return [measurement.name, measurement.candidates.width, measurement.candidates.count]
 
 
 def _digest(prior: Prior | str | None) -> str | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.exact import exp_above, exp_below
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.planner.facts import Facts
-from discreet.query.totals import Amounts, Cell, Measure
+from discreet.query.totals import Measure
 
 BITS = 400
 UNITS = (Measure("units"),)
@@ -29,10 +28,6 @@ class Threshold:
         """A unit is in at most r keys, 2r when it is replaced; a key of its own is shown with a chance of delta / r."""
         noise = DiscreteLaplace(epsilon, facts.reach)
         return Threshold(noise, 1 + least_rare(noise.rate, delta / facts.rows), delta)
-
-    def inputs(self, totals: Mapping[Cell, Amounts]) -> dict[str, int]:
-        """The number of units of every key that has one; rows without a key count nowhere. Secret."""
-        return {key: amounts[0] for (key,), amounts in totals.items() if isinstance(key, str)}
 
 
 def least_rare(rate: Fraction, chance: Fraction) -> int:

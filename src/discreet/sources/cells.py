@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,12 @@ def totals(plan: Totals, schema: Schema, rows: Iterable[Sequence[Found]]) -> dic
     """Each row's cell, and its totals."""
     measures, width = unshifted(plan.measures), len(plan.keys)
     shifts = _shifts(plan.keys, schema)
-    cells = {}
+    cells: dict[Cell, Amounts] = {}
     for row in rows:
         found = dict(zip(measures, (int(total or 0) for total in row[width:]), strict=True))
-        cells[_cell(row[:width], shifts)] = tuple(_amount(measure, found) for measure in plan.measures)
+        cell, amounts = _cell(row[:width], shifts), tuple(_amount(measure, found) for measure in plan.measures)
+        # Two texts of an engine may come out as one of Python; then their rows are rows of that one.
+        cells[cell] = tuple(map(add, cells.get(cell, (0,) * len(amounts)), amounts))
     return cells
 
 
@@ -75,7 +78,7 @@ def histograms(plan: Histogram, schema: Schema, columns: Sequence[NDArray[Any]])
         cell = _cell([key[start] for key in keys], shifts)
         histogram = cells.setdefault(cell, np.zeros(plan.count, np.int64))
         kept = start + np.flatnonzero(inside[start:stop])
-        histogram[places[kept]] = counts[kept]
+        np.add.at(histogram, places[kept], counts[kept])
     return cells
 
 

@@ -26,23 +26,27 @@ def counts(schema: Schema, table: exp.Table) -> exp.Select:
     return exp.select(every, without_unit, *statuses).from_(table)
 
 
-def snapshot(schema: Schema, key: str, table: exp.Table, words: Words) -> exp.Select:
-    """The rows of the staged table that are kept: of each unit those of the least marks, as many as it may have."""
+def snapshot(schema: Schema, key: str, table: exp.Table, words: Words, among: Expression | None = None) -> exp.Select:
+    """The rows of the staged table that are kept: of each unit those of the least marks, as many as it may have.
+
+    `among` is a condition on units, to go through them a part at a time.
+    """
     codes = [f"c{i}" for i in range(len(schema.columns))]
     if schema.unit is None:
         return select(columns(codes)).from_(table)
     order = exp.Order(expressions=[exp.Ordered(this=words.as_text(_mark(schema, key, words)))])
     place = exp.Window(this=exp.RowNumber(), partition_by=[exp.column("u")], order=order)
     ranked = select(columns([*codes, "u"]) | {"place": place}).from_(table)
-    ranked = ranked.where(exp.not_(exp.column("u").is_(exp.null())))
+    ranked = ranked.where(exp.not_(exp.column("u").is_(exp.null())), among or exp.true())
     return over(ranked, columns([*codes, "u"])).where(exp.column("place") <= schema.rows)
 
 
 def summary(schema: Schema, key: str, table: exp.Table, words: Words) -> exp.Select:
     """Of the snapshot: rows, units, and the sum of the first 60 bits of the rows' marks."""
     every = exp.Count(this=exp.Star())
-    units = every if schema.unit is None else exp.Count(this=exp.Distinct(expressions=[exp.column("u")]))
-    return exp.select(every, units.copy(), exp.Sum(this=words.piece(_mark(schema, key, words)))).from_(table)
+    names = exp.select("u").distinct().from_(table).subquery("names")  # a nested query goes to disk where it must
+    units = every.copy() if schema.unit is None else exp.select(every.copy()).from_(names).subquery()
+    return exp.select(every, units, exp.Sum(this=words.piece(_mark(schema, key, words)))).from_(table)
 
 
 def _mark(schema: Schema, key: str, words: Words) -> Expression:

@@ -18,13 +18,15 @@ from discreet.sources.registration.opening import open_raw
 from discreet.sources.registration.refusals import refuse_existing, refuse_found, refuse_kinds, refuse_schema
 from discreet.sources.registration.report import Found, Progress, Report, found, report, silent
 from discreet.sources.registration.sql import lookups, staged
-from discreet.sources.registration.words import DUCKDB, Origin
+from discreet.sources.registration.words import DUCKDB, Origin, call
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MEMORY = "2GB"
 """What DuckDB may use before it goes to disk."""
+VALUES_AT_ONCE = 10_000_000
+"""How many of them DuckDB ranks at a time: it keeps them in memory, whatever it may use."""
 
 
 def register_duckdb(schema: Schema, raw: object, target: Path, key: str, progress: Progress = silent) -> Report:
@@ -42,7 +44,7 @@ def register_duckdb(schema: Schema, raw: object, target: Path, key: str, progres
             before = _stage(engine, schema, origins)
             refuse_found(schema, before)
             progress("bounding")
-            made = _make(engine, schema, key, Path(name))
+            made = _make(engine, schema, key, Path(name), before.rows)
             progress("writing")
             after = _close(engine, schema, key)
             made.chmod(0o600)
@@ -84,11 +86,15 @@ def _stage(engine: DuckDBPyConnection, schema: Schema, origins: dict[str, Origin
     return found(schema, _one_row(engine, counts(schema, exp.table_("staged"))))
 
 
-def _make(engine: DuckDBPyConnection, schema: Schema, key: str, folder: Path) -> Path:
+def _make(engine: DuckDBPyConnection, schema: Schema, key: str, folder: Path, rows: int) -> Path:
+    """The file of the snapshot; units are gone through in parts that fit memory."""
     file = folder / "snapshot.duckdb"
     engine.execute(f"ATTACH {exp.convert(str(file)).sql('duckdb')} AS made")
-    rows = snapshot(schema, key, exp.table_("staged"), DUCKDB)
-    engine.execute(rows.ctas(exp.table_("snapshot", db="made")).sql("duckdb"))
+    parts = 1 if schema.unit is None else 1 + rows * (len(schema.columns) + 1) // VALUES_AT_ONCE
+    for part in range(parts):
+        among = (call("HASH", exp.column("u")) % parts).eq(part)
+        kept = snapshot(schema, key, exp.table_("staged"), DUCKDB, among).sql("duckdb")
+        engine.execute(f"INSERT INTO made.snapshot {kept}" if part else f"CREATE TABLE made.snapshot AS {kept}")
     return file
 
 
