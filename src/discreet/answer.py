@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from fractions import Fraction
 
 from discreet.errors import InvalidInput
 from discreet.exact import between
@@ -17,7 +18,10 @@ Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The reply to one question. `cost` is what it spent now: nothing for an answer that was stored."""
+    """The reply to one question. `cost` is what it spent now: nothing for an answer that was stored.
+
+    `spent` is the epsilon that all answers of the data set have cost so far, in each model.
+    """
 
     question: str
     columns: tuple[str, ...]
@@ -27,6 +31,7 @@ class Answer:
     accuracy: str
     guarantee: Guarantee
     cost: Guarantee
+    spent: Mapping[str, Fraction | None]
     stored: bool
     entry: int | None
     intervals: Intervals = field(repr=False, compare=False)
@@ -57,6 +62,7 @@ class Answer:
         spans = self.intervals(0.95)
         told["intervals_95"] = [{name: list(span) if span else None for name, span in row.items()} for row in spans]
         told |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
+        told["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}
         return told | {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json()}
 
 

@@ -111,7 +111,7 @@ class Custodian:
         planned = plan(self.schema, query, epsilon, delta, prior, model)
         told = to_sql(query, self.schema)
         if planned.free:
-            return public_answer(planned, told)
+            return public_answer(planned, told, self._spent())
         receipt = self._ledger.charge(self._charge(planned, told, analyst, key, fresh), self._caps)
         stored = receipt.answer
         if stored is None:
@@ -120,7 +120,7 @@ class Custodian:
         if drawn_with != planned.epsilon:
             planned = self._planned_at(planned, drawn_with)
         paid = planned.epsilon if receipt.charged else FREE
-        return answer(planned, released, told, paid, receipt.entry)
+        return answer(planned, released, told, paid, receipt.entry, self._spent())
 
     def preview(
         self,
@@ -153,6 +153,9 @@ class Custodian:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _spent(self) -> dict[str, Fraction | None]:
+        return {one.model: one.epsilon for one in self._ledger.balance(self.schema.name, self._caps)}
 
     def _planned_at(self, planned: Plan, epsilon: Fraction) -> Plan:
         """The plan that a stored answer to the same question was drawn by."""

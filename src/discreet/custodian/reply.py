@@ -46,7 +46,14 @@ def from_text(text: str) -> tuple[Fraction, Released]:
     return Fraction(told["epsilon"]), Released(tuple(tuple(cell) for cell in told["cells"]), numbers)
 
 
-def answer(plan: Plan, released: Released, question: str, paid: Fraction, entry: int | None) -> Answer:
+def answer(
+    plan: Plan,
+    released: Released,
+    question: str,
+    paid: Fraction,
+    entry: int | None,
+    spent: Mapping[str, Fraction | None],
+) -> Answer:
     """The reply, laid out as it was asked."""
     layout = plan.query.presentation
     rows = [_row(plan, cell, numbers) for cell, numbers in zip(released.cells, released.numbers, strict=True)]
@@ -61,6 +68,7 @@ def answer(plan: Plan, released: Released, question: str, paid: Fraction, entry:
         accuracy=accuracy(plan, 0.95),
         guarantee=plan.guarantee,
         cost=_cost(plan, paid),
+        spent=spent,
         stored=paid == FREE and not plan.free,
         entry=entry,
         intervals=partial(_intervals, plan, released, tuple(order)),
@@ -191,7 +199,7 @@ def _accuracy(one: Measurement, confidence: float) -> str:
     return one.words(confidence)
 
 
-def public_answer(plan: Plan, question: str) -> Answer:
+def public_answer(plan: Plan, question: str, spent: Mapping[str, Fraction | None]) -> Answer:
     """The reply where the schema says it all."""
     nothing = Released(((),), (tuple(() for _ in plan.measurements),))
-    return replace(answer(plan, nothing, question, FREE, None), stored=False)
+    return replace(answer(plan, nothing, question, FREE, None, spent), stored=False)
