@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 MEMORY = "2GB"
 """What DuckDB may use before it goes to disk."""
-VALUES_AT_ONCE = 10_000_000
-"""How many of them DuckDB ranks at a time: it keeps them in memory, whatever it may use."""
+AT_ONCE = 20_000_000
+"""How many values DuckDB ranks at a time: it keeps those in memory, in under a gigabyte."""
 
 
-def register_duckdb(schema: Schema, raw: object, target: Path, key: str, progress: Progress = silent) -> Report:
+def register_duckdb(
+    schema: Schema, raw: object, target: Path, key: str, progress: Progress = silent, at_once: int = AT_ONCE
+) -> Report:
     """Write the snapshot of a CSV or Parquet file, or of a pandas, Polars or Arrow table, to a new DuckDB file."""
     import duckdb
 
@@ -44,7 +46,8 @@ def register_duckdb(schema: Schema, raw: object, target: Path, key: str, progres
             before = _stage(engine, schema, origins)
             refuse_found(schema, before)
             progress("bounding")
-            made = _make(engine, schema, key, Path(name), before.rows)
+            values = before.rows * (len(schema.columns) + 1)
+            made = _make(engine, schema, key, Path(name), parts=1 + values // at_once)
             progress("writing")
             after = _close(engine, schema, key)
             made.chmod(0o600)
@@ -86,12 +89,11 @@ def _stage(engine: DuckDBPyConnection, schema: Schema, origins: dict[str, Origin
     return found(schema, _one_row(engine, counts(schema, exp.table_("staged"))))
 
 
-def _make(engine: DuckDBPyConnection, schema: Schema, key: str, folder: Path, rows: int) -> Path:
-    """The file of the snapshot; units are gone through in parts that fit memory."""
+def _make(engine: DuckDBPyConnection, schema: Schema, key: str, folder: Path, parts: int) -> Path:
+    """The file of the snapshot; units are gone through in parts, since DuckDB ranks in memory."""
     file = folder / "snapshot.duckdb"
     engine.execute(f"ATTACH {exp.convert(str(file)).sql('duckdb')} AS made")
-    parts = 1 if schema.unit is None else 1 + rows * (len(schema.columns) + 1) // VALUES_AT_ONCE
-    for part in range(parts):
+    for part in range(1 if schema.unit is None else parts):
         among = (call("HASH", exp.column("u")) % parts).eq(part)
         kept = snapshot(schema, key, exp.table_("staged"), DUCKDB, among).sql("duckdb")
         engine.execute(f"INSERT INTO made.snapshot {kept}" if part else f"CREATE TABLE made.snapshot AS {kept}")
