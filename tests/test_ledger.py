@@ -136,7 +136,7 @@ def test_a_stored_answer_that_is_too_dear_is_refused_with_the_way_out(ledger: Le
     limits = caps(10, analyst=1)
     answered(ledger, ask(epsilon=1), limits, "7")
     ledger.charge(ask("other", "0.5", analyst="bob"), limits)
-    with pytest.raises(BudgetExceeded, match=r"answer of epsilon 1 .* fresh=True to draw a new one for epsilon 0.2"):
+    with pytest.raises(BudgetExceeded, match=r"answer of epsilon 1 .* fresh draw .* at epsilon 0\.2"):
         ledger.charge(ask(epsilon="0.2", analyst="bob"), limits)
     assert ledger.charge(ask(epsilon="0.2", analyst="bob", fresh=True), limits).charged
 

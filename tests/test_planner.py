@@ -131,12 +131,14 @@ def test_the_question_names_everything_but_epsilon() -> None:
 def test_gaussian_noise_with_a_delta() -> None:
     """The rho charged implies the (epsilon, delta) on the label; groups use the l2 sensitivity."""
     small = Fraction(1, 10**6)
-    own = planned("SELECT sex, COUNT(*) FROM t GROUP BY sex", schema("replace-one", 3, 9), delta=small)
+    text = "SELECT sex, COUNT(DISTINCT pid) FROM t GROUP BY sex"
+    own = planned(text, schema("replace-one", 40, 9), delta=small)
     measurement = own.measurements[0]
     assert isinstance(measurement, Noisy)
     noise = measurement.noises[0]
     assert isinstance(noise, DiscreteGaussian)
-    assert noise.square == 2 * 3**2 / (2 * own.cost.other)
+    assert noise.square == 2 * 40 / (2 * own.cost.other)
+    assert planned(text, schema("replace-one", 1, 9), delta=small).mechanism == "discrete Laplace"  # it is less there
     assert own.guarantee == Guarantee.approx_dp(1, small, "replace-one", "unit (pid)")
     assert Guarantee.zcdp(own.cost.other).implies(Guarantee.approx_dp(1, small))
     assert not Guarantee.zcdp(own.cost.other * Fraction(101, 100)).implies(Guarantee.approx_dp(1, small))
@@ -147,8 +149,14 @@ def test_a_label_holds_where_only_some_totals_are_gaussian() -> None:
     wide = Column("rev", "integer", lower=0, upper=2**43, missing=0)
     declared = schema("add-remove", 1, 0)
     declared = replace(declared, columns={**declared.columns, "rev": wide})
-    for text in ("COUNT(*), SUM(rev)", "COUNT(*), VAR(rev), AVG(score)", "SUM(rev)", "COUNT(*), MEDIAN(age)"):
-        for small in (1e-6, 1e-9):
+    many = ", ".join(f"{name}({column})" for name in ("COUNT", "SUM", "AVG", "VAR") for column in ("age", "day", "rev"))
+    many = (
+        many.replace("SUM(day), ", "").replace("AVG(day), ", "").replace("VAR(day), ", "") + ", COUNT(sex), COUNT(city)"
+    )
+    many += ", SUM(score), AVG(score), VAR(score), SUM(debt), AVG(debt), VAR(debt)"
+    assert planned(f"SELECT {many} FROM t", declared, delta=1e-3).mechanism == "discrete Gaussian, discrete Laplace"
+    for text in (many, "COUNT(*), SUM(rev)", "COUNT(*), VAR(rev), AVG(score)", "SUM(rev)", "COUNT(*), MEDIAN(age)"):
+        for small in (1e-3, 1e-6, 1e-9):
             own = planned(f"SELECT {text} FROM t", declared, delta=small)
             implied = Guarantee.zcdp(own.cost.other).approximate(small).epsilon if own.cost.other else 0
             assert own.cost.epsilon + (implied or 0) <= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from itertools import count
@@ -74,7 +75,13 @@ def register(request: pytest.FixtureRequest, tmp_path: Path, made: Path) -> Regi
 def on_postgres(schema: Schema, table: pa.Table, dsn: str) -> object:
     import psycopg
 
-    kinds = {"string": "text", "int64": "bigint", "double": "double precision", "bool": "boolean"}
+    kinds = {
+        "string": "text",
+        "int64": "bigint",
+        "double": "double precision",
+        "bool": "boolean",
+        "date32[day]": "date",
+    }
     columns = ", ".join(f'"{field.name}" {kinds[str(field.type)]}' for field in table.schema)
     name = f"refused_{next(NAMES)}"
     with psycopg.connect(dsn) as connection:
@@ -99,6 +106,7 @@ GOOD = {"person": ["a", "b"], "age": ["1", "2"], "sex": ["F", "M"]}
         ),
         ({"person": [True], "age": ["1"], "sex": ["F"]}, "the unit column person must hold text or whole numbers"),
         (GOOD | {"age": ["x", ""]}, "column age holds no integer; check its kind"),
+        (GOOD | {"age": [date(2020, 1, 1), None]}, "column age holds no integer; check its kind"),
         (GOOD | {"sex": ["f", "m"]}, "column sex holds no value that is one of its categories; check their spelling"),
         (GOOD | {"person": ["", " "]}, "no row names its unit; check that person is the right column"),
         ({name: pa.array([], pa.string()) for name in GOOD}, "the source has no rows; there is nothing to register"),
@@ -125,6 +133,11 @@ def test_a_column_without_any_value_is_not_refused(register: Register) -> None:
         (AGE, "", "the key of a registration must not be empty"),
         (AGE, "a\0", "the key has a character that no table can hold"),
         (Column("c", "nominal", 0, 0, categories=("\ud800",)), "k", "a category or missing value of c has a character"),
+        (
+            Column("c", "nominal", 0, 1, categories=("a", "a")),
+            "k",
+            "the categories of c must be different from each other",
+        ),
         (Column("x", "number", 0, 1, Fraction(10**101)), "k", "the step of x must be between 10^-100 and 10^100"),
         (Column("x", "number", 0, 1, Fraction(1, 10**101)), "k", "the step of x must be between 10^-100 and 10^100"),
     ],
@@ -132,6 +145,11 @@ def test_a_column_without_any_value_is_not_refused(register: Register) -> None:
 def test_a_schema_no_engine_could_hold_is_refused(column: Column, key: str, sentence: str) -> None:
     with pytest.raises(InvalidInput, match=f"^{sentence.replace('^', chr(92) + '^')}"):
         register_memory(schema_of(column), [{column.name: 1}], key)
+
+
+def test_a_schema_without_columns_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="the schema has no column that can be asked about; declare one"):
+        register_memory(schema_of(unit="person"), [{"person": 1}], "key")
 
 
 # Files.
@@ -253,6 +271,18 @@ def test_objects_of_several_types_are_refused(made: Path, ages: list[object]) ->
         register_duckdb(PEOPLE, frame, made / "t.duckdb", "key")
     with pytest.raises(InvalidInput, match="the column age of the table holds objects of several types"):
         register_duckdb(PEOPLE, frame.assign(age=pd.Categorical([1, 2])), made / "t.duckdb", "key")
+
+
+def test_texts_that_are_not_utf_8_are_refused_without_quoting_them(tmp_path: Path, made: Path) -> None:
+    """Parquet may hold such, and the engine's own sentence would show the bytes."""
+    text = TOKEN.encode() + b"\xff"
+    offsets = pa.py_buffer((0).to_bytes(4, "little") + len(text).to_bytes(4, "little"))
+    texts = pa.StringArray.from_buffers(1, offsets, pa.py_buffer(text))
+    pq.write_table(pa.table(dict.fromkeys(GOOD, texts)), tmp_path / "people.parquet")
+    with pytest.raises(InvalidInput, match="the source cannot be read to its end") as refused:
+        register_duckdb(PEOPLE, tmp_path / "people.parquet", made / "t.duckdb", "key")
+    assert TOKEN not in "".join(traceback.format_exception(refused.value))
+    assert list(made.iterdir()) == []
 
 
 def test_a_snapshot_is_never_overwritten(made: Path, tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ PUBLIC = [
     "Unsupported",
     "exponential",
     "global_sensitivity",
+    "load_schema",
     "local_sensitivity",
     "refine",
     "satisfies_density",

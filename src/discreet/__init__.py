@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from discreet.ledger import Ledger as Ledger
     from discreet.prior import Prior as Prior
     from discreet.schema import Schema as Schema
+    from discreet.schema import load_schema as load_schema
     from discreet.taxonomy import Taxonomy as Taxonomy
 
 HOME = {
@@ -87,7 +88,7 @@ HOME = {
     "discreet.kernel.staircase": ("Staircase",),
     "discreet.ledger": ("Ledger",),
     "discreet.prior": ("Prior",),
-    "discreet.schema": ("Schema",),
+    "discreet.schema": ("Schema", "load_schema"),
     "discreet.taxonomy": ("Taxonomy",),
 }
 __version__ = "0.1.0"

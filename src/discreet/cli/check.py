@@ -33,6 +33,11 @@ UNITS = (
     "taken as true: mend the schema or the data."
 )
 
+UNREAD = (
+    "over a tenth of {names} could not be read and counts as missing: numbers are read as 1234.5, dates as 2024-02-29, "
+    "categories as they are listed."
+)
+
 
 def check(
     schema: SchemaFile,
@@ -81,6 +86,9 @@ def _screen(snapshot: Snapshot, schema: Schema) -> Iterator[RenderableType]:
     yield facts(pairs | {"units found": f"{seen['units']:,}{declared}"})
     if schema.units not in (None, seen["units"]):
         yield warning(UNITS.format(found=seen["units"], declared=schema.units))
+    unread = [name for name, counts in seen["columns"].items() if 10 * counts["unreadable"] > seen["rows_read"]]
+    if unread:
+        yield warning(UNREAD.format(names=", ".join(unread)))
     yield ""
     yield _columns(seen["columns"])
 

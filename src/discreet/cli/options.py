@@ -21,7 +21,14 @@ Question = Annotated[
     str,
     typer.Argument(metavar="QUESTION", help="SQL, or JSON, or - to read it from standard input.", show_default=False),
 ]
-Epsilon = Annotated[str, typer.Option(metavar="E", help="What the answer may cost, such as 0.1.", show_default=False)]
+Epsilon = Annotated[
+    str,
+    typer.Option(
+        metavar="E",
+        help="What a new answer costs, such as 0.1; another analyst's stored one costs what it cost.",
+        show_default=False,
+    ),
+]
 Delta = Annotated[str | None, typer.Option(metavar="D", help="The delta of approx-dp, such as 1e-9.")]
 Prior = Annotated[
     str | None, typer.Option(metavar="P", help="What you know already, such as 'normal(38, 6) on [17, 90]'.")

@@ -19,6 +19,7 @@ from discreet.exact import shown
 from discreet.ledger import Balance
 
 DIGITS = 6
+PIPE = 240
 BAR = 24
 BLUE = "blue"
 
@@ -31,6 +32,8 @@ def document(told: object) -> None:
 def screen(*parts: RenderableType) -> None:
     """Print one part below another; no text is read as markup."""
     console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = PIPE  # nobody reads a cut number
     for part in parts:
         console.print(text(part) if isinstance(part, str) else part)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from discreet.custodian.binding import existing_ledger
 from discreet.custodian.place import Place, Snapshot
+from discreet.custodian.registering import require_layout
 from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.schema import Schema
@@ -25,7 +26,10 @@ EVERYTHING = 2**62
 def current_snapshot(schema: Schema) -> Snapshot | None:
     """The snapshot that answers come from; None where there is none yet."""
     manifest = Place(schema).read()
-    return manifest.snapshots[-1] if manifest and manifest.snapshots else None
+    if manifest is None or not manifest.snapshots:
+        return None
+    require_layout(schema, manifest.snapshots[-1])
+    return manifest.snapshots[-1]
 
 
 def budget(schema: Schema, where: str | Path | None = None, analyst: str | None = None) -> tuple[Balance, ...]:

@@ -40,6 +40,11 @@ def first_use(schema: Schema, raw: object = None, progress: Progress = silent) -
         manifest = place.read() or Manifest.new(schema)
         manifest.require_promise(schema)
         if manifest.snapshots:
+            if raw is not None and not isinstance(raw, str | Path):
+                raise InvalidInput(
+                    f"{schema.name} is registered already, and a table is read only then; leave source out, "
+                    "or make a new snapshot with Custodian.check(schema, source=...)"
+                )
             return manifest.snapshots[-1]
         return _registered(schema, place, manifest, raw, FIRST, False, progress)
 
@@ -103,13 +108,18 @@ def _on_duckdb(
     return "duckdb", target, register_duckdb(schema, raw, folder / target, key, progress)
 
 
-def open_source(schema: Schema, snapshot: Snapshot, raw: object = None) -> Source:
-    """Where answers are read from."""
+def require_layout(schema: Schema, snapshot: Snapshot) -> None:
+    """Refuse a snapshot that was made of another schema."""
     if snapshot.layout != layout(schema):
         raise InvalidInput(
-            f"the columns or the unit of {schema.name} changed since snapshot {snapshot.name!r} was made; "
+            f"the columns, unit or partition of {schema.name} changed since snapshot {snapshot.name!r} was made; "
             "register a new one with: discreet check --refresh"
         )
+
+
+def open_source(schema: Schema, snapshot: Snapshot, raw: object = None) -> Source:
+    """Where answers are read from."""
+    require_layout(schema, snapshot)
     folder = Place(schema).folder
     if snapshot.engine == "postgres":
         from discreet.sources.postgres import PostgresSource

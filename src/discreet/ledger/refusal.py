@@ -66,7 +66,7 @@ class Refusal:
     def _of_reuse(self, stored: Fraction) -> str:
         return (
             f"the answer of epsilon {shown(stored)} that is stored for this question costs more than the analyst has "
-            f"left; ask with fresh=True to draw a new one for epsilon {shown(self.charge.epsilon)}"
+            f"left; ask for a fresh draw (fresh=True, --fresh) at epsilon {shown(self.charge.epsilon)}"
         )
 
 

@@ -19,6 +19,7 @@ from discreet.planner.noisy import Form, form, gaussian, laplace
 from discreet.planner.plan import Cost, Counted, Known, Measurement, Plan, places
 from discreet.planner.threshold import Threshold
 from discreet.prior import Prior
+from discreet.query.predicate import FALSE
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
@@ -40,6 +41,8 @@ def plan(
         raise InvalidInput("epsilon must be between 1e-9 and 10000, and delta at least 1e-30")
     asked = model or ("dp" if slack is None else "approx-dp")
     _check(schema, query, asked, slack, prior)
+    if query.where == FALSE:
+        raise InvalidInput("no row can satisfy this condition, whatever the table; for missing values write IS NULL")
     if query.unit is not None:
         measurement = about_one(schema, schema.column(query.column or ""), loss, prior)
         return _plan(schema, query, loss, (measurement,), _pure(loss), prior=prior)
@@ -116,12 +119,12 @@ def _shared(
 ) -> tuple[Fraction, list[Aggregate]]:
     """The rho of each total that gets Gaussian noise, and those totals: their shares of epsilon pay for it, no others.
 
-    What is too wide to be drawn keeps its own share, and the rest begin again without it.
+    What is too wide to be drawn, or less noisy if pure, keeps its own share; the rest begin again without it.
     """
     wide = list(forms) if delta is not None else []
     while wide and delta is not None:
         rho = rho_within(share * len(wide), delta) / len(wide)
-        fitting = [aggregate for aggregate in wide if _fits(forms[aggregate], rho)]
+        fitting = [aggregate for aggregate in wide if _better(forms[aggregate], rho, share)]
         if fitting == wide:
             return rho, wide
         wide = fitting
@@ -138,9 +141,12 @@ def _known(aggregate: Aggregate, schema: Schema, facts: Facts) -> Measurement | 
     return None if rows is None else Known(rows)
 
 
-def _fits(own: Form, rho: Fraction) -> bool:
-    """Whether Gaussian noise of that width is drawn at all."""
-    return all(component.square / (2 * rho) <= Fraction(WIDEST) ** 2 for component in own.components)
+def _better(own: Form, rho: Fraction, epsilon: Fraction) -> bool:
+    """Whether Gaussian noise is drawn that wide, and is less than Laplace noise of the same share."""
+    squares = [component.square / (2 * rho) for component in own.components]
+    pure = [2 * (component.scale / epsilon) ** 2 for component in own.components]
+    drawn = max(squares) <= Fraction(WIDEST) ** 2
+    return drawn and sum(one / two for one, two in zip(squares, pure, strict=True)) < len(pure)
 
 
 def _choice(

@@ -189,12 +189,18 @@ class Chosen:
         match self.choice:
             case Quantile():
                 off = self.choice.rank_bound(confidence)
+                if self.uses_prior:
+                    return (
+                        f"{what} has a rank less than {off:,.0f} rows farther off than your prior's best value {likely}"
+                    )
                 return f"{what} has a rank that is off by less than {off:,.0f} rows {likely}"
             case Extreme():
                 aimed, off = self.choice.rank, self.choice.rank_bound(confidence)
                 return f"about {aimed:,} rows reach {what.rstrip(',')}: off by less than {off:,.0f} rows {likely}"
             case Mode():
                 off = self.choice.score_bound(confidence)
+                if self.uses_prior:
+                    return f"it has fewer rows than your prior's most frequent value by less than {off:,.0f} {likely}"
                 return f"it has fewer rows than the most frequent value by less than {off:,.0f} {likely}"
             case Refined():
                 return "a draw shaped by your prior"

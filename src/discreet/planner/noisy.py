@@ -62,7 +62,9 @@ class Noisy:
         """An interval that holds the exact number with at least this probability; the noises share the rest."""
         each = 1 - (1 - confidence) / len(self.noises)
         reach = [Fraction(noise.interval(each)[1]) for noise in self.noises]
-        return self.form.estimate.span([(x - r, x + r) for x, r in zip(released, reach, strict=True)])
+        low, high = self.form.estimate.span([(x - r, x + r) for x, r in zip(released, reach, strict=True)])
+        told = self.value(released)  # where nearly nothing was counted it is a stand-in, and may lie outside
+        return min(low, told), max(high, told)
 
 
 def laplace(form: Form, epsilon: Fraction) -> Noisy:

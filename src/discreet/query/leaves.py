@@ -38,7 +38,8 @@ def only(node: exp.Expression, *parts: str) -> None:
 def refused(node: object, wanted: str) -> InvalidInput:
     """What to say where another kind of node was wanted."""
     noun = NOUNS.get(type(node), "something else")  # type: ignore[arg-type]
-    return InvalidInput(f"{wanted} is allowed here, not {noun}; {SHAPE}")
+    hint = "a text is written in single quotes, like 'F'" if (wanted, noun) == ("a constant", "a column") else SHAPE
+    return InvalidInput(f"{wanted} is allowed here, not {noun}; {hint}")
 
 
 def bare(node: exp.Expression) -> exp.Expression:
