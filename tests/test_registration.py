@@ -258,7 +258,7 @@ def in_postgres(schema: Schema, table: pa.Table, dsn: str) -> Outcome:
         with connection.cursor().copy(f'COPY "{name}" FROM STDIN'.encode()) as copy:
             for row in table.to_pylist():
                 copy.write_row(tuple(row.values()))
-    target = f"Snap_{next(NAMES)}"
+    target = f"Snap-{next(NAMES)}.2026"
     report = register_postgres(schema, dsn, f"public.{name}", target, KEY)
     with psycopg.connect(dsn) as connection:
         return Counter(connection.execute(f'SELECT * FROM discreet."{target}"'.encode()).fetchall()), report

@@ -45,8 +45,10 @@ def register_postgres(
     import psycopg
 
     refuse_schema(schema, key)
-    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]{0,62}", target):
-        raise InvalidInput(f"a snapshot's table is named with at most 63 letters, digits and _, got {target[:40]!r}")
+    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_.-]{0,62}", target):
+        raise InvalidInput(
+            f"a snapshot's table is named with at most 63 letters, digits, _ . or -, got {target[:40]!r}"
+        )
     try:
         with psycopg.connect(dsn) as connection:
             return _register(connection, schema, table, target, key, progress)
