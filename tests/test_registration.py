@@ -367,9 +367,9 @@ def test_what_only_postgres_can_hold_is_read(postgres: str) -> None:
     numbers = ("NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1e-400", "5.0")
     days = ("infinity", "-infinity", "4713-01-01 BC", "250000-12-31", "1970-01-02", None, "9999-12-31")
     with psycopg.connect(postgres) as connection:
-        connection.execute("CREATE TYPE mood AS ENUM ('low', 'high')")
+        connection.execute("CREATE TYPE temper AS ENUM ('low', 'high')")
         connection.execute("CREATE DOMAIN years AS integer CHECK (value >= 0)")
-        columns = "x numeric, y numeric, d date, t timestamp, z timestamptz, m mood, a years, w char(9), i uuid"
+        columns = "x numeric, y numeric, d date, t timestamp, z timestamptz, m temper, a years, w char(9), i uuid"
         connection.execute(f"CREATE TABLE special ({columns})".encode())
         for number, day in zip(numbers, days, strict=True):
             values = [number, number, day, day, day, "low", 7, "low", UUID(int=7)]

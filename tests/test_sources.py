@@ -21,6 +21,7 @@ from discreet.errors import Unavailable, Unsupported
 from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within
 from discreet.query.totals import Bins, Cell, Histogram, Measure, Texts, Totals
 from discreet.schema import Budget, Column, Schema
+from discreet.sources import cells
 from discreet.sources.compile import Compiler
 from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.memory import MemorySource
@@ -477,3 +478,12 @@ def tally(*keys: Cell) -> dict[Cell, tuple[int]]:
 def assert_histograms(found: Mapping[Cell, np.ndarray], expected: Mapping[Cell, list[int]]) -> None:
     assert {cell: counts.tolist() for cell, counts in found.items()} == expected
     assert {counts.dtype for counts in found.values()} <= {np.dtype(np.int64)}
+
+
+def test_texts_that_python_cannot_tell_apart_are_added() -> None:
+    """Spark may send two texts of broken UTF-8 as one: overwriting would let one unit undo all those of the other."""
+    plan = Totals((Measure("rows"), Measure("units")), (Texts("city"),))
+    assert cells.totals(plan, PUBLIC, [("\ufffd", 1000, 900), ("x", 3, 3), ("\ufffd", 1, 1)]) == {
+        ("\ufffd",): (1001, 901),
+        ("x",): (3, 3),
+    }
