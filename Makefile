@@ -43,12 +43,15 @@ lock:
 	$(COMPILE) --output-file locks/dev.txt --constraint locks/base.txt --extra postgres --extra accounting --group dev
 	$(COMPILE) --output-file locks/spark.txt --constraint locks/dev.txt --extra postgres --extra accounting --group dev --extra spark
 
-COMPILE = .venv-lock/bin/uv pip compile pyproject.toml --quiet --generate-hashes --universal --python-version 3.11 \
-	--no-emit-index-url --no-annotate --custom-compile-command "make lock" \
-	--group build --extra pictures
+	for peer in diffprivlib opendp python-dp; do \
+		$(PIN) benchmarks/peers/$$peer.in --output-file benchmarks/peers/$$peer.txt || exit 1; done
+
+PIN = .venv-lock/bin/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
+	--no-emit-index-url --no-annotate --custom-compile-command "make lock"
+COMPILE = $(PIN) pyproject.toml --group build --extra pictures
 
 clean:
-	rm -rf .venv .venv-demo .venv-lock .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage build dist src/*.egg-info
+	rm -rf .venv .venv-demo .venv-lock .venv-peers .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage build dist src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A changed lock makes its environment anew; a changed pyproject.toml only installs the package again.

@@ -175,6 +175,7 @@ def pins(lock: str) -> dict[str, str]:
 
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 LOCKS = ("base", "dev", "spark")
+PEERS = ("../benchmarks/peers/diffprivlib", "../benchmarks/peers/opendp", "../benchmarks/peers/python-dp")
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -279,7 +280,7 @@ def test_no_handler_catches_everything() -> None:
             assert all(handler.type for handler in nodes(path.read_text(), ast.ExceptHandler)), path
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", [*LOCKS, *PEERS])
 def test_locks_pin_by_hash_and_name_no_address(lock: str) -> None:
     for line in pins(lock).values():
         assert re.fullmatch(r"[\w.-]+==[\w.]+( ; [^;]+?)?( +--hash=sha256:[0-9a-f]{64})+", line), line
