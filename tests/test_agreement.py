@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dirty
+from discreet.errors import InvalidInput
 from discreet.query.predicate import All, OneOf, Predicate, Some, Within
 from discreet.query.totals import Bins, Cell, Histogram, Measure, Texts, Totals
 from discreet.sources.duckdb import DuckDBSource
@@ -55,9 +56,21 @@ def disagreements(source: Source, reference: Source, plans: list[dirty.Plan]) ->
 def cases(queries: int, tables: int) -> Iterator[tuple[dirty.Table, list[dirty.Plan]]]:
     """Random tables, each with its share of so many random plans."""
     random = Random(20)
-    for _ in range(tables):
+    found = 0
+    while found < tables:
         table = dirty.table(random, random.choice([40, 100, 200]))
-        yield table, [dirty.plan(random, table.schema) for _ in range(queries // tables)]
+        if registrable(table):
+            found += 1
+            yield table, [dirty.plan(random, table.schema) for _ in range(queries // tables)]
+
+
+def registrable(table: dirty.Table) -> bool:
+    """Not a table with a column of which nothing at all can be read: that is refused, by every engine."""
+    try:
+        register_memory(table.schema, table.rows, KEY)
+    except InvalidInput:
+        return False
+    return True
 
 
 def assert_agreement(registered: Callable[[dirty.Table], Source], queries: int, tables: int) -> None:
