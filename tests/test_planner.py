@@ -163,6 +163,12 @@ def test_a_label_holds_where_only_some_totals_are_gaussian() -> None:
             assert own.guarantee.model == ("approx-dp" if own.cost.other else "dp")
 
 
+def test_an_epsilon_too_small_for_gaussian_noise_is_pure() -> None:
+    own = planned("SELECT COUNT(*) FROM t", epsilon=1e-9, delta=1e-30)
+    assert own.mechanism == "discrete Laplace"
+    assert own.guarantee.model == "dp"
+
+
 def test_rho_within_is_nearly_the_largest() -> None:
     for epsilon, small in ((Fraction(1, 10), Fraction(1, 10**9)), (Fraction(3), Fraction(1, 10**5))):
         rho = rho_within(epsilon, small)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet.errors import Internal, InvalidInput, Unsupported
-from discreet.exact import between, positive, shown
+from discreet.exact import between, positive
 from discreet.guarantee import Guarantee
 from discreet.kernel.discrete_gaussian import WIDEST
 from discreet.planner.chosen import MOST_CANDIDATES, chosen
@@ -124,7 +124,7 @@ def _shared(
     wide = list(forms) if delta is not None else []
     while wide and delta is not None:
         rho = rho_within(share * len(wide), delta) / len(wide)
-        fitting = [aggregate for aggregate in wide if _better(forms[aggregate], rho, share)]
+        fitting = [aggregate for aggregate in wide if rho and _better(forms[aggregate], rho, share)]
         if fitting == wide:
             return rho, wide
         wide = fitting
@@ -227,15 +227,13 @@ def _pure(epsilon: Fraction) -> Cost:
 
 @lru_cache(maxsize=256)
 def rho_within(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A rho, nearly the largest, that implies (epsilon, delta)."""
+    """A rho, nearly the largest, that implies (epsilon, delta); 0 where epsilon is too small for any."""
     low, high = Fraction(0), Fraction(1, 2**20)
     while _implied(high, delta) <= epsilon:
         low, high = high, 2 * high
     for _ in range(30):
         middle = (low + high) / 2
         low, high = (middle, high) if _implied(middle, delta) <= epsilon else (low, middle)
-    if not low:
-        raise Unsupported(f"epsilon {shown(epsilon)} is too small for Gaussian noise; ask without a delta")
     return low
 
 
