@@ -1,0 +1,1 @@
+"""Better answers from noisy ones: public, it never sees rows or entropy."""
