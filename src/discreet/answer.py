@@ -1,4 +1,4 @@
-"""What leaves: values, their guarantee, and how far off they may be."""
+"""What leaves: values, their guarantee, how far off they may be, and what they mean to someone who held a prior."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
+from pathlib import Path
 
 from discreet.errors import InvalidInput
 from discreet.exact import between
 from discreet.guarantee import Guarantee
+from discreet.posterior import Posterior
 
 Reply = int | float | bool | str | date | None
-Interval = tuple[float, float] | None
+Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
 Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
+Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The reply to one question. `cost` is what it spent now: nothing for an answer that was stored.
 
-    `spent` is the epsilon that all answers of the data set have cost so far, in each model.
+    `rows` are the raw private numbers. With a prior, `posterior` is what they mean to someone who held it; where
+    `shaped` the mechanism itself drew from the prior, so the raw number alone means little. `spent` is the epsilon that
+    all answers of the data set have cost so far, in each model.
     """
 
     question: str
@@ -35,13 +40,41 @@ class Answer:
     stored: bool
     entry: int | None
     intervals: Intervals = field(repr=False, compare=False)
+    posteriors: Posteriors = field(repr=False, compare=False)
+    warning: str | None = None
+    shaped: bool = False
+    say: Callable[[], str] = field(default=str, repr=False, compare=False)
+    picture: Callable[[str | Path], Path] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one number."""
+        return len(self.rows) == 1 and len(self.numbers) == 1
 
     @property
     def value(self) -> Reply:
-        """The one number that was asked for."""
-        if len(self.rows) != 1 or len(self.numbers) != 1:
+        """The one number that was asked for, as it was drawn."""
+        if not self.single:
             raise InvalidInput("this answer has several numbers; they are in rows")
         return self.rows[0][self.numbers[0]]
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """What is known after the answer; None without a prior, or where the law of the answer is not public."""
+        if not self.single:
+            raise InvalidInput("this answer has several numbers; their posteriors are in posteriors()")
+        return self.posteriors()[0][self.numbers[0]]
+
+    @property
+    def headline(self) -> Reply:
+        """The best single number: the posterior mean where the draw was shaped by the prior, else the raw one."""
+        known = self.posterior if self.shaped else None
+        return known.mean() if known is not None and known.numeric else self.value
+
+    @property
+    def meaning(self) -> str:
+        """One plain sentence: what the answer means to someone who believed the prior, or where the number lies."""
+        return self.say()
 
     def interval(self, confidence: float = 0.95) -> Interval | tuple[Mapping[str, Interval], ...]:
         """Where the exact number lies with at least this probability; for several, a mapping for each row.
@@ -49,18 +82,26 @@ class Answer:
         None where nothing can be said in values without looking at the rows: see `accuracy`.
         """
         found = self.intervals(float(between(confidence, 0, 1, "confidence")))
-        if len(self.rows) == 1 and len(self.numbers) == 1:
-            return found[0][self.numbers[0]]
-        return found
+        return found[0][self.numbers[0]] if self.single else found
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw prior, noise law and posterior, with the raw answer marked, as .svg, .png or .html."""
+        if self.picture is None:
+            raise InvalidInput("a picture is of one number with a public law or a prior; this answer has none")
+        return self.picture(path)
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable: the same on the command line, over HTTP and on a page."""
         told: dict[str, object] = {"question": self.question, "columns": list(self.columns)}
         told["rows"] = [{name: _plain(value) for name, value in row.items()} for row in self.rows]
-        if len(self.rows) == 1 and len(self.numbers) == 1:
-            told["value"] = _plain(self.value)
+        if self.single:
+            told |= {"value": _plain(self.value), "headline": _plain(self.headline)}
         spans = self.intervals(0.95)
-        told["intervals_95"] = [{name: list(span) if span else None for name, span in row.items()} for row in spans]
+        told["intervals_95"] = [{name: _ends(span) for name, span in row.items()} for row in spans]
+        told["posteriors"] = [
+            {name: None if law is None else law.to_json() for name, law in row.items()} for row in self.posteriors()
+        ]
+        told |= {"shaped_by_prior": self.shaped, "warning": self.warning, "meaning": self.meaning}
         told |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
         told["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}
         return told | {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json()}
@@ -68,3 +109,7 @@ class Answer:
 
 def _plain(value: Reply) -> int | float | bool | str | None:
     return value.isoformat() if isinstance(value, date) else value
+
+
+def _ends(span: Interval) -> list[int | float | bool | str | None] | None:
+    return None if span is None else [_plain(end) for end in span]

@@ -20,11 +20,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """Probabilities of cells between rising edges, for numbers; or of names, for categories."""
+    """Probabilities of cells between rising edges, for numbers; or of names, for categories.
+
+    `points` are the values that the cells stand for, where these are not their middles.
+    """
 
     mass: Array
     edges: Array | None = None
     names: tuple[str, ...] | None = None
+    points: Array | None = None
 
     def __post_init__(self) -> None:
         """One probability for each cell or name; together 1."""
@@ -41,9 +45,9 @@ class Posterior:
 
     @cached_property
     def centres(self) -> Array:
-        """The middle of every cell."""
+        """The value that every cell stands for."""
         edges = self._line()
-        return (edges[1:] + edges[:-1]) / 2
+        return (edges[1:] + edges[:-1]) / 2 if self.points is None else self.points
 
     def mean(self) -> float:
         """The mean: the estimate with the least expected square error."""

@@ -7,8 +7,7 @@ the analyst holds possible keeps a weight of at least 1. A prior is public: it i
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -20,19 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import positive, rational, rational_text, reading, shown
+from discreet.exact import positive, rational, reading, shown
 
 MOST_POINTS = 2**20
 HEAVIEST = 2**61
 TOO_HEAVY = 2**62
-NARROWEST = Fraction(1, 2**20)
-"""A law narrower than this share of a step is on its nearest points alike; its own scale would overflow."""
 Array = NDArray[np.float64]
-
-GRAMMAR = (
-    "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1'; the shapes are "
-    "uniform(low, high), normal(mean, sd), laplace(centre, scale), cauchy(centre, scale) and point(value)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +80,16 @@ class Prior:
     @staticmethod
     def uniform(lower: object, upper: object, step: object = 1) -> Prior:
         """Every point of the grid from lower to upper alike."""
-        grid, count = _grid(lower, upper, step)
-        return _on_grid(grid, np.ones(count, dtype=np.int64))
+        grid, count = grid_between(lower, upper, step)
+        return on_grid(grid, np.ones(count, dtype=np.int64))
 
     @staticmethod
     def normal(mean: object, sd: object, lower: object, upper: object, step: object = 1) -> Prior:
         """A normal law cut to the grid from lower to upper."""
-        grid, count = _grid(lower, upper, step)
-        return _on_grid(
-            grid, _masses(_spread("normal", rational(mean, "the mean"), positive(sd, "the sd"), grid, count))
-        )
+        from discreet.shapes import Shapes, Term
+
+        numbers = rational(mean, "the mean"), positive(sd, "the sd")
+        return Shapes((Term(Fraction(1), "normal", numbers),)).on(lower, upper, step)
 
     @staticmethod
     def weights(weights: Mapping[Hashable, object]) -> Prior:
@@ -115,8 +107,8 @@ class Prior:
         possible = [(value, weight) for value, weight in exact if weight]
         if not possible:
             raise InvalidInput("a prior needs at least one value of positive weight")
-        values, masses = [value for value, _ in possible], _whole([weight for _, weight in possible])
-        return _on_common_grid(values, masses) if all(map(_is_number, values)) else _on_values(values, masses)
+        values, mass = [value for value, _ in possible], _whole([weight for _, weight in possible])
+        return _on_common_grid(values, mass) if all(map(_is_number, values)) else _on_values(values, mass)
 
     @staticmethod
     def independent(parts: Sequence[Prior], impossible: Iterable[tuple[Hashable, ...]] = ()) -> Prior:
@@ -139,8 +131,13 @@ class Prior:
 
     @staticmethod
     def parse(text: str, lower: object = None, upper: object = None, step: object = None) -> Prior:
-        """Read a prior from text; the grid from the text, or from the arguments where the text is silent."""
-        return _parse(text, lower, upper, step)
+        """Read a prior from text; the grid from the text, or from the arguments where the text is silent.
+
+        Weights such as '{"yes": 1, "no": 99}' are of numbers where all names are numbers.
+        """
+        from discreet.shapes import are_weights, read_shapes, read_weighed
+
+        return read_weighed(text) if are_weights(text) else read_shapes(text).on(lower, upper, step)
 
     @property
     def numeric(self) -> bool:
@@ -172,11 +169,11 @@ class Prior:
 
     def mean(self) -> float:
         """The prior mean."""
-        return float(self.floats() @ (self.mass / self.total))
+        return float((self.floats() * (self.mass / self.total)).sum())
 
     def variance(self) -> float:
         """The prior variance."""
-        return float((self.floats() - self.mean()) ** 2 @ (self.mass / self.total))
+        return float(((self.floats() - self.mean()) ** 2 * (self.mass / self.total)).sum())
 
     def __len__(self) -> int:
         return len(self.mass)
@@ -194,7 +191,7 @@ class Prior:
         return self.grid, self.values, self.index.tobytes(), (self.mass // np.gcd.reduce(self.mass)).tobytes()
 
 
-def _grid(lower: object, upper: object, step: object) -> tuple[Grid, int]:
+def grid_between(lower: object, upper: object, step: object) -> tuple[Grid, int]:
     """The grid from lower to upper, both on it, and how many points it has."""
     low, high = rational(lower, "the lower end"), rational(upper, "the upper end")
     size = positive(step, "the step")
@@ -245,13 +242,14 @@ def _told(prior: Prior, most: int = 5) -> str:
     return f"{count} from {low} to {high}" if len(prior) > 1 else f"{count}: {low}"
 
 
-def _on_grid(grid: Grid, mass: NDArray[np.int64]) -> Prior:
+def on_grid(grid: Grid, mass: NDArray[np.int64]) -> Prior:
+    """The points of the grid that have a mass."""
     index = np.flatnonzero(mass)
-    return Prior(_fixed(mass[index]), _fixed(index.astype(np.int64)), grid, None)
+    return Prior(fixed(mass[index]), fixed(index.astype(np.int64)), grid, None)
 
 
 def _on_values(values: Sequence[Hashable], mass: NDArray[np.int64]) -> Prior:
-    return Prior(_fixed(mass), _fixed(np.arange(len(values), dtype=np.int64)), None, tuple(values))
+    return Prior(fixed(mass), fixed(np.arange(len(values), dtype=np.int64)), None, tuple(values))
 
 
 def _on_common_grid(values: Sequence[Hashable], mass: NDArray[np.int64]) -> Prior:
@@ -267,10 +265,11 @@ def _on_common_grid(values: Sequence[Hashable], mass: NDArray[np.int64]) -> Prio
     order = np.argsort(index)
     if len(np.unique(index)) < len(index):
         raise InvalidInput("the prior names the same number twice; add up its weights")
-    return Prior(_fixed(mass[order]), _fixed(index[order]), Grid(origin, Fraction(common, scale)), None)
+    return Prior(fixed(mass[order]), fixed(index[order]), Grid(origin, Fraction(common, scale)), None)
 
 
-def _fixed(array: NDArray[np.int64]) -> NDArray[np.int64]:
+def fixed(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The array, made read-only."""
     array.flags.writeable = False
     return array
 
@@ -298,152 +297,6 @@ def _whole(weights: Sequence[Fraction]) -> NDArray[np.int64]:
     return np.array([max(1, weight * HEAVIEST // total) for weight in exact], dtype=np.int64)
 
 
-def _masses(probabilities: Array) -> NDArray[np.int64]:
+def masses(probabilities: Array) -> NDArray[np.int64]:
     """Probabilities in units of about 2^-60, none 0."""
     return np.maximum(np.rint(probabilities * 2.0**60), 1).astype(np.int64)
-
-
-Shape = Callable[[Array, Fraction, Fraction], Array]
-"""The log density at distances d from the point of the range nearest the centre, less that at d = 0.
-
-Its other arguments are how far the centre lies outside the range, and the scale, all in grid steps. So written, no
-centre is too far and no scale too small for floats.
-"""
-
-
-def _normal(d: Array, outside: Fraction, scale: Fraction) -> Array:
-    """-((d + outside)^2 - outside^2) / (2 scale^2)."""
-    return -(d**2 * float(1 / scale**2 / 2) + d * float(min(outside / scale**2, Fraction(2**40))))
-
-
-def _laplace(d: Array, outside: Fraction, scale: Fraction) -> Array:  # noqa: ARG001 (the tail is the same everywhere)
-    """-(d + outside - outside) / scale."""
-    return -d * float(1 / scale)
-
-
-def _cauchy(d: Array, outside: Fraction, scale: Fraction) -> Array:
-    """-ln of (scale^2 + (d + outside)^2) / (scale^2 + outside^2)."""
-    square = scale**2 + outside**2
-    return -np.log1p(d**2 * float(1 / square) + d * float(2 * outside / square))
-
-
-SPREAD: Mapping[str, Shape] = {"normal": _normal, "laplace": _laplace, "cauchy": _cauchy}
-
-
-def _spread(name: str, centre: Fraction, scale: Fraction, grid: Grid, count: int) -> Array:
-    """Probabilities of a spread shape cut to the grid."""
-    place = (centre - grid.origin) / grid.step
-    near = min(max(place, Fraction(0)), Fraction(count - 1))
-    d = np.abs(np.arange(count) - float(near))
-    log_density = SPREAD[name](d, abs(place - near), max(scale / grid.step, NARROWEST))
-    density: Array = np.exp(log_density - log_density.max())
-    return density / float(density.sum())
-
-
-NUMBER = r"[-+]?[0-9.][0-9./]*(?:e[-+]?[0-9]+)?"
-TERM = re.compile(rf"(?:({NUMBER})\s*(?:\*\s*)?)?([a-z]+)\s*(?:\(([^()]*)\))?", re.I)
-PLUS = re.compile(r"(?<=\))\s*\+|(?<=uniform)\s*\+", re.I)
-STEP = re.compile(r"\bstep\b", re.I)
-ON = re.compile(r"\bon$", re.I)
-LONGEST_TEXT = 10_000
-SIZES: Mapping[str, set[int]] = {"point": {1}, "uniform": {0, 2}} | {name: {2} for name in SPREAD}
-
-
-@dataclass(frozen=True, slots=True)
-class _Term:
-    """One shape of a mixture, read: its weight, name and numbers."""
-
-    share: Fraction
-    name: str
-    numbers: tuple[Fraction, ...]
-
-    def on(self, grid: Grid, count: int) -> Array:
-        """Its probabilities on the grid."""
-        if self.name in SPREAD:
-            return _spread(self.name, self.numbers[0], self.numbers[1], grid, count)
-        numbers = self.numbers or (grid.origin, grid.origin + grid.step * (count - 1))
-        return _block(grid, count, numbers[0], numbers[-1])
-
-
-def _parse(text: object, lower: object, upper: object, step: object) -> Prior:
-    """The grid is read from the right end, then the shapes; only then is a missing grid missed."""
-    if not isinstance(text, str) or len(text) > LONGEST_TEXT:
-        raise InvalidInput(f"the prior could not be read: it is not text of at most {LONGEST_TEXT} letters; {GRAMMAR}")
-    before, size = _cut_step(text.strip())
-    body, ends = _cut_ends(before)
-    terms = [_term(part.strip()) for part in PLUS.split(body)]
-    low, high = ends or (_given(lower, "a lower end"), _given(upper, "an upper end"))
-    grid, count = _grid(low, high, size or (1 if step is None else step))
-    return _mixture(terms, grid, count)
-
-
-def _cut_step(text: str) -> tuple[str, Fraction | None]:
-    """The text before its last `step`, and the step."""
-    found = [*STEP.finditer(text)]
-    if not found:
-        return text, None
-    return text[: found[-1].start()].rstrip(), positive(rational_text(text[found[-1].end() :], "the step"), "the step")
-
-
-def _cut_ends(text: str) -> tuple[str, tuple[Fraction, Fraction] | None]:
-    """The text before its closing `on [low, high]`, and the two ends."""
-    head, bracket, tail = text.rpartition("[")
-    on = ON.search(head.rstrip()[-3:])
-    if not bracket or not tail.endswith("]") or on is None:
-        return text, None
-    ends = tail[:-1].split(",")
-    if len(ends) != 2:
-        raise InvalidInput(f"the prior could not be read at {'[' + tail[:39]!r}; {GRAMMAR}")
-    return head.rstrip()[:-2].rstrip(), (
-        rational_text(ends[0], "the lower end"),
-        rational_text(ends[1], "the upper end"),
-    )
-
-
-def _given(end: object, name: str) -> object:
-    if end is None:
-        raise InvalidInput(f"the prior needs {name}; {GRAMMAR}")
-    return end
-
-
-def _term(text: str) -> _Term:
-    """Read one shape with its weight."""
-    found = TERM.fullmatch(text)
-    if found is None:
-        where = f"at {text[:40]!r}" if text else "where a shape should stand and nothing does"
-        raise InvalidInput(f"the prior could not be read {where}; {GRAMMAR}")
-    weight, name, arguments = found.group(1), found.group(2).lower(), found.group(3) or ""
-    if name not in SIZES:
-        raise InvalidInput(f"the prior could not be read: {name[:40]!r} is not a shape; {GRAMMAR}")
-    numbers = [rational_text(part, f"a number in {name}") for part in arguments.split(",")] if arguments.strip() else []
-    if len(numbers) not in SIZES[name]:
-        takes = " or ".join(map(str, sorted(SIZES[name])))
-        raise InvalidInput(f"{name} takes {takes} number{'s' * (takes != '1')}, got {len(numbers)}; {GRAMMAR}")
-    if name in SPREAD:
-        positive(numbers[1], f"the scale of {name}")
-    return _Term(_weight(rational_text(weight, "a weight")) if weight else Fraction(1), name, tuple(numbers))
-
-
-def _mixture(terms: Sequence[_Term], grid: Grid, count: int) -> Prior:
-    """The shapes, each normalised on the grid, by their weights; a weight above 0 keeps what it holds possible."""
-    total = sum((term.share for term in terms), Fraction(0))
-    if not total:
-        raise InvalidInput(f"the prior's weights must add up to more than 0; {GRAMMAR}")
-    possible = [term for term in terms if term.share]
-    mixture = np.zeros(count)
-    for term in possible:
-        mixture += max(float(term.share / total), 2.0**-200) * term.on(grid, count)
-    masses = _masses(mixture)
-    spread = any(term.name in SPREAD for term in possible)
-    return _on_grid(grid, masses if spread else np.where(mixture > 0, masses, 0))
-
-
-def _block(grid: Grid, count: int, low: Fraction, high: Fraction) -> Array:
-    """Equal mass on the grid points from low to high."""
-    first = max(0, math.ceil((low - grid.origin) / grid.step))
-    last = min(count - 1, math.floor((high - grid.origin) / grid.step))
-    if last < first:
-        raise InvalidInput(f"no point of the grid lies in [{shown(low)}, {shown(high)}]; widen it or mend the step")
-    block = np.zeros(count)
-    block[first : last + 1] = 1 / (last + 1 - first)
-    return block

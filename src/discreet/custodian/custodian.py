@@ -10,19 +10,24 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from discreet.answer import Answer
 from discreet.custodian.binding import bound_ledger
 from discreet.custodian.draw import draw
 from discreet.custodian.place import Snapshot
 from discreet.custodian.registering import Progress, first_use, open_source, register, silent
-from discreet.custodian.reply import FREE, accuracy, answer, from_text, public_answer, to_text
+from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_text
+from discreet.custodian.reply import accuracy as accuracy_words
+from discreet.custodian.session import Session, open_session
+from discreet.distance import Distance
 from discreet.errors import DiscreetError, Internal, InvalidInput, Unavailable
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance, Caps, Charge, Entry, Ledger, Part, Spend
-from discreet.planner.choose import plan
-from discreet.planner.plan import Plan
+from discreet.ledger.refusal import times, untouched
+from discreet.planner.asked import Asked, asked
+from discreet.planner.choose import plan, plan_asked, plan_like
+from discreet.planner.plan import Candidate, Plan
 from discreet.prior import Prior
 from discreet.query import parse_json, parse_sql, to_sql
 from discreet.query.query import Query
@@ -33,18 +38,29 @@ if TYPE_CHECKING:
     from discreet.sources.plan import Source
 
 ANALYST = "analyst"
+WEAK = "an epsilon above 5 is weak formal protection"
 Question = str | Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a question would cost and be good for. It reads no row and charges nothing."""
+    """What a question would cost and be good for. It reads no row and charges nothing.
+
+    `expected_error` is the root mean square error of the refined value, or without a prior of the raw one; None where
+    it depends on the rows. `times` is how many more such questions the budgets hold, at most a million being told.
+    """
 
     question: str
     mechanism: str
+    cost: Guarantee
+    expected_error: float | None
+    candidates: tuple[Candidate, ...]
     accuracy: str
     guarantee: Guarantee
+    reason: str = ""
+    warnings: tuple[str, ...] = ()
     balances: tuple[Balance, ...] = ()
+    times: int = 0
 
 
 class Custodian:
@@ -94,45 +110,95 @@ class Custodian:
     def answer(
         self,
         question: Question,
-        epsilon: object,
+        epsilon: object = None,
         prior: str | Prior | None = None,
         analyst: str = ANALYST,
         key: str | None = None,
         delta: object = None,
         model: str | None = None,
         fresh: bool = False,
+        *,
+        distance: Distance | str | None = None,
+        accuracy: object = None,
+        noise_scale: object = None,
+        interval: bool = False,
+        rows: object = None,
     ) -> Answer:
         """Answer, or refuse before anything is charged or read.
 
-        The same question again returns the stored answer and costs nothing; `fresh` pays for a new draw. `key` makes a
-        retry safe: the same key never pays twice.
+        How much noise there is follows from one of `epsilon`, `accuracy` such as "±50 at 95%" (the smallest epsilon
+        that reaches it) and `noise_scale`. With a `prior` the answer tells what it means to someone who holds it;
+        `distance` asks for a refinement of the prior by it; `interval` spends half of epsilon on two values around a
+        quantile; `rows`, about how many rows are expected, helps to choose a mechanism. The same question again returns
+        the stored answer and costs nothing; `fresh` pays for a new draw. `key` makes a retry safe.
         """
         query = read(question, self.schema)
-        planned = plan(self.schema, query, epsilon, delta, prior, model)
+        request = asked(
+            epsilon,
+            delta,
+            prior,
+            model,
+            noise_scale=noise_scale,
+            accuracy=accuracy,
+            distance=distance,
+            interval=interval,
+            rows=rows,
+            most=self._left(analyst, delta) if accuracy is not None else None,
+        )
+        planned = plan_asked(self.schema, query, request)
         told = to_sql(query, self.schema)
         if planned.free:
             return public_answer(planned, told, self._spent())
-        receipt = self._ledger.charge(self._charge(planned, told, analyst, key, fresh), self._caps)
+        receipt = self._ledger.charge(charge_of(planned, told, self._snapshot.name, analyst, key, fresh), self._caps)
         stored = receipt.answer
         if stored is None:
             stored = self._ledger.store(self.schema.name, receipt.entry, self._draw(planned))
-        drawn_with, released = from_text(stored)
-        if drawn_with != planned.epsilon:
-            planned = self._planned_at(planned, drawn_with)
+        epsilon_drawn, rho, released = from_text(stored)
+        if (epsilon_drawn, rho) != (planned.epsilon, planned.rho):
+            planned = self._planned_at(planned, request, epsilon_drawn, rho)
         paid = planned.epsilon if receipt.charged else FREE
         return answer(planned, released, told, paid, receipt.entry, self._spent())
 
     def preview(
         self,
         question: Question,
-        epsilon: object,
+        epsilon: object = None,
         prior: str | Prior | None = None,
         analyst: str = ANALYST,
         delta: object = None,
         model: str | None = None,
+        *,
+        distance: Distance | str | None = None,
+        accuracy: object = None,
+        noise_scale: object = None,
+        interval: bool = False,
+        rows: object = None,
     ) -> Preview:
-        """What the question would cost and be good for, and what is left."""
-        return replace(preview(self.schema, question, epsilon, prior, delta, model), balances=self.budget(analyst))
+        """What the question would cost and be good for, what is left, and how many more such questions that holds."""
+        query = read(question, self.schema)
+        request = asked(
+            epsilon,
+            delta,
+            prior,
+            model,
+            noise_scale=noise_scale,
+            accuracy=accuracy,
+            distance=distance,
+            interval=interval,
+            rows=rows,
+            most=self._left(analyst, delta) if accuracy is not None else None,
+        )
+        planned = plan_asked(self.schema, query, request)
+        told = previewed(planned, to_sql(query, self.schema))
+        charge = charge_of(planned, told.question, self._snapshot.name, analyst)
+        return replace(told, balances=self.budget(analyst), times=self._ledger.times(charge, self._caps))
+
+    def session(
+        self, noise_scale: object, epsilon: object, analyst: str = ANALYST, key: str | None = None
+    ) -> Session:
+        """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
+        names = self.schema, self._source, self._ledger, self._caps, self._snapshot.name
+        return open_session(*names, noise_scale, epsilon, analyst, key)
 
     def budget(self, analyst: str | None = None) -> tuple[Balance, ...]:
         """What is spent and left, of the data set and of one analyst, in every model."""
@@ -157,22 +223,19 @@ class Custodian:
     def _spent(self) -> dict[str, Fraction | None]:
         return {one.model: one.epsilon for one in self._ledger.balance(self.schema.name, self._caps)}
 
-    def _planned_at(self, planned: Plan, epsilon: Fraction) -> Plan:
+    def _left(self, analyst: str, delta: object) -> Fraction:
+        """The epsilon that is left to both payers, in the model that a question is asked in."""
+        model = "dp" if delta is None else "approx-dp"
+        return least_left(self.budget(analyst), model)
+
+    def _planned_at(self, planned: Plan, request: Asked, epsilon: Fraction, rho: Fraction | None) -> Plan:
         """The plan that a stored answer to the same question was drawn by."""
-        own = planned.guarantee.model
-        model = own if own == "individual-dp" else None
-        stored = plan(self.schema, planned.query, epsilon, planned.guarantee.delta, planned.prior, model)
+        plain = replace(request, accuracy=None, noise_scale=None, near=None)
+        drawn = replace(plain, rho=rho, epsilon=None) if rho is not None else replace(plain, rho=None, epsilon=epsilon)
+        stored = plan_like(planned, drawn)
         if stored.question() != planned.question():
             raise Internal("a stored answer was drawn by another plan")
         return stored
-
-    def _charge(self, planned: Plan, told: str, analyst: str, key: str | None, fresh: bool) -> Charge:
-        cost, region = planned.cost, planned.region()
-        part = None if region is None else Part(cast("Kind", region.kind), region.name, region.reach)
-        spend = Spend(cost.epsilon, cost.rho, cost.other, cost.delta)
-        model = cast("Model", planned.guarantee.model)
-        names = (self.schema.name, self._snapshot.name, analyst)
-        return Charge(*names, planned.question(), told, model, spend, planned.epsilon, part, key, fresh)
 
     def _draw(self, planned: Plan) -> str:
         """Read rows and draw: after the charge, so whatever happens here the charge stands."""
@@ -184,18 +247,70 @@ class Custodian:
             ) from None
 
 
+def charge_of(
+    planned: Plan, told: str, snapshot: str, analyst: str, key: str | None = None, fresh: bool = False
+) -> Charge:
+    """What a plan asks of the ledger."""
+    cost, region = planned.cost, planned.region()
+    part = None if region is None else Part(cast("Kind", region.kind), region.name, region.reach)
+    spend = Spend(cost.epsilon, cost.rho, cost.other, cost.delta)
+    names = (planned.schema.name, snapshot, analyst)
+    model = cast("Model", planned.account)
+    return Charge(*names, planned.question(), told, model, spend, planned.epsilon, part, key, fresh)
+
+
 def preview(
     schema: Schema,
     question: Question,
-    epsilon: object,
+    epsilon: object = None,
     prior: str | Prior | None = None,
     delta: object = None,
     model: str | None = None,
+    **more: Any,
 ) -> Preview:
-    """What a question would cost and be good for, from the schema alone."""
+    """What a question would cost and be good for, from the schema alone: as if nothing had been spent."""
     query = read(question, schema)
-    planned = plan(schema, query, epsilon, delta, prior, model)
-    return Preview(to_sql(query, schema), planned.mechanism, accuracy(planned, 0.95), planned.guarantee)
+    if more.get("accuracy") is not None and more.get("most") is None:
+        more["most"] = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
+    planned = plan(schema, query, epsilon, delta, prior, model, **more)
+    told = previewed(planned, to_sql(query, schema))
+    caps = Caps(schema.budget, schema.analyst_budget, schema.models)
+    charge = charge_of(planned, told.question, "none yet", ANALYST)
+    return replace(told, times=times(charge, untouched(charge, caps)))
+
+
+def previewed(planned: Plan, question: str) -> Preview:
+    """A plan as a preview."""
+    nothing = Guarantee.dp(0, planned.schema.neighbours, planned.schema.unit_name)
+    weak = (WEAK,) if planned.guarantee.epsilon is not None and planned.guarantee.epsilon > 5 else ()
+    return Preview(
+        question=question,
+        mechanism=planned.mechanism,
+        cost=nothing if planned.free else planned.guarantee,
+        expected_error=planned.expected_error,
+        candidates=planned.candidates,
+        accuracy=accuracy_words(planned, 0.95),
+        guarantee=planned.guarantee,
+        reason=reason(planned),
+        warnings=weak,
+    )
+
+
+def reason(planned: Plan) -> str:
+    """Why this mechanism."""
+    rivals = [one for one in planned.candidates if not one.chosen and one.expected_error is not None]
+    own = planned.expected_error
+    if own is None:
+        return "its error depends on the rows, so it is told in ranks" if planned.candidates else ""
+    if not rivals:
+        return "the only mechanism that is proven for this question"
+    nearest = min(rivals, key=lambda one: one.expected_error or 0.0)
+    return f"its expected error is {own:,.4g}, that of the {nearest.mechanism} {nearest.expected_error:,.4g}"
+
+
+def least_left(balances: tuple[Balance, ...], model: str) -> Fraction:
+    """The least that is left among the accounts of a model."""
+    return min((one.left for one in balances if one.model == model), default=Fraction(0))
 
 
 def read(question: Question, schema: Schema) -> Query:

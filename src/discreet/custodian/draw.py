@@ -18,6 +18,7 @@ from discreet.planner.chosen import Chosen
 from discreet.planner.individual import AboutOne, OrderStatistic
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Counted, Known, Measurement, Plan
+from discreet.planner.refined import RefinedTotal
 from discreet.planner.threshold import UNITS, Threshold
 from discreet.query.predicate import All, OneOf, Predicate
 from discreet.query.totals import Amounts, Cell, Histogram, Totals
@@ -73,7 +74,7 @@ def exact(plan: Plan, source: Source, cells: Sequence[Cell], where: Predicate) -
     places = {measure: at for at, measure in enumerate(measures)}
     inputs: list[Sequence[Input]] = []
     for one in plan.measurements:
-        if isinstance(one, Noisy):
+        if isinstance(one, Noisy | RefinedTotal):
             wanted = [places[measure] for measure in one.form.measures]
             inputs.append([one.inputs(_picked(totals.get(cell), wanted)) for cell in cells])
         elif isinstance(one, Chosen | OrderStatistic):
@@ -101,9 +102,8 @@ def release(plan: Plan, secret: Exact, counts: Sequence[int]) -> Released:
 def _drawn(one: Measurement, inputs: Sequence[Any], counts: Sequence[int]) -> list[Numbers]:
     """The numbers of one measurement in every cell."""
     if isinstance(one, Noisy):
-        columns = zip(*inputs, strict=True) if inputs else ((),) * len(one.noises)
-        drawn = [_plus_noise(column, noise) for column, noise in zip(columns, one.noises, strict=True)]
-        return list(zip(*drawn, strict=True))
+        noise = one.noise.draw_units(len(inputs), SYSTEM) if inputs else ()
+        return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
     if isinstance(one, Known | Counted):
         return [(count,) for count in counts]
     return [one.release(secret) for secret in inputs]

@@ -8,14 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from discreet.answer import Answer, Interval, Reply
 from discreet.custodian.draw import Released
+from discreet.custodian.reader import Reader
+from discreet.custodian.telling import drawing, sentence
 from discreet.exact import shown
 from discreet.guarantee import Guarantee
+from discreet.pictures import save_picture
 from discreet.planner.estimates import Linear
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Counted, Known, Measurement, Plan
+from discreet.posterior import Posterior
 from discreet.query.query import Having, Output, Presentation
 from discreet.query.totals import Cell
 from discreet.schema import Column
@@ -36,14 +42,17 @@ def to_text(plan: Plan, released: Released) -> str:
     """What is stored: the draws, and the epsilon they were made with."""
     numbers = [[list(part) for part in cell] for cell in released.numbers]
     told = {"epsilon": str(plan.epsilon), "cells": [list(cell) for cell in released.cells], "numbers": numbers}
+    if plan.rho is not None:
+        told["rho"] = str(plan.rho)
     return json.dumps(told, ensure_ascii=False)
 
 
-def from_text(text: str) -> tuple[Fraction, Released]:
-    """The same, read back."""
+def from_text(text: str) -> tuple[Fraction, Fraction | None, Released]:
+    """The same, read back: the epsilon, the rho where noise was asked for by its size, and the draws."""
     told = json.loads(text)
     numbers = tuple(tuple(tuple(part) for part in cell) for cell in told["numbers"])
-    return Fraction(told["epsilon"]), Released(tuple(tuple(cell) for cell in told["cells"]), numbers)
+    rho = Fraction(told["rho"]) if "rho" in told else None
+    return Fraction(told["epsilon"]), rho, Released(tuple(tuple(cell) for cell in told["cells"]), numbers)
 
 
 def answer(
@@ -55,11 +64,11 @@ def answer(
     spent: Mapping[str, Fraction | None],
 ) -> Answer:
     """The reply, laid out as it was asked."""
-    layout = plan.query.presentation
-    rows = [_row(plan, cell, numbers) for cell, numbers in zip(released.cells, released.numbers, strict=True)]
+    layout, reader = plan.query.presentation, Reader(plan)
+    rows = [_row(reader, cell, numbers) for cell, numbers in zip(released.cells, released.numbers, strict=True)]
     order = _arranged(rows, layout)
     labels = tuple(output.label for output in layout.outputs)
-    return Answer(
+    made = Answer(
         question=question,
         columns=labels,
         numbers=tuple(output.label for output in layout.outputs if output.key is None),
@@ -71,8 +80,39 @@ def answer(
         spent=spent,
         stored=paid == FREE and not plan.free,
         entry=entry,
-        intervals=partial(_intervals, plan, released, tuple(order)),
+        intervals=partial(_each, partial(_spans, reader), released, tuple(order)),
+        posteriors=partial(_each, partial(_posteriors, reader), released, tuple(order)),
+        warning=_warning(reader, released, order),
+        shaped=plan.uses_prior,
     )
+    return _with_meaning(made, reader, released, order)
+
+
+def _with_meaning(made: Answer, reader: Reader, released: Released, order: Sequence[int]) -> Answer:
+    """Of one number: what it says in a sentence, and as a picture."""
+    outputs = [output for output in reader.plan.query.presentation.outputs if output.key is None]
+    if not made.single or made.rows[0][made.numbers[0]] is None:
+        return made
+    at = outputs[0].aggregate or 0
+    drawn = released.numbers[order[0]][at]
+    say = partial(sentence, reader, at, drawn, made.value)
+
+    def picture(path: str | Path) -> Path:
+        return save_picture(drawing(reader, at, drawn, made.value, made.question, outputs[0].label, say()), path)
+
+    return replace(made, say=say, picture=picture if reader.pictured(at) else None)
+
+
+def _warning(reader: Reader, released: Released, order: Sequence[int]) -> str | None:
+    """Where a raw answer lies in the 1 % tails of what the prior predicts."""
+    if reader.plan.belief is None:
+        return None
+    cells = [released.numbers[at] for at in order]
+    count = sum(any(reader.surprising(place, drawn) for place, drawn in enumerate(cell)) for cell in cells)
+    if not count:
+        return None
+    what = "the raw answer lies" if len(cells) == 1 else f"{count} of {len(cells)} raw answers lie"
+    return f"{what} in the 1 % tails of what your prior predicts; the prior may be wrong, so look at the raw answer too"
 
 
 def _cost(plan: Plan, paid: Fraction) -> Guarantee:
@@ -82,8 +122,9 @@ def _cost(plan: Plan, paid: Fraction) -> Guarantee:
     return Guarantee.dp(0, plan.schema.neighbours, plan.schema.unit_name)
 
 
-def _row(plan: Plan, cell: Cell, numbers: Sequence[Sequence[int]]) -> list[Value | None]:
-    values = [_values(one, drawn) for one, drawn in zip(plan.measurements, numbers, strict=True)]
+def _row(reader: Reader, cell: Cell, numbers: Sequence[Sequence[int]]) -> list[Value | None]:
+    values = [reader.values(at, drawn) for at, drawn in enumerate(numbers)]
+    plan = reader.plan
     return [_told(plan, output, cell, values) for output in plan.query.presentation.outputs]
 
 
@@ -92,17 +133,6 @@ def _told(plan: Plan, output: Output, cell: Cell, values: Sequence[Sequence[Valu
         key = plan.query.keys[output.key]
         return key_value(plan.schema.column(key.column), key.width, cell[output.key])
     return values[output.aggregate or 0][output.order]
-
-
-def _values(one: Measurement, drawn: Sequence[int]) -> Sequence[Value]:
-    """The value, or for several quantiles the values, of one measurement."""
-    if isinstance(one, Known):
-        return (one.value,)
-    if isinstance(one, Counted):
-        return (drawn[0],)
-    if isinstance(one, Noisy):
-        return (one.value(drawn),)
-    return one.values(tuple(drawn))
 
 
 def key_value(column: Column, width: int, place: int | str | None) -> Value | None:
@@ -145,37 +175,27 @@ def _plain(value: Value | None) -> Reply:
     return value
 
 
-def _intervals(
-    plan: Plan, released: Released, order: tuple[int, ...], confidence: float
-) -> tuple[Mapping[str, Interval], ...]:
-    return tuple(_spans(plan, released.numbers[at], confidence) for at in order)
+def _each(of_cell: Callable[..., Any], released: Released, order: tuple[int, ...], *more: float) -> tuple[Any, ...]:
+    """Something for each row of the reply, by the names of its numbers."""
+    return tuple(of_cell(released.numbers[at], *more) for at in order)
 
 
-def _spans(plan: Plan, numbers: Sequence[Sequence[int]], confidence: float) -> Mapping[str, Interval]:
-    outputs = [output for output in plan.query.presentation.outputs if output.key is None]
-    places = [output.aggregate or 0 for output in outputs]
-    pairs = ((plan.measurements[at], numbers[at]) for at in places)
-    spans = (_span(one, drawn, confidence) for one, drawn in pairs)
-    return dict(zip((output.label for output in outputs), spans, strict=True))
+def _spans(reader: Reader, numbers: Sequence[Sequence[int]], confidence: float) -> Mapping[str, Interval]:
+    return {label: reader.span(at, numbers[at], confidence) for label, at in _labelled(reader.plan)}
 
 
-def _span(one: Measurement, drawn: Sequence[int], confidence: float) -> Interval:
-    if isinstance(one, Known):
-        return float(one.value), float(one.value)
-    if isinstance(one, Counted):
-        reach = one.threshold.noise.interval(confidence)[1]
-        least = drawn[0] - reach
-        # A small key that is shown owes it to its noise: near the threshold only the upper end says anything.
-        return (least if least > one.threshold.least else 1.0), drawn[0] + reach
-    if isinstance(one, Noisy):
-        low, high = one.span(drawn, confidence)
-        return float(low), float(high)
-    return None
+def _posteriors(reader: Reader, numbers: Sequence[Sequence[int]]) -> Mapping[str, Posterior | None]:
+    return {label: reader.posterior(at, numbers[at]) for label, at in _labelled(reader.plan)}
+
+
+def _labelled(plan: Plan) -> list[tuple[str, int]]:
+    """The numbers of a reply by name, and the measurement each is of."""
+    return [(output.label, output.aggregate or 0) for output in plan.query.presentation.outputs if output.key is None]
 
 
 def accuracy(plan: Plan, confidence: float) -> str:
     """What may be said of each number's error before it is drawn; by name where there are several."""
-    said = [_accuracy(one, confidence) for one in plan.measurements]
+    said = [_accuracy(plan, one, confidence) for one in plan.measurements]
     if len(said) == 1:
         return said[0]
     outputs = (output for output in plan.query.presentation.outputs if output.key is None)
@@ -183,7 +203,7 @@ def accuracy(plan: Plan, confidence: float) -> str:
     return "; ".join(f"{named[at]}: {words}" for at, words in enumerate(said) if at in named)
 
 
-def _accuracy(one: Measurement, confidence: float) -> str:
+def _accuracy(plan: Plan, one: Measurement, confidence: float) -> str:
     likely = f"with a probability of {confidence:.0%}"
     if isinstance(one, Known):
         return "exact: the schema makes it public"
@@ -192,10 +212,9 @@ def _accuracy(one: Measurement, confidence: float) -> str:
         least = one.threshold.least
         return f"keys of fewer than about {least:,} units are not shown; others are within {reach:,.0f} {likely}"
     if isinstance(one, Noisy):
-        estimate, reach = one.form.estimate, one.noises[0].interval(confidence)[1]
-        if isinstance(estimate, Linear):
-            return f"within {reach * float(estimate.slope):,.10g} {likely}"
-        return "its interval is told with the answer"
+        reach = plan.meaning(one).reach(confidence)
+        rows = "" if isinstance(one.form.estimate, Linear) else f" if about {plan.rows:,} rows are selected"
+        return f"within {reach:,.10g} {likely}{rows}" if not rows else f"within about {reach:,.4g} {likely}{rows}"
     return one.words(confidence)
 
 

@@ -95,6 +95,18 @@ class Noise(Law):
         return many_in_answer_units(self.draw_units(whole(size, "how many draws", least=0), source(entropy)), self.step)
 
 
+@dataclass(frozen=True, slots=True)
+class Independent:
+    """A noise for each of several numbers, drawn apart from the others."""
+
+    noises: tuple[Noise, ...]
+
+    def draw_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
+        """`size` independent draws in grid units, one row each."""
+        columns = [noise.draw_units(size, entropy) for noise in self.noises]
+        return np.stack(columns, axis=1)
+
+
 def in_answer_units(units: int, step: Fraction) -> int | Fraction:
     """Grid units as an exact number: an integer where the step is whole."""
     if step == 1:

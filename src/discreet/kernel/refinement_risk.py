@@ -7,7 +7,7 @@ privacy. Over numbers everything is prefix sums: the points near each truth are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.distance import Continuous, Distance
+from discreet.distance import Continuous, Distance, Nominal, Ordinal, Semantic
 from discreet.errors import Unsupported
 from discreet.exact import between
 from discreet.kernel.noise import least
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-CELLS = 2**13
-"""A finer grid is gathered into so many cells to choose the factors."""
+CELLS = 2**11
+"""A finer grid is gathered into so many cells to choose the factors: the risk is within 0.5 % of the least."""
+NEGLIGIBLE = 1e-6
+"""Where cells are gathered, tails that hold less than this share of the variance are gathered into the end cells."""
 MOST_CATEGORIES = 512
 """With more values than this and no order, the factors are e^(+-epsilon/2)."""
 WIDEST = 2**21
@@ -85,10 +87,11 @@ class Line:
     @staticmethod
     def of(prior: Prior, most: int) -> Line:
         """The prior on consecutive cells, at most `most` of them: finer grids are gathered."""
-        offset = prior.index - prior.index[0]
+        share, offset = prior.mass / prior.total, prior.index - prior.index[0]
+        if int(offset[-1]) >= most:
+            offset = _without_tails(offset, share)
         width = int(offset[-1]) // most + 1
-        cells = offset // width
-        mass: Array = np.bincount(cells, weights=prior.mass / prior.total).astype(np.float64)
+        mass: Array = np.bincount(offset // width, weights=share).astype(np.float64)
         step = float(prior.grid.step) if prior.grid else 1.0
         return Line(mass, np.flatnonzero(mass), width * step)
 
@@ -119,7 +122,7 @@ class Line:
         """Prior variance less the variance of the posterior mean, in cells."""
         own = self.mass[self.truths]
         centred = self.truths - float(own @ self.truths)
-        ball = self.ball((1 - down) / (up - down), self.prefix(0))
+        ball = self.ball(near_mass(up, down), self.prefix(0))
         zeroth, first = (down * w.sum() + (up - down) * self._spread(w, ball) for w in (own, own * centred))
         informed = np.divide(first**2, zeroth, out=np.zeros(len(first)), where=zeroth > 0)
         return float(own @ centred**2 - self.mass @ informed)
@@ -137,6 +140,20 @@ class Line:
         return np.cumsum(np.bincount(low, kept, size + 1) - np.bincount(high, kept, size + 1))
 
 
+def _without_tails(offset: Indices, share: Array) -> Indices:
+    """The places from the first that matters, those in negligible tails moved to the ends of the rest."""
+    square = share * (offset - float(share @ offset)) ** 2
+    sums, allowed = np.cumsum(square), NEGLIGIBLE * float(square.sum()) / 2
+    low = int(offset[np.searchsorted(sums, allowed)])
+    high = int(offset[min(np.searchsorted(sums, sums[-1] - allowed), len(offset) - 1)])
+    return np.clip(offset, low, max(low, high)) - low
+
+
+def near_mass(up: float, down: float) -> float:
+    """How much prior mass around the truth is raised by alpha_u; none where the factors are alike."""
+    return (1 - down) / (up - down) if up > down else 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class Web:
     """A few values with all their distances: squares, and for each truth the mass interval of each value's ring."""
@@ -149,19 +166,48 @@ class Web:
     @staticmethod
     def of(prior: Prior, distance: Distance) -> Web:
         """Measure every pair once."""
-        mass = prior.mass / prior.total
-        values = prior.support
-        apart = np.array([[distance.between(one, two) for two in values] for one in values])
-        start = np.array([[mass[row < at - 1e-12].sum() for at in row] for row in apart])
-        end = np.array([[mass[row <= at + 1e-12].sum() for at in row] for row in apart])
-        return Web(mass, apart**2, start, end)
+        mass, apart = prior.mass / prior.total, distances(distance, prior.support)
+        rings = [_rings(row, mass) for row in apart]
+        return Web(mass, apart**2, np.array([start for start, _ in rings]), np.array([end for _, end in rings]))
 
     def risk(self, up: float, down: float) -> float:
         """The mean squared distance of the best guess among the values, given the draw."""
-        near = (1 - down) / (up - down)
+        near = near_mass(up, down)
         share = np.clip(near - self.start, 0, self.end - self.start) / (self.end - self.start)
         joint = self.mass[:, None] * (down + (up - down) * share) * self.mass[None, :]
         return float((self.squares.T @ joint).min(axis=0).sum())
+
+
+def distances(distance: Distance, values: Sequence[Hashable]) -> Array:
+    """All distances between the values; those of a taxonomy from how many ancestors two values share."""
+    if isinstance(distance, Nominal):
+        return 1.0 - np.eye(len(values))
+    if isinstance(distance, Ordinal):
+        places = np.array([distance.places[value] for value in values], dtype=np.float64)
+        return np.abs(places[:, None] - places[None, :])
+    if isinstance(distance, Semantic):
+        return _semantic([distance.taxonomy.of_concept(str(value)) for value in values])
+    return np.array([[distance.between(one, two) for two in values] for one in values])
+
+
+def _semantic(ancestors: Sequence[frozenset[str]]) -> Array:
+    """log2(1 + share of ancestors not in common), for all pairs."""
+    concepts = {concept: place for place, concept in enumerate(sorted(frozenset().union(*ancestors)))}
+    above = np.zeros((len(ancestors), len(concepts)))
+    for at, own in enumerate(ancestors):
+        above[at, [concepts[concept] for concept in own]] = 1
+    common, sizes = above @ above.T, above.sum(axis=1)
+    union = sizes[:, None] + sizes[None, :] - common
+    apart: Array = np.log2(1 + (union - common) / union)
+    return apart
+
+
+def _rings(row: Array, mass: Array) -> tuple[Array, Array]:
+    """For every value, the mass nearer than it and the mass up to its own distance."""
+    order = np.argsort(row, kind="stable")
+    ranked, sums = row[order], np.concatenate(([0.0], np.cumsum(mass[order])))
+    start = sums[np.searchsorted(ranked, row - 1e-12, side="left")]
+    return start, sums[np.searchsorted(ranked, row + 1e-12, side="right")]
 
 
 class Errors(Protocol):
@@ -260,8 +306,7 @@ class CategoricalErrors:
         """One refined law for each truth."""
         values, mass = refinement.prior.support, refinement.prior.mass / refinement.prior.total
         joint = np.array([weight * refinement.law(value).floats() for value, weight in zip(values, mass, strict=True)])
-        apart = np.array([[refinement.distance.between(one, two) for two in values] for one in values])
-        return CategoricalErrors(joint, apart)
+        return CategoricalErrors(joint, distances(refinement.distance, values))
 
     def mean_distance(self) -> float:
         return float((self.joint * self.apart).sum())

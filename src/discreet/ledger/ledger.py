@@ -23,7 +23,8 @@ from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import MODELS, Balance, Caps, Charge, Entry, Model, Receipt, Verified, text
 from discreet.ledger.database import Database
 from discreet.ledger.opening import database_at, ledger_in
-from discreet.ledger.paying import DATASET, pay
+from discreet.ledger.paying import DATASET, pay, payers
+from discreet.ledger.refusal import times
 from discreet.ledger.tables import about, entries
 from discreet.schema import Budget
 
@@ -119,6 +120,12 @@ class Ledger:
             total = rows.position(connection, head, owner, None, caps.models).total(NOTHING)
         models = [model for model in MODELS if model in caps.models]
         return tuple(_balance(total, model, analyst, cap, head.weaker) for model in models)
+
+    def times(self, charge: Charge, caps: Caps) -> int:
+        """How many more answers of this cost fit now; it reserves nothing. At most a million are told."""
+        with self._database.reading() as connection:
+            head = rows.registered(rows.find_head(connection, charge.dataset), charge.dataset)
+            return times(charge, payers(connection, head.drawn(charge.model, charge.part), charge, caps))
 
     def history(self, dataset: str, analyst: str | None = None, limit: int = 100) -> list[Entry]:
         """The last registrations, charges and reuses, newest first; of one analyst where one is named."""

@@ -40,14 +40,19 @@ def pay(connection: Connection, charge: Charge, caps: Caps) -> Receipt | Refusal
 def _draw(connection: Connection, head: Head, charge: Charge, caps: Caps) -> Receipt | Refusal:
     """A new answer: the data set pays, and so does the analyst."""
     head = head.drawn(charge.model, charge.part)
-    owners = (
-        _owner(connection, head, charge, charge.part, DATASET, caps.dataset, caps),
-        _owner(connection, head, charge, charge.part, charge.analyst, caps.analyst, caps),
-    )
+    owners = payers(connection, head, charge, caps)
     more = cost(charge.model, charge.spend)
     if not all(owner.affords(more) for owner in owners):
         return Refusal(charge, owners)
     return _paid(connection, head, chain.charged(head, charge), owners, more)
+
+
+def payers(connection: Connection, head: Head, charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
+    """Who pays for a new answer: the data set and the analyst."""
+    return (
+        _owner(connection, head, charge, charge.part, DATASET, caps.dataset, caps),
+        _owner(connection, head, charge, charge.part, charge.analyst, caps.analyst, caps),
+    )
 
 
 def _reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body) -> Receipt | Refusal:

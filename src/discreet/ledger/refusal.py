@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.errors import BudgetExceeded
 from discreet.exact import shown
-from discreet.ledger.accounts import NOTHING, Account, Position, all_fit, cost
+from discreet.ledger.accounts import NOTHING, Account, Position, all_fit, cost, debited
 from discreet.ledger.amounts import PLACES, fraction
-from discreet.ledger.charge import Charge, Model
+from discreet.ledger.charge import KINDS, Caps, Charge, Model
 from discreet.schema import Budget
 
 DIGITS = 6
+MOST_TIMES = 10**6
 NOTHING_MORE = "nothing more like it can be answered"
 
 
@@ -94,6 +96,27 @@ def room(charge: Charge, owner: Owner) -> Fraction:
     step = Fraction(10) ** (powers[power - 1] - DIGITS + 1)
     steps = range(10 ** (DIGITS - 1), 10**DIGITS)
     return steps[bisect_left(steps, True, key=lambda count: too_much(count * step)) - 1] * step
+
+
+def times(charge: Charge, owners: Iterable[Owner]) -> int:
+    """How many more answers of this cost fit, all payers agreeing; at most a million are told."""
+    base, payers = cost(charge.model, charge.spend), tuple(owners)
+    if base == NOTHING:
+        return MOST_TIMES
+
+    def too_many(count: int) -> bool:
+        more = Account(*(count * amount for amount in base))
+        return not all(owner.affords(more) for owner in payers)
+
+    return bisect_left(range(1, MOST_TIMES + 1), True, key=too_many)
+
+
+def untouched(charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
+    """Who would pay where nothing was spent yet."""
+    reach = dict.fromkeys(KINDS, 1 if charge.part is None else charge.part.reach)
+    position = Position(NOTHING, reach, {}, charge.part)
+    models = tuple(model for model in debited(charge.model) if model in caps.models)
+    return Owner("", position, caps.dataset, models), Owner(charge.analyst, position, caps.analyst, models)
 
 
 def _scaled(base: Account, scale: Fraction) -> Account:

@@ -1,58 +1,95 @@
-"""The plain choice of a mechanism for each aggregate. Epsilon is shared evenly among the aggregates of a question."""
+"""The choice of a mechanism for each aggregate, from public facts alone: the least expected error of what is refined.
+
+Epsilon is shared evenly among the aggregates of a question.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from discreet.errors import Internal, InvalidInput, Unsupported
-from discreet.exact import between, positive
+from discreet.accuracy import Accuracy
+from discreet.distance import Distance
+from discreet.errors import BudgetExceeded, Internal, InvalidInput, Unsupported
+from discreet.exact import shown
 from discreet.guarantee import Guarantee
+from discreet.inference.belief import Belief
 from discreet.kernel.discrete_gaussian import WIDEST
-from discreet.planner.chosen import MOST_CANDIDATES, chosen
+from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.kernel.noise import Independent
+from discreet.planner.asked import LEAST, MOST, Asked, Given, asked
+from discreet.kernel.quantile import Quantile, Quantiles
+from discreet.planner.chosen import MOST_CANDIDATES, Chosen, Mode, chosen
+from discreet.planner.estimates import Linear
 from discreet.planner.facts import Facts
-from discreet.planner.individual import about_one, order_statistic
-from discreet.planner.noisy import Form, form, gaussian, laplace
-from discreet.planner.plan import Cost, Counted, Known, Measurement, Plan, places
+from discreet.planner.individual import AboutOne, about_one, order_statistic
+from discreet.planner.meaning import Meaning
+from discreet.planner.noisy import Form, Noisy, forms, gaussian, laplace
+from discreet.planner.plan import Candidate, Cost, Counted, Known, Measurement, Plan, places
 from discreet.planner.threshold import Threshold
-from discreet.prior import Prior
+from discreet.planner.totals import Total, belief_of, best, expected_rows, options, weighed
 from discreet.query.predicate import FALSE
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
 TOTALS = frozenset({"count", "count_distinct", "sum", "avg", "var", "stddev"})
 MANY = 4096
-LEAST, MOST = Fraction(1, 10**9), Fraction(10**4)
-LEAST_DELTA = Fraction(1, 10**30)
-"""Beyond these nothing useful is asked, and numbers outgrow what can be told: refused before anything is spent."""
-Given = str | Prior | None
 
 
 def plan(
-    schema: Schema, query: Query, epsilon: object, delta: object = None, prior: Given = None, model: str | None = None
+    schema: Schema,
+    query: Query,
+    epsilon: object = None,
+    delta: object = None,
+    prior: Given = None,
+    model: str | None = None,
+    *,
+    noise_scale: object = None,
+    accuracy: object = None,
+    distance: Distance | str | None = None,
+    interval: bool = False,
+    rows: object = None,
+    most: Fraction | None = None,
 ) -> Plan:
     """From public facts alone; refuses what cannot be promised."""
-    loss = positive(epsilon, "epsilon")
-    slack = None if delta is None else between(delta, 0, 1, "delta")
-    if not LEAST <= loss <= MOST or (slack is not None and slack < LEAST_DELTA):
-        raise InvalidInput("epsilon must be between 1e-9 and 10000, and delta at least 1e-30")
-    asked = model or ("dp" if slack is None else "approx-dp")
-    _check(schema, query, asked, slack, prior)
+    more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
+    return plan_asked(schema, query, asked(epsilon, delta, prior, model, **more, rows=rows, most=most))  # type: ignore[arg-type]
+
+
+def plan_asked(schema: Schema, query: Query, request: Asked) -> Plan:
+    """The same, from what was read already."""
+    _check(schema, query, request)
     if query.where == FALSE:
         raise InvalidInput("no row can satisfy this condition, whatever the table; for missing values write IS NULL")
-    if query.unit is not None:
-        measurement = about_one(schema, schema.column(query.column or ""), loss, prior)
-        return _plan(schema, query, loss, (measurement,), _pure(loss), prior=prior)
-    if asked == "individual-dp":
-        return _individual(schema, query, loss)
     facts = Facts(schema, query.where, _cells(schema, query))
+    if request.noise_scale is not None or request.rho is not None:
+        return _by_noise(schema, query, facts, request)
+    if request.accuracy is not None:
+        epsilon = _epsilon_for(schema, query, facts, request)
+        request = replace(request, epsilon=epsilon, accuracy=None, near=request.accuracy)
+    return _plain(schema, query, facts, request)
+
+
+def plan_like(planned: Plan, request: Asked) -> Plan:
+    """The plan of the same mechanisms with another epsilon, or rho."""
+    like = tuple(one.name for one in planned.measurements)
+    return plan_asked(planned.schema, planned.query, replace(request, like=like))
+
+
+def _plain(schema: Schema, query: Query, facts: Facts, request: Asked) -> Plan:
+    """With an epsilon."""
+    epsilon = request.epsilon or Fraction(1)
+    if query.unit is not None:
+        return _about_one(schema, query, epsilon, request)
+    if request.asked_model == "individual-dp":
+        return _individual(schema, query, epsilon)
     if any(schema.column(key.column).private_keys for key in query.keys):
-        return _over_threshold(schema, query, facts, loss, slack, prior)
-    measurements, cost = _measured(schema, query.aggregates, facts, loss, slack, prior)
-    return _plan(schema, query, loss, measurements, cost, delta=slack, prior=prior)
+        return _over_threshold(schema, query, facts, epsilon, request)
+    measured = _measured(query, query.aggregates, facts, epsilon, request)
+    return _plan(schema, query, epsilon, measured, request)
 
 
 def _cells(schema: Schema, query: Query) -> int | None:
@@ -63,55 +100,137 @@ def _cells(schema: Schema, query: Query) -> int | None:
     return math.prod(MANY if column.private_keys else len(places(column, width)) for column, width in columns)
 
 
-def _check(schema: Schema, query: Query, model: str, delta: Fraction | None, prior: Given) -> None:
+def _check(schema: Schema, query: Query, request: Asked) -> None:
     """Pure differential privacy is always allowed: it implies every other model of a schema."""
+    model, delta = request.asked_model, request.delta
     if model not in {"dp", *schema.models}:
         hint = "; leave out delta" if delta is not None else ""
         allowed = ", ".join(dict.fromkeys(("dp", *schema.models)))
         raise InvalidInput(f"{model[:40]} is not allowed for {schema.name}; its models are {allowed}{hint}")
     if model != "approx-dp" and delta is not None:
         raise InvalidInput(f"delta belongs to approx-dp, and {model} was asked; leave one of them out")
-    if model == "approx-dp" and delta is None:
+    if model == "approx-dp" and delta is None and request.noise_scale is None and request.rho is None:
         raise InvalidInput("approx-dp needs a delta, such as 1e-9")
-    if prior is not None and len(query.aggregates) > 1:
-        raise InvalidInput("a prior belongs to one aggregate; ask for the others in questions of their own")
+    several = len(query.aggregates) > 1
+    named = (("a prior", request.prior), ("a distance", request.distance), ("an accuracy", request.accuracy))
+    for name, given in named:
+        if several and given is not None:
+            raise InvalidInput(f"{name} belongs to one aggregate; ask for the others in questions of their own")
+    if request.interval and (several or query.unit is not None or model == "individual-dp"):
+        raise InvalidInput("an interval is drawn for one quantile; leave it out, or ask for the quantile alone")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Measurements with what they cost, what they were chosen from, and what the analyst believes."""
+
+    measurements: tuple[Measurement, ...]
+    cost: Cost
+    candidates: tuple[Candidate, ...] = ()
+    belief: Belief | None = None
+    rows: int = 1
 
 
 def _measured(
-    schema: Schema,
-    aggregates: tuple[Aggregate, ...],
-    facts: Facts,
-    epsilon: Fraction,
-    delta: Fraction | None,
-    prior: Given,
-) -> tuple[tuple[Measurement, ...], Cost]:
+    query: Query, aggregates: tuple[Aggregate, ...], facts: Facts, epsilon: Fraction, request: Asked
+) -> Measured:
     """Each aggregate that is not public already with an even share; totals share one rho where there is a delta."""
+    schema = facts.schema
+    rows = expected_rows(schema, facts, request.rows)
     public = {aggregate: _known(aggregate, schema, facts) for aggregate in aggregates}
     private = [aggregate for aggregate in aggregates if public[aggregate] is None]
     share = epsilon / max(1, len(private))
-    forms = {aggregate: _form(aggregate, schema, facts) for aggregate in private if aggregate.function in TOTALS}
-    rho, wide = _shared(forms, share, delta)
-    found: list[Measurement] = []
-    cost = Cost()
+    own = {aggregate: _form(aggregate, schema, facts) for aggregate in private if aggregate.function in TOTALS}
+    rho, wide = _shared(own, share, request.delta)
+    found, cost, listed = [], Cost(), []
+    belief: Belief | None = None
     for aggregate in aggregates:
-        measured, spent = public[aggregate], Cost()
-        if measured is None and aggregate in wide:
-            measured, spent = gaussian(forms[aggregate], rho), Cost(other=rho)
-        elif measured is None and aggregate in forms:
-            measured, spent = laplace(forms[aggregate], share), _pure(share)
-        elif measured is None:
-            measured, spent = _choice(aggregate, schema, facts, share, prior)
+        label = _label(query, aggregate)
+        measured: Measurement | None = public[aggregate]
+        if measured is not None:
+            listed.append(Candidate(label, measured.name, _nothing(schema), 0.0, chosen=True))
+        elif aggregate in wide:
+            belief = _belief(aggregate, facts, request)
+            measured, cost = gaussian(own[aggregate], rho), cost + Cost(other=rho)
+            error = Meaning(measured, float(rows)).expected_error(belief)
+            listed.append(Candidate(label, measured.name, Guarantee.zcdp(rho, schema.neighbours), error, chosen=True))
+        elif aggregate in own:
+            belief = _belief(aggregate, facts, request)
+            like = request.like[query.aggregates.index(aggregate)] if request.like else None
+            measured, more = _total(aggregate, label, facts, share, belief, request, rows, like)
+            cost, listed = cost + _pure(share), listed + more
+        else:
+            measured, spent = _choice(aggregate, facts, share, request)
+            cost = cost + spent
+            listed.append(_one_candidate(label, measured, schema, share))
         found.append(measured)
-        cost += spent
-    if prior is not None and (forms or not private):
-        raise Unsupported(
-            "a prior is used for quantiles, MIN, MAX, SECOND_MAX, MODE and one person's value; ask for this without one"
+    _used(request, private, own)
+    return Measured(tuple(found), cost, tuple(listed), belief, rows)
+
+
+def _used(request: Asked, private: list[Aggregate], totals: Mapping[Aggregate, Form]) -> None:
+    """What was given must have been of use."""
+    if request.interval and any(aggregate in totals for aggregate in private):
+        raise InvalidInput(
+            "an interval is drawn for quantiles; the other answers have one of their own, so leave it out"
         )
-    return tuple(found), cost
+
+
+def _label(query: Query, aggregate: Aggregate) -> str:
+    """What the aggregate is called in the reply."""
+    at = query.aggregates.index(aggregate)
+    return next((output.label for output in query.presentation.outputs if output.aggregate == at), aggregate.function)
+
+
+def _belief(aggregate: Aggregate, facts: Facts, request: Asked) -> Belief | None:
+    column = None if aggregate.column is None else facts.schema.column(aggregate.column)
+    return belief_of(aggregate, column, facts, request.prior)
+
+
+def _total(
+    aggregate: Aggregate,
+    label: str,
+    facts: Facts,
+    epsilon: Fraction,
+    belief: Belief | None,
+    request: Asked,
+    rows: int,
+    like: str | None,
+) -> tuple[Total, list[Candidate]]:
+    """The best of the mechanisms for a total; with an accuracy, of those that are as near as asked."""
+    column = None if aggregate.column is None else facts.schema.column(aggregate.column)
+    found = options(aggregate, column, facts, epsilon, belief, request.distance)
+    if like is not None:
+        found = tuple(one for one in found if one.name == like)
+    elif request.near is not None:
+        found = tuple(one for one in found if _as_near(one, request.near, rows))
+    judged = weighed(found, belief, rows)
+    taken = best(judged, belief, rows)
+    cost = Guarantee.dp(epsilon, facts.schema.neighbours, facts.schema.unit_name)
+    listed = [
+        Candidate(label, one.measurement.name, cost, one.expected_error, one.measurement is taken.measurement)
+        for one in judged
+    ]
+    return taken.measurement, listed
+
+
+def _as_near(one: Total, asked_for: Accuracy, rows: int) -> bool:
+    """Whether a noise is as near as asked; a refinement says nothing that holds whatever the prior."""
+    near = isinstance(one, Noisy) and Meaning(one, float(rows)).reach(float(asked_for.confidence))
+    return near is not False and near <= asked_for.distance
+
+
+def _one_candidate(label: str, measured: Chosen | AboutOne, schema: Schema, epsilon: Fraction) -> Candidate:
+    cost = Guarantee.dp(epsilon, schema.neighbours, schema.unit_name)
+    return Candidate(label, measured.name, cost, measured.expected_error(), chosen=True)
+
+
+def _nothing(schema: Schema) -> Guarantee:
+    return Guarantee.dp(0, schema.neighbours, schema.unit_name)
 
 
 def _form(aggregate: Aggregate, schema: Schema, facts: Facts) -> Form:
-    return form(aggregate, None if aggregate.column is None else schema.column(aggregate.column), facts)
+    return forms(aggregate, None if aggregate.column is None else schema.column(aggregate.column), facts)[0]
 
 
 def _shared(
@@ -149,34 +268,155 @@ def _better(own: Form, rho: Fraction, epsilon: Fraction) -> bool:
     return drawn and sum(one / two for one, two in zip(squares, pure, strict=True)) < len(pure)
 
 
-def _choice(
-    aggregate: Aggregate, schema: Schema, facts: Facts, epsilon: Fraction, prior: Given
-) -> tuple[Measurement, Cost]:
-    choice = chosen(aggregate, schema.column(aggregate.column or ""), facts, epsilon, prior)
+def _choice(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked) -> tuple[Chosen, Cost]:
+    column = facts.schema.column(aggregate.column or "")
+    choice = chosen(aggregate, column, facts, epsilon, request.prior, request.distance, request.interval)
     # The losses of the exponential mechanism span epsilon only, hence a quarter of the rho (chosen.md).
-    exponential = choice.uses_prior and aggregate.function in {"quantile", "mode"}
-    return choice, Cost(epsilon, epsilon**2 / 8) if exponential else _pure(epsilon)
+    exponential = request.prior is not None and isinstance(choice.choice, Quantile | Quantiles | Mode)
+    return choice, Cost(epsilon, epsilon**2 / 8) if exponential and not request.interval else _pure(epsilon)
 
 
-def _over_threshold(
-    schema: Schema, query: Query, facts: Facts, epsilon: Fraction, delta: Fraction | None, prior: Given
-) -> Plan:
+def _about_one(schema: Schema, query: Query, epsilon: Fraction, request: Asked) -> Plan:
+    """One person's value."""
+    column = schema.column(query.column or "")
+    measurement = about_one(schema, column, epsilon, request.prior, request.distance)
+    candidate = _one_candidate(column.name, measurement, schema, epsilon)
+    return _plan(schema, query, epsilon, Measured((measurement,), _pure(epsilon), (candidate,)), request)
+
+
+def _by_noise(schema: Schema, query: Query, facts: Facts, request: Asked) -> Plan:
+    """Noise of a size that is named: Laplace noise by its scale; under approx-dp Gaussian noise by its deviation."""
+    if len(query.aggregates) != 1 or query.unit is not None or query.aggregates[0].function not in TOTALS:
+        raise InvalidInput("a noise scale is of one count or sum; ask with an epsilon")
+    aggregate = query.aggregates[0]
+    form, estimate = _form(aggregate, schema, facts), _form(aggregate, schema, facts).estimate
+    private_keys = any(schema.column(key.column).private_keys for key in query.keys)
+    if not isinstance(estimate, Linear) or private_keys or request.distance is not None:
+        raise InvalidInput("a noise scale is of a count or a sum over public keys; ask with an epsilon")
+    unit = abs(estimate.slope)
+    if request.asked_model != "approx-dp":
+        epsilon = form.components[0].scale * unit / (request.noise_scale or Fraction(1))
+        own = replace(request, noise_scale=None, epsilon=epsilon)
+        return _measured_by(schema, query, facts, laplace(form, epsilon), _pure(epsilon), own)
+    rho = request.rho or form.components[0].square * unit**2 / (2 * (request.noise_scale or Fraction(1)) ** 2)
+    if not rho > 0 or form.components[0].square / (2 * rho) > Fraction(WIDEST) ** 2:
+        raise InvalidInput("this noise scale is too large to be drawn; ask with a smaller one")
+    return _measured_by(schema, query, facts, gaussian(form, rho), Cost(other=rho), replace(request, rho=rho))
+
+
+def _measured_by(schema: Schema, query: Query, facts: Facts, measurement: Noisy, cost: Cost, request: Asked) -> Plan:
+    """A plan with the one noise that was asked for."""
+    known = _known(query.aggregates[0], schema, facts)
+    if known is not None:
+        nothing = Candidate(_label(query, query.aggregates[0]), known.name, _nothing(schema), 0.0, chosen=True)
+        return _plan(schema, query, Fraction(1), Measured((known,), Cost(), (nothing,)), replace(request, delta=None))
+    belief, rows = _belief(query.aggregates[0], facts, request), expected_rows(schema, facts, request.rows)
+    error = Meaning(measurement, float(rows)).expected_error(belief)
+    rho = cost.other
+    label = Guarantee.zcdp(rho, schema.neighbours, schema.unit_name) if rho else _dp(schema, cost.epsilon)
+    candidate = Candidate(_label(query, query.aggregates[0]), measurement.name, label, error, chosen=True)
+    epsilon = cost.epsilon or _nearest_root(2 * rho)
+    return Plan(
+        schema,
+        query,
+        epsilon,
+        (measurement,),
+        None,
+        _beside(label, schema),
+        cost,
+        request.prior,
+        belief,
+        (candidate,),
+        rho or None,
+        rows,
+    )
+
+
+def _nearest_root(square: Fraction) -> Fraction:
+    """About the root, above 0: it only says which of two answers is the more accurate."""
+    return Fraction(max(1, math.isqrt(int(square * 10**24))), 10**12)
+
+
+def counted_plan(schema: Schema, query: Query, scale: Fraction, epsilon: Fraction) -> Plan:
+    """A counting question with Laplace noise of a scale, as part of a session that costs epsilon as a whole."""
+    facts = Facts(schema, query.where, _cells(schema, query))
+    measurements: list[Measurement] = []
+    for aggregate in query.aggregates:
+        if aggregate.function not in {"count", "count_distinct"}:
+            raise InvalidInput("a session answers counting questions; ask for the others by themselves")
+        noise = Independent((DiscreteLaplace(1 / scale, 1),))
+        known = _known(aggregate, schema, facts)
+        measurements.append(known or Noisy(_form(aggregate, schema, facts), noise))
+    label = _beside(_dp(schema, epsilon), schema)
+    return Plan(schema, query, epsilon, tuple(measurements), None, label, _pure(epsilon), None)
+
+
+def _epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> Fraction:
+    """The smallest epsilon, to four digits, whose answer is as near as asked with the probability asked."""
+    accuracy = request.accuracy or Accuracy(Fraction(1), Fraction(95, 100))
+    private_keys = any(schema.column(key.column).private_keys for key in query.keys)
+    if query.unit is not None or private_keys or query.aggregates[0].function not in TOTALS or request.distance:
+        raise Unsupported(
+            "an accuracy can be asked of COUNT, SUM, AVG, VAR and STDDEV over public keys; ask for this with an epsilon"
+        )
+    if _known(query.aggregates[0], schema, facts) is not None:
+        return Fraction(1)
+    most = min(request.most or MOST, MOST)
+
+    def off(epsilon: Fraction) -> float:
+        return _reach(query.aggregates[0], facts, epsilon, request, float(accuracy.confidence))
+
+    if most <= 0 or off(most) > accuracy.distance:
+        reachable = f"; ±{_round_up(off(most))} is what that can reach" if most > 0 else ""
+        raise BudgetExceeded(f"{accuracy} cannot be reached with the epsilon of {shown(most)} that is left{reachable}")
+    low, high = math.log(LEAST), math.log(most)
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if off(Fraction(math.exp(middle))) <= accuracy.distance else (middle, high)
+    return min(_digits_up(math.exp(high)), most)
+
+
+def _reach(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked, confidence: float) -> float:
+    """Half the interval of the mechanism that is nearest."""
+    schema, rows = facts.schema, expected_rows(facts.schema, facts, request.rows)
+    column = None if aggregate.column is None else schema.column(aggregate.column)
+    form = _form(aggregate, schema, facts)
+    rho, wide = _shared({aggregate: form}, epsilon, request.delta)
+    if wide:
+        return Meaning(gaussian(form, rho), float(rows)).reach(confidence)
+    found = options(aggregate, column, facts, epsilon, None, None)
+    return min(Meaning(one, float(rows)).reach(confidence) for one in found if isinstance(one, Noisy))
+
+
+def _round_up(number: float) -> str:
+    return shown(_digits_up(number))
+
+
+def _digits_up(number: float) -> Fraction:
+    """At least the number, to four digits."""
+    unit = Fraction(10) ** (math.floor(math.log10(number)) - 3)
+    return math.ceil(Fraction(number) / unit) * unit
+
+
+def _over_threshold(schema: Schema, query: Query, facts: Facts, epsilon: Fraction, request: Asked) -> Plan:
     """First the keys, then their aggregates; at once where all that is asked is the number of units."""
-    if delta is None:
+    if request.delta is None:
         name = query.keys[0].column
         raise InvalidInput(f"the values of {name} are not public; to group by it give a delta too, such as 1e-9")
     rest = tuple(aggregate for aggregate in query.aggregates if not _counts_units(aggregate, schema))
+    if request.prior is not None and not rest:
+        raise Unsupported("a count of units that chose a key uses no prior; ask for it without one")
     first = epsilon / 2 if rest else epsilon
-    threshold = Threshold.of(facts, first, delta)
-    measured, cost = _measured(schema, rest, facts, epsilon - first, None, prior) if rest else ((), Cost())
-    if prior is not None and not rest:
-        raise Unsupported("a count of units uses no prior; ask for it without one")
-    others = iter(measured)
+    threshold = Threshold.of(facts, first, request.delta)
+    pure = replace(request, delta=None, model="dp")
+    measured = _measured(query, rest, facts, epsilon - first, pure) if rest else Measured((), Cost())
+    others = iter(measured.measurements)
     measurements = tuple(
         Counted(threshold) if _counts_units(aggregate, schema) else next(others) for aggregate in query.aggregates
     )
-    spent = cost + replace(_pure(first), delta=delta)
-    return _plan(schema, query, epsilon, measurements, spent, delta, prior, threshold)
+    spent = measured.cost + replace(_pure(first), delta=request.delta)
+    own = replace(measured, measurements=measurements, cost=spent)
+    return _plan(schema, query, epsilon, own, request, threshold)
 
 
 def _counts_units(aggregate: Aggregate, schema: Schema) -> bool:
@@ -191,28 +431,43 @@ def _individual(schema: Schema, query: Query, epsilon: Fraction) -> Plan:
     aggregate, facts = query.aggregates[0], Facts(schema, query.where, _cells(schema, query))
     column = schema.column(aggregate.column or "")
     measurement = order_statistic(aggregate, column, facts, epsilon, 16 * MOST_CANDIDATES)
-    label = replace(measurement.mechanism.cost(), unit=schema.unit_name)
-    return Plan(schema, query, epsilon, (measurement,), None, _beside(label, schema), _pure(epsilon), None)
+    label = _beside(replace(measurement.mechanism.cost(), unit=schema.unit_name), schema)
+    candidate = Candidate(_label(query, aggregate), measurement.name, label, None, chosen=True)
+    return Plan(schema, query, epsilon, (measurement,), None, label, _pure(epsilon), None, None, (candidate,))
 
 
 def _plan(
     schema: Schema,
     query: Query,
     epsilon: Fraction,
-    measurements: tuple[Measurement, ...],
-    cost: Cost,
-    delta: Fraction | None = None,
-    prior: Given = None,
+    measured: Measured,
+    request: Asked,
     threshold: Threshold | None = None,
 ) -> Plan:
     """With its label: pure where every mechanism is; else what the costs imply is at most what was asked."""
-    unit, relation = schema.unit_name, schema.neighbours
-    label = Guarantee.dp(cost.epsilon, relation, unit)
+    cost, delta, label = measured.cost, request.delta, _dp(schema, measured.cost.epsilon)
     if delta is not None and (cost.other or cost.delta):
         if cost.epsilon + (_implied(cost.other, delta) if cost.other else 0) > epsilon or (cost.other and cost.delta):
             raise Internal("a plan costs more than was asked")
-        label = Guarantee.approx_dp(epsilon, delta, relation, unit)
-    return Plan(schema, query, epsilon, measurements, threshold, _beside(label, schema), cost, prior)
+        label = Guarantee.approx_dp(epsilon, delta, schema.neighbours, schema.unit_name)
+    return Plan(
+        schema,
+        query,
+        epsilon,
+        measured.measurements,
+        threshold,
+        _beside(label, schema),
+        cost,
+        request.prior,
+        measured.belief,
+        measured.candidates,
+        None,
+        measured.rows,
+    )
+
+
+def _dp(schema: Schema, epsilon: Fraction) -> Guarantee:
+    return Guarantee.dp(epsilon, schema.neighbours, schema.unit_name)
 
 
 def _beside(label: Guarantee, schema: Schema) -> Guarantee:

@@ -90,7 +90,7 @@ class MeanFromCentre:
 
 @dataclass(frozen=True, slots=True)
 class Variance:
-    """The sample variance from the number of rows and the sums of d = 2x - (L + U) and of d^2; or its root.
+    """The sample variance from the number of rows and the sums of d = 2x - (L + U) and of 2 d^2 - W^2; or its root.
 
     `rows` is the public number of rows where there is one; then the totals are the two sums alone.
     """
@@ -104,17 +104,17 @@ class Variance:
         rows, first, second = (self.rows, *totals) if self.rows is not None else totals
         if rows < 2:
             return self._told(Fraction(0))
-        spread = Fraction(second, rows) - Fraction(first, rows) ** 2
+        spread = Fraction(second, 2 * rows) + Fraction(self.width**2, 2) - Fraction(first, rows) ** 2
         return self._told(spread * Fraction(rows, rows - 1))
 
     def span(self, ranges: Sequence[Span]) -> Span:
         known = (Fraction(self.rows), Fraction(self.rows)) if self.rows is not None else None
         rows, first, second = (known, *ranges) if known else ranges
         fewest, most = _at_least(rows, 2)
-        least, greatest = _at_least(second, 0)
+        half, (least, greatest) = Fraction(self.width**2, 2), second
         lowest, highest = (0 if first[0] <= 0 <= first[1] else min(map(abs, first))), max(map(abs, first))
-        low = least / most - (highest / fewest) ** 2
-        high = greatest / fewest - (lowest / most) ** 2
+        low = min(least / (2 * fewest), least / (2 * most)) + half - (highest / fewest) ** 2
+        high = max(greatest / (2 * fewest), greatest / (2 * most)) + half - (lowest / most) ** 2
         return self._told(low), self._told(high * Fraction(fewest, fewest - 1))
 
     def _told(self, spread: Fraction) -> Fraction:

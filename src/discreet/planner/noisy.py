@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.errors import InvalidInput
+from discreet.kernel.box_staircase import BoxStaircase
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
 from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.noise import Noise
+from discreet.kernel.noise import Independent, Noise
+from discreet.kernel.polygon_staircase import FARTHEST, PolygonStaircase
+from discreet.kernel.staircase import Staircase
 from discreet.planner.estimates import Estimate, Linear, MeanFromCentre, MeanOfPair, Variance
 from discreet.planner.facts import Facts
 from discreet.query.query import Aggregate
 from discreet.query.totals import Amounts, Measure
 from discreet.schema import Column
+
+LEAST_SHARE = Fraction(1, 1000)
+LEAST_POLYGON = Fraction(1, 20)
+"""With a smaller epsilon a staircase has so many steps that it is Laplace noise, or slow to describe."""
+WIDEST_STEP = 2**100
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +39,41 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What is measured for an aggregate, how far one unit moves it, and what it means."""
+    """What is measured for an aggregate, how far one unit moves it, and what it means.
+
+    What one unit changes is at most `moves` changes, each in one cell and there within `widths`, component by
+    component; where `corners` are given there is one change, and it lies in the polygon they span.
+    """
 
     measures: tuple[Measure, ...]
     components: tuple[Component, ...]
     estimate: Estimate
+    widths: tuple[int, ...]
+    moves: int = 1
+    corners: tuple[tuple[int, int], ...] = ()
+
+
+Vector = Independent | BoxStaircase | PolygonStaircase
 
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
-    """A form with its noise, one law for each component."""
+    """A form with the noise of its components, together or one by one."""
 
     form: Form
-    noises: tuple[Noise, ...]
+    noise: Vector
 
     @property
     def name(self) -> str:
         """What people call it."""
-        return "discrete Gaussian" if isinstance(self.noises[0], DiscreteGaussian) else "discrete Laplace"
+        if isinstance(self.noise, Independent):
+            return NAMES[type(self.noise.noises[0])]
+        return "box staircase" if isinstance(self.noise, BoxStaircase) else "polygon staircase"
+
+    @property
+    def single(self) -> Noise | None:
+        """The noise of the one total there is, if it is one."""
+        return self.noise.noises[0] if isinstance(self.noise, Independent) and len(self.form.components) == 1 else None
 
     def inputs(self, amounts: Amounts) -> tuple[int, ...]:
         """The exact totals of one cell, from its measures. Secret."""
@@ -60,93 +85,148 @@ class Noisy:
 
     def span(self, released: Sequence[int], confidence: float) -> tuple[Fraction, Fraction]:
         """An interval that holds the exact number with at least this probability; the noises share the rest."""
-        each = 1 - (1 - confidence) / len(self.noises)
-        reach = [Fraction(noise.interval(each)[1]) for noise in self.noises]
+        each = 1 - (1 - confidence) / len(self.form.components)
+        reach = [Fraction(end) for end in self._reach(each)]
         low, high = self.form.estimate.span([(x - r, x + r) for x, r in zip(released, reach, strict=True)])
         told = self.value(released)  # where nearly nothing was counted it is a stand-in, and may lie outside
         return min(low, told), max(high, told)
 
+    def _reach(self, confidence: float) -> list[float]:
+        """How far each noise goes, each with this probability."""
+        if isinstance(self.noise, Independent):
+            return [noise.interval(confidence)[1] for noise in self.noise.noises]
+        return [end for _, end in self.noise.interval(confidence)]
+
+
+NAMES: dict[type[Noise], str] = {
+    DiscreteLaplace: "discrete Laplace",
+    DiscreteGaussian: "discrete Gaussian",
+    Staircase: "staircase",
+}
+
 
 def laplace(form: Form, epsilon: Fraction) -> Noisy:
     """Every component at scale / epsilon: together epsilon-DP, since losses add up to epsilon times the sum above."""
-    return Noisy(form, tuple(DiscreteLaplace(epsilon, component.scale) for component in form.components))
+    return Noisy(form, Independent(tuple(DiscreteLaplace(epsilon, component.scale) for component in form.components)))
 
 
 def gaussian(form: Form, rho: Fraction) -> Noisy:
     """Every component at variance square / (2 rho): together rho-zCDP."""
     squares = (component.square / (2 * rho) for component in form.components)
-    return Noisy(form, tuple(DiscreteGaussian(square, 1, Fraction(1)) for square in squares))
+    return Noisy(form, Independent(tuple(DiscreteGaussian(square, 1, Fraction(1)) for square in squares)))
 
 
-def form(aggregate: Aggregate, column: Column | None, facts: Facts) -> Form:
-    """The form of an aggregate; noisy.md proves each scale."""
+def staircase(form: Form, epsilon: Fraction) -> Noisy | None:
+    """Each of at most `moves` changes lies in the box, or the one in the polygon, and costs a level: together epsilon.
+
+    None where it is the discrete Laplace law itself, or where its steps are too many to be told.
+    """
+    share = epsilon / form.moves
+    if share < LEAST_SHARE or max(form.widths) > WIDEST_STEP:
+        return None
+    if len(form.widths) == 1:
+        return (
+            None if form.widths[0] == 1 else Noisy(form, Independent((Staircase.least_variance(share, *form.widths),)))
+        )
+    if form.corners:
+        return Noisy(form, PolygonStaircase(epsilon, form.corners)) if share >= LEAST_POLYGON else None
+    return Noisy(form, BoxStaircase(share, form.widths))
+
+
+def forms(aggregate: Aggregate, column: Column | None, facts: Facts) -> tuple[Form, ...]:
+    """The ways to measure an aggregate; noisy.md proves each scale and box. The first has the plain Laplace noise."""
     match aggregate.function:
         case "count":
-            return _count(column, facts)
+            return (_count(column, facts),)
         case "count_distinct":
-            return _distinct(facts)
+            return (_distinct(facts),)
         case "sum" if column is not None:
-            return _sum(column, facts)
+            return (_sum(column, facts),)
         case "avg" if column is not None:
-            return _mean(column, facts)
+            return _means(column, facts)
         case "var" | "stddev" if column is not None:
-            return _variance(column, facts, root=aggregate.function == "stddev")
+            return (_variance(column, facts, root=aggregate.function == "stddev"),)
     raise InvalidInput(f"{aggregate.function} is not a total")
 
 
 def _count(column: Column | None, facts: Facts) -> Form:
     measure = Measure("rows") if column is None else Measure("present", column.name)
     most = facts.rows * facts.sides
-    return Form((measure,), (Component((1,), most, Fraction(facts.rows**2 * facts.sides)),), Linear())
+    moved = Component((1,), most, Fraction(facts.rows**2 * facts.sides))
+    return Form((measure,), (moved,), Linear(), *_alone(facts, 1))
 
 
 def _distinct(facts: Facts) -> Form:
     most = facts.reach if facts.grouped else 1
-    return Form((Measure("units"),), (Component((1,), most, Fraction(most)),), Linear())
+    return Form((Measure("units"),), (Component((1,), most, Fraction(most)),), Linear(), (1,), most)
 
 
 def _sum(column: Column, facts: Facts) -> Form:
     low, high, rows = column.lower, column.upper, facts.rows
     largest, spread = max(abs(low), abs(high), 1), max(max(high, 0) - min(low, 0), 1)
+    box = _alone(facts, spread if facts.replaces and not facts.grouped else largest)
     if facts.sides == 2:
         square = rows**2 * max(2 * largest**2, spread**2)
         moved = Component((low, 1), 2 * rows * largest, Fraction(square))
     elif facts.known_rows(column) is not None:
-        moved = _one((low, 1), max(high - low, 1))
+        moved, box = _one((low, 1), max(high - low, 1)), ((max(high - low, 1),), 1)
     else:
         moved = _one((low, 1), rows * (spread if facts.replaces else largest))
-    return Form(_sums(column)[:2], (moved,), Linear(column.step))
+    return Form(_sums(column)[:2], (moved,), Linear(column.step), *box)
 
 
-def _mean(column: Column, facts: Facts) -> Form:
+def _means(column: Column, facts: Facts) -> tuple[Form, ...]:
     low, high, step = column.lower, column.upper, column.step
     rows, width = facts.rows, max(high - low, 1)
-    known = facts.known_rows(column)
+    known, measures = facts.known_rows(column), _sums(column)[:2]
     if known is not None:
         ends = low * step, high * step
-        return Form(_sums(column)[1:2], (_one((1,), width),), Linear(step / known, low * step, ends))
+        return (Form(measures[1:], (_one((1,), width),), Linear(step / known, low * step, ends), (width,)),)
+    estimate, weights = MeanFromCentre(low, high, step), ((low - high, 2), (1, 0))
     if facts.replaces and not facts.grouped:
-        centre = _one((low - high, 2), 2 * rows * width)
-        count = Component((1, 0), 2 * rows, Fraction(4 * rows**2, 3))
-        return Form(_sums(column)[:2], (centre, count), MeanFromCentre(low, high, step))
+        centre = _one(weights[0], 2 * rows * width)
+        count = Component(weights[1], 2 * rows, Fraction(4 * rows**2, 3))
+        return (Form(measures, (centre, count), estimate, (2 * rows * width, rows), 1, _hexagon(rows * width, rows)),)
     scale, square = rows * facts.sides * width, facts.sides * (rows * width) ** 2
-    above, below = (Component(weights, scale, Fraction(square)) for weights in ((0, 1), (high - low, -1)))
-    return Form(_sums(column)[:2], (above, below), MeanOfPair(low, high, step))
+    above, below = (Component(own, scale, Fraction(square)) for own in ((0, 1), (high - low, -1)))
+    pair = Form(measures, (above, below), MeanOfPair(low, high, step), *_alone(facts, width, width))
+    # The same two numbers turned by 45 degrees: what one row moves fills a box there.
+    sizes = zip(weights, (rows * width, rows), strict=True)
+    turned = tuple(Component(own, 2 * facts.sides * most, Fraction(2 * facts.sides * most**2)) for own, most in sizes)
+    return pair, Form(measures, turned, estimate, *_alone(facts, width, 1))
+
+
+def _hexagon(width: int, rows: int) -> tuple[tuple[int, int], ...]:
+    """Both rows of a pair count: up to 2 width and 0. One counts: up to width and 1 row. Empty where it is too wide."""
+    if 2 * width > FARTHEST:
+        return ()
+    return (2 * width, 0), (width, rows), (-width, rows), (-2 * width, 0), (-width, -rows), (width, -rows)
 
 
 def _variance(column: Column, facts: Facts, root: bool) -> Form:
     width = column.upper - column.lower
-    known = facts.known_rows(column)
-    shares = (3, 3, 3) if facts.sides == 1 else (6, 6, 6)
-    squares = shares
-    if facts.replaces and not facts.grouped:
-        shares, squares = (4, 4, 2), (3, 8, 2)
-    weights = (1, 0, 0), (-width, 2, 0), (width**2, -4 * width, 4)
-    sizes = [facts.rows * max(width, 1) ** power for power in range(3)]
+    known, safe = facts.known_rows(column), max(width, 1)
+    shares, squares, per_row = (3, 3, 3), (Fraction(3), 3, 3), (1, 1, 1)
+    if facts.sides == 2:
+        shares, squares = (6, 6, 6), (Fraction(4), 8, 8)
+    elif facts.replaces:
+        shares, squares, per_row = (2, 4, 4), (Fraction(4, 3), 8, 8), (1, 2, 2)
+    weights = (1, 0, 0), (-width, 2, 0), (width**2, -8 * width, 8)
+    sizes = [facts.rows * safe**power for power in range(3)]
     parts = zip(weights, shares, squares, sizes, strict=True)
     components = tuple(Component(own, share * size, Fraction(square * size**2)) for own, share, square, size in parts)
+    box = tuple(most * safe**power for power, most in enumerate(per_row))
+    first = 0 if known is None else 1
+    widths, moves = _alone(facts, *box[first:])
     estimate = Variance(width, column.step, known, root)
-    return Form(_sums(column), components if known is None else components[1:], estimate)
+    return Form(_sums(column), components[first:], estimate, widths, moves)
+
+
+def _alone(facts: Facts, *row: int) -> tuple[tuple[int, ...], int]:
+    """The box of one change and how many there are: all rows of a unit at once in the one cell, or row by row."""
+    if facts.grouped:
+        return row, facts.reach
+    return tuple(facts.rows * most for most in row), 1
 
 
 def _sums(column: Column) -> tuple[Measure, Measure, Measure]:

@@ -13,9 +13,12 @@ from fractions import Fraction
 from itertools import product
 
 from discreet.guarantee import Guarantee
+from discreet.inference.belief import Belief
 from discreet.planner.chosen import Chosen
 from discreet.planner.individual import AboutOne, OrderStatistic
+from discreet.planner.meaning import Meaning
 from discreet.planner.noisy import Noisy
+from discreet.planner.refined import RefinedTotal
 from discreet.planner.threshold import Threshold
 from discreet.prior import Prior
 from discreet.query.canonical import canonical
@@ -41,7 +44,7 @@ class Counted:
     name: str = "discrete Laplace over a threshold"
 
 
-Measurement = Known | Counted | Noisy | Chosen | OrderStatistic | AboutOne
+Measurement = Known | Counted | Noisy | RefinedTotal | Chosen | OrderStatistic | AboutOne
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,26 @@ class Region:
     reach: int
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A mechanism that could answer: what it costs, and the root mean square error of the refined value.
+
+    The error is None where it depends on the rows, and so is not known beforehand.
+    """
+
+    aggregate: str
+    mechanism: str
+    cost: Guarantee
+    expected_error: float | None
+    chosen: bool
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Plan:
-    """One measurement for each aggregate; with private keys, a threshold before them."""
+    """One measurement for each aggregate; with private keys, a threshold before them.
+
+    `rho` is set where noise was asked for by its size under approx-dp; `rows` is about how many rows are expected.
+    """
 
     schema: Schema
     query: Query
@@ -80,6 +100,10 @@ class Plan:
     guarantee: Guarantee
     cost: Cost
     prior: Prior | str | None
+    belief: Belief | None = None
+    candidates: tuple[Candidate, ...] = ()
+    rho: Fraction | None = None
+    rows: int = 1
 
     @property
     def free(self) -> bool:
@@ -95,7 +119,23 @@ class Plan:
     def uses_prior(self) -> bool:
         """Whether a mechanism itself uses the prior, so that the answer is shaped by it."""
         one = self.measurements[0]
-        return isinstance(one, AboutOne) or (isinstance(one, Chosen) and one.uses_prior)
+        return isinstance(one, AboutOne | RefinedTotal) or (isinstance(one, Chosen) and one.uses_prior)
+
+    @property
+    def account(self) -> str:
+        """The model in whose accounts it is paid."""
+        return "approx-dp" if self.guarantee.model == "zcdp" else self.guarantee.model
+
+    @property
+    def expected_error(self) -> float | None:
+        """The root mean square error of the refined value; None for several aggregates, or where it is not known."""
+        told = [one.expected_error for one in self.candidates if one.chosen]
+        return told[0] if len(told) == 1 else None
+
+    def meaning(self, one: Noisy) -> Meaning:
+        """What a noisy measurement of this plan means."""
+        most = math.inf if self.schema.units is None else float(self.schema.units * self.schema.rows)
+        return Meaning(one, float(self.rows), most)
 
     @property
     def keys(self) -> tuple[Bins | Texts, ...]:
@@ -105,7 +145,7 @@ class Plan:
     @property
     def measures(self) -> tuple[Measure, ...]:
         """All measures of all totals, each once, in one scan."""
-        noisy = (one.form.measures for one in self.measurements if isinstance(one, Noisy))
+        noisy = (one.form.measures for one in self.measurements if isinstance(one, Noisy | RefinedTotal))
         return tuple(dict.fromkeys(measure for measures in noisy for measure in measures))
 
     def cells(self) -> list[Cell]:
@@ -155,11 +195,11 @@ def _partition(where: Predicate, column: str | None) -> int | None:
 
 def _parameters(measurement: Measurement) -> list[object]:
     """The mechanism and its parameters, but for epsilon and the prior."""
-    if isinstance(measurement, Noisy):
-        parts = [
-            [component.weights, component.scale, str(component.square)] for component in measurement.form.components
-        ]
-        return [measurement.name, parts]
+    if isinstance(measurement, Noisy | RefinedTotal):
+        form = measurement.form
+        parts = [[component.weights, component.scale, str(component.square)] for component in form.components]
+        own: list[object] = [measurement.name, parts, form.widths, form.moves, form.corners]
+        return own if isinstance(measurement, Noisy) else [*own, repr(measurement.refinement.distance)]
     if isinstance(measurement, Known | Counted):
         return [measurement.name]
     return [measurement.name, measurement.candidates.width, measurement.candidates.count]

@@ -1,0 +1,63 @@
+"""python-dp, Google's algorithms: one row is added or removed. Quartiles are two percentiles with half of epsilon each.
+
+Its quantile tree, the other way to several quantiles, errs more on so few rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from pydp.algorithms.laplacian import (
+    BoundedMean,
+    BoundedSum,
+    BoundedVariance,
+    Count,
+    Max,
+    Median,
+    Min,
+    Percentile,
+)
+
+from benchmarks.error.contestant import Make, serve
+from benchmarks.error.jobs import GREATEST_AGE, GREATEST_INCOME, LEAST_AGE, QUARTILES
+from benchmarks.error.table import People
+
+INCOMES = {"lower_bound": 0, "upper_bound": GREATEST_INCOME, "dtype": "float"}
+AGES = {"lower_bound": LEAST_AGE, "upper_bound": GREATEST_AGE, "dtype": "int"}
+
+
+def jobs(people: People) -> dict[str, Make]:
+    incomes, ages = people.income[people.old].tolist(), people.age[people.rich].tolist()
+    counted = [part.tolist() for part in people.by_region(people.age, people.rich)]
+    parts = [part.tolist() for part in people.by_region(people.income, people.old)]
+    count, mean = partial(Count, dtype="int"), partial(BoundedMean, **INCOMES)
+
+    def one(algorithm: partial, values: list[float]) -> Make:
+        return lambda e: lambda: [algorithm(epsilon=e).quick_result(values)]
+
+    def each(algorithm: partial, groups: list[list[float]]) -> Make:
+        return lambda e: lambda: [algorithm(epsilon=e).quick_result(values) for values in groups]
+
+    def quartiles(e: float) -> list[float]:
+        return [Percentile(epsilon=e / 2, percentile=q, **INCOMES).quick_result(incomes) for q in QUARTILES]
+
+    return {
+        "count": one(count, ages),
+        "sum": one(partial(BoundedSum, **INCOMES), incomes),
+        "mean": one(mean, incomes),
+        "count by region": each(count, counted),
+        "mean by region": each(mean, parts),
+        "median of age": one(partial(Median, **AGES), ages),
+        "median of income": one(partial(Median, **INCOMES), incomes),
+        "quartiles of income": lambda e: lambda: quartiles(e),
+        "variance": one(partial(BoundedVariance, **INCOMES), incomes),
+        "least age": one(partial(Min, **AGES), ages),
+        "greatest age": one(partial(Max, **AGES), ages),
+        "least income": one(partial(Min, **INCOMES), incomes),
+        "greatest income": one(partial(Max, **INCOMES), incomes),
+    }
+
+
+if __name__ == "__main__":
+    serve(jobs(People.read(sys.argv[1])))

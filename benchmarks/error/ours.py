@@ -1,0 +1,112 @@
+"""discreet's side: tables registered as users do, questions planned as the custodian plans them, drawn many times.
+
+What is left out is what does not touch the number: the charge, the stored answer, and reading the same rows again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.error.jobs import (
+    GREATEST_AGE,
+    GREATEST_INCOME,
+    LEAST_AGE,
+    NEIGHBOURS,
+    REGIONS,
+    REPLACE,
+    ROWS,
+    STEP,
+    TABLE,
+)
+from benchmarks.error.table import People
+from discreet import Custodian
+from discreet.answer import Answer
+from discreet.custodian.draw import Exact, Released, exact, release
+from discreet.custodian.reply import answer
+from discreet.planner.choose import plan
+from discreet.planner.plan import Plan
+from discreet.prior import Prior
+from discreet.query import parse_sql
+from discreet.sources.plan import Source
+
+
+def schema(neighbours: str, more: str = "budget: {epsilon: 1000000}") -> str:
+    """The text of a schema under one relation; where a row is replaced, the number of rows is public."""
+    units = f"units: {ROWS}\n" if neighbours == REPLACE else ""
+    return f"""\
+name: {TABLE}
+source: {TABLE}.parquet
+neighbours: {neighbours}
+{units}{more}
+columns:
+  age: {{kind: integer, lower: {LEAST_AGE}, upper: {GREATEST_AGE}, missing: {LEAST_AGE}}}
+  income: {{kind: number, lower: 0, upper: {GREATEST_INCOME}, step: {STEP}, missing: 0}}
+  region: {{kind: nominal, categories: [{", ".join(REGIONS)}], missing: {REGIONS[0]}}}
+"""
+
+
+def registered(people: People, folder: Path, text: str) -> Custodian:
+    """The table in a folder of its own, opened."""
+    folder.mkdir(parents=True)
+    regions = pa.array(REGIONS).take(pa.array(people.region))
+    table = pa.table({"age": people.age, "income": people.income, "region": regions})
+    pq.write_table(table, folder / f"{TABLE}.parquet")
+    (folder / f"{TABLE}.yaml").write_text(text)
+    return Custodian.open(folder / f"{TABLE}.yaml")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question, planned, with the rows it needs read: only the noise is left to draw."""
+
+    plan: Plan
+    question: str
+    secret: Exact
+
+    def of(self, source: Source) -> Asked:
+        """The same question of other rows."""
+        return replace(self, secret=exact(self.plan, source, self.plan.cells(), self.plan.query.where))
+
+    def released(self) -> Released:
+        """New draws."""
+        return release(self.plan, self.secret, [0] * len(self.secret.cells))
+
+    def answer(self) -> Answer:
+        """A new answer, as the custodian would reply."""
+        return answer(self.plan, self.released(), self.question, self.plan.epsilon, None, {})
+
+    def numbers(self) -> list[float]:
+        """The numbers of a new answer."""
+        new = self.answer()
+        return [float(row[name]) for row in new.rows for name in new.numbers]
+
+
+class Tables:
+    """The same table under either relation."""
+
+    def __init__(self, people: People, folder: Path) -> None:
+        self.custodians = {name: registered(people, folder / name, schema(name)) for name in NEIGHBOURS}
+
+    def asked(self, sql: str, neighbours: str, epsilon: float, prior: str | Prior | None = None) -> Asked:
+        """A question, ready to be drawn."""
+        custodian = self.custodians[neighbours]
+        planned = plan(custodian.schema, parse_sql(sql, custodian.schema), epsilon, prior=prior)
+        return Asked(planned, sql, exact(planned, custodian._source, planned.cells(), planned.query.where))
+
+    def make(self, sql: str, neighbours: str) -> Callable[[float], Callable[[], list[float]]]:
+        """As a contestant's job: from epsilon to a draw."""
+        return lambda epsilon: self.asked(sql, neighbours, epsilon).numbers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for custodian in self.custodians.values():
+            custodian.close()

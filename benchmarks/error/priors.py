@@ -1,0 +1,151 @@
+"""What a prior adds when it is right, and what it costs when it is wrong.
+
+Priors are normal; their sd is told in units of the raw error. Where one is right, the truth is drawn from it anew for
+each run; where it is off by so many of its sds, the truth stays and the centre is that much too high.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.error.contestant import SECONDS, runs
+from benchmarks.error.jobs import ADD, EPSILONS, JOBS, STEP
+from benchmarks.error.ours import Asked, Tables
+from benchmarks.error.race import DEVIATIONS
+from benchmarks.error.table import Numbers, People
+from benchmarks.measure import Line
+from discreet.query.totals import Amounts, Cell, Measure, Totals
+
+QUESTIONS = ("count", "mean")
+WIDTHS, NARROW = (0.5, 1.0, 2.0), (0.1, 0.25)
+OFF = (0, 3, 10)
+RIGHT = {0.5: 0.5, 1.0: 0.75}
+WRONG = {0.5: 3.2, 1.0: 1.2, 2.0: 1.2}
+"""The most that an error may be, over the raw one: where the prior is right, and where it is off by ten of its sds."""
+FALSE_ALARMS, ALARMS = 0.01, 0.9
+Case = tuple[str, float, float, int]
+"""Question, epsilon, the prior's sd over the raw error, and by how many of its sds it is off."""
+
+
+@dataclass(frozen=True)
+class Imagined:
+    """A source whose rows that satisfy a filter are so many, and their codes add up to so much."""
+
+    rows: int
+    codes: int
+
+    def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
+        return {(): tuple(self._amount(measure) for measure in plan.measures)}
+
+    def _amount(self, measure: Measure) -> int:
+        return self.codes - measure.lower * self.rows if measure.what == "sum" else self.rows
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The number asked for, and a table it is true of."""
+
+    question: str
+    value: float
+    rows: int
+
+    def at(self, value: float) -> Truth:
+        """The nearest that a table can have."""
+        if self.question == "count":
+            return Truth(self.question, float(round(value)), round(value))
+        return Truth(self.question, round(value * self.rows / STEP) * STEP / self.rows, self.rows)
+
+    @property
+    def source(self) -> Imagined:
+        return Imagined(self.rows, 0 if self.question == "count" else round(self.value * self.rows / STEP))
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """For each run the raw error, that of the posterior mean, and whether there was a warning."""
+
+    told: Numbers
+
+    @property
+    def ratio(self) -> float:
+        raw, refined, _ = (self.told**2).mean(axis=0)
+        return math.sqrt(refined / raw)
+
+    @property
+    def warned(self) -> float:
+        return float(self.told[:, 2].mean())
+
+    def chance(self, share: float) -> float:
+        """How far the share of warnings may be from the true one by chance."""
+        return DEVIATIONS * math.sqrt(share * (1 - share) / len(self.told))
+
+
+def outcomes(people: People, tables: Tables) -> Iterator[tuple[Case, Outcome]]:
+    """Every case, one by one."""
+    known = {
+        "count": Truth("count", float(people.rich.sum()), int(people.rich.sum())),
+        "mean": Truth("mean", float(people.income[people.old].mean()), int(people.old.sum())),
+    }
+    questions = {job.name: job.sql for job in JOBS if job.name in QUESTIONS and job.neighbours == ADD}
+    chance = np.random.Generator(np.random.PCG64(2))
+    for name, sql in questions.items():
+        for epsilon in EPSILONS:
+            raw = _raw_error(tables.asked(sql, ADD, epsilon), known[name].value)
+            for width in (*NARROW, *WIDTHS):
+                for off in OFF:
+                    sd = width * raw
+                    prior = f"normal({known[name].value + off * sd:.6f}, {sd:.6f})"
+                    draw = _draw(tables.asked(sql, ADD, epsilon, prior), known[name], 0 if off else sd, chance)
+                    seconds = SECONDS / 2 if off else SECONDS
+                    yield (name, epsilon, width, off), Outcome(np.array(runs(draw, seconds)))
+
+
+def _raw_error(asked: Asked, truth: float) -> float:
+    found = np.array(runs(asked.numbers))
+    return math.sqrt(((found - truth) ** 2).mean())
+
+
+def _draw(asked: Asked, about: Truth, sd: float, chance: np.random.Generator) -> Callable[[], list[float]]:
+    """One run: a truth, drawn where the prior is right; an answer; what its reader would make of it."""
+
+    def run() -> list[float]:
+        truth = about.at(chance.normal(about.value, sd)) if sd else about
+        answer = asked.of(truth.source).answer()
+        refined = answer.posterior.mean()
+        return [answer.value - truth.value, refined - truth.value, bool(answer.warning)]
+
+    return run
+
+
+def table(found: Mapping[Case, Outcome]) -> Iterator[str]:
+    """A row for each prior."""
+    yield "\npriors: error of the posterior mean over the raw one (root mean square), and how many runs warned"
+    yield f"{'':<24}{'sd / raw error':>15}" + "".join(
+        f"{f'off by {off} sd' if off else 'right':>17}{'warned':>9}" for off in OFF
+    )
+    for name in QUESTIONS:
+        for epsilon in EPSILONS:
+            for width in (*NARROW, *WIDTHS):
+                cases = [found[name, epsilon, width, off] for off in OFF]
+                told = "".join(f"{case.ratio:>17.3f}{case.warned:>9.1%}" for case in cases)
+                yield f"{f'{name}, epsilon {epsilon:g}':<24}{width:>15}{told}"
+
+
+def bars(found: Mapping[Case, Outcome]) -> Iterator[Line]:
+    """Better where right, hardly worse where wrong, warned of where far off and hardly ever else."""
+    for name in QUESTIONS:
+        for epsilon in EPSILONS:
+            for width in WIDTHS:
+                about = f"{name}, epsilon {epsilon:g}, prior sd {width:g}"
+                right, off, far = (found[name, epsilon, width, steps] for steps in OFF)
+                if width in RIGHT:
+                    yield Line(f"{about}, right", right.ratio, "times", RIGHT[width], False)
+                yield Line(f"{about}, off by 3", off.ratio, "times", 2, False)
+                yield Line(f"{about}, off by 10", far.ratio, "times", WRONG[width], False)
+                most = FALSE_ALARMS + right.chance(FALSE_ALARMS)
+                yield Line(f"{about}, false warnings", right.warned, "", most, False, "1 % and chance")
+                yield Line(f"{about}, warned where off by 10", far.warned, "", ALARMS, True)

@@ -1,0 +1,120 @@
+"""All contestants on one table: the peers each in a process and an environment of its own, discreet in this one."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.error.contestant import runs
+from benchmarks.error.jobs import EPSILONS, JOBS
+from benchmarks.error.ours import Tables
+from benchmarks.error.table import Numbers, People
+from benchmarks.measure import Line
+from benchmarks.query.environments import ROOT, interpreter
+
+OURS = "discreet"
+PEERS = ("opendp", "python-dp", "diffprivlib")
+DEVIATIONS = 4
+"""How many standard errors of the difference chance is allowed: few enough that half the noise again would show."""
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """The mean square error of every run of one contestant on one job."""
+
+    squares: Numbers
+
+    @staticmethod
+    def of(answers: Sequence[Sequence[float]], exact: Numbers) -> Errors:
+        return Errors(((np.array(answers, dtype=float) - exact) ** 2).mean(axis=1))
+
+    @property
+    def square(self) -> float:
+        return float(self.squares.mean())
+
+    @property
+    def root(self) -> float:
+        return math.sqrt(self.square)
+
+    @property
+    def deviation(self) -> float:
+        """The standard error of the mean square."""
+        return float(self.squares.std(ddof=1)) / math.sqrt(len(self.squares))
+
+
+Results = Mapping[tuple[str, str, float], Errors]
+"""By contestant, job and epsilon; what is absent could not be done."""
+
+
+def race(people: People, tables: Tables, folder: Path) -> Results:
+    """Everybody's errors. Runs are counted by processor time, so it does no harm that all go at once."""
+    people.write(folder / "people.npz")
+    started = {peer: _start(peer, folder) for peer in PEERS}
+    exact = people.exact()
+    results = {}
+    for job in JOBS:
+        make = tables.make(job.sql, job.neighbours)
+        results |= {(OURS, job.name, epsilon): Errors.of(runs(make(epsilon)), exact[job.name]) for epsilon in EPSILONS}
+    for peer, process in started.items():
+        if process.wait():
+            raise SystemExit(f"{peer} ended with {process.returncode}")
+        told = json.loads((folder / f"{peer}.json").read_text())
+        results |= {(peer, *key): errors for key, errors in _read(told, exact)}
+    return results
+
+
+def _start(peer: str, folder: Path) -> subprocess.Popen[bytes]:
+    command = [interpreter(peer), "-m", f"benchmarks.error.by_{peer.replace('-', '_')}", folder / "people.npz"]
+    with (folder / f"{peer}.json").open("wb") as output:
+        return subprocess.Popen(command, cwd=ROOT, stdout=output)
+
+
+def _read(
+    told: Mapping[str, Mapping[str, Sequence[Sequence[float]] | str]], exact: Mapping[str, Numbers]
+) -> Iterator[tuple[tuple[str, float], Errors]]:
+    for name, by_epsilon in told.items():
+        for epsilon, answers in by_epsilon.items():
+            if isinstance(answers, str):
+                raise SystemExit(f"{name} at epsilon {epsilon}: {answers}")
+            yield (name, float(epsilon)), Errors.of(answers, exact[name])
+
+
+def table(results: Results) -> Iterator[str]:
+    """A row for each job, a column for each contestant."""
+    names = (OURS, *PEERS)
+    for epsilon in EPSILONS:
+        yield f"\nepsilon {epsilon:g}: root mean square error (runs)"
+        yield f"{'':<28}{'neighbours':<13}" + "".join(f"{name:>22}" for name in names)
+        for job in JOBS:
+            told = "".join(f"{_told(results.get((name, job.name, epsilon))):>22}" for name in names)
+            yield f"{job.name:<28}{job.neighbours:<13}{told}"
+
+
+def _told(errors: Errors | None) -> str:
+    return "cannot" if errors is None else f"{errors.root:,.4g} ({len(errors.squares):,})"
+
+
+def bars(results: Results) -> Iterator[Line]:
+    """On every job that a peer can do, no more than the best one's, but for chance."""
+    for job in JOBS:
+        for epsilon in EPSILONS:
+            able = [peer for peer in PEERS if (peer, job.name, epsilon) in results]
+            best = min(able, key=lambda peer: results[peer, job.name, epsilon].square)
+            yield compared(results, job.name, epsilon, best)
+            if best != "opendp" and job.name.startswith("median") and "opendp" in able:
+                yield compared(results, job.name, epsilon, "opendp")
+
+
+def compared(results: Results, job: str, epsilon: float, peer: str) -> Line:
+    """Ours beside one peer's; the bar is the peer's own with the room that chance needs."""
+    own, best = results[OURS, job, epsilon], results[peer, job, epsilon]
+    room = DEVIATIONS * math.hypot(own.deviation, best.deviation)
+    return Line(
+        f"{job}, epsilon {epsilon:g}", own.root, "", math.sqrt(best.square + room), False, f"{peer} {best.root:,.4g}"
+    )

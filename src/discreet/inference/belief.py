@@ -1,0 +1,219 @@
+"""What the analyst believes of a number, on cells of the line: as stated, and as used, with a tail for being wrong.
+
+A prior that is wrong must not ruin an answer. So what is used is nine tenths of what was stated and one tenth of a
+Cauchy law of its own centre and scale on the support: where the answer lies far out, the tail lets it speak.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+from discreet.exact import shown
+from discreet.posterior import Posterior
+from discreet.prior import Prior
+from discreet.shapes import GRAMMAR, Shapes, read_shapes
+
+Array = NDArray[np.float64]
+Knot = tuple[float, float]
+"""A place where a law has its detail, and the scale of it."""
+TAIL = 0.1
+LEAST_INSIDE = 1e-3
+FINE, COARSE = 480, 100
+MOST_POINTS = 2000
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cells:
+    """Places on the line, the edges between them, and their probabilities, stated and used."""
+
+    values: Array
+    edges: Array
+    stated: Array
+    used: Array
+
+    def posterior(self, log_likelihood: Array) -> Posterior:
+        """Bayes' rule."""
+        possible = self.used > 0
+        highest = float(log_likelihood[possible].max())
+        weight = np.where(possible, self.used * np.exp(np.minimum(log_likelihood - highest, 0.0)), 0.0)
+        return Posterior(weight / weight.sum(), self.edges, None, self.values)
+
+    def before(self) -> Posterior:
+        """What was stated."""
+        return Posterior(self.stated / self.stated.sum(), self.edges, None, self.values)
+
+
+class Belief(ABC):
+    """A law on the line between two ends."""
+
+    @abstractmethod
+    def cells(self, knots: Sequence[Knot] = (), fine: int = FINE, edges: Array | None = None) -> Cells:
+        """The line in cells, small where this law or one of the knots has detail, and cut at some more edges."""
+
+    @cached_property
+    def moments(self) -> tuple[float, float]:
+        """The mean and the standard deviation of what was stated."""
+        cells = self.cells()
+        mean = float(cells.stated @ cells.values)
+        return mean, math.sqrt(float(cells.stated @ (cells.values - mean) ** 2))
+
+    @property
+    def mean(self) -> float:
+        """The mean of what was stated."""
+        return self.moments[0]
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation of what was stated."""
+        return self.moments[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Shaped(Belief):
+    """Shapes on a grid of whole steps from low to high."""
+
+    shapes: Shapes
+    low: float
+    high: float
+    step: float
+
+    def cells(self, knots: Sequence[Knot] = (), fine: int = FINE, edges: Array | None = None) -> Cells:
+        cuts = self._edges((*self._knots, *knots), fine, edges)
+        stated = self._mass(cuts)
+        used = stated if self.shapes.heavy else (1 - TAIL) * stated + TAIL * self._tail(cuts)
+        return Cells((cuts[1:] + cuts[:-1]) / 2, cuts, stated, used)
+
+    @cached_property
+    def _knots(self) -> tuple[Knot, ...]:
+        return tuple((min(max(term.centre, self.low), self.high), term.scale) for term in self.shapes.possible)
+
+    @cached_property
+    def _own(self) -> Knot:
+        """Centre and scale of the whole: the tail's."""
+        edges = self._edges(self._knots, FINE)
+        stated, values = self._mass(edges), (edges[1:] + edges[:-1]) / 2
+        mean = float(stated @ values)
+        return mean, max(math.sqrt(float(stated @ (values - mean) ** 2)), self.step)
+
+    def _edges(self, knots: Sequence[Knot], fine: int, more: Array | None = None) -> Array:
+        """Edges half way between grid points, ever wider away from every knot."""
+        low, high = self.low - self.step / 2, self.high + self.step / 2
+        if (high - low) / self.step <= fine:
+            return low + self.step * np.arange(round((high - low) / self.step) + 1)
+        found = [np.array([low, high]), *(() if more is None else (more,))]
+        for centre, scale in knots:
+            size = max(scale, self.step)
+            farthest = math.asinh(max(high - centre, centre - low, size) / size)
+            away = size * np.sinh(np.linspace(0, farthest, fine))
+            found += [centre + away, centre - away]
+        places = np.concatenate(found)
+        inside = np.clip(places, low, high)
+        return low + self.step * np.unique(np.floor((inside - low) / self.step + 0.5))
+
+    def _mass(self, edges: Array) -> Array:
+        """The probability of every cell: each shape cut to the ends, then by their weights."""
+        mass = np.zeros(len(edges) - 1)
+        for term in self.shapes.possible:
+            own = term.between(edges)
+            if (inside := float(own.sum())) > 0:
+                mass += float(term.share) * own / inside
+        return mass / mass.sum()
+
+    def _tail(self, edges: Array) -> Array:
+        centre, scale = self._own
+        mass: Array = np.diff(np.arctan((edges - centre) / scale))
+        return mass / mass.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Pointed(Belief):
+    """Numbers and their probabilities, as given one by one; no other number is held possible."""
+
+    prior: Prior
+
+    @cached_property
+    def values(self) -> Array:
+        """The numbers."""
+        return self.prior.floats()
+
+    @cached_property
+    def mass(self) -> Array:
+        """Their probabilities."""
+        return self.prior.mass / self.prior.total
+
+    @property
+    def step(self) -> float:
+        """How near two of them can be."""
+        return float(self.prior.grid.step) if self.prior.grid else 1.0
+
+    def cells(
+        self,
+        knots: Sequence[Knot] = (),  # noqa: ARG002 (its points are its cells)
+        fine: int = FINE,
+        edges: Array | None = None,  # noqa: ARG002
+    ) -> Cells:
+        values, stated, used = self.values, self.mass, self._used
+        if fine < FINE and len(values) > MOST_POINTS:
+            values, stated, used = self._gathered()
+        middle = (values[1:] + values[:-1]) / 2
+        edges = np.concatenate(([values[0] - self.step / 2], middle, [values[-1] + self.step / 2]))
+        return Cells(values, edges, stated, used)
+
+    @cached_property
+    def _used(self) -> Array:
+        mean = float(self.mass @ self.values)
+        scale = max(math.sqrt(float(self.mass @ (self.values - mean) ** 2)), self.step)
+        tail = 1 / (1 + ((self.values - mean) / scale) ** 2)
+        return (1 - TAIL) * self.mass + TAIL * tail / tail.sum()
+
+    def _gathered(self) -> tuple[Array, Array, Array]:
+        """Fewer points, each the mean of its neighbours: enough to compare mechanisms."""
+        place = np.floor(np.linspace(0, MOST_POINTS, len(self.values), endpoint=False)).astype(np.int64)
+        stated, used = (np.bincount(place, mass) for mass in (self.mass, self._used))
+        return np.bincount(place, self.values * self._used) / used, stated, used
+
+
+def believed(given: str | Prior, low: Fraction, high: Fraction, step: Fraction, what: str) -> Belief:
+    """What an analyst gave, as a belief about a number between low and high; refused from it alone."""
+    if isinstance(given, str) and not given.lstrip().startswith("{"):
+        return _shaped(read_shapes(given), low, high, step, what)
+    prior = Prior.parse(given) if isinstance(given, str) else given
+    if not isinstance(prior, Prior):
+        raise InvalidInput(f"a prior is text or a Prior, got {type(prior).__name__}; {GRAMMAR}")
+    if prior.grid is None:
+        raise InvalidInput(f"{what} is a number; its prior must be over numbers; {GRAMMAR}")
+    values, mass = prior.floats(), prior.mass / prior.total
+    inside = (values >= float(low)) & (values <= float(high))
+    if float(mass[inside].sum()) < LEAST_INSIDE:
+        raise _outside(low, high, what)
+    return Pointed(Prior(prior.mass[inside], prior.index[inside], prior.grid, None))
+
+
+def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what: str) -> Belief:
+    lower, upper = shapes.ends or (low, high)
+    first = max(math.ceil((lower - low) / step), 0)
+    last = min(math.floor((upper - low) / step), math.floor((high - low) / step))
+    if last < first:
+        raise _outside(low, high, what)
+    ends = low + first * step, low + last * step
+    own = shapes.within(*ends)
+    whole = np.array([float(ends[0] - step / 2), float(ends[1] + step / 2)])
+    held = sum(float(term.share) * float(term.between(whole)[0]) for term in own.possible)
+    if held < LEAST_INSIDE * float(own.total):
+        raise _outside(low, high, what)
+    return Shaped(own, float(ends[0]), float(ends[1]), float(step))
+
+
+def _outside(low: Fraction, high: Fraction, what: str) -> InvalidInput:
+    return InvalidInput(
+        f"the prior lies outside what {what} can be, {shown(low)} to {shown(high)}; give one that overlaps it"
+    )

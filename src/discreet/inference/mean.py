@@ -1,0 +1,209 @@
+"""A mean, or a variance, from several noisy totals: intervals and posteriors in which the private count has no say.
+
+A mean is told by its share p of the way from the column's lower to its upper bound. Two totals are proportional to the
+number of rows: total_i = rows * slope_i(p). So for the weights w(p) with w . slope(p) = 0 the weighted sum of what was
+released is pure noise at the true p, however many rows there are (Fieller 1954); and a posterior sums over the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.inference.belief import Belief
+from discreet.inference.laws import FARTHEST, Vector, deviation, deviations, log_joint, quantile
+from discreet.inference.line import Combined
+from discreet.posterior import Posterior
+
+Array = NDArray[np.float64]
+SHARES = np.linspace(0.0, 1.0, 17)
+ROWS, MIDDLES = 120, 40
+
+
+@dataclass(frozen=True, eq=False)
+class Ratio:
+    """Two totals that tell a mean: slopes(p) are what one row adds to each at the mean p, on average."""
+
+    noise: Vector
+    lower: float
+    upper: float
+    slopes: Callable[[Array], tuple[Array, Array]]
+
+    @property
+    def width(self) -> float:
+        """From the lower to the upper bound, in units of the answer."""
+        return self.upper - self.lower
+
+    def share(self, value: float) -> float:
+        """How far along a value is."""
+        return min(max((value - self.lower) / self.width, 0.0), 1.0) if self.width else 0.5
+
+    def weights(self, share: float) -> tuple[float, float]:
+        """What takes the rows out."""
+        one, two = (float(part[0]) for part in self.slopes(np.array([share])))
+        return two, -one
+
+    def rows(self, released: Sequence[int]) -> float:
+        """The noisy number of rows: both totals against both slopes at the share they tell."""
+        one, two = (part[0] for part in self.slopes(np.array([self.told(released)])))
+        return float((released[0] * one + released[1] * two) / (one**2 + two**2))
+
+    def told(self, released: Sequence[int]) -> float:
+        """The share that the totals tell: where their weighted sum vanishes."""
+        at_0, at_1 = (self._sum(released, share) for share in (0.0, 1.0))
+        return min(max(at_0 / (at_0 - at_1), 0.0), 1.0) if at_0 != at_1 else 0.5
+
+    def _sum(self, released: Sequence[int], share: float) -> float:
+        one, two = self.weights(share)
+        return one * released[0] + two * released[1]
+
+    def line(self, share: float, rows: float) -> Combined:
+        """How far the mean falls from the truth, about a share and for so many rows."""
+        weights = self.weights(share)
+        slope = (self._per_share(share) * max(rows, 1.0)) / self.width if self.width else 1.0
+        return Combined.of(self.noise, (weights[0] / slope, weights[1] / slope))
+
+    def _per_share(self, share: float) -> float:
+        """How fast the weighted sum of the slopes grows away from a share."""
+        one, two = (part for part in self.slopes(np.array([0.0, 1.0])))
+        weights = self.weights(share)
+        return abs(float(weights[0] * (one[1] - one[0]) + weights[1] * (two[1] - two[0])))
+
+    @cached_property
+    def _limits(self) -> dict[float, Array]:
+        return {}
+
+    def limits(self, confidence: float) -> Array:
+        """How far the weighted sum of the noises goes with this probability, at each of a few shares.
+
+        Half a unit is added for each weight: the tails are those of noises spread over their cells.
+        """
+        if confidence not in self._limits:
+            found = []
+            for share in SHARES:
+                weights = self.weights(float(share))
+                found.append(quantile(self.noise, weights, confidence) + sum(map(abs, weights)) / 2)
+            self._limits[confidence] = np.array(found)
+        return self._limits[confidence]
+
+    def interval(self, released: Sequence[int], confidence: float) -> tuple[float, float]:
+        """All means at which what was released is not surprising: at least this probability, however many rows."""
+        limits = self.limits(confidence)
+
+        def held(share: float) -> bool:
+            return abs(self._sum(released, share)) <= float(np.interp(share, SHARES, limits))
+
+        grid = [float(share) for share in np.linspace(0, 1, 65)]
+        inside = [share for share in (*grid, self.told(released)) if held(share)]
+        if not inside:
+            return self.lower, self.upper
+        low = _edge(held, min(inside), max((s for s in grid if s < min(inside)), default=0.0))
+        high = _edge(held, max(inside), min((s for s in grid if s > max(inside)), default=1.0))
+        return self.lower + low * self.width, self.lower + high * self.width
+
+    def posterior(self, belief: Belief, released: Sequence[int], most: float) -> Posterior:
+        """What is known of the mean after the totals, the number of rows, at most `most`, summed out."""
+        share, rows = self.told(released), self.rows(released)
+        sd = self.line(share, max(rows, 1.0)).sd
+        cells = belief.cells([(self.lower + share * self.width, max(sd, self.width * 1e-9))])
+        counts, spaced = _counts(rows, self._row_sd(share), most)
+        place = (
+            np.clip((cells.values - self.lower) / self.width, 0, 1) if self.width else np.full(len(cells.values), 0.5)
+        )
+        one, two = self.slopes(place)
+        logs = log_joint(
+            self.noise,
+            (released[0] - counts[:, None] * one[None, :], released[1] - counts[:, None] * two[None, :]),
+        )
+        return cells.posterior(_log_sum(logs + np.log(spaced)[:, None]))
+
+    def _row_sd(self, share: float) -> float:
+        """How uncertain the number of rows is from the totals alone."""
+        one, two = (float(part[0]) for part in self.slopes(np.array([share])))
+        size = one**2 + two**2
+        return deviation(self.noise, (one / size, two / size))
+
+
+def _edge(held: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Where a set of shares ends, between one inside and one outside; outside itself where that is inside too."""
+    if held(outside):
+        return outside
+    for _ in range(60):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if held(middle) else (inside, middle)
+    return outside
+
+
+def _counts(rows: float, sd: float, most: float) -> tuple[Array, Array]:
+    """Numbers of rows that may be, whole, from 1 on, and how many each stands for."""
+    low, high = max(rows - FARTHEST * sd, 1.0), min(max(rows + FARTHEST * sd, 2.0), max(most, 2.0))
+    away = max(sd, 1.0) * np.sinh(np.linspace(0, math.asinh(FARTHEST), ROWS))
+    places = np.concatenate(([low, high], rows + away, rows - away))
+    counts = np.unique(np.round(np.clip(places, low, high)))
+    return counts, np.maximum(np.gradient(counts), 1.0) if len(counts) > 1 else np.ones(1)
+
+
+def _log_sum(logs: Array) -> Array:
+    """ln of the sum of exponentials over the first axis."""
+    highest = logs.max(axis=0)
+    total: Array = highest + np.log(np.exp(logs - highest[None]).sum(axis=0))
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """Rows, the sum of d and the sum of 2 d^2 - W^2, d from -W to W, that tell a variance; or a known number of rows."""
+
+    noise: Vector
+    width: float
+    unit: float
+    rows: float | None
+    root: bool
+
+    def spread(self, value: Array) -> Array:
+        """The variance of d that a value of the answer stands for."""
+        square = value**2 if self.root else value
+        return square * 4 / self.unit**2
+
+    def posterior(self, belief: Belief, released: Sequence[int], raw: float, most: float) -> Posterior:
+        """What is known of the variance, rows and mean summed out: any mean is alike beforehand."""
+        sds = deviations(self.noise)
+        known = self.rows is not None
+        first, second = (float(x) for x in (released if known else released[1:]))
+        told = float(self.rows) if self.rows is not None else max(float(released[0]), 1.0)
+        cells = belief.cells([(raw, self._sd(raw, told))], 160)
+        counts, spaced = (np.array([told]), np.ones(1)) if known else _few(_counts(float(released[0]), sds[0], most))
+        variance = self.spread(cells.values)[None, None, :] * ((counts - 1) / counts)[:, None, None]
+        means = self._middles(first, told, sds[0 if known else 1])
+        middles, rows = means[None, :, None], counts[:, None, None]
+        squares = variance + middles**2
+        possible = squares <= self.width**2 * (1 + 1e-9)
+        parts = [first - rows * middles + 0 * squares, second - rows * (2 * squares - self.width**2)]
+        if not known:
+            parts.insert(0, released[0] - rows + 0 * squares)
+        weights = np.log(spaced)[:, None, None] + np.log(np.gradient(means))[None, :, None]
+        logs = np.where(possible, log_joint(self.noise, parts) + weights, -np.inf)
+        flat = logs.reshape(-1, logs.shape[-1])
+        return cells.posterior(np.where(np.isfinite(flat.max(axis=0)), _log_sum(np.maximum(flat, -1e300)), -1e300))
+
+    def _sd(self, raw: float, rows: float) -> float:
+        """About how far a raw answer falls from the truth."""
+        sds = deviations(self.noise)
+        size = sds[-1] / (2 * max(rows, 1.0)) * self.unit**2 / 4
+        return size / max(2 * raw, math.sqrt(size)) if self.root else size
+
+    def _middles(self, first: float, rows: float, sd: float) -> Array:
+        """Means of d that may be: near the one told and, thinner, everywhere."""
+        told, size = min(max(first / rows, -self.width), self.width), min(sd / rows, self.width) or self.width
+        away = size * np.sinh(np.linspace(0, math.asinh(2 * self.width / size), MIDDLES))
+        return np.unique(np.clip(np.concatenate((told + away, told - away)), -self.width, self.width))
+
+
+def _few(counts: tuple[Array, Array]) -> tuple[Array, Array]:
+    """A third of the numbers, each for three."""
+    return counts[0][::3], counts[1][::3] * 3

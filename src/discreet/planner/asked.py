@@ -1,0 +1,86 @@
+"""What comes with a question: how much may be lost or how near the answer should be, what is known, how to answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.accuracy import Accuracy
+from discreet.distance import Distance
+from discreet.errors import InvalidInput
+from discreet.exact import between, positive, whole
+from discreet.prior import Prior
+
+LEAST, MOST = Fraction(1, 10**9), Fraction(10**4)
+LEAST_DELTA = Fraction(1, 10**30)
+"""Beyond these nothing useful is asked, and numbers outgrow what can be told: refused before anything is spent."""
+MOST_ROWS = 10**12
+Given = str | Prior | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Exactly one of epsilon, noise_scale and accuracy says how much noise there is.
+
+    `rho` stands in for epsilon where a stored answer was drawn by it; `most` is the largest epsilon an accuracy may
+    cost; `rows` about how many rows the analyst expects to be selected, for planning alone.
+    """
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    prior: Given = None
+    model: str | None = None
+    noise_scale: Fraction | None = None
+    accuracy: Accuracy | None = None
+    distance: Distance | str | None = None
+    interval: bool = False
+    rows: int | None = None
+    rho: Fraction | None = None
+    most: Fraction | None = None
+    near: Accuracy | None = None
+    """The accuracy that the epsilon was found for: the mechanism must have it too."""
+    like: tuple[str, ...] = ()
+    """The mechanisms, aggregate by aggregate, that a stored answer was drawn by: no others are weighed."""
+
+    def __post_init__(self) -> None:
+        """One way to say how much noise, and numbers within reason."""
+        ways = (self.epsilon, self.noise_scale, self.accuracy, self.rho)
+        if sum(way is not None for way in ways) != 1:
+            raise InvalidInput("say how much noise there may be in one way: by epsilon, by noise_scale or by accuracy")
+        if self.epsilon is not None and not LEAST <= self.epsilon <= MOST:
+            raise InvalidInput("epsilon must be between 1e-9 and 10000")
+        if self.delta is not None and self.delta < LEAST_DELTA:
+            raise InvalidInput("delta must be at least 1e-30")
+
+    @property
+    def asked_model(self) -> str:
+        """The model asked for: by its name, or by a delta."""
+        return self.model or ("dp" if self.delta is None and self.rho is None else "approx-dp")
+
+
+def asked(
+    epsilon: object = None,
+    delta: object = None,
+    prior: Given = None,
+    model: str | None = None,
+    *,
+    noise_scale: object = None,
+    accuracy: object = None,
+    distance: Distance | str | None = None,
+    interval: bool = False,
+    rows: object = None,
+    most: Fraction | None = None,
+) -> Asked:
+    """From plain numbers and texts; numbers by their decimal text."""
+    return Asked(
+        epsilon=None if epsilon is None else positive(epsilon, "epsilon"),
+        delta=None if delta is None else between(delta, 0, 1, "delta"),
+        prior=prior,
+        model=model,
+        noise_scale=None if noise_scale is None else positive(noise_scale, "the noise scale"),
+        accuracy=None if accuracy is None else Accuracy.parse(accuracy),
+        distance=distance,
+        interval=bool(interval),
+        rows=None if rows is None else min(whole(rows, "the number of rows expected"), MOST_ROWS),
+        most=most,
+    )

@@ -1,0 +1,162 @@
+"""What noisy totals mean: how far off they will be, intervals, and the posterior of someone who held a prior.
+
+Post-processing and public facts alone. A mean of a private number of rows is told for about so many rows beforehand;
+afterwards the number of rows is summed out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.inference import line
+from discreet.inference.belief import Belief
+from discreet.inference.laws import deviation, quantile
+from discreet.inference.line import Combined, LineNoise, Spread
+from discreet.inference.mean import Ratio, Squares
+from discreet.kernel.noise import Noise
+from discreet.planner.estimates import Linear, MeanFromCentre, MeanOfPair, Variance
+from discreet.planner.noisy import Noisy
+from discreet.posterior import Posterior
+
+Array = NDArray[np.float64]
+SHARES = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)
+
+
+@dataclass(frozen=True, eq=False)
+class Meaning:
+    """A noisy measurement, about how many rows it is of, and at most how many there can be."""
+
+    noisy: Noisy
+    rows: float
+    most: float = math.inf
+
+    @cached_property
+    def ratio(self) -> Ratio | None:
+        """For a mean of a private number of rows."""
+        estimate = self.noisy.form.estimate
+        if not isinstance(estimate, MeanOfPair | MeanFromCentre):
+            return None
+        low, high = (float(end * estimate.step) for end in (estimate.lower, estimate.upper))
+        width = float(max(estimate.upper - estimate.lower, 1))
+        slopes = _pair_slopes(width) if isinstance(estimate, MeanOfPair) else _centre_slopes(width)
+        return Ratio(self.noisy.noise, low, high, slopes)
+
+    @cached_property
+    def squares(self) -> Squares | None:
+        """For a variance."""
+        estimate = self.noisy.form.estimate
+        if not isinstance(estimate, Variance):
+            return None
+        known = None if estimate.rows is None else float(estimate.rows)
+        return Squares(self.noisy.noise, float(max(estimate.width, 1)), float(estimate.step), known, estimate.root)
+
+    def expected_error(self, belief: Belief | None) -> float:
+        """The root mean square error of the refined value, or without a prior of the raw one."""
+        if self.ratio is not None:
+            if belief is not None:
+                return line.expected_error(belief, self.ratio.line(self.ratio.share(belief.mean), self.rows))
+            errors = [self.ratio.line(share, self.rows).sd for share in SHARES]
+            return min(math.sqrt(sum(error**2 for error in errors) / len(errors)), self.ratio.width)
+        return line.expected_error(belief, self.line(belief.mean if belief else None))
+
+    def line(self, about: float | None = None, rows: float | None = None) -> LineNoise:
+        """How far the answer falls from the truth; of a mean or variance, near a value and for so many rows."""
+        estimate = self.noisy.form.estimate
+        if isinstance(estimate, Linear):
+            return Spread(cast(Noise, self.noisy.single), abs(float(estimate.slope)))
+        if self.ratio is not None:
+            share = 0.5 if about is None else self.ratio.share(about)
+            return self.ratio.line(share, self.rows if rows is None else rows)
+        return Combined.of(self.noisy.noise, self._variance_weights(about, rows))
+
+    def _variance_weights(self, about: float | None, rows: float | None) -> tuple[float, ...]:
+        """What each total adds to the answer, to first order, where the mean is near the middle."""
+        own = cast(Squares, self.squares)
+        count = own.rows or max(rows or self.rows, 2.0)
+        spread = own.width**2 / 3 if about is None else float(own.spread(np.array([about]))[0])
+        scale = own.unit**2 / 4 / count
+        if own.root:
+            scale /= max(2 * math.sqrt(spread) * own.unit / 2, 1e-12)
+        weights = (scale * (own.width**2 / 2 - spread), 0.0, scale / 2)
+        return weights[1:] if own.rows is not None else weights
+
+    def reach(self, confidence: float) -> float:
+        """Half the interval that an answer will have with this probability; of a mean, for about so many rows."""
+        estimate = self.noisy.form.estimate
+        if isinstance(estimate, Linear):
+            return float(cast(Noise, self.noisy.single).interval(confidence)[1]) * abs(float(estimate.slope))
+        if self.ratio is not None:
+            return max(quantile(self.noisy.noise, self._per_value(share), confidence) for share in (0.0, 0.5, 1.0))
+        return quantile(self.noisy.noise, self._variance_weights(None, None), confidence)
+
+    def _per_value(self, share: float) -> tuple[float, float]:
+        own = cast(Ratio, self.ratio)
+        sd, weights = own.line(share, self.rows).sd, own.weights(share)
+        scale = sd / deviation(own.noise, weights)
+        return weights[0] * scale, weights[1] * scale
+
+    def interval(self, released: Sequence[int], confidence: float) -> tuple[float, float]:
+        """Where the exact number lies with at least this probability."""
+        if self.ratio is not None:
+            return self.ratio.interval(released, confidence)
+        low, high = self.noisy.span(released, confidence)
+        return float(low), float(high)
+
+    def raw(self, released: Sequence[int], belief: Belief | None) -> Fraction:
+        """The number asked for; where nearly nothing was counted, the prior mean or the middle of the bounds."""
+        if self.ratio is not None and belief is not None and self._rows(released) < 1:
+            return Fraction(belief.mean)
+        return self.noisy.value(released)
+
+    def _rows(self, released: Sequence[int]) -> float:
+        """The noisy number of rows."""
+        estimate = self.noisy.form.estimate
+        if isinstance(estimate, MeanOfPair):
+            return sum(max(total, 0) for total in released) / max(estimate.upper - estimate.lower, 1)
+        return float(released[1] if isinstance(estimate, MeanFromCentre) else released[0])
+
+    def posterior(self, belief: Belief, released: Sequence[int]) -> Posterior:
+        """What is known after the answer."""
+        if self.ratio is not None:
+            return self.ratio.posterior(belief, released, self.most)
+        if self.squares is not None:
+            return self.squares.posterior(belief, released, float(self.noisy.value(released)), self.most)
+        return line.posterior(belief, self.line(), self._unclipped(released))
+
+    def _unclipped(self, released: Sequence[int]) -> float:
+        """A total as it was drawn, also beyond what is possible: that tells something too."""
+        estimate = cast(Linear, self.noisy.form.estimate)
+        return float(estimate.slope * released[0] + estimate.offset)
+
+    def around(self, released: Sequence[int]) -> Posterior:
+        """The noise law about the raw answer."""
+        raw, noise = self._told(released)
+        return line.around(noise, raw, noise.unit)
+
+    def surprise(self, belief: Belief, released: Sequence[int]) -> float:
+        """The chance of an answer at least as far out, for someone whose prior is right."""
+        raw, noise = self._told(released)
+        return line.surprise(belief, noise, raw)
+
+    def _told(self, released: Sequence[int]) -> tuple[float, LineNoise]:
+        """The raw answer, and how far it falls from the truth for as many rows as were told."""
+        if isinstance(self.noisy.form.estimate, Linear):
+            return self._unclipped(released), self.line()
+        raw = float(self.noisy.value(released))
+        return raw, self.line(raw, max(self._rows(released), 1.0))
+
+
+def _pair_slopes(width: float) -> Callable[[Array], tuple[Array, Array]]:
+    return lambda share: (share * width, (1 - share) * width)
+
+
+def _centre_slopes(width: float) -> Callable[[Array], tuple[Array, Array]]:
+    return lambda share: ((2 * share - 1) * width, np.ones(len(share)))

@@ -1,0 +1,141 @@
+"""The mechanisms that can answer a total, and the best of them for what the analyst believes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.distance import Continuous, Distance
+from discreet.errors import InvalidInput, Unsupported
+from discreet.inference.belief import Belief, believed
+from discreet.planner.chosen import resolve_distance
+from discreet.planner.estimates import Linear
+from discreet.planner.facts import Facts
+from discreet.planner.meaning import Meaning
+from discreet.planner.noisy import Form, Noisy, forms, laplace, staircase
+from discreet.planner.refined import RefinedTotal, refined_total
+from discreet.prior import Prior
+from discreet.query.query import Aggregate
+from discreet.schema import Column, Schema
+
+Total = Noisy | RefinedTotal
+UNBOUNDED = 2**40
+USUAL_ROWS = 1000
+FINEST = 2**24
+BETTER = 0.97
+"""A mechanism that is the best for one prior alone must be better by this, so that one draw serves all priors."""
+WITHIN_REACH = 3.0
+"""Refinement can only be better where the prior reaches no farther than a few of the noise's deviations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A mechanism and the root mean square error of the refined value."""
+
+    measurement: Total
+    expected_error: float
+
+
+def expected_rows(schema: Schema, facts: Facts, told: int | None) -> int:
+    """About how many rows are selected, for planning alone: as told; else from the public number of units."""
+    if told is not None:
+        return told
+    known = facts.known_rows()
+    if known is not None:
+        return known
+    if schema.units is None:
+        return USUAL_ROWS
+    return max(1, schema.units // 2 // (facts.cells or 1))
+
+
+def belief_of(aggregate: Aggregate, column: Column | None, facts: Facts, prior: str | Prior | None) -> Belief | None:
+    """The analyst's prior over what the aggregate can be, from public facts."""
+    if prior is None:
+        return None
+    schema = facts.schema
+    rows = UNBOUNDED if schema.units is None else schema.units * schema.rows
+    what = aggregate.function.upper().replace("_", " ") + ("" if column is None else f" of {column.name}")
+    low, high, step = _range(aggregate, column, facts, rows)
+    return believed(prior, low, high, step, what)
+
+
+def _range(aggregate: Aggregate, column: Column | None, facts: Facts, rows: int) -> tuple[Fraction, Fraction, Fraction]:
+    if aggregate.function in {"count", "count_distinct"} or column is None:
+        return Fraction(0), Fraction(rows), Fraction(1)
+    low, high, step = column.lower * column.step, column.upper * column.step, column.step
+    known = facts.known_rows(column)
+    if aggregate.function == "sum":
+        ends = (known * low, known * high) if known is not None else (rows * min(low, 0), rows * max(high, 0))
+        return Fraction(ends[0]), Fraction(max(ends[1], ends[0] + step)), step
+    width = max(high - low, step)
+    if aggregate.function == "avg":
+        return low, low + width, width / FINEST if known is None else step / known
+    most = width**2 / 2
+    root = Fraction(math.isqrt(math.ceil(most * 2**20)) + 1, 2**10)
+    return (Fraction(0), root, root / FINEST) if aggregate.function == "stddev" else (Fraction(0), most, most / FINEST)
+
+
+def options(
+    aggregate: Aggregate,
+    column: Column | None,
+    facts: Facts,
+    epsilon: Fraction,
+    belief: Belief | None,
+    distance: Distance | str | None,
+    others: tuple[Noisy, ...] = (),
+) -> tuple[Total, ...]:
+    """What could answer: noise of every fitting law; refinement where it may win, or where a distance asks for it."""
+    ways = forms(aggregate, column, facts)
+    if distance is not None:
+        return (_by_distance(ways[0], column, facts, epsilon, belief, distance),)
+    found: list[Total] = [*others, laplace(ways[0], epsilon)]
+    steps = staircase(ways[-1], epsilon)
+    if steps is not None:
+        found.append(steps)
+    if belief is not None and _may_refine(aggregate, ways[0], facts, belief, found):
+        found.append(refined_total(ways[0], belief, epsilon, facts.schema.neighbours, None))
+    return tuple(found)
+
+
+def _may_refine(aggregate: Aggregate, form: Form, facts: Facts, belief: Belief, noisy: list[Total]) -> bool:
+    """Never for counts, where noise is optimal whatever the prior (Ghosh and others 2009); for sums of narrow belief."""
+    if aggregate.function != "sum" or facts.grouped or not isinstance(form.estimate, Linear):
+        return False
+    first = noisy[0]
+    return isinstance(first, Noisy) and belief.sd < WITHIN_REACH * Meaning(first, 1.0).line().sd
+
+
+def _by_distance(
+    form: Form,
+    column: Column | None,
+    facts: Facts,
+    epsilon: Fraction,
+    belief: Belief | None,
+    distance: Distance | str,
+) -> RefinedTotal:
+    if belief is None:
+        raise InvalidInput("a distance says how your prior is refined; give the prior too")
+    if facts.grouped:
+        raise Unsupported("a distance is for one number at a time; ask for the groups one by one")
+    own = Continuous() if distance == "continuous" or column is None else resolve_distance(column, distance)
+    return refined_total(form, belief, epsilon, facts.schema.neighbours, own)
+
+
+def weighed(found: tuple[Total, ...], belief: Belief | None, rows: int) -> list[Option]:
+    """Every mechanism with the error of what it leads to."""
+    return [Option(one, _error(one, belief, rows)) for one in found]
+
+
+def _error(one: Total, belief: Belief | None, rows: int) -> float:
+    return one.expected_error() if isinstance(one, RefinedTotal) else Meaning(one, float(rows)).expected_error(belief)
+
+
+def best(found: list[Option], belief: Belief | None, rows: int) -> Option:
+    """The least error; among noises the one that is best without a prior, unless another is clearly better."""
+    plain = [one for one in found if isinstance(one.measurement, Noisy)]
+    least = min(found, key=lambda one: one.expected_error)
+    if belief is None or not plain:
+        return least
+    usual = min(plain, key=lambda one: _error(one.measurement, None, rows))
+    return least if least.expected_error < BETTER * usual.expected_error else usual

@@ -1,0 +1,238 @@
+"""How far one unit moves many counts together: against every row, and every pair of units, of small domains."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+from math import lcm
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.guarantee import Neighbours
+from discreet.planner.atoms import Grid
+from discreet.planner.diameter import diameter, distances
+from discreet.planner.joint import Count, joint_sensitivity, worst
+from discreet.query import parse_sql
+from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within, holds
+from discreet.query.query import Key
+from discreet.query.sets import ranges_of
+from discreet.schema import Budget, Column, Schema
+from discreet.schema.column import Derived
+from tables import schema as of_all_kinds
+
+Row = dict[str, int | str | None]
+Vector = tuple[int, ...]
+
+COLUMNS = (
+    Column("age", "integer", lower=-1, upper=2),
+    Column("sex", "nominal", upper=2, categories=("F", "M", "X"), missing=0),
+    Column("sex.rank", "integer", lower=5, upper=7, derived=Derived("sex", (7, None, 5))),
+    Column("city", "nominal", private_keys=True),
+)
+SMALL = Schema(
+    name="t",
+    source="t.csv",
+    folder=Path(),
+    neighbours="add-remove",
+    columns={column.name: column for column in COLUMNS},
+    budget=Budget(Fraction(1)),
+    analyst_budget=Budget(Fraction(1)),
+)
+EVERY_ROW: list[Row] = [
+    {"age": age, "sex": sex, "sex.rank": (7, None, 5)[sex], "city": city}
+    for age, sex, city in product((None, -1, 0, 1, 2), range(3), (None, "Oslo", "Rome", "any other"))
+]
+SCALES = [Fraction(1), Fraction(2), Fraction(3, 2), Fraction(20), Fraction(7, 3)]
+RELATIONS: list[tuple[Neighbours, int]] = [
+    ("add-remove", 1),
+    ("add-remove", 2),
+    ("replace-one", 1),
+    ("replace-one", 2),
+]
+
+conditions = st.one_of(
+    st.builds(Within, st.just("age"), st.sets(st.integers(-3, 4)).map(ranges_of), st.booleans()),
+    st.builds(Within, st.just("sex"), st.sets(st.integers(0, 2)).map(ranges_of)),
+    st.builds(Within, st.just("sex.rank"), st.sets(st.integers(5, 7)).map(ranges_of), st.booleans()),
+    st.builds(OneOf, st.just("city"), st.sampled_from([(), ("Oslo",), ("Oslo", "Rome")]), st.booleans(), st.booleans()),
+)
+predicates = st.recursive(
+    conditions,
+    lambda inner: (
+        st.builds(All, st.lists(inner, max_size=3).map(tuple)) | st.builds(Some, st.lists(inner, max_size=3).map(tuple))
+    ),
+    max_leaves=6,
+)
+keys = st.sampled_from(
+    [(), (), (), (Key("age"),), (Key("age", 3),), (Key("sex"), Key("age", 2)), (Key("sex.rank"),), (Key("sex", 2),)]
+)
+some_counts = st.lists(st.builds(Count, predicates, st.sampled_from(SCALES), keys), min_size=1, max_size=5)
+
+
+def cell(key: Key, row: Row) -> int | None:
+    value = row[key.column]
+    return (value - SMALL.column(key.column).lower) // key.width if isinstance(value, int) else None
+
+
+def vectors(counts: Sequence[Count], rows: Sequence[Row] = EVERY_ROW) -> dict[Vector, None]:
+    """What each row adds to every count in every cell, written out; the plain definition, in no clever way."""
+    cells = [sorted({tuple(cell(key, row) for key in count.keys) for row in rows}, key=str) for count in counts]
+    return dict.fromkeys(
+        tuple(
+            int(holds(count.predicate, row) and tuple(cell(key, row) for key in count.keys) == one)
+            for count, own in zip(counts, cells, strict=True)
+            for one in own
+        )
+        for row in rows
+    )
+
+
+def weights(counts: Sequence[Count]) -> list[Fraction]:
+    """1 / scale for each place of a vector."""
+    sizes = [len({tuple(cell(key, row) for key in count.keys) for row in EVERY_ROW}) for count in counts]
+    return [1 / count.scale for count, size in zip(counts, sizes, strict=True) for _ in range(size)]
+
+
+def added(rows: Sequence[Vector], size: int) -> Vector:
+    return tuple(sum(row[place] for row in rows) for place in range(size))
+
+
+def by_definition(counts: Sequence[Count], neighbours: Neighbours, rows: int) -> Fraction:
+    """The largest sum of |change| / scale over all units of up to r rows, come, gone or replaced."""
+    each, size = list(vectors(counts)), len(weights(counts))
+    least = 1 if neighbours == "replace-one" and rows == 1 else 0
+    units = {added(own, size) for count in range(least, rows + 1) for own in combinations_with_replacement(each, count)}
+    before = [(0,) * size] if neighbours == "add-remove" else list(units)
+    common = lcm(*(w.denominator for w in weights(counts)))
+    scaled, after = np.array([int(w * common) for w in weights(counts)]), np.array(list(units))
+    return Fraction(max(int((abs(after - np.array(one)) @ scaled).max()) for one in before), common)
+
+
+@pytest.mark.parametrize(("neighbours", "rows"), RELATIONS)
+@settings(max_examples=40)
+@given(counts=some_counts)
+def test_it_is_the_largest_change_of_any_unit(neighbours: Neighbours, rows: int, counts: list[Count]) -> None:
+    """Exactly, with several rows to a unit too: r times the worst row, or the worst pair of rows."""
+    few = counts if len(vectors(counts)) <= 10 or rows == 1 else counts[:1]
+    few = few if len(vectors(few)) <= 16 or rows == 1 else [replace(few[0], keys=())]
+    assert joint_sensitivity(SMALL, few, neighbours, rows) == by_definition(few, neighbours, rows)
+
+
+@pytest.mark.parametrize(("neighbours", "rows"), RELATIONS)
+@settings(max_examples=30)
+@given(counts=some_counts)
+def test_the_changes_told_are_those_of_the_worst_unit(neighbours: Neighbours, rows: int, counts: list[Count]) -> None:
+    found = worst(SMALL, counts, neighbours, rows)
+    assert found.value == sum(change / count.scale for change, count in zip(found.changes, counts, strict=True))
+
+
+@settings(max_examples=60)
+@given(counts=some_counts, rows=st.sampled_from([1, 2]), work=st.sampled_from([0, 1, 10**9]))
+def test_a_search_cut_short_is_never_below_the_truth(counts: list[Count], rows: int, work: int) -> None:
+    """With too much to compare a bound is given, at most the sum of what each count changes alone."""
+    atoms = Grid(SMALL, counts).atoms()
+    atoms = atoms.with_nothing() if rows > 1 else atoms
+    whole = [int(42 / count.scale * 10) for count in counts]
+    most = max(int(distances(atoms, atoms.row(at), whole).max()) for at in range(len(atoms)))
+    bound = sum(w * change for w, change in zip(whole, diameter(atoms, whole, work), strict=True))
+    alone = sum(w * (2 if count.keys else 1) for w, count in zip(whole, counts, strict=True))
+    assert most <= bound <= alone
+    if work > 1:
+        assert bound == most
+
+
+@pytest.mark.parametrize(
+    ("text", "add", "replace_one"),
+    [
+        (["age < 0", "age >= 0"], 1, 2),
+        (["age < 0", "age < 1", "age < 2"], 3, 3),
+        (["age < 0", "age < 0"], 2, 2),
+        (["age < 0", "sex = 'F'", "age >= 0 AND sex = 'M'"], 2, 3),
+        (["age IS NULL", "age IS NOT NULL AND age < 100", "age > 100"], 1, 2),
+        (["city = 'Oslo'", "city <> 'Oslo'", "city IS NULL"], 1, 2),
+        (["smoker", "NOT smoker", "smoker OR NOT smoker"], 2, 2),
+    ],
+)
+def test_known_cases(text: list[str], add: int, replace_one: int) -> None:
+    """Disjoint conditions cost one, or two where a row may move; nested and equal ones add up."""
+    for relation, expected in (("add-remove", add), ("replace-one", replace_one)):
+        own = of_all_kinds(relation, 1, units=9)
+        counts = [Count(parse_sql(f"SELECT COUNT(*) FROM t WHERE {one}", own).where, Fraction(1)) for one in text]
+        assert joint_sensitivity(own, counts, own.neighbours, 1) == expected
+
+
+def test_nothing_changes_nothing() -> None:
+    """No counts, counts of no row, and under replace-one the count of every row; not where a unit may have fewer."""
+    every = [Count(TRUE, Fraction(1))]
+    assert joint_sensitivity(SMALL, [], "add-remove", 1) == 0
+    assert joint_sensitivity(SMALL, [Count(FALSE, Fraction(1))], "replace-one", 3) == 0
+    assert joint_sensitivity(SMALL, every, "replace-one", 1) == 0
+    assert joint_sensitivity(SMALL, every, "replace-one", 3) == 3
+    assert joint_sensitivity(SMALL, every, "add-remove", 3) == 3
+
+
+def test_a_derived_column_moves_with_its_key() -> None:
+    """No row is F with another rank than 7: told apart from two columns that vary freely."""
+    female, last = Within("sex", ((0, 0),)), Within("sex.rank", ((5, 5),))
+    counts = [Count(female, Fraction(1)), Count(last, Fraction(1))]
+    assert joint_sensitivity(SMALL, counts, "add-remove", 1) == 1
+
+
+def wide(places: int) -> Schema:
+    """A schema of many columns with ten codes each."""
+    columns = {f"x{place}": Column(f"x{place}", "integer", lower=0, upper=9, missing=0) for place in range(places)}
+    return replace(SMALL, columns=columns)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_beyond_a_million_cells_parts_are_added_up(neighbours: Neighbours) -> None:
+    """Eight columns cut into ten pieces each: halves that are exact, so still far below the sum of all counts."""
+    own = wide(8)
+    counts = [Count(Within(f"x{x}", ((at, at),)), Fraction(1)) for x in range(8) for at in range(10)]
+    assert Grid(own, counts).cells is None
+    assert Grid(own, counts[:40]).cells == 10**4
+    each = 8 if neighbours == "add-remove" else 16
+    assert joint_sensitivity(own, counts, neighbours, 1) == each
+    both = [Count(All((counts[0].predicate, one.predicate)), Fraction(1)) for one in counts[::10]]
+    assert each <= joint_sensitivity(own, [*counts, *both], neighbours, 1) <= each + 2 * len(both)
+
+
+def test_one_count_with_too_many_cells_is_bounded_by_its_own_sensitivity() -> None:
+    own = wide(8)
+    keys = tuple(Key(f"x{x}") for x in range(8))
+    assert joint_sensitivity(own, [Count(TRUE, Fraction(2), keys)], "add-remove", 3) == Fraction(3, 2)
+    assert joint_sensitivity(own, [Count(TRUE, Fraction(2), keys)], "replace-one", 3) == 3
+
+
+@settings(max_examples=20)
+@given(st.lists(predicates, min_size=4, max_size=4))
+def test_scales_without_a_short_common_denominator_round_up(some: list[Predicate]) -> None:
+    """The sum is then above the exact one by less than anyone can see, and never below."""
+    long = [Fraction(10**12 + prime, 10**12) for prime in (39, 61, 63, 91)]
+    counts = [Count(one, scale) for one, scale in zip(some, long, strict=True)]
+    for neighbours in ("add-remove", "replace-one"):
+        exact = by_definition(counts, neighbours, 1)  # type: ignore[arg-type]
+        told = joint_sensitivity(SMALL, counts, neighbours, 1)  # type: ignore[arg-type]
+        assert exact <= told <= exact * (1 + Fraction(1, 2**40))
+
+
+def test_a_session_of_fifty_questions_stays_interactive() -> None:
+    """The median of the last ten is far below what anyone notices, on a grid of some thousand cells."""
+    own = of_all_kinds("replace-one", 1, units=9)
+    texts = [
+        f"age <= {i % 7 - 3} AND score > {i % 5}" if i % 2 else f"sex = 'F' OR age > {i % 6 - 3}" for i in range(50)
+    ]
+    counts = [Count(parse_sql(f"SELECT COUNT(*) FROM t WHERE {one}", own).where, Fraction(20)) for one in texts]
+    taken = []
+    for number in range(41, 51):
+        start = time.perf_counter()
+        joint_sensitivity(own, counts[:number], "replace-one", 1)
+        taken.append(time.perf_counter() - start)
+    assert sorted(taken)[5] < 0.25

@@ -1,0 +1,270 @@
+"""The picture of an answer: what it shows, what it refuses, and that no text in it can do harm."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import struct
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import pictures
+from discreet.errors import InvalidInput, Unavailable, Unsupported
+from discreet.pictures import Drawing, save_picture
+from discreet.posterior import Posterior
+
+SENTENCE = "You believed about 500; after this answer the count lies between 494 and 542 with probability 95 %."
+BLUE, ORANGE, GREY = pictures.BLUE, pictures.ORANGE, pictures.GREY
+
+
+def law(density: np.ndarray, edges: np.ndarray) -> Posterior:
+    mass = density * np.diff(edges)
+    return Posterior(mass / mass.sum(), edges)
+
+
+def count_drawing(raw: float = 530.0, centre: float = 500.0) -> Drawing:
+    """A count of about 500 people, with Laplace noise of scale 10."""
+    edges = np.arange(2002) - 0.5
+    x = np.arange(2001)
+    prior, noise = np.exp(-(((x - centre) / 20) ** 2) / 2), np.exp(-abs(x - raw) / 10)
+    laws = law(prior, edges), law(noise, edges), law(prior * noise, edges)
+    return Drawing("COUNT(*) of registry", "people", *laws, raw, (raw - 30, raw + 30), SENTENCE)
+
+
+def truth_drawing() -> Drawing:
+    """One person's Boolean, believed true in 1 of 100 cases."""
+    names = ("false", "true")
+    prior, posterior = (Posterior(np.array(mass), names=names) for mass in ([0.99, 0.01], [0.9733, 0.0267]))
+    return Drawing("smoker, one person", "smoker", prior, None, posterior, "true", None, SENTENCE)
+
+
+def svg(drawing: Drawing, folder: Path) -> ET.Element:
+    return ET.parse(save_picture(drawing, folder / "picture.svg")).getroot()
+
+
+def words(root: ET.Element) -> str:
+    return " ".join("".join(text.itertext()) for text in root.findall(".//{*}text"))
+
+
+def colours(root: ET.Element) -> set[str]:
+    return {element.get(key, "") for element in root.iter() for key in ("fill", "stroke")}
+
+
+class Page(HTMLParser):
+    """What a page loads, how many scripts it has, and its attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.scripts, self.loads, self.labels = 0, [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script"
+        self.loads += [(tag, value) for name, value in attrs if name in {"src", "href", "srcset", "data"}]
+        self.labels += [value for name, value in attrs if name == "aria-label"]
+
+
+def test_an_svg_shows_the_laws_the_raw_answer_the_posterior_and_the_sentence(tmp_path: Path) -> None:
+    """The SVG is XML; its text tells the numbers, and the sentence stands below and as its label."""
+    root = svg(count_drawing(), tmp_path)
+    text = words(root)
+    for part in ("COUNT(*) of registry", "people", "prior", "noise about the raw answer", "posterior"):
+        assert part in text
+    assert "raw answer 530 (95 %: 500 to 560)" in text
+    posterior = count_drawing().posterior
+    assert posterior is not None
+    assert f"posterior mean {posterior.mean():.1f} (95 %:" in text
+    assert {BLUE, ORANGE, GREY} <= colours(root)
+    assert root.get("aria-label") == SENTENCE
+    assert SENTENCE in text
+    assert [path.name for path in tmp_path.iterdir()] == ["picture.svg"]
+
+
+def test_a_png_is_twice_as_dense_as_the_svg(tmp_path: Path) -> None:
+    """A PNG has its signature and the size of the SVG times two."""
+    content = save_picture(count_drawing(), tmp_path / "picture.PNG").read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", content[16:24])
+    root = svg(count_drawing(), tmp_path)
+    assert (width, height) == pytest.approx((2 * float(root.get("width", 0)), 2 * float(root.get("height", 0))), abs=4)
+
+
+def test_a_page_loads_nothing_and_tells_the_sentence(tmp_path: Path) -> None:
+    """The HTML works offline: no tag loads anything, the policy forbids it, the sentence is text and label."""
+    text = save_picture(count_drawing(), str(tmp_path / "picture.html")).read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.loads == []
+    assert page.scripts == 2
+    assert page.labels == [SENTENCE]
+    assert "default-src 'none'" in text
+    assert f"<figcaption>{SENTENCE}</figcaption>" in text
+
+
+def test_categories_stand_side_by_side(tmp_path: Path) -> None:
+    """A Boolean shows both probabilities of both categories, and which one the raw answer is."""
+    text = words(svg(truth_drawing(), tmp_path))
+    for part in ("false", "true", "99 %", "97.3 %", "1 %", "2.7 %", "raw answer", SENTENCE):
+        assert part in text
+
+
+def test_of_many_categories_the_raw_answer_is_always_shown() -> None:
+    """Beyond what has room the likeliest stay, the rest is one bar, and no probability is lost."""
+    names = tuple(f"{'long ' * 20}{n}" for n in range(100))
+    mass = np.arange(100, 0, -1) / 5050
+    shown = pictures._shown(Drawing("t", "a", Posterior(mass, names=names), None, None, names[99], None, ""))
+    assert len(shown) == pictures.MOST
+    assert [99] in shown.values()
+    assert sorted(at for cells in shown.values() for at in cells) == list(range(100))
+    assert "85 others" in shown
+
+
+def test_without_a_prior_only_the_noise_is_drawn(tmp_path: Path) -> None:
+    """An answer without a prior shows the noise law and the interval, and nothing of a posterior."""
+    root = svg(replace(count_drawing(), prior=None, posterior=None), tmp_path)
+    assert "posterior" not in words(root)
+    assert BLUE not in colours(root)
+    assert ORANGE in colours(root)
+
+
+def test_the_line_is_cut_to_where_something_happens() -> None:
+    """The far ends of the line are left out; every law's bulk, the raw answer and the intervals are in."""
+    low, high = pictures._span(count_drawing())
+    assert 400 < low < 450
+    assert 560 < high < 600
+    low, high = pictures._span(count_drawing(raw=900.0))
+    assert low < 450
+    assert high > 930
+
+
+def test_a_flat_prior_does_not_make_the_answer_a_needle() -> None:
+    """A prior a thousand times wider than the answer does not set the width of the picture."""
+    noise = count_drawing().noise
+    flat = Posterior(np.array([1.0]), np.array([0.0, 1e6]))
+    low, high = pictures._span(replace(count_drawing(), prior=flat, posterior=noise))
+    assert high - low < 200
+
+
+@pytest.mark.parametrize("cells", [20, 300, 50_000])
+def test_a_curve_keeps_its_area_and_its_peak(cells: int) -> None:
+    """Few cells or many, alike or not: a few hundred points with the same area and nearly the same peak."""
+    edges = np.cumsum(np.linspace(1, 5, cells + 1))
+    edges = (edges - edges[0]) / (edges[-1] - edges[0]) * 100
+    centres = (edges[1:] + edges[:-1]) / 2
+    smooth = law(np.exp(-(((centres - 50) / 10) ** 2) / 2), edges)
+    x, y, joined = pictures._line(smooth, (0.0, 100.0), 1.0)
+    assert len(x) <= pictures.WIDTH + 2
+    area = np.sum(np.diff(x) * (y[:-1] if joined == "step-after" else (y[1:] + y[:-1]) / 2))
+    assert area == pytest.approx(1, abs=0.002)
+    assert y.max() == pytest.approx(1 / (10 * np.sqrt(2 * np.pi)), rel=0.05)
+
+
+def test_a_peak_thinner_than_a_pixel_is_not_lost() -> None:
+    """A law that is nearly certain, on a wide line, still rises above everything else."""
+    edges = np.array([0, 500.0001, 500.0002, 1000])
+    x, heights, _ = pictures._line(Posterior(np.array([0.05, 0.9, 0.05]), edges), (0.0, 1000.0), 1.0)
+    assert heights.max() > 0.5 > 100 * heights[0]
+    assert x[heights.argmax()] == pytest.approx(500, abs=1000 / pictures.WIDTH)
+
+
+def test_heights_are_probabilities_only_where_all_cells_are_alike() -> None:
+    """Counts show probabilities; cells of different widths show densities."""
+    alike = count_drawing()
+    assert pictures._common_width(alike) == 1
+    assert pictures._common_width(replace(alike, prior=Posterior(np.array([0.5, 0.5]), np.array([0.0, 1, 3])))) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(1234567.4, 0, "1,234,567"), (521.50, 1, "521.5"), (530.0, 1, "530"), (-0.01, 1, "0"), (-12.5, 1, "−12.5")],
+)
+def test_numbers_are_written_as_people_write_them(value: float, digits: int, text: str) -> None:
+    """Thousands are parted, no zeros trail, no exponent."""
+    assert pictures._number(value, digits) == text
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".html"])
+def test_hostile_text_is_escaped_and_cut(suffix: str, tmp_path: Path) -> None:
+    """No text becomes markup or ends a script; control signs are dropped and long text is cut."""
+    bad = "</script><script>alert(1)</script><!--\x00\x1b\ud800]]>\"'&{}" + "x" * 5000
+    both = Posterior(np.array([0.5, 0.5]), names=(bad, bad + "y"))
+    drawing = Drawing(bad, bad, both, None, both, bad, None, bad)
+    text = save_picture(drawing, tmp_path / f"picture{suffix}").read_text(encoding="utf-8")
+    assert "<script>alert" not in text
+    assert "x" * 1000 not in text
+    assert "</script><script>alert(1)" in unescape(text.replace("\\u003c", "<"))
+    if suffix == ".svg":
+        ET.fromstring(text)
+    else:
+        assert Page(text).scripts == 2
+
+
+@pytest.mark.parametrize("name", ["picture.pdf", "picture", "picture.svg.exe", ".svg"])
+def test_another_suffix_is_refused_and_nothing_written(name: str, tmp_path: Path) -> None:
+    """Only .svg, .png and .html are drawn."""
+    with pytest.raises(InvalidInput, match=r"\.svg, \.png or \.html"):
+        save_picture(count_drawing(), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_folder_is_told_in_one_sentence(tmp_path: Path) -> None:
+    """No folder is made on the way."""
+    with pytest.raises(InvalidInput, match="does not exist"):
+        save_picture(count_drawing(), tmp_path / "missing" / "picture.svg")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_keeps_what_it_had(tmp_path: Path) -> None:
+    """A failed write leaves no part of a picture behind, and no text of the system in the message."""
+    place = tmp_path / "picture.svg"
+    (place / "kept").mkdir(parents=True)
+    with pytest.raises(Unavailable, match="cannot be written") as told:
+        save_picture(truth_drawing(), place)
+    assert "Errno" not in str(told.value)
+    assert [path.name for path in tmp_path.rglob("*")] == ["picture.svg", "kept"]
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".html"])
+def test_a_missing_extra_says_what_to_install(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra packages there is one sentence and no file."""
+    real = builtins.__import__
+
+    def absent(name: str, *rest: Any, **more: Any) -> Any:
+        if name in {"altair", "vl_convert"}:
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(Unsupported, match=re.escape("pip install discreet[pictures]")):
+        save_picture(count_drawing(), tmp_path / f"picture{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prior": None, "noise": None, "posterior": None},
+        {"prior": truth_drawing().prior},
+        {"raw": "true"},
+        {"raw": float("nan")},
+        {"interval": (1.0, float("inf"))},
+        {"interval": (2.0, 1.0)},
+    ],
+)
+def test_a_drawing_that_makes_no_sense_is_refused_at_birth(change: dict[str, Any]) -> None:
+    """Nothing to draw, kinds that do not match, or numbers that are none."""
+    with pytest.raises(InvalidInput):
+        replace(count_drawing(), **change)
+
+
+@pytest.mark.parametrize("change", [{"raw": "maybe"}, {"raw": 1.0}, {"interval": (0.0, 1.0)}])
+def test_a_drawing_of_names_has_no_numbers(change: dict[str, Any]) -> None:
+    """Over categories the raw answer is one of them, without an interval."""
+    with pytest.raises(InvalidInput):
+        replace(truth_drawing(), **change)

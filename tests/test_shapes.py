@@ -1,0 +1,209 @@
+"""The written form of a prior: shapes read without a grid, their laws, and weights by name."""
+
+from __future__ import annotations
+
+import math
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet import InvalidInput, Prior
+from discreet.shapes import GRAMMAR, MOST_SPREAD, Shapes, Term, read_shapes, read_weights
+
+SPREAD = ("normal", "laplace", "cauchy")
+
+
+def one(text: str) -> Term:
+    return read_shapes(text).terms[0]
+
+
+def test_shapes_are_read_without_a_grid() -> None:
+    """The ends and the step stay open where the text is silent."""
+    shapes = read_shapes("0.9 normal(38, 6) + 0.1 cauchy(38, 6)")
+    assert shapes.terms == (
+        Term(Fraction(9, 10), "normal", (Fraction(38), Fraction(6))),
+        Term(Fraction(1, 10), "cauchy", (Fraction(38), Fraction(6))),
+    )
+    assert (shapes.ends, shapes.step) == (None, None)
+    closed = read_shapes("uniform on [17, 90] step 0.5")
+    assert (closed.ends, closed.step) == ((17, 90), Fraction(1, 2))
+
+
+def test_a_bare_uniform_waits_for_its_ends() -> None:
+    bare = read_shapes("uniform + point(3)")
+    with pytest.raises(InvalidInput, match="two ends"):
+        bare.terms[0].below(np.zeros(1))
+    filled = bare.within(Fraction(0), Fraction(10))
+    assert filled.terms[0].numbers == (0, 10)
+    assert filled.terms[1].numbers == (3,)
+    assert filled.on(0, 10) == bare.on(0, 10) == Prior.parse("uniform(0, 10) + point(3) on [0, 10]")
+
+
+def test_centre_and_scale() -> None:
+    """The scale is the standard deviation, but for laplace and cauchy its own parameter."""
+    assert [(term.centre, term.scale) for term in map(one, ("normal(38, 6)", "laplace(1, 2)", "cauchy(-3, 0.5)"))] == [
+        (38, 6),
+        (1, 2),
+        (-3, 0.5),
+    ]
+    assert (one("uniform(2, 8)").centre, one("uniform(2, 8)").scale) == (5, 6 / math.sqrt(12))
+    assert (one("point(4)").centre, one("point(4)").scale) == (4, 0)
+
+
+def test_only_a_cauchy_of_positive_weight_is_heavy() -> None:
+    assert read_shapes("normal(0, 1) + 0.1 cauchy(0, 1)").heavy
+    assert not read_shapes("normal(0, 1) + 0 cauchy(0, 1)").heavy
+    assert not read_shapes("laplace(0, 1)").heavy
+
+
+def test_cumulative_laws_agree_with_scipy() -> None:
+    """To the last digits, far out on both sides as well."""
+    stats = pytest.importorskip("scipy.stats")
+    z = np.array([-30.0, -8.0, -1.5, 0.0, 0.3, 4.0, 30.0])
+    x = 38 + 6 * z
+    for name, law in (("normal", stats.norm), ("laplace", stats.laplace), ("cauchy", stats.cauchy)):
+        term = one(f"{name}(38, 6)")
+        assert term.below(x) == pytest.approx(law.cdf(z), rel=1e-12)
+        upper = term.between(np.append(x, 1e300))
+        assert upper[:-1][:3] == pytest.approx(np.diff(law.cdf(z))[:3], rel=1e-10)
+        assert upper[3:] == pytest.approx(-np.diff(np.append(law.sf(z[3:]), 0)), rel=1e-10)
+
+
+def test_uniform_and_point_are_what_they_say() -> None:
+    x = np.array([1.0, 2.0, 3.5, 5.0, 9.0])
+    assert one("uniform(2, 5)").below(x).tolist() == [0, 0, 0.5, 1, 1]
+    assert one("uniform(2, 2)").below(x).tolist() == [0, 1, 1, 1, 1]
+    assert one("point(3.5)").below(x).tolist() == [0, 0, 1, 1, 1]
+    assert one("point(3.5)").between(x).tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("name", SPREAD)
+@pytest.mark.parametrize("scale", ["1e-400", "1e-300", "1", "1e300"])
+@pytest.mark.parametrize("centre", ["-1e300", "0.5", "1e300"])
+def test_no_number_breaks_a_law(name: str, scale: str, centre: str) -> None:
+    """Probabilities from 0 to 1 that rise; no NaN, no warning."""
+    term = one(f"{name}({centre}, {scale})")
+    x = np.array([-1e300, -5, 0, 0.5, 1, 1e6, 1e300])
+    below, between = term.below(x), term.between(x)
+    assert (np.diff(below) >= 0).all()
+    assert 0 <= below[0] <= below[-1] <= 1
+    assert (between >= 0).all()
+    assert between.sum() == pytest.approx(below[-1] - below[0], abs=1e-12)
+
+
+def test_dates_stand_for_days() -> None:
+    """Where a location stands; a scale and a step are numbers of days."""
+    shapes = read_shapes("normal(1970-01-31, 7) + point(1969-12-31) on [1970-01-01, 2024-02-29] step 1", dates=True)
+    assert shapes.terms[0].numbers == (30, 7)
+    assert shapes.terms[1].numbers == (-1,)
+    assert shapes.ends == (0, 19782)
+    assert read_shapes("uniform(1970-01-01, 1970-01-02)", dates=True).terms[0].numbers == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["normal(38, 6)", "normal(2024-02-30, 6)", "point(20240229)", "uniform on [0, 9]", "normal(2024-01-01, 1x)"]
+)
+def test_a_number_is_no_date(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"is a date such as 2024-02-29|plain number"):
+        read_shapes(text, dates=True)
+
+
+def test_a_date_is_no_number() -> None:
+    with pytest.raises(InvalidInput, match="a place in normal must be a plain number"):
+        read_shapes("normal(2024-02-29, 6)")
+
+
+BAD_SHAPES = {
+    "uniform(9, 3)": "from low to high, got 9 and 3",
+    "uniform on [9, 3]": "lower end 9 is above the upper end 3",
+    "normal(0, 0)": "the scale of normal must be above 0",
+    "normal(1, 2, 3)": "normal takes 2 numbers, got 3",
+    " + ".join(["cauchy(0, 1)"] * (MOST_SPREAD + 1)): "at most 64 of normal",
+    "": "nothing does",
+    "x" * 10_001: "at most 10000 letters",
+}
+
+
+@pytest.mark.parametrize("text", BAD_SHAPES)
+def test_bad_shapes_are_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(InvalidInput, match=BAD_SHAPES[text]) as refusal:
+        read_shapes(text)
+    assert len(str(refusal.value)) < 450
+
+
+def test_a_shape_is_valid_at_birth() -> None:
+    for name, numbers in (("gamma", (1,)), ("point", ()), ("normal", (0, -1))):
+        with pytest.raises(InvalidInput):
+            Term(Fraction(1), name, tuple(map(Fraction, numbers)))
+    with pytest.raises(InvalidInput, match="more than 0"):
+        Shapes(())
+
+
+def test_many_points_are_quick_on_many_places() -> None:
+    """Each costs what it covers, not the whole grid."""
+    text = " + ".join(f"point({at})" for at in range(700))
+    start = time.process_time()
+    assert len(read_shapes(text).on(0, 2**20 - 1)) == 700
+    assert time.process_time() - start < 1
+
+
+def test_weights_are_read_by_their_decimal_text() -> None:
+    assert read_weights(' {"yes": 0.1, "no": 99e-2} ') == {"yes": Fraction(1, 10), "no": Fraction(99, 100)}
+    prior = Prior.parse('{"yes": 1, "no": 99}')
+    assert prior == Prior.weights({"yes": 1, "no": 99})
+    assert Prior.parse('{"true": 0.01, "false": 0.99}').probabilities == (Fraction(1, 100), Fraction(99, 100))
+
+
+def test_weights_of_numbers_are_numbers() -> None:
+    """Where all names are numbers; the ends given do not matter, as the text has its own points."""
+    assert Prior.parse('{"17": 1, "18.5": 3}', 0, 5) == Prior.weights({17: 1, Fraction(37, 2): 3})
+    assert not Prior.parse('{"17": 1, "many": 3}').numeric
+    assert Prior.parse('{"a": 0, "b": 1}').support == ("b",)
+
+
+BAD_WEIGHTS = {
+    '{"a": 1, "a": 2}': "the same value twice",
+    '{"17": 1, "17.0": 2}': "the same number twice",
+    '{"a": {"b": 1}}': "the weight of 'a' in the prior must be a number",
+    '{"a": [1]}': "must be a number",
+    '{"a": "1"}': "must be a number",
+    '{"a": true}': "must be a number",
+    '{"a": null}': "must be a number",
+    '{"a": NaN}': "finite number, got NaN",
+    '{"a": -Infinity}': "finite number, got -Infinity",
+    '{"a": -1}': "at least 0, got -1",
+    '{"a": 0, "b": 0.0}': "at least one value of positive weight",
+    "{}": "at least one value of positive weight",
+    '{"a": 1e999}': "plain number",
+    '{"a": ' + "9" * 5000 + "}": "plain number",
+    '{"a": 1': "could not be read",
+    "{'a': 1}": "could not be read",
+    "{": "could not be read",
+    '{"a":' * 1900: "could not be read",
+    '{"a": ' + "[" * 9000: "could not be read",
+    '{"a": 1' + " " * 10_000 + "}": "at most 10000 letters",
+}
+
+
+@pytest.mark.parametrize("text", BAD_WEIGHTS)
+def test_bad_weights_are_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(InvalidInput, match=BAD_WEIGHTS[text]) as refusal:
+        Prior.parse(text)
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 450
+
+
+@pytest.mark.parametrize("text", ["5", "[1]", '[["a", 1]]', "", "null"])
+def test_weights_are_an_object(text: str) -> None:
+    with pytest.raises(InvalidInput, match="could not be read"):
+        read_weights(text)
+
+
+def test_the_grammar_is_one_sentence_that_reads_itself() -> None:
+    """Both examples in it are priors."""
+    assert "." not in GRAMMAR.replace("0.9", "").replace("0.1", "")
+    shapes, weights = (part for part in GRAMMAR.split("'") if part.startswith(("0.9", "{")))
+    assert len(Prior.parse(shapes)) == 74
+    assert Prior.parse(weights).support == ("yes", "no")
