@@ -27,7 +27,7 @@ def of_centre(rows: list[int]) -> list[int]:
 
 def of_spread(rows: list[int]) -> list[int]:
     shifted = [2 * k - LOWER - UPPER for k in rows]
-    return [len(rows), sum(shifted), sum(d * d for d in shifted)]
+    return [len(rows), sum(shifted), sum(2 * d * d - WIDTH**2 for d in shifted)]
 
 
 def mean(rows: list[int]) -> Fraction:

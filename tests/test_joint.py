@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.guarantee import Neighbours
-from discreet.planner.atoms import Grid
-from discreet.planner.diameter import diameter, distances
-from discreet.planner.joint import Count, joint_sensitivity, worst
+from discreet.planner.atoms import Count, Grid
+from discreet.planner.diameter import LABEL, diameter, distances
+from discreet.planner.joint import joint_sensitivity, worst
 from discreet.query import parse_sql
 from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within, holds
 from discreet.query.query import Key
@@ -134,7 +135,7 @@ def test_the_changes_told_are_those_of_the_worst_unit(neighbours: Neighbours, ro
 
 
 @settings(max_examples=60)
-@given(counts=some_counts, rows=st.sampled_from([1, 2]), work=st.sampled_from([0, 1, 10**9]))
+@given(counts=some_counts, rows=st.sampled_from([1, 2]), work=st.sampled_from([0, 10**9]) | st.integers(0, 20_000))
 def test_a_search_cut_short_is_never_below_the_truth(counts: list[Count], rows: int, work: int) -> None:
     """With too much to compare a bound is given, at most the sum of what each count changes alone."""
     atoms = Grid(SMALL, counts).atoms()
@@ -144,8 +145,32 @@ def test_a_search_cut_short_is_never_below_the_truth(counts: list[Count], rows: 
     bound = sum(w * change for w, change in zip(whole, diameter(atoms, whole, work), strict=True))
     alone = sum(w * (2 if count.keys else 1) for w, count in zip(whole, counts, strict=True))
     assert most <= bound <= alone
-    if work > 1:
+    if work == 10**9:
         assert bound == most
+
+
+def boxes(chance: random.Random, own: Schema, count: int) -> list[Count]:
+    """Random rectangles in the plane of two columns."""
+    ends = [[sorted(chance.choices(range(10), k=2)) for _ in own.columns] for _ in range(count)]
+    sides = [[Within(x, ((low, high),)) for x, (low, high) in zip(own.columns, one, strict=True)] for one in ends]
+    return [Count(All(tuple(one)), Fraction(chance.randint(1, 3))) for one in sides]
+
+
+def test_a_far_pair_is_not_taken_for_the_farthest() -> None:
+    """Where going from far to farther stops too early: the whole search finds the farthest, a cut one is above it."""
+    chance, early = random.Random(4), 0
+    for _ in range(60):
+        counts = boxes(chance, wide(2), 14)
+        atoms, whole = Grid(wide(2), counts).atoms(), [int(6 / count.scale) for count in counts]
+        most = max(int(distances(atoms, atoms.row(at), whole).max()) for at in range(len(atoms)))
+        found = [
+            sum(w * change for w, change in zip(whole, diameter(atoms, whole, work), strict=True))
+            for work in (10**9, 0, LABEL * len(atoms) * len(counts))
+        ]
+        assert found[0] == most
+        assert min(found) == most
+        early += max(found) > most
+    assert early > 10
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from discreet.exact import exp_below
 from discreet.guarantee import Neighbours
 from discreet.kernel.refinement import About, Refinement
 from discreet.ledger import Caps, Charge, Part, Spend
-from discreet.planner.joint import Count
+from discreet.planner.atoms import Count
 from discreet.planner.tally import Tally
 from discreet.prior import Prior
 from discreet.query.predicate import Within

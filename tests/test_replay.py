@@ -6,6 +6,7 @@ The declared bounds are also reached, so that a scale too small by a factor woul
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,11 +14,14 @@ import pytest
 
 from discreet.custodian import draw
 from discreet.custodian.draw import Exact, Released, units
+from discreet.kernel.noise import Independent
 from discreet.planner.choose import plan
 from discreet.planner.chosen import Chosen
+from discreet.planner.facts import Facts
 from discreet.planner.individual import AboutOne, OrderStatistic
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Plan
+from discreet.planner.totals import options
 from discreet.query import parse_sql
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
@@ -78,20 +82,70 @@ def _apart(planned_: Plan, at: int, one: Exact, two: Exact, squared: bool) -> Fr
     measurement, declared = planned_.measurements[at], planned_.schema
     if isinstance(measurement, Noisy):
         components = measurement.form.components
-        pairs = aligned(one, two, at, (0,) * len(components))
-        moved = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in pairs]  # type: ignore[call-overload]
+        moved = moves(planned_, at, one, two)
         if squared:
             return sum(
                 (Fraction(d * d, c.square) for cell in moved for d, c in zip(cell, components, strict=True)),
                 Fraction(0),
             )
-        return sum((Fraction(d, c.scale) for cell in moved for d, c in zip(cell, components, strict=True)), Fraction(0))
+        return sum((Fraction(abs(d), c.scale) for cell in moved for d, c in zip(cell, components, strict=True)), Fraction(0))
     if isinstance(measurement, Chosen):
         nothing = np.zeros(measurement.candidates.count, dtype=np.int64)
         pairs = aligned(one, two, at, nothing)
         moved_rows = sum(int(np.abs(x - y).sum()) for x, y in pairs)  # type: ignore[operator]
         return Fraction(moved_rows, declared.rows * (2 if declared.neighbours == "replace-one" else 1))
     return Fraction(0)
+
+
+def moves(planned_: Plan, at: int, one: Exact, two: Exact) -> list[list[int]]:
+    """How far each component is moved in each cell."""
+    measurement = planned_.measurements[at]
+    assert isinstance(measurement, Noisy)
+    pairs = aligned(one, two, at, (0,) * len(measurement.form.components))
+    return [[x - y for x, y in zip(*pair, strict=True)] for pair in pairs]  # type: ignore[call-overload]
+
+
+def loss(measurement: Noisy, moved: list[list[int]]) -> Fraction:
+    """What the noise loses where the totals of the cells are moved so far, from its own account of it."""
+    noise = measurement.noise
+    if not isinstance(noise, Independent):
+        return sum((noise.epsilon_at(cell) for cell in moved), Fraction(0))
+    pairs = [(own, abs(d)) for cell in moved for own, d in zip(noise.noises, cell, strict=True)]
+    return sum((own.guarantee(d, "add-remove").epsilon or Fraction(0) for own, d in pairs if d), Fraction(0))
+
+
+def mechanisms(own: Plan) -> list[Plan]:
+    """The same plan with every other noise that could be chosen for its one total."""
+    aggregate = own.query.aggregates[0]
+    column = None if aggregate.column is None else own.schema.column(aggregate.column)
+    facts = Facts(own.schema, own.query.where, len(own.cells()) if own.query.keys and not own.threshold else None)
+    if own.threshold or not isinstance(own.measurements[0], Noisy) or len(own.measurements) > 1:
+        return []
+    found = options(aggregate, column, facts, Fraction(1), None, None)
+    return [replace(own, measurements=(one,)) for one in found]
+
+
+@pytest.mark.parametrize(("relation", "rows"), RELATIONS)
+@pytest.mark.parametrize("tail", TAILS[:-1])
+def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(relation: str, rows: int, tail: str) -> None:
+    """Staircases are calibrated by boxes and polygons; each gives its own account of what a shift costs."""
+    chance = random.Random(f"{relation} {rows} {tail} noise")
+    declared = schema(relation, rows, units=5)
+    plans = [one for aggregate in AGGREGATES for one in mechanisms(planned(declared, aggregate, tail))]
+    assert {"discrete Laplace", "staircase"} <= {one.mechanism for one in plans}
+    worst: dict[str, Fraction] = {}
+    for _ in range(40):
+        people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
+        other = neighbours_of(people, relation, rows, chance)
+        sources = [MemorySource(declared, rows_of(table)) for table in (people, other)]
+        for own in plans:
+            one, two = (exact(own, source) for source in sources)
+            measurement = own.measurements[0]
+            assert isinstance(measurement, Noisy)
+            lost = loss(measurement, moves(own, 0, one, two))
+            worst[own.mechanism] = max(worst.get(own.mechanism, lost), lost)
+    assert max(worst.values()) <= 1, (worst, tail)
+    assert min(worst.values()) > Fraction(1, 2), (worst, tail)
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ CONFIG = {
     "axis": {"grid": False, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
     "legend": {"labelFontSize": 12, "labelColor": INK},
 }
+
+MISSING = "pictures need packages that are not installed here; run: pip install discreet[pictures]"
 
 Layer = dict[str, Any]
 Span = tuple[float, float]
@@ -83,19 +86,24 @@ class Drawing:
 
 def save_picture(drawing: Drawing, path: str | Path) -> Path:
     """Draw to an .svg, .png or .html file, whole or not at all."""
+    target = check_path(path)
+    try:
+        content = PAINTERS[target.suffix.lower()](drawing)
+    except ImportError:
+        raise Unsupported(MISSING) from None
+    _write(target, content)
+    return target
+
+
+def check_path(path: str | Path) -> Path:
+    """Where a picture goes, refused at once where none could be drawn there."""
     target = Path(path)
-    paint = PAINTERS.get(target.suffix.lower())
-    if paint is None:
+    if target.suffix.lower() not in PAINTERS:
         raise InvalidInput(f"a picture's name ends in .svg, .png or .html; {target.name[:40]!r} does not")
     if not target.parent.is_dir():
         raise InvalidInput(f"the folder for the picture {target.name[:40]!r} does not exist; make it first")
-    try:
-        content = paint(drawing)
-    except ImportError:
-        raise Unsupported(
-            "pictures need packages that are not installed here; run: pip install discreet[pictures]"
-        ) from None
-    _write(target, content)
+    if find_spec("vl_convert") is None:
+        raise Unsupported(MISSING)
     return target
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 
 from rich.console import RenderableType
 from rich.table import Table
 
 from discreet.answer import Answer, Interval, Reply
-from discreet.cli.show import bar, facts, left, table, text, value
+from discreet.cli.show import bar, facts, left, table, text, value, warning
 from discreet.custodian import Preview
 from discreet.exact import shown
 from discreet.guarantee import Guarantee
@@ -18,22 +19,39 @@ from discreet.ledger import Balance
 MOST_ROWS = 200
 """On a screen; JSON has all."""
 SPAN = "95 % interval"
+MOST_TIMES = 10**6
 
 
-def answer_screen(answer: Answer, balances: Sequence[Balance]) -> Iterator[RenderableType]:
+def answer_screen(answer: Answer, balances: Sequence[Balance], drawn: Path | None = None) -> Iterator[RenderableType]:
     """One number large and plain, or a table; below it all that belongs to it."""
     spans = answer.intervals(0.95)
-    if len(answer.rows) == len(answer.columns) == 1:
-        yield text(value(answer.value), "bold")
-        yield from (f"{SPAN}: {_span(span)}" for span in spans[0].values() if span is not None)
+    if answer.single:
+        yield from _one(answer, spans[0])
     else:
         yield _rows(answer, spans)
     if len(answer.rows) > MOST_ROWS:
         yield f"... and {len(answer.rows) - MOST_ROWS:,} more rows; --json has all"
+    if answer.warning:
+        yield warning(answer.warning)
     pairs = {"question": answer.question, **_promise(answer.guarantee)}
     pairs |= {"mechanism": answer.mechanism, "accuracy": answer.accuracy}
     yield ""
-    yield facts(pairs | {"cost": _cost(answer), "left": left(balances)})
+    pairs |= {"cost": _cost(answer), "left": left(balances)}
+    yield facts(pairs | ({} if drawn is None else {"picture": str(drawn)}))
+
+
+def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableType]:
+    """The headline, what is raw of it, its intervals, and what it means."""
+    known = answer.posterior
+    yield text(value(answer.headline), "bold")
+    if answer.shaped:
+        yield f"raw: {value(answer.value)}, a draw shaped by {'your' if known is not None else 'the'} prior"
+    yield from (f"{SPAN}: {_span(span)}" for span in spans.values() if span is not None)
+    if known is not None and known.numeric:
+        low, high = known.interval(0.95)
+        yield f"posterior: mean {value(known.mean())}, median {value(known.median())}, 95 % {value(low)} to {value(high)}"
+    if answer.meaning:
+        yield answer.meaning
 
 
 def preview_screen(preview: Preview) -> Iterator[RenderableType]:
@@ -41,9 +59,29 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
     yield text(preview.question, "bold")
     yield ""
     pairs = {**_promise(preview.guarantee), "mechanism": preview.mechanism, "accuracy": preview.accuracy}
-    yield facts(pairs | {"cost": _amount(preview.guarantee), "left": left(preview.balances)})
+    if preview.reason:
+        pairs["chosen for"] = preview.reason
+    pairs |= {"cost": _amount(preview.cost), "left": left(preview.balances), "more such": _times(preview)}
+    yield facts(pairs)
+    yield ""
+    yield _candidates(preview)
     yield ""
     yield "Nothing was charged and no row was read."
+
+
+def _times(preview: Preview) -> str:
+    count = f"{preview.times:,}" if preview.times < MOST_TIMES else f"{MOST_TIMES:,} or more"
+    return f"the budget holds {count} such question{'' if preview.times == 1 else 's'}"
+
+
+def _candidates(preview: Preview) -> Table:
+    """What could answer, with its cost and the error of what it leads to."""
+    made = table("", "aggregate", "mechanism", "cost", "expected error", right=("expected error",))
+    for one in preview.candidates:
+        error = "depends on the rows" if one.expected_error is None else f"{one.expected_error:,.4g}"
+        cells = ("chosen" if one.chosen else "", one.aggregate, one.mechanism, _amount(one.cost), error)
+        made.add_row(*map(text, cells))
+    return made
 
 
 def _promise(guarantee: Guarantee) -> dict[str, str]:
@@ -60,6 +98,8 @@ def _cost(answer: Answer) -> str:
 
 
 def _amount(cost: Guarantee) -> str:
+    if cost.rho:
+        return f"rho {shown(cost.rho)} of zero-concentrated DP"
     delta = f" and delta {shown(cost.delta)}" if cost.delta else ""
     return f"epsilon {shown(cost.epsilon or Fraction(0))}{delta}"
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from discreet.cli.options import (
+    Accuracy,
     Analyst,
     Delta,
+    DistanceName,
     Epsilon,
+    Interval,
     Json,
     LedgerPlace,
     Model,
+    NoiseScale,
     Prior,
     Question,
+    Request,
+    Rows,
     SchemaFile,
     read_request,
 )
@@ -28,12 +34,24 @@ Wait = Annotated[
 Fresh = Annotated[bool, typer.Option("--fresh", help="Pay for a new draw even if an answer is stored.")]
 
 
+Plot = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Draw prior, noise and posterior into a .svg, .png or .html file."),
+]
+
+
 def ask(
     schema: SchemaFile,
     question: Question,
-    epsilon: Epsilon,
+    epsilon: Epsilon = None,
     delta: Delta = None,
     prior: Prior = None,
+    distance: DistanceName = None,
+    accuracy: Accuracy = None,
+    noise_scale: NoiseScale = None,
+    interval: Interval = False,
+    rows: Rows = None,
+    plot: Plot = None,
     analyst: Analyst = "analyst",
     ledger: LedgerPlace = None,
     key: Key = None,
@@ -47,48 +65,64 @@ def ask(
     from discreet.cli import show
     from discreet.cli.answers import answer_screen
     from discreet.custodian import Custodian, looking
+    from discreet.pictures import check_path
     from discreet.schema import load_schema
 
-    asked, loss, slack = read_request(question, epsilon, delta)
+    request = read_request(question, epsilon, delta, noise_scale, accuracy, rows)
+    more = _more(request, distance, interval)
+    if plot is not None:
+        check_path(plot)  # refuse before anything is charged
     declared = load_schema(schema)
-    if looking.current_snapshot(declared) is None:
-        custodian.preview(declared, asked, loss, prior, slack, model)  # refuse before anything is registered
+    if looking.current_snapshot(declared) is None:  # refuse before anything is registered
+        custodian.preview(declared, request.question, request.epsilon, prior, request.delta, model, **more)
     with show.stages() as progress, Custodian.open(schema, ledger, None, progress, wait) as opened:
         progress("answering")
-        answer = opened.answer(asked, loss, prior, analyst, key, slack, model, fresh)
+        numbers = (request.epsilon, prior, analyst, key, request.delta, model, fresh)
+        answer = opened.answer(request.question, *numbers, **more)
         balances = opened.budget(analyst)
+    drawn = None if plot is None else answer.plot(plot)
     if json:
         show.document(answer.to_json())
     else:
-        show.screen(*answer_screen(answer, balances))
+        show.screen(*answer_screen(answer, balances, drawn))
 
 
 def preview(
     schema: SchemaFile,
     question: Question,
-    epsilon: Epsilon,
+    epsilon: Epsilon = None,
     delta: Delta = None,
     prior: Prior = None,
+    distance: DistanceName = None,
+    accuracy: Accuracy = None,
+    noise_scale: NoiseScale = None,
+    interval: Interval = False,
+    rows: Rows = None,
     analyst: Analyst = "analyst",
     ledger: LedgerPlace = None,
     model: Model = None,
     json: Json = False,
 ) -> None:
     """Say what a question would cost and how good its answer would be. It reads no row and charges nothing."""
-    from dataclasses import replace
-
-    from discreet import custodian
     from discreet.cli import show
     from discreet.cli.answers import preview_screen
     from discreet.custodian import looking
     from discreet.custodian.document import preview_to_json
     from discreet.schema import load_schema
 
-    asked, loss, slack = read_request(question, epsilon, delta)
+    request = read_request(question, epsilon, delta, noise_scale, accuracy, rows)
     declared = load_schema(schema)
-    planned = custodian.preview(declared, asked, loss, prior, slack, model)
-    planned = replace(planned, balances=looking.budget(declared, ledger, analyst))
+    numbers = (request.epsilon, prior, request.delta, model)
+    planned = looking.preview(
+        declared, ledger, analyst, request.question, *numbers, **_more(request, distance, interval)
+    )
     if json:
         show.document(preview_to_json(planned))
     else:
         show.screen(*preview_screen(planned))
+
+
+def _more(request: Request, distance: str | None, interval: bool) -> dict[str, Any]:
+    """What else goes with a question."""
+    told: dict[str, Any] = {"accuracy": request.accuracy, "noise_scale": request.noise_scale, "rows": request.rows}
+    return told | {"distance": distance, "interval": interval}

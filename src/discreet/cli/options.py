@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
@@ -22,7 +23,7 @@ Question = Annotated[
     typer.Argument(metavar="QUESTION", help="SQL, or JSON, or - to read it from standard input.", show_default=False),
 ]
 Epsilon = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="E",
         help="What a new answer costs, such as 0.1; another analyst's stored one costs what it cost.",
@@ -30,8 +31,32 @@ Epsilon = Annotated[
     ),
 ]
 Delta = Annotated[str | None, typer.Option(metavar="D", help="The delta of approx-dp, such as 1e-9.")]
+Accuracy = Annotated[
+    str | None,
+    typer.Option(metavar="A", help="How near it should be, such as '±50 at 95%', instead of an epsilon."),
+]
+NoiseScale = Annotated[
+    str | None,
+    typer.Option(metavar="S", help="The scale of Laplace noise instead of an epsilon; the sd with --model approx-dp."),
+]
 Prior = Annotated[
-    str | None, typer.Option(metavar="P", help="What you know already, such as 'normal(38, 6) on [17, 90]'.")
+    str | None,
+    typer.Option(
+        metavar="P",
+        help="What you know already, such as 'normal(38, 6) on [17, 90]', or '{\"yes\": 1, \"no\": 99}'.",
+    ),
+]
+DistanceName = Annotated[
+    str | None,
+    typer.Option(
+        "--distance", metavar="D", help="Refine the prior by this distance: continuous, nominal, ordinal, semantic."
+    ),
+]
+Interval = Annotated[
+    bool, typer.Option("--interval", help="Spend half of epsilon on two values around a quantile or median.")
+]
+Rows = Annotated[
+    str | None, typer.Option(metavar="N", help="About how many rows you expect, to choose a mechanism for means.")
 ]
 Model = Annotated[str | None, typer.Option(metavar="M", help="dp, approx-dp or individual-dp.")]
 Analyst = Annotated[str, typer.Option(metavar="A", help="Who asks.")]
@@ -43,15 +68,45 @@ LedgerPlace = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-def read_request(question: str, epsilon: str, delta: str | None) -> tuple[str, Fraction, Fraction | None]:
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question and its numbers, by their decimal text."""
+
+    question: str
+    epsilon: Fraction | None
+    delta: Fraction | None
+    noise_scale: Fraction | None
+    accuracy: str | None
+    rows: int | None
+
+
+def read_request(
+    question: str,
+    epsilon: str | None,
+    delta: str | None,
+    noise_scale: str | None = None,
+    accuracy: str | None = None,
+    rows: str | None = None,
+) -> Request:
     """A question, from standard input where it is -, and its numbers by their decimal text."""
     text = _standard_input() if question == "-" else question
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidInput("the question is not text in UTF-8; write it in UTF-8") from None
-    slack = None if delta is None else rational_text(delta, "delta")
-    return text, rational_text(epsilon, "epsilon"), slack
+    if (epsilon, noise_scale, accuracy) == (None, None, None):
+        raise InvalidInput("say how much noise there may be: --epsilon 0.1, or --accuracy '±50 at 95%'")
+    count = None if rows is None else rational_text(rows, "--rows")
+    if count is not None and count.denominator != 1:
+        raise InvalidInput("--rows is a whole number, such as 5000")
+    return Request(
+        text,
+        None if epsilon is None else rational_text(epsilon, "epsilon"),
+        None if delta is None else rational_text(delta, "delta"),
+        None if noise_scale is None else rational_text(noise_scale, "the noise scale"),
+        accuracy,
+        None if count is None else int(count),
+    )
 
 
 def _standard_input() -> str:

@@ -193,9 +193,7 @@ class Custodian:
         charge = charge_of(planned, told.question, self._snapshot.name, analyst)
         return replace(told, balances=self.budget(analyst), times=self._ledger.times(charge, self._caps))
 
-    def session(
-        self, noise_scale: object, epsilon: object, analyst: str = ANALYST, key: str | None = None
-    ) -> Session:
+    def session(self, noise_scale: object, epsilon: object, analyst: str = ANALYST, key: str | None = None) -> Session:
         """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
         names = self.schema, self._source, self._ledger, self._caps, self._snapshot.name
         return open_session(*names, noise_scale, epsilon, analyst, key)
@@ -269,14 +267,25 @@ def preview(
     **more: Any,
 ) -> Preview:
     """What a question would cost and be good for, from the schema alone: as if nothing had been spent."""
-    query = read(question, schema)
-    if more.get("accuracy") is not None and more.get("most") is None:
-        more["most"] = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
-    planned = plan(schema, query, epsilon, delta, prior, model, **more)
-    told = previewed(planned, to_sql(query, schema))
+    most = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
+    planned = plan_question(schema, question, epsilon, prior, delta, model, most=most, **more)
+    told = previewed(planned, to_sql(planned.query, schema))
     caps = Caps(schema.budget, schema.analyst_budget, schema.models)
     charge = charge_of(planned, told.question, "none yet", ANALYST)
     return replace(told, times=times(charge, untouched(charge, caps)))
+
+
+def plan_question(
+    schema: Schema,
+    question: Question,
+    epsilon: object = None,
+    prior: str | Prior | None = None,
+    delta: object = None,
+    model: str | None = None,
+    **more: Any,
+) -> Plan:
+    """A plan from a question as it was written."""
+    return plan(schema, read(question, schema), epsilon, delta, prior, model, **more)
 
 
 def previewed(planned: Plan, question: str) -> Preview:

@@ -15,7 +15,18 @@ from discreet.schema import Schema
 def preview_to_json(preview: Preview) -> dict[str, object]:
     """A preview."""
     told: dict[str, object] = {"question": preview.question, "mechanism": preview.mechanism}
-    told |= {"accuracy": preview.accuracy, "guarantee": preview.guarantee.to_json()}
+    told |= {"expected_error": preview.expected_error, "reason": preview.reason, "accuracy": preview.accuracy}
+    told["candidates"] = [
+        {
+            "aggregate": one.aggregate,
+            "mechanism": one.mechanism,
+            "expected_error": one.expected_error,
+            "cost": one.cost.to_json(),
+            "chosen": one.chosen,
+        }
+        for one in preview.candidates
+    ]
+    told |= {"guarantee": preview.guarantee.to_json(), "cost": preview.cost.to_json(), "times": preview.times}
     return told | {"budget": [balance_to_json(balance) for balance in preview.balances]}
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet.custodian.binding import existing_ledger
+from discreet.custodian.custodian import Preview, Question, charge_of, least_left, plan_question, previewed
 from discreet.custodian.place import Place, Snapshot
 from discreet.custodian.registering import require_layout
 from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Caps, Entry, Ledger
+from discreet.ledger.refusal import times, untouched
+from discreet.query import to_sql
 from discreet.schema import Schema
 
 if TYPE_CHECKING:
@@ -40,6 +44,21 @@ def budget(schema: Schema, where: str | Path | None = None, analyst: str | None 
         if ledger is None:
             return tuple(_untouched(caps, model, owner) for owner in owners for model in schema.models)
         return tuple(balance for owner in owners for balance in ledger.balance(schema.name, caps, owner))
+
+
+def preview(
+    schema: Schema, where: str | Path | None, analyst: str, question: Question, *numbers: Any, **more: Any
+) -> Preview:
+    """What a question would cost and be good for, what is left, and how many more such questions that holds."""
+    caps = Caps(schema.budget, schema.analyst_budget, schema.models)
+    balances = budget(schema, where, analyst)
+    model = "dp" if len(numbers) < 3 or numbers[2] is None else "approx-dp"
+    planned = plan_question(schema, question, *numbers, most=least_left(balances, model), **more)
+    told = previewed(planned, to_sql(planned.query, schema))
+    charge = charge_of(planned, told.question, "none yet", analyst)
+    with _own_ledger(schema, where) as ledger:
+        count = times(charge, untouched(charge, caps)) if ledger is None else ledger.times(charge, caps)
+    return replace(told, balances=balances, times=count)
 
 
 def history(

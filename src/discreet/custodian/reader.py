@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
+from typing import cast
 
 from discreet.answer import Interval
 from discreet.planner.chosen import Chosen
@@ -87,7 +89,9 @@ class Reader:
     def pictured(self, at: int) -> bool:
         """Whether there is a law to show."""
         one = self.plan.measurements[at]
-        return isinstance(one, Noisy | RefinedTotal | AboutOne) or (isinstance(one, Chosen) and one.before() is not None)
+        return isinstance(one, Noisy | RefinedTotal | AboutOne) or (
+            isinstance(one, Chosen) and one.before() is not None
+        )
 
     def surprising(self, at: int, drawn: Drawn) -> bool:
         """Whether the raw answer lies in the 1 % tails of what the prior predicts."""
@@ -101,5 +105,7 @@ def _numbers(ends: tuple[Value, Value] | None) -> Interval:
     """Two ends as they leave: numbers as floats, the rest as it is."""
     if ends is None:
         return None
-    low, high = (end if isinstance(end, str) or hasattr(end, "isoformat") else float(end) for end in ends)
-    return low, high
+    low, high = ends
+    if isinstance(low, str | date) or isinstance(high, str | date):
+        return cast("Interval", ends)
+    return float(low), float(high)

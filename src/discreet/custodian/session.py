@@ -7,6 +7,7 @@ decided from its predicates and scales alone, so a refusal tells nothing about t
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -21,7 +22,8 @@ from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.exact import positive, shown
 from discreet.kernel.entropy import SYSTEM, bits
 from discreet.ledger import Caps, Charge, Ledger, Spend
-from discreet.planner.choose import LEAST, MOST, counted_plan
+from discreet.planner.asked import LEAST, MOST
+from discreet.planner.choose import counted_plan
 from discreet.planner.plan import Plan
 from discreet.planner.tally import Tally, counts_of
 from discreet.query import to_sql
@@ -66,6 +68,7 @@ class Session:
     _paid: Paid
     _source: Source = field(repr=False)
     _admitted: dict[tuple[str, Fraction], Released | None] = field(default_factory=dict, repr=False)
+    _process: int = field(default_factory=os.getpid, repr=False)
     _open: bool = True
     _lock: Lock = field(default_factory=Lock, repr=False)
 
@@ -85,19 +88,12 @@ class Session:
         The same question at the same noise scale gives the same answer for nothing.
         """
         scale = self.noise_scale if noise_scale is None else scale_of(noise_scale)
+        if self._process != os.getpid():  # a copy does not know what the other answers
+            raise InvalidInput("a session answers in the process that opened it; open another here")
         with self._lock:
             if not self._open:
                 raise InvalidInput("the session is closed; open another")
-            query = _counting(question, self._tally.schema)
-            planned = self._planned(query, scale)
-            told = to_sql(query, planned.schema)
-            if planned.free:
-                public = replace(planned, guarantee=replace(planned.guarantee, epsilon=FREE, assumptions=()))
-                return public_answer(public, told, self._paid.spent())
-            stored = self._admitted.get((canonical(query), scale))
-            released = stored or self._drawn(planned, scale)
-            reply = answer(planned, released, told, FREE, self._paid.entry, self._paid.spent())
-            return replace(reply, stored=stored is not None)
+            return self._answered(_counting(question, self._tally.schema), scale)
 
     def close(self) -> None:
         """No more answers; what is left is lost, since there are no refunds."""
@@ -110,14 +106,20 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _planned(self, query: Query, scale: Fraction) -> Plan:
-        """With the label of the whole session."""
+    def _answered(self, query: Query, scale: Fraction) -> Answer:
         planned = counted_plan(self._tally.schema, query, scale, self.epsilon)
-        label = planned.guarantee
-        return replace(planned, guarantee=replace(label, assumptions=(TOGETHER, *label.assumptions)))
+        label, told = planned.guarantee, to_sql(query, planned.schema)
+        if planned.free:
+            public = replace(planned, guarantee=replace(label, epsilon=FREE))
+            return public_answer(public, told, self._paid.spent())
+        planned = replace(planned, guarantee=replace(label, assumptions=(TOGETHER, *label.assumptions)))
+        stored = self._admitted.get((canonical(query), scale))
+        released = stored or self._drawn(planned, scale)
+        reply = answer(planned, released, told, FREE, self._paid.entry, self._paid.spent())
+        return replace(reply, stored=stored is not None)
 
     def _drawn(self, planned: Plan, scale: Fraction) -> Released:
-        """Admit the question, then read and draw; where reading fails it stays admitted, and is drawn when it can be."""
+        """Admit the question, then read and draw; where reading fails it stays admitted, to be drawn another time."""
         name = canonical(planned.query), scale
         if name not in self._admitted:
             after = self._tally.plus(counts_of(planned, scale))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, timedelta
-from typing import cast
 
 from discreet.answer import Reply
 from discreet.custodian.reader import Reader
@@ -54,8 +53,8 @@ def drawing(reader: Reader, at: int, drawn: Sequence[int], raw: Reply, title: st
     if names is not None:
         return Drawing(title, across, before, None, after, _name(raw, names), None, said)
     span = reader.span(at, drawn, 0.95)
-    ends = span if span is not None and isinstance(span[0], float) else None
-    return Drawing(title, across, before, around, after, _place(raw), cast("tuple[float, float] | None", ends), said)
+    ends = None if span is None or isinstance(span[0], str | date) else span
+    return Drawing(title, across, before, around, after, _place(raw), ends, said)
 
 
 def _name(raw: Reply, names: Sequence[str]) -> str | None:

@@ -108,7 +108,7 @@ class Shaped(Belief):
         """Edges half way between grid points, ever wider away from every knot."""
         low, high = self.low - self.step / 2, self.high + self.step / 2
         if (high - low) / self.step <= fine:
-            return low + self.step * np.arange(round((high - low) / self.step) + 1)
+            return low + self.step * np.arange(round((high - low) / self.step) + 1, dtype=np.float64)
         found = [np.array([low, high]), *(() if more is None else (more,))]
         for centre, scale in knots:
             size = max(scale, self.step)
@@ -117,7 +117,8 @@ class Shaped(Belief):
             found += [centre + away, centre - away]
         places = np.concatenate(found)
         inside = np.clip(places, low, high)
-        return low + self.step * np.unique(np.floor((inside - low) / self.step + 0.5))
+        steps: Array = np.unique(np.floor((inside - low) / self.step + 0.5))
+        return low + self.step * steps
 
     def _mass(self, edges: Array) -> Array:
         """The probability of every cell: each shape cut to the ends, then by their weights."""
@@ -126,12 +127,11 @@ class Shaped(Belief):
             own = term.between(edges)
             if (inside := float(own.sum())) > 0:
                 mass += float(term.share) * own / inside
-        return mass / mass.sum()
+        return _scaled(mass)
 
     def _tail(self, edges: Array) -> Array:
         centre, scale = self._own
-        mass: Array = np.diff(np.arctan((edges - centre) / scale))
-        return mass / mass.sum()
+        return _scaled(np.diff(np.arctan((edges - centre) / scale)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +159,7 @@ class Pointed(Belief):
         self,
         knots: Sequence[Knot] = (),  # noqa: ARG002 (its points are its cells)
         fine: int = FINE,
-        edges: Array | None = None,  # noqa: ARG002
+        edges: Array | None = None,
     ) -> Cells:
         values, stated, used = self.values, self.mass, self._used
         if fine < FINE and len(values) > MOST_POINTS:
@@ -172,14 +172,24 @@ class Pointed(Belief):
     def _used(self) -> Array:
         mean = float(self.mass @ self.values)
         scale = max(math.sqrt(float(self.mass @ (self.values - mean) ** 2)), self.step)
-        tail = 1 / (1 + ((self.values - mean) / scale) ** 2)
-        return (1 - TAIL) * self.mass + TAIL * tail / tail.sum()
+        tail: Array = 1 / (1 + ((self.values - mean) / scale) ** 2)
+        return (1 - TAIL) * self.mass + TAIL * _scaled(tail)
 
     def _gathered(self) -> tuple[Array, Array, Array]:
         """Fewer points, each the mean of its neighbours: enough to compare mechanisms."""
         place = np.floor(np.linspace(0, MOST_POINTS, len(self.values), endpoint=False)).astype(np.int64)
-        stated, used = (np.bincount(place, mass) for mass in (self.mass, self._used))
-        return np.bincount(place, self.values * self._used) / used, stated, used
+        sums = [_sums(place, mass) for mass in (self.mass, self._used, self.values * self._used)]
+        return sums[2] / sums[1], sums[0], sums[1]
+
+
+def _sums(place: NDArray[np.int64], mass: Array) -> Array:
+    return np.bincount(place, mass).astype(np.float64)
+
+
+def _scaled(mass: Array) -> Array:
+    """Probabilities in proportion to the masses."""
+    law: Array = mass / mass.sum()
+    return law
 
 
 def believed(given: str | Prior, low: Fraction, high: Fraction, step: Fraction, what: str) -> Belief:

@@ -67,13 +67,15 @@ def log_joint(noise: Vector, units: Sequence[Array]) -> Array:
     """ln P of several noises at once, but for a constant."""
     match noise:
         case Independent():
-            return np.add.reduce([log_chance(one, at) for one, at in zip(noise.noises, units, strict=True)])
+            total: Array = np.add.reduce([log_chance(one, at) for one, at in zip(noise.noises, units, strict=True)])
+            return total
         case BoxStaircase():
             sides = zip(units, noise.boxes.reaches, noise.boxes.widths, strict=True)
             levels = [np.ceil((np.abs(x) - reach - 0.5) / width) for x, reach, width in sides]
-            return -rate_of(noise.boxes.fall) * np.maximum(np.maximum.reduce(levels), 0.0)
+            highest: Array = np.maximum.reduce(levels)
+            return -rate_of(noise.boxes.fall) * np.maximum(highest, 0.0)
         case PolygonStaircase():
-            gauge = np.maximum.reduce([(ax * units[0] + ay * units[1]) / b for ax, ay, b in noise.polygon.edges])
+            gauge: Array = np.maximum.reduce([(ax * units[0] + ay * units[1]) / b for ax, ay, b in noise.polygon.edges])
             return -rate_of(noise.fall) * np.maximum(np.ceil(gauge - float(noise.core)), 0.0)
 
 
@@ -162,7 +164,8 @@ def uniform_tail(sides: Array, distance: Array) -> Array:
     for signs in product((1, -1), repeat=len(kept)):
         corner = float(np.dot(signs, kept))
         volume += math.prod(signs) * np.maximum(corner - distance, 0.0) ** len(kept)
-    return np.clip(2 * volume / (math.factorial(len(kept)) * math.prod(2 * kept)), 0.0, 1.0)
+    whole = math.factorial(len(kept)) * math.prod((2 * kept).tolist())
+    return np.clip(2 * volume / whole, 0.0, 1.0)
 
 
 def _polygon_tail(noise: PolygonStaircase, weights: tuple[float, float], distance: Array) -> Array:

@@ -138,4 +138,4 @@ def _places(belief: Belief, noise: LineNoise) -> Array | None:
     if count > MOST_PLACES:
         return None
     origin = round(low / noise.unit) * noise.unit if noise.unit else low
-    return origin + gap * np.arange(count + 1)
+    return origin + gap * np.arange(count + 1, dtype=np.float64)

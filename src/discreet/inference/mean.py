@@ -157,7 +157,7 @@ def _log_sum(logs: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """Rows, the sum of d and the sum of 2 d^2 - W^2, d from -W to W, that tell a variance; or a known number of rows."""
+    """Rows, the sum of d and that of 2 d^2 - W^2, d from -W to W, that tell a variance; or a known number of rows."""
 
     noise: Vector
     width: float

@@ -58,7 +58,7 @@ class Bracket:
             raise InvalidInput(f"the confidence of an interval is at most {shown(SUREST)}, got {shown(sure)}")
         selection = Selection.of(loss / 2, rank_score_sensitivity(share, neighbours, rows))
         bound = selection.bound((1 + sure) / 2, 1 / points)
-        if bound > min(FARTHEST, selection.step * MOST_LEVELS):
+        if bound > min(FARTHEST, float(selection.step) * MOST_LEVELS):
             raise Unsupported("epsilon is too small for an interval in values; ask with a larger one, or without")
         return Bracket(share, points, math.floor(bound) + 1, loss, relation(neighbours), rows, sure)
 

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ class Independent:
     def draw_units(self, size: int, entropy: Entropy) -> NDArray[np.int64] | NDArray[np.object_]:
         """`size` independent draws in grid units, one row each."""
         columns = [noise.draw_units(size, entropy) for noise in self.noises]
-        return np.stack(columns, axis=1)
+        return cast("NDArray[np.int64] | NDArray[np.object_]", np.stack(columns, axis=1))
 
 
 def in_answer_units(units: int, step: Fraction) -> int | Fraction:

@@ -121,11 +121,12 @@ class Line:
     def risk(self, up: float, down: float) -> float:
         """Prior variance less the variance of the posterior mean, in cells."""
         own = self.mass[self.truths]
-        centred = self.truths - float(own @ self.truths)
+        centred = self.truths - float((own * self.truths).sum())
         ball = self.ball(near_mass(up, down), self.prefix(0))
         zeroth, first = (down * w.sum() + (up - down) * self._spread(w, ball) for w in (own, own * centred))
         informed = np.divide(first**2, zeroth, out=np.zeros(len(first)), where=zeroth > 0)
-        return float(own @ centred**2 - self.mass @ informed)
+        # Not dot products: their threads wait for one another on a busy machine.
+        return float((own * centred**2).sum() - (self.mass * informed).sum())
 
     def _spread(self, weights: Array, ball: Ball) -> Array:
         """For every cell, the weights of the truths whose ball holds it, and their share where it is on the ring."""
@@ -142,7 +143,7 @@ class Line:
 
 def _without_tails(offset: Indices, share: Array) -> Indices:
     """The places from the first that matters, those in negligible tails moved to the ends of the rest."""
-    square = share * (offset - float(share @ offset)) ** 2
+    square = share * (offset - float((share * offset).sum())) ** 2
     sums, allowed = np.cumsum(square), NEGLIGIBLE * float(square.sum()) / 2
     low = int(offset[np.searchsorted(sums, allowed)])
     high = int(offset[min(np.searchsorted(sums, sums[-1] - allowed), len(offset) - 1)])

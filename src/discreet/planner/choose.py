@@ -9,33 +9,31 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 
-from discreet.accuracy import Accuracy
 from discreet.distance import Distance
-from discreet.errors import BudgetExceeded, Internal, InvalidInput, Unsupported
-from discreet.exact import shown
+from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
 from discreet.inference.belief import Belief
 from discreet.kernel.discrete_gaussian import WIDEST
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent
-from discreet.planner.asked import LEAST, MOST, Asked, Given, asked
 from discreet.kernel.quantile import Quantile, Quantiles
+from discreet.planner.asked import Asked, Given, asked
 from discreet.planner.chosen import MOST_CANDIDATES, Chosen, Mode, chosen
 from discreet.planner.estimates import Linear
 from discreet.planner.facts import Facts
 from discreet.planner.individual import AboutOne, about_one, order_statistic
 from discreet.planner.meaning import Meaning
-from discreet.planner.noisy import Form, Noisy, forms, gaussian, laplace
-from discreet.planner.plan import Candidate, Cost, Counted, Known, Measurement, Plan, places
+from discreet.planner.noisy import Form, Noisy, gaussian, laplace
+from discreet.planner.plan import Candidate, Cost, Counted, Measurement, Plan, places
+from discreet.planner.sharing import TOTALS, form_of, implied_epsilon, known_number, shared
+from discreet.planner.sizing import as_near, epsilon_for
 from discreet.planner.threshold import Threshold
 from discreet.planner.totals import Total, belief_of, best, expected_rows, options, weighed
 from discreet.query.predicate import FALSE
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
-TOTALS = frozenset({"count", "count_distinct", "sum", "avg", "var", "stddev"})
 MANY = 4096
 
 
@@ -68,7 +66,7 @@ def plan_asked(schema: Schema, query: Query, request: Asked) -> Plan:
     if request.noise_scale is not None or request.rho is not None:
         return _by_noise(schema, query, facts, request)
     if request.accuracy is not None:
-        epsilon = _epsilon_for(schema, query, facts, request)
+        epsilon = epsilon_for(schema, query, facts, request)
         request = replace(request, epsilon=epsilon, accuracy=None, near=request.accuracy)
     return _plain(schema, query, facts, request)
 
@@ -137,11 +135,11 @@ def _measured(
     """Each aggregate that is not public already with an even share; totals share one rho where there is a delta."""
     schema = facts.schema
     rows = expected_rows(schema, facts, request.rows)
-    public = {aggregate: _known(aggregate, schema, facts) for aggregate in aggregates}
+    public = {aggregate: known_number(aggregate, schema, facts) for aggregate in aggregates}
     private = [aggregate for aggregate in aggregates if public[aggregate] is None]
     share = epsilon / max(1, len(private))
-    own = {aggregate: _form(aggregate, schema, facts) for aggregate in private if aggregate.function in TOTALS}
-    rho, wide = _shared(own, share, request.delta)
+    own = {aggregate: form_of(aggregate, schema, facts) for aggregate in private if aggregate.function in TOTALS}
+    rho, wide = shared(own, share, request.delta)
     found, cost, listed = [], Cost(), []
     belief: Belief | None = None
     for aggregate in aggregates:
@@ -203,7 +201,7 @@ def _total(
     if like is not None:
         found = tuple(one for one in found if one.name == like)
     elif request.near is not None:
-        found = tuple(one for one in found if _as_near(one, request.near, rows))
+        found = tuple(one for one in found if as_near(one, request.near, rows))
     judged = weighed(found, belief, rows)
     taken = best(judged, belief, rows)
     cost = Guarantee.dp(epsilon, facts.schema.neighbours, facts.schema.unit_name)
@@ -214,12 +212,6 @@ def _total(
     return taken.measurement, listed
 
 
-def _as_near(one: Total, asked_for: Accuracy, rows: int) -> bool:
-    """Whether a noise is as near as asked; a refinement says nothing that holds whatever the prior."""
-    near = isinstance(one, Noisy) and Meaning(one, float(rows)).reach(float(asked_for.confidence))
-    return near is not False and near <= asked_for.distance
-
-
 def _one_candidate(label: str, measured: Chosen | AboutOne, schema: Schema, epsilon: Fraction) -> Candidate:
     cost = Guarantee.dp(epsilon, schema.neighbours, schema.unit_name)
     return Candidate(label, measured.name, cost, measured.expected_error(), chosen=True)
@@ -227,45 +219,6 @@ def _one_candidate(label: str, measured: Chosen | AboutOne, schema: Schema, epsi
 
 def _nothing(schema: Schema) -> Guarantee:
     return Guarantee.dp(0, schema.neighbours, schema.unit_name)
-
-
-def _form(aggregate: Aggregate, schema: Schema, facts: Facts) -> Form:
-    return forms(aggregate, None if aggregate.column is None else schema.column(aggregate.column), facts)[0]
-
-
-def _shared(
-    forms: Mapping[Aggregate, Form], share: Fraction, delta: Fraction | None
-) -> tuple[Fraction, list[Aggregate]]:
-    """The rho of each total that gets Gaussian noise, and those totals: their shares of epsilon pay for it, no others.
-
-    What is too wide to be drawn, or less noisy if pure, keeps its own share; the rest begin again without it.
-    """
-    wide = list(forms) if delta is not None else []
-    while wide and delta is not None:
-        rho = rho_within(share * len(wide), delta) / len(wide)
-        fitting = [aggregate for aggregate in wide if rho and _better(forms[aggregate], rho, share)]
-        if fitting == wide:
-            return rho, wide
-        wide = fitting
-    return Fraction(0), []
-
-
-def _known(aggregate: Aggregate, schema: Schema, facts: Facts) -> Measurement | None:
-    """A count that the schema itself tells."""
-    rows = None
-    if aggregate.function == "count":
-        rows = facts.known_rows(None if aggregate.column is None else schema.column(aggregate.column))
-    elif aggregate.function == "count_distinct":
-        rows = facts.known_units()
-    return None if rows is None else Known(rows)
-
-
-def _better(own: Form, rho: Fraction, epsilon: Fraction) -> bool:
-    """Whether Gaussian noise is drawn that wide, and is less than Laplace noise of the same share."""
-    squares = [component.square / (2 * rho) for component in own.components]
-    pure = [2 * (component.scale / epsilon) ** 2 for component in own.components]
-    drawn = max(squares) <= Fraction(WIDEST) ** 2
-    return drawn and sum(one / two for one, two in zip(squares, pure, strict=True)) < len(pure)
 
 
 def _choice(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked) -> tuple[Chosen, Cost]:
@@ -289,7 +242,7 @@ def _by_noise(schema: Schema, query: Query, facts: Facts, request: Asked) -> Pla
     if len(query.aggregates) != 1 or query.unit is not None or query.aggregates[0].function not in TOTALS:
         raise InvalidInput("a noise scale is of one count or sum; ask with an epsilon")
     aggregate = query.aggregates[0]
-    form, estimate = _form(aggregate, schema, facts), _form(aggregate, schema, facts).estimate
+    form, estimate = form_of(aggregate, schema, facts), form_of(aggregate, schema, facts).estimate
     private_keys = any(schema.column(key.column).private_keys for key in query.keys)
     if not isinstance(estimate, Linear) or private_keys or request.distance is not None:
         raise InvalidInput("a noise scale is of a count or a sum over public keys; ask with an epsilon")
@@ -306,7 +259,7 @@ def _by_noise(schema: Schema, query: Query, facts: Facts, request: Asked) -> Pla
 
 def _measured_by(schema: Schema, query: Query, facts: Facts, measurement: Noisy, cost: Cost, request: Asked) -> Plan:
     """A plan with the one noise that was asked for."""
-    known = _known(query.aggregates[0], schema, facts)
+    known = known_number(query.aggregates[0], schema, facts)
     if known is not None:
         nothing = Candidate(_label(query, query.aggregates[0]), known.name, _nothing(schema), 0.0, chosen=True)
         return _plan(schema, query, Fraction(1), Measured((known,), Cost(), (nothing,)), replace(request, delta=None))
@@ -345,57 +298,10 @@ def counted_plan(schema: Schema, query: Query, scale: Fraction, epsilon: Fractio
         if aggregate.function not in {"count", "count_distinct"}:
             raise InvalidInput("a session answers counting questions; ask for the others by themselves")
         noise = Independent((DiscreteLaplace(1 / scale, 1),))
-        known = _known(aggregate, schema, facts)
-        measurements.append(known or Noisy(_form(aggregate, schema, facts), noise))
+        known = known_number(aggregate, schema, facts)
+        measurements.append(known or Noisy(form_of(aggregate, schema, facts), noise))
     label = _beside(_dp(schema, epsilon), schema)
     return Plan(schema, query, epsilon, tuple(measurements), None, label, _pure(epsilon), None)
-
-
-def _epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> Fraction:
-    """The smallest epsilon, to four digits, whose answer is as near as asked with the probability asked."""
-    accuracy = request.accuracy or Accuracy(Fraction(1), Fraction(95, 100))
-    private_keys = any(schema.column(key.column).private_keys for key in query.keys)
-    if query.unit is not None or private_keys or query.aggregates[0].function not in TOTALS or request.distance:
-        raise Unsupported(
-            "an accuracy can be asked of COUNT, SUM, AVG, VAR and STDDEV over public keys; ask for this with an epsilon"
-        )
-    if _known(query.aggregates[0], schema, facts) is not None:
-        return Fraction(1)
-    most = min(request.most or MOST, MOST)
-
-    def off(epsilon: Fraction) -> float:
-        return _reach(query.aggregates[0], facts, epsilon, request, float(accuracy.confidence))
-
-    if most <= 0 or off(most) > accuracy.distance:
-        reachable = f"; ±{_round_up(off(most))} is what that can reach" if most > 0 else ""
-        raise BudgetExceeded(f"{accuracy} cannot be reached with the epsilon of {shown(most)} that is left{reachable}")
-    low, high = math.log(LEAST), math.log(most)
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if off(Fraction(math.exp(middle))) <= accuracy.distance else (middle, high)
-    return min(_digits_up(math.exp(high)), most)
-
-
-def _reach(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked, confidence: float) -> float:
-    """Half the interval of the mechanism that is nearest."""
-    schema, rows = facts.schema, expected_rows(facts.schema, facts, request.rows)
-    column = None if aggregate.column is None else schema.column(aggregate.column)
-    form = _form(aggregate, schema, facts)
-    rho, wide = _shared({aggregate: form}, epsilon, request.delta)
-    if wide:
-        return Meaning(gaussian(form, rho), float(rows)).reach(confidence)
-    found = options(aggregate, column, facts, epsilon, None, None)
-    return min(Meaning(one, float(rows)).reach(confidence) for one in found if isinstance(one, Noisy))
-
-
-def _round_up(number: float) -> str:
-    return shown(_digits_up(number))
-
-
-def _digits_up(number: float) -> Fraction:
-    """At least the number, to four digits."""
-    unit = Fraction(10) ** (math.floor(math.log10(number)) - 3)
-    return math.ceil(Fraction(number) / unit) * unit
 
 
 def _over_threshold(schema: Schema, query: Query, facts: Facts, epsilon: Fraction, request: Asked) -> Plan:
@@ -447,7 +353,9 @@ def _plan(
     """With its label: pure where every mechanism is; else what the costs imply is at most what was asked."""
     cost, delta, label = measured.cost, request.delta, _dp(schema, measured.cost.epsilon)
     if delta is not None and (cost.other or cost.delta):
-        if cost.epsilon + (_implied(cost.other, delta) if cost.other else 0) > epsilon or (cost.other and cost.delta):
+        if cost.epsilon + (implied_epsilon(cost.other, delta) if cost.other else 0) > epsilon or (
+            cost.other and cost.delta
+        ):
             raise Internal("a plan costs more than was asked")
         label = Guarantee.approx_dp(epsilon, delta, schema.neighbours, schema.unit_name)
     return Plan(
@@ -478,19 +386,3 @@ def _beside(label: Guarantee, schema: Schema) -> Guarantee:
 
 def _pure(epsilon: Fraction) -> Cost:
     return Cost(epsilon, epsilon**2 / 2)
-
-
-@lru_cache(maxsize=256)
-def rho_within(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A rho, nearly the largest, that implies (epsilon, delta); 0 where epsilon is too small for any."""
-    low, high = Fraction(0), Fraction(1, 2**20)
-    while _implied(high, delta) <= epsilon:
-        low, high = high, 2 * high
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _implied(middle, delta) <= epsilon else (low, middle)
-    return low
-
-
-def _implied(rho: Fraction, delta: Fraction) -> Fraction:
-    return Guarantee.zcdp(rho).approximate(delta).epsilon or Fraction(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,102 +10,30 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.distance import Distance
+from discreet.distance import Continuous, Distance, Nominal, Ordinal, Semantic
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import shown
+from discreet.kernel.bracket import Bracket
 from discreet.kernel.exponential import Exponential
 from discreet.kernel.extreme import Extreme
 from discreet.kernel.permute_and_flip import PermuteAndFlip
 from discreet.kernel.quantile import Quantile, Quantiles
-from discreet.kernel.refinement import Refinement
 from discreet.kernel.scores import Selection
 from discreet.planner.facts import Facts
-from discreet.prior import Grid, Prior
+from discreet.planner.given import on_positions
+from discreet.planner.positions import MOST_CANDIDATES as MOST_CANDIDATES
+from discreet.planner.positions import Candidates, Refined
+from discreet.posterior import Posterior
+from discreet.prior import Prior
 from discreet.query.query import Aggregate
-from discreet.query.totals import Bins
 from discreet.schema import Column
 from discreet.schema.column import Value
 
-MOST_CANDIDATES = 2**16
-"""Enough that a candidate's width is not what limits the answer, few enough to count in one scan."""
 MOST_COUNTS = 2**22
 FEWEST = 256
 """Over many cells the candidates are fewer, so that all counts together stay within memory."""
 PLACES: dict[str, tuple[int, Literal["top", "bottom"]]] = {"max": (1, "top"), "second_max": (2, "top")}
 PLACES |= {"min": (1, "bottom")}
 Counts = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Equal bins of a column's codes from its lowest; each stands for the code in its middle."""
-
-    column: Column
-    width: int
-    count: int
-
-    @staticmethod
-    def of(column: Column, most: int = MOST_CANDIDATES) -> Candidates:
-        """Every code, or as many equal bins as are allowed."""
-        width = -(-column.size // most)
-        return Candidates(column, width, -(-column.size // width))
-
-    @property
-    def bins(self) -> Bins:
-        """How a source counts them."""
-        return Bins(self.column.name, self.column.lower, self.width)
-
-    def value(self, position: int) -> Value:
-        """What a position stands for."""
-        middle = self.column.lower + position * self.width + (self.width - 1) // 2
-        return self.column.value(min(middle, self.column.upper))
-
-    @property
-    def told_width(self) -> str:
-        """The width of a bin as people read it."""
-        return f"{self.width} days" if self.column.kind == "date" else shown(self.width * self.column.step)
-
-    def prior(self, prior: str | Prior) -> Prior:
-        """The analyst's prior as one over positions; numbers and dates by place, the rest by category."""
-        if self.column.categories:
-            return self._named(prior)
-        if self.column.kind == "date":
-            raise Unsupported("a prior over dates is not offered yet; ask without one")
-        low, step = self.column.lower * self.column.step, self.width * self.column.step
-        high = low + (self.count - 1) * step
-        given = Prior.parse(prior, low, high, step) if isinstance(prior, str) else prior
-        if given.grid is None:
-            raise InvalidInput(f"{self.column.name} is a number; its prior must be over numbers")
-        return _placed(given, low, step, self.count)
-
-    def _named(self, prior: str | Prior) -> Prior:
-        known = {str(self.column.value(code)): code for code in range(self.column.size)}
-        if isinstance(prior, str) or prior.grid is not None:
-            raise InvalidInput(f"the prior of {self.column.name} gives weights to its categories, with Prior.weights")
-        if any(str(value) not in known for value in prior.support):
-            raise InvalidInput(f"the prior of {self.column.name} names a value that it does not have")
-        order = np.argsort([known[str(value)] for value in prior.support])
-        places = np.array(sorted(known[str(value)] for value in prior.support), dtype=np.int64)
-        return Prior(prior.mass[order], places, Grid(Fraction(0), Fraction(1)), None)
-
-
-def _placed(prior: Prior, low: Fraction, step: Fraction, count: int) -> Prior:
-    """The weights of values moved to the positions they fall on; what falls outside is left out."""
-    if prior.grid is None:
-        raise InvalidInput("the prior must be over numbers")
-    origin, stride = (prior.grid.origin - low) / step, prior.grid.step / step
-    common = math.lcm(origin.denominator, stride.denominator)
-    first, each = int(origin * common), int(stride * common)
-    if max(abs(first), each * (int(prior.index[-1]) + 1), common) >= 2**62:
-        raise InvalidInput("the prior's grid is too fine for the column's; give it the column's step")
-    places = (first + each * prior.index) // common
-    inside = (places >= 0) & (places < count)
-    if not inside.any():
-        raise InvalidInput("the prior lies outside the column's bounds; no value is left to choose from")
-    own, where = np.unique(places[inside], return_inverse=True)
-    mass = np.zeros(len(own), dtype=np.int64)
-    np.add.at(mass, where, prior.mass[inside])
-    return Prior(mass, own, Grid(Fraction(0), Fraction(1)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,60 +57,108 @@ class Mode:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Refined:
-    """An extreme refined from the analyst's prior: independent of sensitivity."""
+class RefinedStatistic:
+    """A quantile, an extreme or a mode refined from a prior: independent of sensitivity."""
 
-    refinement: Refinement
-    place: int
-    end: Literal["top", "bottom"]
+    aggregate: Aggregate
+    refined: Refined
+    even: bool
 
     def truth(self, counts: Counts) -> int | None:
-        """The position of the extreme itself; None where there are too few rows. Secret."""
-        reached = np.cumsum(counts[::-1])[::-1] if self.end == "top" else np.cumsum(counts)
-        there = np.flatnonzero(reached >= self.place)
+        """The position of the statistic itself; None where there are too few rows. Secret."""
+        if self.aggregate.function == "mode":
+            return int(counts.argmax()) if counts.any() else None
+        if self.aggregate.function == "quantile":
+            q = self.aggregate.orders[0]
+            place, end = max(1, -(-q.numerator * int(counts.sum()) // q.denominator)), "bottom"
+        else:
+            place, end = PLACES[self.aggregate.function]
+        reached = np.cumsum(counts[::-1])[::-1] if end == "top" else np.cumsum(counts)
+        there = np.flatnonzero(reached >= place)
         if not len(there):
             return None
-        return int(there[-1] if self.end == "top" else there[0])
+        return int(there[-1] if end == "top" else there[0])
 
     def answer_counts(self, counts: Counts) -> int:
         """The position of one draw."""
-        return _position(self.refinement.answer(self.truth(counts)))
+        return self.refined.draw(self.truth(counts))
 
 
-Choice = Quantile | Quantiles | Extreme | Mode | Refined
+Choice = Quantile | Quantiles | Extreme | Mode | RefinedStatistic
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Chosen:
-    """A choice among candidates, from how many rows each has."""
+    """A choice among candidates, from how many rows each has; with `around`, an interval drawn about it."""
 
     candidates: Candidates
     choice: Choice
     name: str
+    around: Bracket | None = None
 
     @property
     def uses_prior(self) -> bool:
-        """Whether the mechanism itself used the prior, so that the answer is shaped by it."""
+        """Whether the mechanism itself used the analyst's prior, so that the answer is shaped by it."""
+        if isinstance(self.choice, RefinedStatistic):
+            return not self.choice.even
+        return self._base is not None
+
+    @property
+    def distance_name(self) -> str | None:
+        """The distance that shaped the answer, for its name in the store."""
+        return self.choice.refined.distance_name if isinstance(self.choice, RefinedStatistic) else None
+
+    @property
+    def _base(self) -> Prior | None:
+        """The prior over positions that a choice by score has as its base measure."""
         match self.choice:
             case Quantile() | Quantiles():
-                return self.choice.candidates.prior is not None
+                return self.choice.candidates.prior
             case Mode():
-                return self.choice.prior is not None
-            case Refined():
-                return True
-        return False
+                return self.choice.prior
+        return None
 
     def release(self, counts: Counts) -> tuple[int, ...]:
-        """Positions, one for each order that was asked."""
+        """Positions, one for each order that was asked; then the two ends of the interval, if there is one."""
         drawn = self.choice.answer_counts(counts)
-        return tuple(int(one) for one in drawn) if isinstance(drawn, list) else (int(drawn),)
+        ends = () if self.around is None else self.around.answer_counts(counts)
+        return (*(int(one) for one in (drawn if isinstance(drawn, list) else [drawn])), *ends)
 
     def values(self, released: Sequence[int]) -> tuple[Value, ...]:
-        """What the positions stand for."""
-        return tuple(self.candidates.value(position) for position in released)
+        """What the positions of the orders stand for."""
+        asked = released if self.around is None else released[:1]
+        return tuple(self.candidates.value(position) for position in asked)
+
+    def bracket(self, released: Sequence[int]) -> tuple[Value, Value] | None:
+        """The values that the quantile lies between, from end to end of their bins; never without the point itself."""
+        if self.around is None:
+            return None
+        codes = [code for position in released for code in self.candidates.ends(position)]
+        return self.candidates.column.value(min(codes)), self.candidates.column.value(max(codes))
+
+    def expected_error(self) -> float | None:
+        """The root mean square error of the refined value, the prior being right; None where it depends on the rows."""
+        return self.choice.refined.expected_error() if isinstance(self.choice, RefinedStatistic) else None
+
+    def before(self) -> Posterior | None:
+        """The prior in units of the answer, where there is one."""
+        if isinstance(self.choice, RefinedStatistic):
+            return self.choice.refined.before()
+        return None if self._base is None else self.candidates.law(self._base.index, self._base.mass / self._base.total)
+
+    def posterior(self, released: Sequence[int]) -> Posterior | None:
+        """What is known after a refinement's draw; None for the other choices, whose laws depend on all rows."""
+        return self.choice.refined.posterior(released[0]) if isinstance(self.choice, RefinedStatistic) else None
 
     def words(self, confidence: float) -> str:
         """What may be said of its accuracy without looking."""
+        said = self._words(confidence)
+        if self.around is None:
+            return said
+        sure = float(self.around.confidence)
+        return f"{said}; it lies between the two values with a probability of at least {100 * sure:g} %"
+
+    def _words(self, confidence: float) -> str:
         likely = f"with a probability of {confidence:.0%}"
         what = "it" if self.candidates.width == 1 else f"a value of its bin, {self.candidates.told_width} wide,"
         match self.choice:
@@ -202,28 +177,99 @@ class Chosen:
                 if self.uses_prior:
                     return f"it has fewer rows than your prior's most frequent value by less than {off:,.0f} {likely}"
                 return f"it has fewer rows than the most frequent value by less than {off:,.0f} {likely}"
-            case Refined():
-                return "a draw shaped by your prior"
+            case RefinedStatistic(even=even):
+                return f"a draw shaped by {whose(even)} prior"
         return "how far it is off in values depends on the rows and is not told"
 
 
-def chosen(aggregate: Aggregate, column: Column, facts: Facts, epsilon: Fraction, prior: str | Prior | None) -> Chosen:
-    """The plain choice of mechanism for a quantile, an extreme or a mode."""
+def chosen(
+    aggregate: Aggregate,
+    column: Column,
+    facts: Facts,
+    epsilon: Fraction,
+    prior: str | Prior | None,
+    distance: Distance | str | None = None,
+    interval: bool = False,
+) -> Chosen:
+    """The choice of mechanism for a quantile, an extreme or a mode; with a distance, refinement by it."""
+    if interval and (aggregate.function != "quantile" or len(aggregate.orders) != 1 or distance is not None):
+        raise InvalidInput("interval=True is for MEDIAN or QUANTILE with one order and no distance; leave it out here")
     candidates = Candidates.of(column, max(FEWEST, min(MOST_CANDIDATES, MOST_COUNTS // (facts.cells or 1))))
-    own = None if prior is None else candidates.prior(prior)
+    own = None if prior is None else on_positions(column, candidates.width, candidates.count, prior)
     # Side by side, every row that comes to a cell or goes from one pays its own share (chosen.md).
     share, rows = (epsilon / facts.reach, 1) if facts.grouped else (epsilon, facts.rows)
     neighbours = "add-remove" if facts.grouped else facts.schema.neighbours
+    if aggregate.function == "mode" and candidates.width > 1:
+        raise Unsupported(f"MODE is of at most {MOST_CANDIDATES:,} values; ask for a histogram with BIN instead")
+    if distance is not None or (own is not None and aggregate.function in PLACES):
+        return _refined(aggregate, candidates, share, neighbours, own, distance)
     match aggregate.function:
+        case "quantile" if interval:
+            point = _quantile(aggregate, candidates, share / 2, neighbours, rows, own)
+            around = Bracket.of(aggregate.orders[0], candidates.count, share / 2, neighbours, rows)
+            return Chosen(candidates, point.choice, f"{point.name}, and two bracketing quantiles", around)
         case "quantile":
             return _quantile(aggregate, candidates, share, neighbours, rows, own)
         case "mode":
             return _mode(candidates, share, neighbours, rows, own)
         case "max" | "second_max" | "min":
-            if own is None:
-                return Chosen(candidates, _extreme(aggregate, candidates, share, rows), "extreme by rank")
-            return _refined(aggregate, candidates, share, neighbours, own)
+            return Chosen(candidates, _extreme(aggregate, candidates, share, rows), "extreme by rank")
     raise InvalidInput(f"{aggregate.function} is not a choice among values")
+
+
+def resolve_distance(column: Column, distance: Distance | str) -> Distance:
+    """The distance that was named or brought, where it can measure the column's values."""
+    own = _named(column, distance) if isinstance(distance, str) else distance
+    # Only our own: another's would be handed the truth.
+    known = type(own) in ((Nominal, Ordinal, Semantic) if column.categories else (Continuous, Nominal))
+    if own is None or not known:
+        got = f"{distance[:40]!r}" if isinstance(distance, str) else type(distance).__name__
+        raise InvalidInput(f"the distance of {column.name} is {_offered(column)}, got {got}")
+    if not all(map(own.knows, column.categories)):
+        raise InvalidInput(f"the distance does not know every category of {column.name}; give it all of them")
+    return own
+
+
+def default_distance(column: Column) -> Distance:
+    """How near values are if nobody says otherwise: by number or place, by taxonomy, or equal or not."""
+    if not column.categories:
+        return Continuous()
+    if column.ordered:
+        return Distance.ordinal(column.categories)
+    return Nominal() if column.taxonomy is None else Distance.semantic(column.taxonomy)
+
+
+def whose(even: bool) -> str:
+    """Whether a prior is the analyst's."""
+    return "an even" if even else "your"
+
+
+def refinement_name(even: bool, distance: Distance | str | None) -> str:
+    """A refinement as people call it; with the distance, if one was brought."""
+    by = distance if isinstance(distance, str) else type(distance).__name__.lower()
+    return f"refinement of {whose(even)} prior" + ("" if distance is None else f", {by} distance")
+
+
+def _named(column: Column, name: str) -> Distance | None:
+    """A distance by its name, where the column has what it takes."""
+    match name:
+        case "continuous":
+            return Continuous()
+        case "nominal":
+            return Nominal()
+        case "ordinal" if column.categories and column.ordered:
+            return Distance.ordinal(column.categories)
+        case "semantic" if column.taxonomy is not None:
+            return Distance.semantic(column.taxonomy)
+    return None
+
+
+def _offered(column: Column) -> str:
+    if not column.categories:
+        return "'continuous' or 'nominal'"
+    if column.ordered:
+        return "'ordinal' or 'nominal'"
+    return "'nominal', since it has no taxonomy" if column.taxonomy is None else "'semantic' or 'nominal'"
 
 
 def _position(drawn: object) -> int:
@@ -246,15 +292,24 @@ def _extreme(aggregate: Aggregate, candidates: Candidates, epsilon: Fraction, ro
     return Extreme.of(place, candidates.count, epsilon, rows, end)
 
 
-def _refined(aggregate: Aggregate, candidates: Candidates, epsilon: Fraction, neighbours: str, prior: Prior) -> Chosen:
-    place, end = PLACES[aggregate.function]
-    refinement = Refinement.of(prior, epsilon, "statistic", neighbours, Distance.continuous())
-    return Chosen(candidates, Refined(refinement, place, end), "refinement of your prior")
+def _refined(
+    aggregate: Aggregate,
+    candidates: Candidates,
+    epsilon: Fraction,
+    neighbours: str,
+    prior: Prior | None,
+    distance: Distance | str | None,
+) -> Chosen:
+    if len(aggregate.orders) > 1:
+        raise InvalidInput("a distance is for one quantile at a time; ask for each order in a question of its own")
+    column, base = candidates.column, prior or Prior.uniform(0, candidates.count - 1)
+    own = default_distance(column) if distance is None else resolve_distance(column, distance)
+    refined = Refined.of(candidates, base, epsilon, "statistic", neighbours, own)
+    statistic = RefinedStatistic(aggregate, refined, prior is None)
+    return Chosen(candidates, statistic, refinement_name(prior is None, distance))
 
 
 def _mode(candidates: Candidates, epsilon: Fraction, neighbours: str, rows: int, prior: Prior | None) -> Chosen:
-    if candidates.width > 1:
-        raise Unsupported(f"MODE is of at most {MOST_CANDIDATES:,} values; ask for a histogram with BIN instead")
     # Rows that come only raise counts, so no two counts move apart by more than r.
     apart = rows if neighbours == "add-remove" else 2 * rows
     selection = Selection.of(epsilon, rows, apart)

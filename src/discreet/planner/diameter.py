@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from discreet.planner.atoms import Atoms, Labels
 
-MOST_WORK = 2**29
-"""Labels compared in the search for the farthest pair: about half a second."""
-MOST_LABELS = 2**24
+MOST_WORK = 2**28
+"""Labels compared in the search for the farthest pair: about a quarter of a second."""
+LABEL = 32
+"""One label kept in memory counts as so many compared."""
 BLOCK = 128
 
 
@@ -56,7 +57,7 @@ def diameter(atoms: Atoms, weights: Sequence[int], most_work: int = MOST_WORK) -
     if _sum(weights, best) == _sum(weights, spreads) or len(near) < 2:
         return best
     order = near[np.argsort(-away[near], kind="stable")]
-    if len(order) * len(weights) > MOST_LABELS:
+    if LABEL * len(order) * len(weights) > most_work:
         return _bound(spreads, pivot, [atoms.row(int(atom)) for atom in order[:2]], weights)
     return _searched(_Far.of(atoms, order, away, weights), best, spreads, pivot, most_work)
 

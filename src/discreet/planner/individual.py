@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,11 @@ from discreet.distance import Distance
 from discreet.errors import InvalidInput, Unsupported
 from discreet.kernel.individual import IndividualOrderStatistic
 from discreet.kernel.order_statistic import Statistic
-from discreet.kernel.refinement import Refinement
-from discreet.planner.chosen import Candidates
+from discreet.planner.chosen import default_distance, refinement_name, resolve_distance, whose
 from discreet.planner.facts import Facts
+from discreet.planner.given import on_positions
+from discreet.planner.positions import Candidates, Refined
+from discreet.posterior import Posterior
 from discreet.prior import Prior
 from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
@@ -28,53 +29,69 @@ WHATS: dict[str, Statistic] = {"min": "min", "max": "max", "second_max": "second
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AboutOne:
-    """One person's value: a draw from the analyst's prior, moved towards the truth; an absent person's is the prior."""
+    """One person's value: a draw from a prior, moved towards the truth; an absent person's is the prior."""
 
     candidates: Candidates
-    refinement: Refinement
-    name: str = "refinement of your prior"
+    refined: Refined
+    even: bool
+    name: str
 
-    def truth(self, code: int | None) -> Hashable:
-        """What the refinement moves towards: a position, a category's name, or nothing. Secret."""
-        if code is None:
-            return None
-        if self.refinement.prior.numeric:
-            return (code - self.candidates.column.lower) // self.candidates.width
-        return str(self.candidates.column.value(code))
+    @property
+    def uses_prior(self) -> bool:
+        """Whether it is the analyst's prior that shapes the answer, and not an even one."""
+        return not self.even
+
+    @property
+    def distance_name(self) -> str:
+        """The distance that shaped the answer, for its name in the store."""
+        return self.refined.distance_name
+
+    def truth(self, code: int | None) -> int | None:
+        """The position that the draw is moved towards; none where the person is absent. Secret."""
+        return None if code is None else (code - self.candidates.column.lower) // self.candidates.width
 
     def release(self, code: int | None) -> tuple[int, ...]:
         """A position."""
-        drawn = self.refinement.answer(self.truth(code))
-        if self.refinement.prior.numeric:
-            return (int(cast(int, drawn)),)
-        return (self.candidates.column.categories.index(str(drawn)),)
+        return (self.refined.draw(self.truth(code)),)
 
-    def values(self, released: tuple[int, ...]) -> tuple[Value, ...]:
+    def values(self, released: Sequence[int]) -> tuple[Value, ...]:
         """What the position stands for."""
         return tuple(self.candidates.value(position) for position in released)
 
+    def expected_error(self) -> float | None:
+        """The root mean square error of the refined value, for someone whose prior is right, of a person present."""
+        return self.refined.expected_error()
+
+    def before(self) -> Posterior:
+        """The prior in units of the answer."""
+        return self.refined.before()
+
+    def posterior(self, released: Sequence[int]) -> Posterior | None:
+        """What is known after the draw, of a person present."""
+        return self.refined.posterior(released[0])
+
     def words(self, confidence: float) -> str:  # noqa: ARG002 (nothing more can be said at any confidence)
         """What may be said of it without looking."""
-        return "a draw from your prior, moved towards the truth; an absent person's is the prior itself"
+        return f"a draw from {whose(self.even)} prior, moved towards the truth; an absent person's is the prior itself"
 
 
-def about_one(schema: Schema, column: Column, epsilon: Fraction, prior: str | Prior | None) -> AboutOne:
+def about_one(
+    schema: Schema,
+    column: Column,
+    epsilon: Fraction,
+    prior: str | Prior | None,
+    distance: Distance | str | None = None,
+) -> AboutOne:
     """Refinement of the prior given, or of an even one over the column's public domain."""
     if column.private_keys:
         raise Unsupported(f"{column.name} has no public domain, so no prior; it cannot be asked of one person")
-    candidates = Candidates.of(column)
-    distance = _distance(column)
-    base = Prior.uniform(0, candidates.count - 1) if prior is None else candidates.prior(prior)
-    if distance is not None:
-        base = Prior.weights({column.categories[i]: int(m) for i, m in zip(base.index, base.mass, strict=True)})
-    return AboutOne(candidates, Refinement.of(base, epsilon, "individual", schema.neighbours, distance))
-
-
-def _distance(column: Column) -> Distance | None:
-    """How near categories are; None for what has an order, which is as near as its places."""
-    if column.kind != "nominal":
-        return None
-    return Distance.nominal() if column.taxonomy is None else Distance.semantic(column.taxonomy)
+    candidates, even = Candidates.of(column), prior is None
+    own = default_distance(column) if distance is None else resolve_distance(column, distance)
+    base = Prior.uniform(0, candidates.count - 1)
+    if prior is not None:
+        base = on_positions(column, candidates.width, candidates.count, prior)
+    refined = Refined.of(candidates, base, epsilon, "individual", schema.neighbours, own)
+    return AboutOne(candidates, refined, even, refinement_name(even, distance))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

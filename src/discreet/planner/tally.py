@@ -9,7 +9,9 @@ from fractions import Fraction
 
 from discreet.errors import BudgetExceeded, Unsupported
 from discreet.exact import shown
-from discreet.planner.joint import Count, Worst, worst
+from discreet.planner.asked import LEAST
+from discreet.planner.atoms import Count
+from discreet.planner.joint import Worst, worst
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Plan
 from discreet.query.predicate import All
@@ -67,7 +69,7 @@ class Tally:
 
     def _fitting(self, more: Sequence[Count]) -> str:
         least = self.least_scale(more)
-        if least is None:
+        if least is None or least * LEAST > 1:
             return "it fits at no noise scale, so ask about other rows or open another session"
         return f"ask it with a noise scale of at least {shown(least)}"
 

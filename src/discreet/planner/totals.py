@@ -66,14 +66,20 @@ def _range(aggregate: Aggregate, column: Column | None, facts: Facts, rows: int)
     low, high, step = column.lower * column.step, column.upper * column.step, column.step
     known = facts.known_rows(column)
     if aggregate.function == "sum":
-        ends = (known * low, known * high) if known is not None else (rows * min(low, 0), rows * max(high, 0))
-        return Fraction(ends[0]), Fraction(max(ends[1], ends[0] + step)), step
+        least, most = (known * low, known * high) if known is not None else (Fraction(0), Fraction(0))
+        if known is None:
+            least, most = rows * min(low, Fraction(0)), rows * max(high, Fraction(0))
+        return least, max(most, least + step), step
     width = max(high - low, step)
     if aggregate.function == "avg":
         return low, low + width, width / FINEST if known is None else step / known
-    most = width**2 / 2
-    root = Fraction(math.isqrt(math.ceil(most * 2**20)) + 1, 2**10)
-    return (Fraction(0), root, root / FINEST) if aggregate.function == "stddev" else (Fraction(0), most, most / FINEST)
+    largest = width**2 / 2
+    root = Fraction(math.isqrt(math.ceil(largest * 2**20)) + 1, 2**10)
+    return (
+        (Fraction(0), root, root / FINEST)
+        if aggregate.function == "stddev"
+        else (Fraction(0), largest, largest / FINEST)
+    )
 
 
 def options(
@@ -99,7 +105,7 @@ def options(
 
 
 def _may_refine(aggregate: Aggregate, form: Form, facts: Facts, belief: Belief, noisy: list[Total]) -> bool:
-    """Never for counts, where noise is optimal whatever the prior (Ghosh and others 2009); for sums of narrow belief."""
+    """Never for counts, where noise is optimal whatever the prior (Ghosh and others 2009); for sums, where narrow."""
     if aggregate.function != "sum" or facts.grouped or not isinstance(form.estimate, Linear):
         return False
     first = noisy[0]

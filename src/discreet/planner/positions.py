@@ -1,0 +1,140 @@
+"""The public candidates of a column as positions, and a refinement among them with what it means. No row is seen here.
+
+Numbers and dates are refined by position, categories by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.distance import Distance, Ordinal, Semantic
+from discreet.errors import Unsupported
+from discreet.exact import shown
+from discreet.inference.drawn import MOST_VALUES, posterior_of_draw, root_mean_square
+from discreet.kernel.refinement import Refinement
+from discreet.posterior import Posterior
+from discreet.prior import Prior
+from discreet.query.totals import Bins
+from discreet.schema import Column
+from discreet.schema.column import Value
+
+MOST_CANDIDATES = 2**16
+"""Enough that a candidate's width is not what limits the answer, few enough to count in one scan."""
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Equal bins of a column's codes from its lowest; each stands for the code in its middle."""
+
+    column: Column
+    width: int
+    count: int
+
+    @staticmethod
+    def of(column: Column, most: int = MOST_CANDIDATES) -> Candidates:
+        """Every code, or as many equal bins as are allowed."""
+        width = -(-column.size // most)
+        return Candidates(column, width, -(-column.size // width))
+
+    @property
+    def bins(self) -> Bins:
+        """How a source counts them."""
+        return Bins(self.column.name, self.column.lower, self.width)
+
+    def ends(self, position: int) -> tuple[int, int]:
+        """The lowest and the highest code of a bin."""
+        first = self.column.lower + position * self.width
+        return first, min(first + self.width - 1, self.column.upper)
+
+    def value(self, position: int) -> Value:
+        """What a position stands for."""
+        middle = self.column.lower + position * self.width + (self.width - 1) // 2
+        return self.column.value(min(middle, self.column.upper))
+
+    @property
+    def told_width(self) -> str:
+        """The width of a bin as people read it."""
+        return f"{self.width} days" if self.column.kind == "date" else shown(self.width * self.column.step)
+
+    def law(self, positions: Integers, mass: Array) -> Posterior:
+        """Probabilities of rising positions as a law over values: categories by name, dates as days since 1970."""
+        whole = mass / mass.sum()
+        if self.column.categories:
+            names = tuple(self.column.categories[self.ends(int(at))[0]] for at in positions)
+            return Posterior(whole, None, names)
+        first, last = int(positions[0]), int(positions[-1])
+        cells = np.zeros(last - first + 1)
+        cells[positions - first] = whole
+        codes = self.column.lower + np.arange(first, last + 2, dtype=np.float64) * self.width
+        return Posterior(cells, (np.minimum(codes, self.column.upper + 1) - 0.5) * float(self.column.step))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Refined:
+    """A draw among candidates, moved from a prior towards the truth; `positions` are those of the prior's support."""
+
+    candidates: Candidates
+    refinement: Refinement
+    positions: Integers
+
+    @staticmethod
+    def of(
+        candidates: Candidates, prior: Prior, epsilon: Fraction, about: str, neighbours: str, distance: Distance
+    ) -> Refined:
+        """From a prior over positions."""
+        column, own = candidates.column, prior
+        if column.categories:
+            if candidates.width > 1:
+                raise Unsupported(f"{column.name} has too many categories to refine a prior over them; ask without one")
+            names = tuple(column.categories[at] for at in prior.index)
+            own = Prior(prior.mass, np.arange(len(names)), None, names)
+        return Refined(candidates, Refinement.of(own, epsilon, about, neighbours, distance), prior.index)
+
+    @property
+    def distance_name(self) -> str:
+        """What names the distance in a stored question, the same in every process."""
+        match self.refinement.distance:
+            case Ordinal(categories=categories):
+                return "ordinal " + json.dumps(categories)
+            case Semantic(taxonomy=taxonomy):
+                above = {concept: sorted(ups) for concept, ups in taxonomy.ancestors.items()}
+                return "semantic " + hashlib.sha256(json.dumps(above, sort_keys=True).encode()).hexdigest()
+        return type(self.refinement.distance).__name__.lower()
+
+    def draw(self, position: int | None) -> int:
+        """The position of one draw, given that of the truth; None where there is no truth."""
+        if self.refinement.prior.numeric:
+            return int(cast(int, self.refinement.answer(position)))
+        categories = self.candidates.column.categories
+        drawn = self.refinement.answer(None if position is None else categories[position])
+        return categories.index(str(drawn))
+
+    def expected_error(self) -> float | None:
+        """The root mean square error of the refined value, the prior being right; None for very many categories."""
+        error = root_mean_square(self.refinement)
+        if error is None or self.candidates.column.categories:
+            return error
+        width, step = self.candidates.width, float(self.candidates.column.step)
+        return step * math.sqrt((error * width) ** 2 + (width**2 - 1) / 12)
+
+    def before(self) -> Posterior:
+        """The prior itself."""
+        return self.candidates.law(self.positions, self.refinement.prior.mass / self.refinement.prior.total)
+
+    def posterior(self, position: int) -> Posterior | None:
+        """What is known after a draw; None for very many categories."""
+        prior = self.refinement.prior
+        if not prior.numeric and len(prior.mass) > MOST_VALUES:
+            return None
+        at = int(np.searchsorted(self.positions, position))
+        return self.candidates.law(self.positions, posterior_of_draw(self.refinement, at))

@@ -1,0 +1,119 @@
+"""What one draw of a refinement means: Bayes' rule by the exact laws, and the stated error by summing over all of them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import Distance, Prior, Refinement, Taxonomy, Unsupported
+from discreet.inference.drawn import MOST_VALUES, posterior_of_draw, root_mean_square
+
+TAXONOMY = Taxonomy.of({"a": "x", "b": "x", "c": "y", "d": "y", "e": "z", "x": "any", "y": "any", "z": "any"})
+LETTERS = Prior.weights({"a": 3, "c": 2, "b": 7, "e": 1, "d": 4})
+DISTANCES = {
+    "nominal": Distance.nominal(),
+    "ordinal": Distance.ordinal(["c", "a", "e", "b", "d"]),
+    "semantic": Distance.semantic(TAXONOMY),
+}
+numbers = st.dictionaries(st.integers(0, 40), st.integers(1, 9), min_size=1, max_size=9).map(Prior.weights)
+epsilons = st.sampled_from([0.01, 0.5, 2, 9])
+
+
+def by_bayes(refinement: Refinement, at: int) -> list[float]:
+    """The posterior from the exact law of every truth, in fractions."""
+    prior = refinement.prior
+    laws = [refinement.law(truth).probabilities[at] for truth in prior.support]
+    joint = [weight * law for weight, law in zip(prior.probabilities, laws, strict=True)]
+    return [float(weight / sum(joint, Fraction(0))) for weight in joint]
+
+
+def agrees(refinement: Refinement) -> bool:
+    places = range(len(refinement.prior.mass))
+    return all(posterior_of_draw(refinement, at) == pytest.approx(by_bayes(refinement, at), rel=1e-9) for at in places)
+
+
+@given(numbers, epsilons, st.sampled_from(["statistic", "individual"]), st.sampled_from([0, 0.05]))
+@settings(max_examples=60)
+def test_numbers_follow_bayes_rule(prior: Prior, epsilon: float, about: str, delta: float) -> None:
+    """With gaps between the values, ties, cut rings and atoms."""
+    assert agrees(Refinement.of(prior, epsilon, about, delta=delta))
+    assert agrees(Refinement.of(prior, epsilon, about, distance="nominal", delta=delta))
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+@pytest.mark.parametrize("about", ["statistic", "individual"])
+@pytest.mark.parametrize("delta", [0, 0.05])
+def test_categories_follow_bayes_rule(name: str, about: str, delta: float) -> None:
+    for epsilon in (0.01, 1, 4):
+        assert agrees(Refinement.of(LETTERS, epsilon, about, distance=DISTANCES[name], delta=delta))
+
+
+def test_masses_of_very_different_size_follow_bayes_rule() -> None:
+    """Rings as thin as one part in 2^60 keep their own factor."""
+    prior = Prior.normal(20, 2, 0, 40)
+    assert prior.mass.min() == 1
+    assert agrees(Refinement.of(prior, 1))
+    assert agrees(Refinement.of(prior, 1, distance="nominal"))
+
+
+def test_a_draw_moves_belief_towards_it() -> None:
+    prior = Prior.normal(50, 10, 0, 100)
+    after = posterior_of_draw(Refinement.of(prior, 2), 70)
+    before = prior.mass / prior.total
+    assert float(after @ prior.floats()) > float(before @ prior.floats()) + 3
+    assert after.sum() == pytest.approx(1)
+
+
+@given(numbers, epsilons, st.sampled_from(["statistic", "individual"]), st.sampled_from(["continuous", "nominal"]))
+@settings(max_examples=60)
+def test_the_error_of_numbers_is_that_of_the_posterior_mean(prior: Prior, epsilon: float, about: str, by: str) -> None:
+    refinement = Refinement.of(prior, epsilon, about, distance=by)
+    values, mass = prior.floats(), prior.mass / prior.total
+    joint = mass[:, None] * np.array([refinement.law(truth).floats() for truth in prior.support])
+    means = [posterior_of_draw(refinement, at) @ values for at in range(len(values))]
+    exact = math.sqrt((joint * (values[:, None] - np.array(means)[None, :]) ** 2).sum())
+    assert root_mean_square(refinement) == pytest.approx(exact, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_the_error_over_categories_is_that_of_the_best_guess(name: str) -> None:
+    refinement = Refinement.of(LETTERS, 1, distance=DISTANCES[name])
+    values = LETTERS.support
+    square = np.array([[DISTANCES[name].between(one, two) ** 2 for two in values] for one in values])
+    mass = np.array([float(p) for p in LETTERS.probabilities])
+    joint = mass[:, None] * np.array([refinement.law(truth).floats() for truth in values])
+    exact = sum(min(joint[:, at] @ square[:, guess] for guess in range(5)) for at in range(5))
+    assert root_mean_square(refinement) == pytest.approx(math.sqrt(exact), rel=1e-9)
+
+
+def test_a_wide_grid_is_gathered_without_changing_the_error() -> None:
+    """Also where most of a wide grid is a negligible tail."""
+    wide, narrow = Prior.normal(50_000, 60, 0, 99_999), Prior.normal(1000, 60, 0, 1999)
+    assert root_mean_square(Refinement.of(wide, 1)) == pytest.approx(root_mean_square(Refinement.of(narrow, 1)), 1e-3)
+
+
+def test_what_is_not_told() -> None:
+    """No error with a delta or over very many categories; no posterior over more pairs than can be measured."""
+    assert root_mean_square(Refinement.of(Prior.uniform(0, 9), 1, delta=0.1)) is None
+    many = [f"v{number}" for number in range(MOST_VALUES + 1)]
+    prior = Prior.weights(dict.fromkeys(many, 1))
+    assert root_mean_square(Refinement.of(prior, 1)) is None
+    assert len(posterior_of_draw(Refinement.of(prior, 1), 7)) == len(many)
+    with pytest.raises(Unsupported, match="at most"):
+        posterior_of_draw(Refinement.of(prior, 1, distance=Distance.semantic(Taxonomy.flat(many))), 7)
+    numbered = Refinement.of(Prior.uniform(0, 2), 1, distance=Distance.ordinal([2, 0, 1]))
+    assert root_mean_square(numbered) is None
+    assert agrees(numbered)
+
+
+def test_an_epsilon_too_small_to_matter_leaves_the_prior() -> None:
+    refinement = Refinement.of(Prior.uniform(0, 9), 1e-15)
+    assert posterior_of_draw(refinement, 3) == pytest.approx(np.full(10, 0.1))
+    assert root_mean_square(refinement) == pytest.approx(math.sqrt(99 / 12))
+    categories = Refinement.of(LETTERS, 1e-15)
+    assert root_mean_square(categories) == pytest.approx(math.sqrt(10 / 17))
