@@ -266,14 +266,14 @@ def test_what_was_promised_to_whom_does_not_change(tmp_path: Path) -> None:
 
 
 def test_a_stored_answer_is_read_by_the_plan_that_drew_it(tmp_path: Path) -> None:
-    """A sum too wide for Gaussian noise at a small epsilon is Laplace there, and stays so when a stored one serves."""
+    """A sum too wide for Gaussian noise at a small epsilon is pure there, and stays so when a stored one serves."""
     path = write_people(tmp_path)
     path.write_text(path.read_text().replace("upper: 99", f"upper: {2**38}"))
     with Custodian.open(path) as custodian:
         first = custodian.answer("SELECT SUM(age) FROM people", epsilon=2, analyst="ann")
         again = custodian.answer("SELECT SUM(age) FROM people", epsilon=1, delta=1e-6, analyst="ann")
         assert again.value == first.value
-        assert again.mechanism == "discrete Laplace"
+        assert again.mechanism == "staircase"
         assert again.guarantee == first.guarantee
 
 

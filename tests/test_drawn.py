@@ -1,4 +1,4 @@
-"""What one draw of a refinement means: Bayes' rule by the exact laws, and the stated error by summing over all of them."""
+"""What one draw of a refinement means: Bayes' rule by the exact laws, and the stated error as a sum over them."""
 
 from __future__ import annotations
 

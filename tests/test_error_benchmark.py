@@ -71,6 +71,6 @@ def test_imagined_rows_add_up_from_any_lowest_code() -> None:
 
 
 def test_a_prior_is_judged_by_both_errors() -> None:
-    outcome = Outcome(np.array([[2.0, 1.0, 0.0], [-2.0, -1.0, 1.0]]))
+    outcome = Outcome(np.array([[2.0, 1.0], [-2.0, -1.0]]), np.array([[0.0], [1.0]]))
     assert outcome.ratio == 0.5
     assert outcome.warned == 0.5

@@ -88,7 +88,9 @@ def _apart(planned_: Plan, at: int, one: Exact, two: Exact, squared: bool) -> Fr
                 (Fraction(d * d, c.square) for cell in moved for d, c in zip(cell, components, strict=True)),
                 Fraction(0),
             )
-        return sum((Fraction(abs(d), c.scale) for cell in moved for d, c in zip(cell, components, strict=True)), Fraction(0))
+        return sum(
+            (Fraction(abs(d), c.scale) for cell in moved for d, c in zip(cell, components, strict=True)), Fraction(0)
+        )
     if isinstance(measurement, Chosen):
         nothing = np.zeros(measurement.candidates.count, dtype=np.int64)
         pairs = aligned(one, two, at, nothing)

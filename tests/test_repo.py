@@ -79,7 +79,19 @@ GENERATORS = re.compile(r"(random|secrets|(numpy|np)\.random|os\.(u|get)random)\
 
 # What each part of the package may import, besides itself; a part that is not here may not exist.
 CORE = {"errors", "exact"}
-VALUES = {"taxonomy", "distance", "prior", "shapes", "posterior", "accuracy", "pictures", "guarantee", "schema", "query", "answer"}
+VALUES = {
+    "taxonomy",
+    "distance",
+    "prior",
+    "shapes",
+    "posterior",
+    "accuracy",
+    "pictures",
+    "guarantee",
+    "schema",
+    "query",
+    "answer",
+}
 PARTS = {"kernel", "sources", "inference", "microdata", "assess"}
 DECISIONS = {"planner", "ledger"}
 FACES = {"audit", "reproduce", "testing", "client", "service", "cli"}

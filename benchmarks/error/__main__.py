@@ -16,17 +16,12 @@ def main() -> int:
     people = People.made()
     with tempfile.TemporaryDirectory(prefix="discreet-") as name:
         folder = Path(name)
-        with Tables(people, folder) as tables:
-            results = race.race(people, tables, folder)
-            print(*race.table(results), sep="\n", flush=True)
-            found = dict(priors.outcomes(people, tables))
-            print(*priors.table(found), "", sep="\n", flush=True)
-            return report(
-                lambda: list(race.bars(results)),
-                lambda: list(priors.bars(found)),
-                lambda: list(coverage.bars(people, tables)),
-                lambda: list(many.bars(people, folder)),
-            )
+        with race.peers(people, folder) as peers, Tables(people, folder) as tables:
+            own, found = race.own(people, tables), dict(priors.outcomes(people, tables))
+            covered, fitting = list(coverage.bars(people, tables)), list(many.bars(people, folder))
+            results = own | peers()
+    print(*race.table(results), *priors.table(found), "", sep="\n")
+    return report(lambda: [*race.bars(results), *priors.bars(found), *covered, *fitting])
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from benchmarks.measure import Line
 from discreet.planner.noisy import Noisy
 
 CONFIDENCE = 0.95
+LONG = 4.0
 QUESTIONS = ("count", "sum", "mean")
 
 
@@ -27,7 +28,7 @@ def bars(people: People, tables: Tables) -> Iterator[Line]:
             continue
         for epsilon in EPSILONS:
             asked = tables.asked(job.sql, ADD, epsilon)
-            held = np.array(runs(_covers(asked, float(exact[job.name][0]))))
+            held = np.array(runs(_covers(asked, float(exact[job.name][0])), LONG))
             due, name = coverage(asked), f"{job.name}, epsilon {epsilon:g}: covered by 95 % intervals"
             room = DEVIATIONS * math.sqrt(due * (1 - due) / len(held))
             beside = f"the law says {due:.2%}, {len(held):,} runs"

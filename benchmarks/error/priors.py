@@ -7,17 +7,19 @@ each run; where it is off by so many of its sds, the truth stays and the centre 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
-from benchmarks.error.contestant import SECONDS, runs
+from benchmarks.error.contestant import runs
 from benchmarks.error.jobs import ADD, EPSILONS, JOBS, STEP
 from benchmarks.error.ours import Asked, Tables
 from benchmarks.error.race import DEVIATIONS
 from benchmarks.error.table import Numbers, People
 from benchmarks.measure import Line
+from discreet.answer import Answer
 from discreet.query.totals import Amounts, Cell, Measure, Totals
 
 QUESTIONS = ("count", "mean")
@@ -27,6 +29,8 @@ RIGHT = {0.5: 0.5, 1.0: 0.75}
 WRONG = {0.5: 3.2, 1.0: 1.2, 2.0: 1.2}
 """The most that an error may be, over the raw one: where the prior is right, and where it is off by ten of its sds."""
 FALSE_ALARMS, ALARMS = 0.01, 0.9
+LONG, SHORT = 2.5, 1.0
+"""Seconds for the errors that have bars, and for the rest: a posterior of a mean takes most of them."""
 Case = tuple[str, float, float, int]
 """Question, epsilon, the prior's sd over the raw error, and by how many of its sds it is off."""
 
@@ -66,22 +70,23 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """For each run the raw error, that of the posterior mean, and whether there was a warning."""
+    """The raw errors and those of the posterior mean, of the same runs; of more runs, whether there was a warning."""
 
-    told: Numbers
+    errors: Numbers
+    warnings: Numbers
 
     @property
     def ratio(self) -> float:
-        raw, refined, _ = (self.told**2).mean(axis=0)
+        raw, refined = (self.errors**2).mean(axis=0)
         return math.sqrt(refined / raw)
 
     @property
     def warned(self) -> float:
-        return float(self.told[:, 2].mean())
+        return float(self.warnings.mean())
 
     def chance(self, share: float) -> float:
         """How far the share of warnings may be from the true one by chance."""
-        return DEVIATIONS * math.sqrt(share * (1 - share) / len(self.told))
+        return DEVIATIONS * math.sqrt(share * (1 - share) / len(self.warnings))
 
 
 def outcomes(people: People, tables: Tables) -> Iterator[tuple[Case, Outcome]]:
@@ -95,13 +100,11 @@ def outcomes(people: People, tables: Tables) -> Iterator[tuple[Case, Outcome]]:
     for name, sql in questions.items():
         for epsilon in EPSILONS:
             raw = _raw_error(tables.asked(sql, ADD, epsilon), known[name].value)
-            for width in (*NARROW, *WIDTHS):
-                for off in OFF:
-                    sd = width * raw
-                    prior = f"normal({known[name].value + off * sd:.6f}, {sd:.6f})"
-                    draw = _draw(tables.asked(sql, ADD, epsilon, prior), known[name], 0 if off else sd, chance)
-                    seconds = SECONDS / 2 if off else SECONDS
-                    yield (name, epsilon, width, off), Outcome(np.array(runs(draw, seconds)))
+            for width, off in product((*NARROW, *WIDTHS), OFF):
+                sd = width * raw
+                prior = f"normal({known[name].value + off * sd:.6f}, {sd:.6f})"
+                trial = Trial(tables.asked(sql, ADD, epsilon, prior), known[name], 0 if off else sd, chance)
+                yield (name, epsilon, width, off), trial.outcome(LONG if width in WIDTHS else SHORT)
 
 
 def _raw_error(asked: Asked, truth: float) -> float:
@@ -109,24 +112,37 @@ def _raw_error(asked: Asked, truth: float) -> float:
     return math.sqrt(((found - truth) ** 2).mean())
 
 
-def _draw(asked: Asked, about: Truth, sd: float, chance: np.random.Generator) -> Callable[[], list[float]]:
-    """One run: a truth, drawn where the prior is right; an answer; what its reader would make of it."""
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One prior on one question; `sd` is by how much the truth differs from run to run."""
 
-    def run() -> list[float]:
-        truth = about.at(chance.normal(about.value, sd)) if sd else about
-        answer = asked.of(truth.source).answer()
-        refined = answer.posterior.mean()
-        return [answer.value - truth.value, refined - truth.value, bool(answer.warning)]
+    asked: Asked
+    about: Truth
+    sd: float
+    chance: np.random.Generator
 
-    return run
+    def outcome(self, seconds: float) -> Outcome:
+        return Outcome(np.array(runs(self.errors, seconds)), np.array(runs(self.warned, SHORT)))
+
+    def errors(self) -> list[float]:
+        """Of a new answer: raw, and of its posterior mean."""
+        truth, answer = self._answered()
+        return [answer.value - truth.value, answer.posterior.mean() - truth.value]
+
+    def warned(self) -> list[float]:
+        """Whether a new answer came with a warning."""
+        return [self._answered()[1].warning is not None]
+
+    def _answered(self) -> tuple[Truth, Answer]:
+        truth = self.about.at(self.chance.normal(self.about.value, self.sd)) if self.sd else self.about
+        return truth, self.asked.of(truth.source).answer()
 
 
 def table(found: Mapping[Case, Outcome]) -> Iterator[str]:
     """A row for each prior."""
     yield "\npriors: error of the posterior mean over the raw one (root mean square), and how many runs warned"
-    yield f"{'':<24}{'sd / raw error':>15}" + "".join(
-        f"{f'off by {off} sd' if off else 'right':>17}{'warned':>9}" for off in OFF
-    )
+    titles = ("right", *(f"off by {off} sd" for off in OFF[1:]))
+    yield f"{'':<24}{'sd / raw error':>15}" + "".join(f"{title:>17}{'warned':>9}" for title in titles)
     for name in QUESTIONS:
         for epsilon in EPSILONS:
             for width in (*NARROW, *WIDTHS):

@@ -1,11 +1,15 @@
-"""All contestants on one table: the peers each in a process and an environment of its own, discreet in this one."""
+"""All contestants on one table: the peers each in a process and an environment of its own, discreet in this one.
+
+Runs are counted by processor time, so it does no harm that all go at once.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,37 +56,41 @@ Results = Mapping[tuple[str, str, float], Errors]
 """By contestant, job and epsilon; what is absent could not be done."""
 
 
-def race(people: People, tables: Tables, folder: Path) -> Results:
-    """Everybody's errors. Runs are counted by processor time, so it does no harm that all go at once."""
+@contextmanager
+def peers(people: People, folder: Path) -> Iterator[Callable[[], Results]]:
+    """All peers at once, each a process; what is handed out waits for them and tells what they did."""
     people.write(folder / "people.npz")
-    started = {peer: _start(peer, folder) for peer in PEERS}
-    exact = people.exact()
-    results = {}
-    for job in JOBS:
-        make = tables.make(job.sql, job.neighbours)
-        results |= {(OURS, job.name, epsilon): Errors.of(runs(make(epsilon)), exact[job.name]) for epsilon in EPSILONS}
-    for peer, process in started.items():
-        if process.wait():
-            raise SystemExit(f"{peer} ended with {process.returncode}")
-        told = json.loads((folder / f"{peer}.json").read_text())
-        results |= {(peer, *key): errors for key, errors in _read(told, exact)}
-    return results
+    with ExitStack() as stack:
+        started = {peer: stack.enter_context(_started(peer, folder)) for peer in PEERS}
+        yield lambda: {key: errors for peer in PEERS for key, errors in _heard(peer, started[peer], people, folder)}
 
 
-def _start(peer: str, folder: Path) -> subprocess.Popen[bytes]:
+def _started(peer: str, folder: Path) -> subprocess.Popen[bytes]:
     command = [interpreter(peer), "-m", f"benchmarks.error.by_{peer.replace('-', '_')}", folder / "people.npz"]
     with (folder / f"{peer}.json").open("wb") as output:
         return subprocess.Popen(command, cwd=ROOT, stdout=output)
 
 
-def _read(
-    told: Mapping[str, Mapping[str, Sequence[Sequence[float]] | str]], exact: Mapping[str, Numbers]
-) -> Iterator[tuple[tuple[str, float], Errors]]:
-    for name, by_epsilon in told.items():
+def _heard(
+    peer: str, process: subprocess.Popen[bytes], people: People, folder: Path
+) -> Iterator[tuple[tuple[str, str, float], Errors]]:
+    if process.wait():
+        raise SystemExit(f"{peer} ended with {process.returncode}")
+    exact = people.exact()
+    for name, by_epsilon in json.loads((folder / f"{peer}.json").read_text()).items():
         for epsilon, answers in by_epsilon.items():
             if isinstance(answers, str):
-                raise SystemExit(f"{name} at epsilon {epsilon}: {answers}")
-            yield (name, float(epsilon)), Errors.of(answers, exact[name])
+                raise SystemExit(f"{peer}, {name} at epsilon {epsilon}: {answers}")
+            yield (peer, name, float(epsilon)), Errors.of(answers, exact[name])
+
+
+def own(people: People, tables: Tables) -> Results:
+    """discreet's errors, on every job."""
+    exact, results = people.exact(), {}
+    for job in JOBS:
+        make = tables.make(job.sql, job.neighbours)
+        results |= {(OURS, job.name, epsilon): Errors.of(runs(make(epsilon)), exact[job.name]) for epsilon in EPSILONS}
+    return results
 
 
 def table(results: Results) -> Iterator[str]:

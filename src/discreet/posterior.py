@@ -62,10 +62,15 @@ class Posterior:
         return self.quantile(0.5)
 
     def quantile(self, order: float) -> float:
-        """The point below which a share of the probability lies; in the cell it falls in, by its middle."""
+        """The value below which a share of the probability lies; inside a cell of many values, as far along it."""
         sums = np.cumsum(self.mass)
-        at = int(np.searchsorted(sums, order * float(sums[-1]), side="left"))
-        return float(self.centres[min(at, len(self.mass) - 1)])
+        wanted = order * float(sums[-1])
+        at = min(int(np.searchsorted(sums, wanted, side="left")), len(self.mass) - 1)
+        edges, widths = self._line(), np.diff(self._line())
+        if self.mass[at] <= 0 or widths[at] < 1.5 * float(widths.min()):
+            return float(self.centres[at])
+        before = float(sums[at] - self.mass[at])
+        return float(edges[at] + widths[at] * min(max((wanted - before) / float(self.mass[at]), 0.0), 1.0))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """The central interval that holds it with at least that probability."""

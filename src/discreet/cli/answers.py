@@ -49,7 +49,8 @@ def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableTy
     yield from (f"{SPAN}: {_span(span)}" for span in spans.values() if span is not None)
     if known is not None and known.numeric:
         low, high = known.interval(0.95)
-        yield f"posterior: mean {value(known.mean())}, median {value(known.median())}, 95 % {value(low)} to {value(high)}"
+        middle = f"mean {value(known.mean())}, median {value(known.median())}"
+        yield f"posterior: {middle}, 95 % {value(low)} to {value(high)}"
     if answer.meaning:
         yield answer.meaning
 

@@ -95,7 +95,7 @@ def read_request(
     except UnicodeEncodeError:
         raise InvalidInput("the question is not text in UTF-8; write it in UTF-8") from None
     if (epsilon, noise_scale, accuracy) == (None, None, None):
-        raise InvalidInput("say how much noise there may be: --epsilon 0.1, or --accuracy '±50 at 95%'")
+        raise InvalidInput("say how much noise there may be: --epsilon 0.1 or --accuracy '±50 at 95%'; see --help")
     count = None if rows is None else rational_text(rows, "--rows")
     if count is not None and count.denominator != 1:
         raise InvalidInput("--rows is a whole number, such as 5000")

@@ -165,7 +165,8 @@ def uniform_tail(sides: Array, distance: Array) -> Array:
         corner = float(np.dot(signs, kept))
         volume += math.prod(signs) * np.maximum(corner - distance, 0.0) ** len(kept)
     whole = math.factorial(len(kept)) * math.prod((2 * kept).tolist())
-    return np.clip(2 * volume / whole, 0.0, 1.0)
+    share: Array = np.clip(2 * volume / whole, 0.0, 1.0)
+    return share
 
 
 def _polygon_tail(noise: PolygonStaircase, weights: tuple[float, float], distance: Array) -> Array:

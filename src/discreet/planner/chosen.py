@@ -20,7 +20,6 @@ from discreet.kernel.quantile import Quantile, Quantiles
 from discreet.kernel.scores import Selection
 from discreet.planner.facts import Facts
 from discreet.planner.given import on_positions
-from discreet.planner.positions import MOST_CANDIDATES as MOST_CANDIDATES
 from discreet.planner.positions import Candidates, Refined
 from discreet.posterior import Posterior
 from discreet.prior import Prior
@@ -28,6 +27,8 @@ from discreet.query.query import Aggregate
 from discreet.schema import Column
 from discreet.schema.column import Value
 
+MOST_CANDIDATES = 2**16
+"""Enough that a candidate's width is not what limits the answer, few enough to count in one scan."""
 MOST_COUNTS = 2**22
 FEWEST = 256
 """Over many cells the candidates are fewer, so that all counts together stay within memory."""

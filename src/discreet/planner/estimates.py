@@ -70,17 +70,20 @@ class MeanOfPair:
 
 @dataclass(frozen=True, slots=True)
 class MeanFromCentre:
-    """The mean from the sum of 2x - (L + U) and the number of rows."""
+    """The mean from the sum of 2x - (L + U), in whole grains and rounded down, and the number of rows."""
 
     lower: int
     upper: int
     step: Fraction
+    grain: int = 1
 
     def value(self, totals: Sequence[int]) -> Fraction:
-        return self._at(Fraction(totals[0], totals[1]) if totals[1] >= 1 else Fraction(0))
+        centre = totals[0] * self.grain + Fraction(self.grain - 1, 2)
+        return self._at(centre / totals[1] if totals[1] >= 1 else Fraction(0))
 
     def span(self, ranges: Sequence[Span]) -> Span:
         (low, high), (fewest, most) = ranges[0], _at_least(ranges[1], 1)
+        low, high = low * self.grain, high * self.grain + self.grain - 1
         return self._at(min(low / fewest, low / most)), self._at(max(high / fewest, high / most))
 
     def _at(self, twice: Fraction) -> Fraction:

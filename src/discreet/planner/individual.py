@@ -13,7 +13,7 @@ from discreet.distance import Distance
 from discreet.errors import InvalidInput, Unsupported
 from discreet.kernel.individual import IndividualOrderStatistic
 from discreet.kernel.order_statistic import Statistic
-from discreet.planner.chosen import default_distance, refinement_name, resolve_distance, whose
+from discreet.planner.chosen import MOST_CANDIDATES, default_distance, refinement_name, resolve_distance, whose
 from discreet.planner.facts import Facts
 from discreet.planner.given import on_positions
 from discreet.planner.positions import Candidates, Refined
@@ -85,7 +85,7 @@ def about_one(
     """Refinement of the prior given, or of an even one over the column's public domain."""
     if column.private_keys:
         raise Unsupported(f"{column.name} has no public domain, so no prior; it cannot be asked of one person")
-    candidates, even = Candidates.of(column), prior is None
+    candidates, even = Candidates.of(column, MOST_CANDIDATES), prior is None
     own = default_distance(column) if distance is None else resolve_distance(column, distance)
     base = Prior.uniform(0, candidates.count - 1)
     if prior is not None:

@@ -46,7 +46,7 @@ class Meaning:
             return None
         low, high = (float(end * estimate.step) for end in (estimate.lower, estimate.upper))
         width = float(max(estimate.upper - estimate.lower, 1))
-        slopes = _pair_slopes(width) if isinstance(estimate, MeanOfPair) else _centre_slopes(width)
+        slopes = _pair_slopes(width) if isinstance(estimate, MeanOfPair) else _centre_slopes(width / estimate.grain)
         return Ratio(self.noisy.noise, low, high, slopes)
 
     @cached_property

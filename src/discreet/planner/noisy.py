@@ -29,12 +29,18 @@ WIDEST_STEP = 2**100
 class Component:
     """A whole-number combination of the measures. Over all cells and components |change| / scale adds up to at most 1.
 
-    `square`: likewise change^2 / square, for noise that is measured by the sum of squares.
+    `square`: likewise change^2 / square, for noise that is measured by the sum of squares. `grain`: the combination is
+    told in whole grains of so much, rounded down; scale and square are in grains.
     """
 
     weights: tuple[int, ...]
     scale: int
     square: Fraction
+    grain: int = 1
+
+    def of(self, amounts: Amounts) -> int:
+        """The exact total. Secret."""
+        return sum(w * amount for w, amount in zip(self.weights, amounts, strict=True)) // self.grain
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ class Noisy:
 
     def inputs(self, amounts: Amounts) -> tuple[int, ...]:
         """The exact totals of one cell, from its measures. Secret."""
-        return tuple(_dot(component.weights, amounts) for component in self.form.components)
+        return tuple(component.of(amounts) for component in self.form.components)
 
     def value(self, released: Sequence[int]) -> Fraction:
         """The number asked for."""
@@ -122,14 +128,14 @@ def staircase(form: Form, epsilon: Fraction) -> Noisy | None:
     None where it is the discrete Laplace law itself, or where its steps are too many to be told.
     """
     share = epsilon / form.moves
-    if share < LEAST_SHARE or max(form.widths) > WIDEST_STEP:
+    if share < (LEAST_POLYGON if form.corners else LEAST_SHARE) or max(form.widths) > WIDEST_STEP:
         return None
     if len(form.widths) == 1:
         return (
             None if form.widths[0] == 1 else Noisy(form, Independent((Staircase.least_variance(share, *form.widths),)))
         )
     if form.corners:
-        return Noisy(form, PolygonStaircase(epsilon, form.corners)) if share >= LEAST_POLYGON else None
+        return Noisy(form, PolygonStaircase(epsilon, form.corners))
     return Noisy(form, BoxStaircase(share, form.widths))
 
 
@@ -186,7 +192,8 @@ def _means(column: Column, facts: Facts) -> tuple[Form, ...]:
     if facts.replaces and not facts.grouped:
         centre = _one(weights[0], 2 * rows * width)
         count = Component(weights[1], 2 * rows, Fraction(4 * rows**2, 3))
-        return (Form(measures, (centre, count), estimate, (2 * rows * width, rows), 1, _hexagon(rows * width, rows)),)
+        box = (2 * rows * width, rows)
+        return Form(measures, (centre, count), estimate, box), _in_hexagon(column, facts, measures, weights)
     scale, square = rows * facts.sides * width, facts.sides * (rows * width) ** 2
     above, below = (Component(own, scale, Fraction(square)) for own in ((0, 1), (high - low, -1)))
     pair = Form(measures, (above, below), MeanOfPair(low, high, step), *_alone(facts, width, width))
@@ -196,11 +203,19 @@ def _means(column: Column, facts: Facts) -> tuple[Form, ...]:
     return pair, Form(measures, turned, estimate, *_alone(facts, width, 1))
 
 
-def _hexagon(width: int, rows: int) -> tuple[tuple[int, int], ...]:
-    """Both rows of a pair count: up to 2 width and 0. One counts: up to width and 1 row. Empty where it is too wide."""
-    if 2 * width > FARTHEST:
-        return ()
-    return (2 * width, 0), (width, rows), (-width, rows), (-2 * width, 0), (-width, -rows), (width, -rows)
+def _in_hexagon(
+    column: Column, facts: Facts, measures: tuple[Measure, ...], weights: tuple[tuple[int, ...], ...]
+) -> Form:
+    """Both rows of a pair count: up to 2 W and 0. One counts: up to W and 1 row. In grains where that is too wide."""
+    rows, width = facts.rows, max(column.upper - column.lower, 1)
+    grain = -(-4 * rows * width // FARTHEST)
+    more = 0 if grain == 1 else 1  # a total rounded down may move by a grain more
+    far, near = -(-2 * rows * width // grain) + more, -(-rows * width // grain) + more
+    corners = (far, 0), (near, rows), (-near, rows), (-far, 0), (-near, -rows), (near, -rows)
+    sizes = zip(weights, (far, rows), (grain, 1), strict=True)
+    parts = tuple(Component(own, 2 * most, Fraction(2 * most**2), each) for own, most, each in sizes)
+    estimate = MeanFromCentre(column.lower, column.upper, column.step, grain)
+    return Form(measures, parts, estimate, (far, rows), 1, corners)
 
 
 def _variance(column: Column, facts: Facts, root: bool) -> Form:
@@ -237,7 +252,3 @@ def _sums(column: Column) -> tuple[Measure, Measure, Measure]:
 
 def _one(weights: tuple[int, ...], scale: int) -> Component:
     return Component(weights, scale, Fraction(scale**2))
-
-
-def _dot(weights: tuple[int, ...], amounts: Amounts) -> int:
-    return sum(weight * amount for weight, amount in zip(weights, amounts, strict=True))

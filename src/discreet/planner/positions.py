@@ -26,8 +26,6 @@ from discreet.query.totals import Bins
 from discreet.schema import Column
 from discreet.schema.column import Value
 
-MOST_CANDIDATES = 2**16
-"""Enough that a candidate's width is not what limits the answer, few enough to count in one scan."""
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -41,7 +39,7 @@ class Candidates:
     count: int
 
     @staticmethod
-    def of(column: Column, most: int = MOST_CANDIDATES) -> Candidates:
+    def of(column: Column, most: int) -> Candidates:
         """Every code, or as many equal bins as are allowed."""
         width = -(-column.size // most)
         return Candidates(column, width, -(-column.size // width))

@@ -41,8 +41,7 @@ class RefinedTotal:
 
     def inputs(self, amounts: Amounts) -> tuple[int, ...]:
         """The exact totals of one cell, from its measures. Secret."""
-        parts = (component.weights for component in self.form.components)
-        return tuple(sum(w * a for w, a in zip(weights, amounts, strict=True)) for weights in parts)
+        return tuple(component.of(amounts) for component in self.form.components)
 
     def release(self, totals: Sequence[int]) -> tuple[int, ...]:
         """The place of one draw on the prior's grid."""

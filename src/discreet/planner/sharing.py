@@ -7,9 +7,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet.guarantee import Guarantee
+from discreet.inference.laws import deviations
 from discreet.kernel.discrete_gaussian import WIDEST
 from discreet.planner.facts import Facts
-from discreet.planner.noisy import Form, forms
+from discreet.planner.noisy import Form, forms, staircase
 from discreet.planner.plan import Known
 from discreet.query.query import Aggregate
 from discreet.schema import Schema
@@ -50,9 +51,12 @@ def known_number(aggregate: Aggregate, schema: Schema, facts: Facts) -> Known | 
 
 
 def _better(own: Form, rho: Fraction, epsilon: Fraction) -> bool:
-    """Whether Gaussian noise is drawn that wide, and is less than Laplace noise of the same share."""
+    """Whether Gaussian noise is drawn that wide, and is less than pure noise of the same share."""
     squares = [component.square / (2 * rho) for component in own.components]
     pure = [2 * (component.scale / epsilon) ** 2 for component in own.components]
+    steps = staircase(own, epsilon)
+    if steps is not None:
+        pure = [min(one, Fraction(sd**2)) for one, sd in zip(pure, deviations(steps.noise), strict=True)]
     drawn = max(squares) <= Fraction(WIDEST) ** 2
     return drawn and sum(one / two for one, two in zip(squares, pure, strict=True)) < len(pure)
 
