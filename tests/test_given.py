@@ -28,7 +28,7 @@ POSITIONS = Grid(Fraction(0), Fraction(1))
 
 
 def placed(column: Column, prior: str | Prior, width: int = 1) -> Prior:
-    return on_positions(column, width, -(-column.size // width), prior)
+    return on_positions(column, width, -(-column.size // width), prior)[1]
 
 
 def shares(prior: Prior, size: int) -> np.ndarray:

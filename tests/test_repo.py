@@ -21,9 +21,11 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "discreet"
 
 PUBLIC = [
+    "Accuracy",
     "AddNoise",
     "Answer",
     "BoxStaircase",
+    "Bracket",
     "BudgetExceeded",
     "ClaimFailed",
     "Custodian",
@@ -44,6 +46,7 @@ PUBLIC = [
     "Ledger",
     "PermuteAndFlip",
     "PolygonStaircase",
+    "Posterior",
     "Prior",
     "Quantile",
     "Quantiles",

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from discreet.accuracy import Accuracy as Accuracy
     from discreet.answer import Answer as Answer
     from discreet.custodian import Custodian as Custodian
     from discreet.distance import Distance as Distance
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from discreet.errors import Unsupported as Unsupported
     from discreet.guarantee import Guarantee as Guarantee
     from discreet.kernel.box_staircase import BoxStaircase as BoxStaircase
+    from discreet.kernel.bracket import Bracket as Bracket
     from discreet.kernel.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from discreet.kernel.discrete_laplace import DiscreteLaplace as DiscreteLaplace
     from discreet.kernel.distribution import Distribution as Distribution
@@ -48,12 +50,14 @@ if TYPE_CHECKING:
     from discreet.kernel.smooth import SmoothOrderStatistic as SmoothOrderStatistic
     from discreet.kernel.staircase import Staircase as Staircase
     from discreet.ledger import Ledger as Ledger
+    from discreet.posterior import Posterior as Posterior
     from discreet.prior import Prior as Prior
     from discreet.schema import Schema as Schema
     from discreet.schema import load_schema as load_schema
     from discreet.taxonomy import Taxonomy as Taxonomy
 
 HOME = {
+    "discreet.accuracy": ("Accuracy",),
     "discreet.answer": ("Answer",),
     "discreet.custodian": ("Custodian",),
     "discreet.distance": ("Distance",),
@@ -68,6 +72,7 @@ HOME = {
     ),
     "discreet.guarantee": ("Guarantee",),
     "discreet.kernel.box_staircase": ("BoxStaircase",),
+    "discreet.kernel.bracket": ("Bracket",),
     "discreet.kernel.discrete_gaussian": ("DiscreteGaussian",),
     "discreet.kernel.discrete_laplace": ("DiscreteLaplace",),
     "discreet.kernel.distribution": ("Distribution",),
@@ -87,6 +92,7 @@ HOME = {
     "discreet.kernel.smooth": ("SmoothOrderStatistic",),
     "discreet.kernel.staircase": ("Staircase",),
     "discreet.ledger": ("Ledger",),
+    "discreet.posterior": ("Posterior",),
     "discreet.prior": ("Prior",),
     "discreet.schema": ("Schema", "load_schema"),
     "discreet.taxonomy": ("Taxonomy",),

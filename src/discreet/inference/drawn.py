@@ -6,6 +6,7 @@ A truth t gives a draw x with probability prior(x) times the factor of x's ring 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from discreet.distance import Continuous, Nominal, Ordinal
 from discreet.errors import Unsupported
 from discreet.kernel.refinement import Profile, Refinement
-from discreet.kernel.refinement_risk import MOST_CATEGORIES, Line, Web, distances
+from discreet.kernel.refinement_risk import MOST_CATEGORIES, Line, Web, best_share, distances
 from discreet.prior import Prior
 
 Array = NDArray[np.float64]
@@ -35,36 +36,49 @@ def posterior_of_draw(refinement: Refinement, at: int) -> Array:
     return np.asarray(mass / mass.sum(), dtype=np.float64)
 
 
-def root_mean_square(refinement: Refinement) -> float | None:
-    """The error of the best estimate given the draw, the prior being right: of the mean of numbers, in their units.
+def root_mean_square(refinement: Refinement, stated: Array | None = None) -> float | None:
+    """The error of the best estimate given the draw: of the mean of numbers, in their units.
 
-    Over categories, of the best guess, by the distance. None where there is a delta or there are too many categories.
+    `stated` is the law of the truth on the prior's support, where it is not the prior. Over categories the error is
+    that of the best guess, by the distance. None where there is a delta or there are too many categories.
     """
     prior, (up, down) = refinement.prior, map(float, refinement.factors)
     if refinement.delta:
         return None
     if isinstance(refinement.distance, Continuous):
-        line = Line.of(prior, CELLS)
+        line = Line.of(prior, CELLS, stated)
         return math.sqrt(max(line.risk(up, down), 0.0)) * line.unit
     if prior.numeric:
-        return _by_equality(refinement) if isinstance(refinement.distance, Nominal) else None
+        return _by_equality(refinement, stated) if isinstance(refinement.distance, Nominal) else None
     if len(prior.mass) > MOST_CATEGORIES:
         return None
     return math.sqrt(max(Web.of(prior, refinement.distance).risk(up, down), 0.0))
 
 
-def _by_equality(refinement: Refinement) -> float:
+def _by_equality(refinement: Refinement, stated: Array | None) -> float:
     """Of the posterior mean, where all other values are equally far: every truth has one factor here, one elsewhere."""
     prior = refinement.prior
     mass, values = prior.mass / prior.total, prior.floats()
     nothing, rest = np.zeros_like(prior.mass), np.full_like(prior.mass, prior.total)
-    here = mass * _factors(refinement.profile, prior.total, nothing, prior.mass)
-    elsewhere = mass * _factors(refinement.profile, prior.total, prior.mass, rest)
+    here = _factors(refinement.profile, prior.total, nothing, prior.mass)
+    elsewhere = _factors(refinement.profile, prior.total, prior.mass, rest)
     centred = values - (mass * values).sum()
-    zeroth, first = (
-        (elsewhere * weight).sum() + (here - elsewhere) * weight for weight in (np.ones(len(mass)), centred)
-    )
-    return math.sqrt(max(float((mass * (centred**2 - first**2 / zeroth)).sum()), 0.0))
+
+    def answers(weights: Array) -> Array:
+        """For every draw, the weights of the truths by how likely each makes it."""
+        return np.asarray((elsewhere * weights).sum() + (here - elsewhere) * weights)
+
+    guess = answers(mass * centred) / answers(mass)
+    held, moved, squared = (answers((mass if stated is None else stated) * centred**power) for power in range(3))
+    return math.sqrt(max(float((mass * (squared - 2 * guess * moved + guess**2 * held)).sum()), 0.0))
+
+
+def best_up(refinement: Refinement, stated: Array) -> Fraction | None:
+    """The factor alpha_u that makes the error least where the truth follows what was stated; None where it is given."""
+    if refinement.against_prior or refinement.delta or refinement.ratio <= 1:
+        return None
+    share = best_share(refinement.prior, refinement.distance, float(refinement.ratio), stated)
+    return max(Fraction(1), min(refinement.ratio, Fraction(float(refinement.ratio) ** share)))
 
 
 def _factors(profile: Profile, total: int, start: Integers, end: Integers) -> Array:

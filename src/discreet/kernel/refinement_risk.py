@@ -35,13 +35,14 @@ MOST_CATEGORIES = 512
 WIDEST = 2**21
 
 
-def best_share(prior: Prior, distance: Distance, ratio: float) -> float:
+def best_share(prior: Prior, distance: Distance, ratio: float, stated: Array | None = None) -> float:
     """The s in (0, 1) for which alpha_u = ratio^s, alpha_d = ratio^(s-1) has the least Bayes risk.
 
-    The risk is the mean squared distance between the truth and the best estimate of it given the draw.
+    The risk is the mean squared distance between the truth and the best estimate of it given the draw; `stated` is the
+    law of the truth on the prior's support where it is not the prior.
     """
     if isinstance(distance, Continuous):
-        line = Line.of(prior, CELLS)
+        line = Line.of(prior, CELLS, stated)
         return _least_risk(lambda share: line.risk(ratio**share, ratio ** (share - 1)), len(line.mass))
     if len(prior.mass) <= MOST_CATEGORIES:
         web = Web.of(prior, distance)
@@ -78,14 +79,18 @@ class Ball:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Prior mass on consecutive cells 0..m-1, its prefix sums, and the cells that hold truths."""
+    """Prior mass on consecutive cells 0..m-1, its prefix sums, and the cells that hold truths.
+
+    `stated` is the law of the truth on those cells, where it is not the prior.
+    """
 
     mass: Array
     truths: Indices
     unit: float
+    stated: Array | None = None
 
     @staticmethod
-    def of(prior: Prior, most: int) -> Line:
+    def of(prior: Prior, most: int, stated: Array | None = None) -> Line:
         """The prior on consecutive cells, at most `most` of them: finer grids are gathered."""
         share, offset = prior.mass / prior.total, prior.index - prior.index[0]
         if int(offset[-1]) >= most:
@@ -93,7 +98,11 @@ class Line:
         width = int(offset[-1]) // most + 1
         mass: Array = np.bincount(offset // width, weights=share).astype(np.float64)
         step = float(prior.grid.step) if prior.grid else 1.0
-        return Line(mass, np.flatnonzero(mass), width * step)
+        truths = np.flatnonzero(mass)
+        if stated is None:
+            return Line(mass, truths, width * step)
+        own: Array = np.bincount(offset // width, weights=stated, minlength=len(mass)).astype(np.float64)
+        return Line(mass, truths, width * step, own[truths])
 
     def prefix(self, power: int) -> Array:
         """Sums of mass times place^power over the cells before each."""
@@ -119,11 +128,23 @@ class Line:
         return Ball(low, np.clip(share, 0, 1))
 
     def risk(self, up: float, down: float) -> float:
-        """Prior variance less the variance of the posterior mean, in cells."""
+        """The mean squared error of the posterior mean, in cells.
+
+        Where the prior is right it is the prior variance less that of the posterior mean.
+        """
         own = self.mass[self.truths]
         centred = self.truths - float((own * self.truths).sum())
         ball = self.ball(near_mass(up, down), self.prefix(0))
-        zeroth, first = (down * w.sum() + (up - down) * self._spread(w, ball) for w in (own, own * centred))
+
+        def answers(weights: Array) -> Array:
+            """For every draw, the weights of the truths by how likely each makes it."""
+            return np.asarray(down * weights.sum() + (up - down) * self._spread(weights, ball))
+
+        zeroth, first = answers(own), answers(own * centred)
+        if self.stated is not None:
+            guess = np.divide(first, zeroth, out=np.zeros(len(first)), where=zeroth > 0)
+            held, moved, squared = (answers(self.stated * centred**power) for power in range(3))
+            return float((self.mass * (squared - 2 * guess * moved + guess**2 * held)).sum())
         informed = np.divide(first**2, zeroth, out=np.zeros(len(first)), where=zeroth > 0)
         # Not dot products: their threads wait for one another on a busy machine.
         return float((own * centred**2).sum() - (self.mass * informed).sum())

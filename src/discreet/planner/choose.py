@@ -19,7 +19,7 @@ from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent
 from discreet.kernel.quantile import Quantile, Quantiles
 from discreet.planner.asked import Asked, Given, asked
-from discreet.planner.chosen import MOST_CANDIDATES, Chosen, Mode, chosen
+from discreet.planner.chosen import MOST_CANDIDATES, PLACES, Chosen, Mode, chosen
 from discreet.planner.estimates import Linear
 from discreet.planner.facts import Facts
 from discreet.planner.individual import AboutOne, about_one, order_statistic
@@ -161,6 +161,13 @@ def _measured(
             measured, spent = _choice(aggregate, facts, share, request)
             cost = cost + spent
             listed.append(_one_candidate(label, measured, schema, share))
+            if request.prior is not None and request.distance is None and aggregate.function in PLACES:
+                plain = replace(request, prior=None)
+                listed.append(
+                    replace(
+                        _one_candidate(label, _choice(aggregate, facts, share, plain)[0], schema, share), chosen=False
+                    )
+                )
         found.append(measured)
     _used(request, private, own)
     return Measured(tuple(found), cost, tuple(listed), belief, rows)

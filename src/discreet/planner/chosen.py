@@ -196,14 +196,15 @@ def chosen(
     if interval and (aggregate.function != "quantile" or len(aggregate.orders) != 1 or distance is not None):
         raise InvalidInput("interval=True is for MEDIAN or QUANTILE with one order and no distance; leave it out here")
     candidates = Candidates.of(column, max(FEWEST, min(MOST_CANDIDATES, MOST_COUNTS // (facts.cells or 1))))
-    own = None if prior is None else on_positions(column, candidates.width, candidates.count, prior)
+    both = None if prior is None else on_positions(column, candidates.width, candidates.count, prior)
+    own = None if both is None else both[1]
     # Side by side, every row that comes to a cell or goes from one pays its own share (chosen.md).
     share, rows = (epsilon / facts.reach, 1) if facts.grouped else (epsilon, facts.rows)
     neighbours = "add-remove" if facts.grouped else facts.schema.neighbours
     if aggregate.function == "mode" and candidates.width > 1:
         raise Unsupported(f"MODE is of at most {MOST_CANDIDATES:,} values; ask for a histogram with BIN instead")
     if distance is not None or (own is not None and aggregate.function in PLACES):
-        return _refined(aggregate, candidates, share, neighbours, own, distance)
+        return _refined(aggregate, candidates, share, neighbours, both, distance)
     match aggregate.function:
         case "quantile" if interval:
             point = _quantile(aggregate, candidates, share / 2, neighbours, rows, own)
@@ -298,16 +299,16 @@ def _refined(
     candidates: Candidates,
     epsilon: Fraction,
     neighbours: str,
-    prior: Prior | None,
+    priors: tuple[Prior, Prior] | None,
     distance: Distance | str | None,
 ) -> Chosen:
     if len(aggregate.orders) > 1:
         raise InvalidInput("a distance is for one quantile at a time; ask for each order in a question of its own")
-    column, base = candidates.column, prior or Prior.uniform(0, candidates.count - 1)
+    column, base = candidates.column, priors or (Prior.uniform(0, candidates.count - 1),) * 2
     own = default_distance(column) if distance is None else resolve_distance(column, distance)
     refined = Refined.of(candidates, base, epsilon, "statistic", neighbours, own)
-    statistic = RefinedStatistic(aggregate, refined, prior is None)
-    return Chosen(candidates, statistic, refinement_name(prior is None, distance))
+    statistic = RefinedStatistic(aggregate, refined, priors is None)
+    return Chosen(candidates, statistic, refinement_name(priors is None, distance))
 
 
 def _mode(candidates: Candidates, epsilon: Fraction, neighbours: str, rows: int, prior: Prior | None) -> Chosen:

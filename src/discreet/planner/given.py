@@ -32,20 +32,22 @@ POSITIONS = Grid(Fraction(0), Fraction(1))
 Integers = NDArray[np.int64]
 
 
-def on_positions(column: Column, width: int, count: int, given: str | Prior) -> Prior:
-    """The prior over positions 0 to count - 1, each a bin of `width` codes from the column's lowest."""
+def on_positions(column: Column, width: int, count: int, given: str | Prior) -> tuple[Prior, Prior]:
+    """The prior over positions 0 to count - 1, bins of `width` codes from the column's lowest: stated, and used."""
     if column.private_keys:
         raise Unsupported(f"{column.name} has no public domain, so no prior; ask without one")
     if not isinstance(given, str | Prior):
         raise InvalidInput(f"a prior is text or a Prior, got {type(given).__name__}; {GRAMMAR}")
     if column.categories:
-        return _named(column, width, given)
+        named = _named(column, width, given)
+        return named, named
     if isinstance(given, str) and not are_weights(given):
         shapes = read_shapes(given, dates=column.kind == "date")
         own = _shaped(column, width, count, shapes)
-        return own if shapes.heavy else with_tail(own)
+        return own, own if shapes.heavy else with_tail(own)
     prior = _days(column, given) if column.kind == "date" else _numbers(column, given)
-    return with_tail(_placed(column, width, prior.index, prior.grid or POSITIONS, prior.mass / prior.total))
+    placed = _placed(column, width, prior.index, prior.grid or POSITIONS, prior.mass / prior.total)
+    return placed, with_tail(placed)
 
 
 def with_tail(prior: Prior) -> Prior:

@@ -87,10 +87,10 @@ def about_one(
         raise Unsupported(f"{column.name} has no public domain, so no prior; it cannot be asked of one person")
     candidates, even = Candidates.of(column, MOST_CANDIDATES), prior is None
     own = default_distance(column) if distance is None else resolve_distance(column, distance)
-    base = Prior.uniform(0, candidates.count - 1)
+    priors = (Prior.uniform(0, candidates.count - 1),) * 2
     if prior is not None:
-        base = on_positions(column, candidates.width, candidates.count, prior)
-    refined = Refined.of(candidates, base, epsilon, "individual", schema.neighbours, own)
+        priors = on_positions(column, candidates.width, candidates.count, prior)
+    refined = Refined.of(candidates, priors, epsilon, "individual", schema.neighbours, own)
     return AboutOne(candidates, refined, even, refinement_name(even, distance))
 
 

@@ -119,7 +119,7 @@ class Plan:
     def uses_prior(self) -> bool:
         """Whether a mechanism itself uses the prior, so that the answer is shaped by it."""
         one = self.measurements[0]
-        return isinstance(one, AboutOne | RefinedTotal) or (isinstance(one, Chosen) and one.uses_prior)
+        return isinstance(one, RefinedTotal) or (isinstance(one, AboutOne | Chosen) and one.uses_prior)
 
     @property
     def account(self) -> str:
@@ -199,10 +199,11 @@ def _parameters(measurement: Measurement) -> list[object]:
         form = measurement.form
         parts = [[component.weights, component.scale, str(component.square)] for component in form.components]
         own: list[object] = [measurement.name, parts, form.widths, form.moves, form.corners]
-        return own if isinstance(measurement, Noisy) else [*own, repr(measurement.refinement.distance)]
+        return own if isinstance(measurement, Noisy) else [*own, measurement.distance_name]
     if isinstance(measurement, Known | Counted):
         return [measurement.name]
-    return [measurement.name, measurement.candidates.width, measurement.candidates.count]
+    own = [measurement.name, measurement.candidates.width, measurement.candidates.count]
+    return own if isinstance(measurement, OrderStatistic) else [*own, measurement.distance_name]
 
 
 def _digest(prior: Prior | str | None) -> str | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from discreet.distance import Distance, Ordinal, Semantic
 from discreet.errors import Unsupported
 from discreet.exact import shown
-from discreet.inference.drawn import MOST_VALUES, posterior_of_draw, root_mean_square
+from discreet.inference.drawn import MOST_VALUES, best_up, posterior_of_draw, root_mean_square
 from discreet.kernel.refinement import Refinement
 from discreet.posterior import Posterior
 from discreet.prior import Prior
@@ -84,19 +84,29 @@ class Refined:
     candidates: Candidates
     refinement: Refinement
     positions: Integers
+    stated: Array
 
     @staticmethod
     def of(
-        candidates: Candidates, prior: Prior, epsilon: Fraction, about: str, neighbours: str, distance: Distance
+        candidates: Candidates,
+        priors: tuple[Prior, Prior],
+        epsilon: Fraction,
+        about: str,
+        neighbours: str,
+        distance: Distance,
     ) -> Refined:
-        """From a prior over positions."""
-        column, own = candidates.column, prior
+        """From a prior over positions, as stated and as used."""
+        column, (said, prior) = candidates.column, priors
+        own, stated = prior, said.mass / said.total
         if column.categories:
             if candidates.width > 1:
                 raise Unsupported(f"{column.name} has too many categories to refine a prior over them; ask without one")
             names = tuple(column.categories[at] for at in prior.index)
             own = Prior(prior.mass, np.arange(len(names)), None, names)
-        return Refined(candidates, Refinement.of(own, epsilon, about, neighbours, distance), prior.index)
+        plain = Refinement.of(own, epsilon, about, neighbours, distance)
+        up = None if column.categories else best_up(plain, stated)
+        refinement = plain if up is None else Refinement.of(own, epsilon, about, neighbours, distance, up=up)
+        return Refined(candidates, refinement, prior.index, stated)
 
     @property
     def distance_name(self) -> str:
@@ -119,15 +129,15 @@ class Refined:
 
     def expected_error(self) -> float | None:
         """The root mean square error of the refined value, the prior being right; None for very many categories."""
-        error = root_mean_square(self.refinement)
+        error = root_mean_square(self.refinement, None if self.candidates.column.categories else self.stated)
         if error is None or self.candidates.column.categories:
             return error
         width, step = self.candidates.width, float(self.candidates.column.step)
         return step * math.sqrt((error * width) ** 2 + (width**2 - 1) / 12)
 
     def before(self) -> Posterior:
-        """The prior itself."""
-        return self.candidates.law(self.positions, self.refinement.prior.mass / self.refinement.prior.total)
+        """The prior as it was stated."""
+        return self.candidates.law(self.positions, self.stated)
 
     def posterior(self, position: int) -> Posterior | None:
         """What is known after a draw; None for very many categories."""

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from discreet.distance import Continuous, Distance
 from discreet.inference.belief import Belief, Pointed
-from discreet.inference.drawn import posterior_of_draw
+from discreet.inference.drawn import best_up, posterior_of_draw, root_mean_square
 from discreet.kernel.refinement import Refinement
-from discreet.kernel.refinement_risk import CELLS, Line, Web
 from discreet.planner.noisy import Form
 from discreet.posterior import Posterior
 from discreet.prior import Grid, Prior
@@ -37,7 +36,13 @@ class RefinedTotal:
 
     form: Form
     refinement: Refinement
+    stated: NDArray[np.float64]
     name: str = "refinement of your prior"
+
+    @property
+    def distance_name(self) -> str:
+        """What names the distance in a stored question: numbers have no other than these two."""
+        return type(self.refinement.distance).__name__.lower()
 
     def inputs(self, amounts: Amounts) -> tuple[int, ...]:
         """The exact totals of one cell, from its measures. Secret."""
@@ -55,8 +60,8 @@ class RefinedTotal:
         return Fraction(grid.value(released[0]))
 
     def before(self) -> Posterior:
-        """The prior itself."""
-        return _law(self.refinement.prior, self.refinement.prior.mass / self.refinement.prior.total)
+        """The prior as it was stated."""
+        return _law(self.refinement.prior, self.stated)
 
     def posterior(self, released: Sequence[int]) -> Posterior:
         """What is known after the draw: its law is public."""
@@ -66,11 +71,7 @@ class RefinedTotal:
 
     def expected_error(self) -> float:
         """The root mean square error of the posterior mean, the prior being right."""
-        up, down = map(float, self.refinement.factors)
-        if isinstance(self.refinement.distance, Continuous):
-            line = Line.of(self.refinement.prior, CELLS)
-            return math.sqrt(max(line.risk(up, down), 0.0)) * line.unit
-        return math.sqrt(Web.of(self.refinement.prior, self.refinement.distance).risk(up, down))
+        return root_mean_square(self.refinement, self.stated) or 0.0
 
     def words(self, confidence: float) -> str:  # noqa: ARG002 (nothing more can be said at any confidence)
         """What may be said of it without looking."""
@@ -81,25 +82,33 @@ def refined_total(
     form: Form, belief: Belief, epsilon: Fraction, neighbours: str, distance: Distance | None
 ) -> RefinedTotal:
     """The refinement of a belief on a grid of at most a few thousand points."""
-    own = distance or Continuous()
-    return RefinedTotal(form, Refinement.of(on_grid(belief), epsilon, "statistic", neighbours, own))
+    own, (prior, stated) = distance or Continuous(), on_grid(belief)
+    plain = Refinement.of(prior, epsilon, "statistic", neighbours, own)
+    refinement = Refinement.of(prior, epsilon, "statistic", neighbours, own, up=best_up(plain, stated))
+    return RefinedTotal(form, refinement, stated)
 
 
-def on_grid(belief: Belief) -> Prior:
-    """A belief, with its tail, as whole masses on an even grid round its centre."""
+def on_grid(belief: Belief) -> tuple[Prior, NDArray[np.float64]]:
+    """A belief, with its tail, as whole masses on an even grid round its centre; and as it was stated, there."""
     cells = belief.cells()
     if isinstance(belief, Pointed):
-        return Prior(_whole(cells.used), belief.prior.index, belief.prior.grid, None)
+        return Prior(_whole(cells.used), belief.prior.index, belief.prior.grid, None), cells.stated
     low = max(float(cells.values[0]), belief.mean - REACH * belief.sd)
     high = min(float(cells.values[-1]), belief.mean + REACH * belief.sd)
     step = Fraction(max((high - low) / POINTS, float(np.diff(cells.edges).min()))).limit_denominator(10**6)
     step = step or Fraction((high - low) / POINTS)
     origin = Fraction(round(Fraction(low) / step)) * step
     count = max(1, min(POINTS + 2, math.ceil((high - float(origin)) / float(step)) + 1))
-    edges = float(origin) + float(step) * (np.arange(count + 1) - 0.5)
-    sums = np.interp(edges, cells.edges, np.concatenate(([0.0], np.cumsum(cells.used))))
-    mass = _whole(np.diff(sums) / (sums[-1] - sums[0]))
-    return Prior(mass, np.arange(count, dtype=np.int64), Grid(origin, step), None)
+    edges = float(origin) + float(step) * (np.arange(count + 1, dtype=np.float64) - 0.5)
+    used, stated = (_between(edges, cells.edges, mass) for mass in (cells.used, cells.stated))
+    return Prior(_whole(used), np.arange(count, dtype=np.int64), Grid(origin, step), None), stated
+
+
+def _between(edges: NDArray[np.float64], cuts: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The law of some cells on others."""
+    sums = np.interp(edges, cuts, np.concatenate(([0.0], np.cumsum(mass))))
+    law: NDArray[np.float64] = np.diff(sums) / (sums[-1] - sums[0])
+    return law
 
 
 def _whole(mass: NDArray[np.float64]) -> NDArray[np.int64]:
