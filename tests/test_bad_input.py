@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 
@@ -147,6 +148,145 @@ def test_an_epsilon_that_is_no_number_above_0(schema: Path, epsilon: str) -> Non
 def test_options_that_do_not_fit(schema: Path, more: list[str], says: str) -> None:
     question = "SELECT MEDIAN(age) FROM registry"
     refused(schema.parent, ("ask", schema, question, "--epsilon", "0.1", *more), 2, says)
+
+
+MEDIAN = "SELECT MEDIAN(age) FROM registry"
+LARGEST = "SELECT MAX(age) FROM registry"
+MEAN = "SELECT AVG(income) FROM registry WHERE sex = 'F'"
+GRAMMAR = "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1'"
+
+
+@pytest.mark.parametrize(
+    ("question", "prior", "says"),
+    [
+        (COUNT, "normal(-300, 1)", "what COUNT can be, 0 to 2000; give one that overlaps it"),
+        (COUNT, "uniform(2001, 5000)", "what COUNT can be, 0 to 2000; give one that overlaps it"),
+        (MEAN, "normal(-1e6, 1)", "what AVG of income can be, 0 to 500000"),
+        (MEDIAN, "normal(500, 1)", "the prior of age lies outside its bounds, 17 to 90"),
+        (LARGEST, '{"5": 1, "400": 1}', "the prior of age lies outside its bounds, 17 to 90"),
+        (COUNT, "nrmal(5", GRAMMAR),
+        (COUNT, '{"5": 1', GRAMMAR),
+        (COUNT, "", GRAMMAR),
+        (MEDIAN, "38 or so", GRAMMAR),
+        (MEAN, "normal(30000, 4000) on [0", GRAMMAR),
+        ("SELECT MODE(sex) FROM registry", "normal(1, 2)", 'weights to its categories, such as {"F": 1, "M": 3}'),
+        ("SELECT MODE(sex) FROM registry", '{"F": 1, "X": 2}', "a value that it does not have, 'X'"),
+        (MEDIAN, '{"F": 1, "M": 3}', "age is a number; its prior must be over numbers"),
+        (COUNT, '{"F": 1, "M": 3}', "COUNT is a number; its prior must be over numbers"),
+        ("SELECT MEDIAN(admitted) FROM registry", "normal(2018, 2)", "a date such as 2024-02-29, got '2018'"),
+        ("SELECT MEDIAN(admitted) FROM registry", '{"5": 1}', "a date such as 2024-02-29, got '5'"),
+        (MEDIAN, "normal(2018-05-05, 200)", "must be a plain number"),
+        ("SELECT COUNT(*), AVG(age) FROM registry WHERE stay > 3", "normal(9, 1)", "a prior belongs to one aggregate"),
+    ],
+)
+def test_a_prior_that_says_nothing_about_the_answer(schema: Path, question: str, prior: str, says: str) -> None:
+    """Outside the bounds, unreadable (the grammar is shown), or of another kind than the column."""
+    refused(schema.parent, ("ask", schema, question, "--epsilon", "0.1", "--prior", prior), 2, says)
+
+
+@pytest.mark.parametrize(
+    "accuracy", ["very near", "", "±0", "±-5", "±50 at 30%", "±50 at 100%", "±50 of 95%", "5" * 101]
+)
+def test_an_accuracy_that_cannot_be_read(schema: Path, accuracy: str) -> None:
+    """The grammar is shown."""
+    words = ("ask", schema, COUNT, "--accuracy", accuracy)
+    refused(schema.parent, words, 2, "an accuracy is written like '±50 at 95%'")
+
+
+def test_an_accuracy_that_the_budget_cannot_reach(schema: Path) -> None:
+    """What is left is told, and what it can reach, which then is reached."""
+    question = f"{FROM} WHERE age >= 50"
+    words = ("ask", schema, question, "--accuracy")
+    refused(schema.parent, (*words, "±1 at 99%"), 3, "with the epsilon of 0.75 that is left; ±6 is what that can reach")
+    assert done(*words, "±6 at 99%", "--json").document["accuracy"] == "within 4 with a probability of 95%"
+    refused(schema.parent, ("preview", schema, MEAN, "--accuracy", "±0.01"), 3, "is what that can reach")
+
+
+@pytest.mark.parametrize(
+    ("question", "more", "code", "says"),
+    [
+        (MEDIAN, ["--accuracy", "±5 at 95%"], 4, "an accuracy can be asked of COUNT, SUM, AVG, VAR and STDDEV"),
+        ("SELECT MODE(sex) FROM registry", ["--accuracy", "±5"], 4, "an accuracy can be asked of COUNT"),
+        (COUNT, ["--epsilon", "0.1", "--accuracy", "±5"], 2, "in one way: by epsilon, by noise_scale or by accuracy"),
+        (COUNT, ["--epsilon", "0.1", "--noise-scale", "5"], 2, "in one way"),
+        (COUNT, ["--noise-scale", "5", "--accuracy", "±5"], 2, "in one way"),
+        (COUNT, [], 2, "say how much noise there may be: --epsilon 0.1 or --accuracy '±50 at 95%'"),
+        (MEDIAN, ["--noise-scale", "5"], 2, "a noise scale is of one count or sum"),
+        (COUNT, ["--noise-scale", "0"], 2, "the noise scale must be above 0"),
+        (COUNT, ["--noise-scale", "wide"], 2, "the noise scale must be a plain number"),
+        (COUNT, ["--epsilon", "0.1", "--interval"], 2, "an interval is drawn for quantiles"),
+        (COUNT, ["--epsilon", "0.1", "--distance", "continuous"], 2, "give the prior too"),
+        (MEAN, ["--epsilon", "0.1", "--rows", "0"], 2, "rows expected must be a whole number of at least 1"),
+        (MEAN, ["--epsilon", "0.1", "--rows", "many"], 2, "--rows must be a plain number"),
+        (MEAN, ["--epsilon", "0.1", "--rows", "1.5"], 2, "--rows is a whole number"),
+    ],
+)
+def test_how_to_answer_that_does_not_fit(schema: Path, question: str, more: list[str], code: int, says: str) -> None:
+    refused(schema.parent, ("ask", schema, question, *more), code, says)
+    refused(schema.parent, ("preview", schema, question, *more), code, says)
+
+
+@pytest.mark.parametrize(
+    ("question", "prior", "distance", "says"),
+    [
+        (COUNT, "normal(900, 90)", "as the crow flies", "distance"),
+        (COUNT, "normal(900, 90)", "semantic", "distance"),
+        (LARGEST, "normal(80, 9)", "as the crow flies", "the distance of age is 'continuous'"),
+        ("SELECT MODE(sex) FROM registry", '{"F": 1, "M": 3}', "semantic", "since it has no taxonomy, got 'semantic'"),
+        ("SELECT MODE(sex) FROM registry", '{"F": 1, "M": 3}', "ordinal", "the distance of sex is 'nominal'"),
+    ],
+)
+def test_a_distance_that_does_not_fit(schema: Path, question: str, prior: str, distance: str, says: str) -> None:
+    words = ("ask", schema, question, "--epsilon", "0.1", "--prior", prior, "--distance", distance)
+    refused(schema.parent, words, 2, says)
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "says"),
+    [
+        (COUNT, "out.pdf", "a picture's name ends in .svg, .png or .html; 'out.pdf' does not"),
+        (COUNT, "out", "a picture's name ends in .svg, .png or .html"),
+        (COUNT, "none/out.svg", "the folder for the picture 'out.svg' does not exist; make it first"),
+        ("SELECT hospital, COUNT(*) FROM registry GROUP BY hospital", "out.svg", "a picture is of one number"),
+        ("SELECT AVG(age), COUNT(*) FROM registry WHERE stay > 3", "out.svg", "a picture is of one number"),
+        (MEDIAN, "out.svg", "a picture is of one number with a public law or a prior"),
+    ],
+    ids=["a suffix", "no suffix", "no folder", "groups", "two numbers", "no public law"],
+)
+def test_a_picture_that_cannot_be_drawn(schema: Path, question: str, name: str, says: str) -> None:
+    """Before anything is charged: who pays gets what she asked for."""
+    words = ("ask", schema, question, "--epsilon", "0.1", "--fresh", "--plot", schema.parent / name)
+    refused(schema.parent, words, 2, says)
+
+
+HOSTILE = {
+    "a point mass": "point(40)",
+    "two far atoms": '{"17": 1, "90": 1}',
+    "no overlap": "normal(40, 1) on [2500, 2600]",
+    "contradictory": "uniform(20, 30) on [50, 60]",
+    "a million points": "uniform(17, 90) on [17, 90] step 0.00007",
+    "too many points": "uniform(17, 90) on [17, 90] step 1e-9",
+    "10,001 letters": "normal(40, 1)" + " " * 9988,
+    "nearly no spread": "normal(40, 1e-300)",
+    "no end of spread": "normal(40, 1e300)",
+    "far beyond floats": '{"-1e999": 1, "1e999": 1}',
+    "a mixture of extremes": "1e-300 point(20) + 1e300 cauchy(40, 1e-300)",
+}
+
+
+@pytest.mark.parametrize("prior", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_prior_changes_no_charge(schema: Path, new: Path, prior: str) -> None:
+    """Each question costs what it costs without it, or is refused in the same words where there are no rows at all."""
+    new.with_name("registry.csv").unlink()
+    paid = Fraction(1, 4)
+    for question in (f"{FROM} WHERE age >= 60", MEDIAN, LARGEST, MEAN):
+        words = (question, "--epsilon", "0.1", "--prior", prior)
+        asked, planned = discreet("ask", schema, *words), discreet("preview", new, *words)
+        assert (asked.code, asked.err) == (planned.code, planned.err)
+        assert asked.code in {0, 2}
+        assert asked.code == 0 or is_one_sentence(asked.err)
+        paid += Fraction(1, 10) if asked.code == 0 else 0
+        assert Fraction(done("budget", schema, "--json").document[0]["spent"]["epsilon"]) == paid
 
 
 @pytest.mark.parametrize(

@@ -242,20 +242,24 @@ def joint(own: AboutOne) -> np.ndarray:
     "prior", [None, "normal(40, 12)", "0.5 point(20) + uniform(50, 60)", Prior.weights({20: 1, 80: 2})]
 )
 def test_numbers_before_after_and_their_error(prior: object) -> None:
-    """The posterior mean in years; the stated error is its exact root mean square over truths and draws."""
+    """The posterior mean in years is of the prior with its tail.
+
+    The stated error is its exact root mean square over draws, and over truths that follow the prior as it was stated.
+    """
     own = of_one(AGE, prior, epsilon=2)
     before = own.before()
     positions = own.refined.positions
     values = 17.0 + positions
     law, square = joint(own), 0.0
+    right = law / law.sum(axis=1, keepdims=True) * own.refined.stated[:, None]
     for at, position in enumerate(positions):
         after = own.posterior((int(position),))
         assert after is not None
         assert after.edges is not None
         assert (after.edges[0], after.edges[-1]) == (values[0] - 0.5, values[-1] + 0.5)
         assert after.mean() == pytest.approx(law[:, at] @ values / law[:, at].sum())
-        square += law[:, at] @ (values - after.mean()) ** 2
-    assert before.mean() == pytest.approx(law.sum(axis=1) @ values)
+        square += right[:, at] @ (values - after.mean()) ** 2
+    assert before.mean() == pytest.approx(own.refined.stated @ values)
     assert own.expected_error() == pytest.approx(math.sqrt(square), rel=1e-6)
 
 
@@ -263,7 +267,7 @@ def test_the_error_of_wide_bins_is_that_of_codes() -> None:
     """Exactly, over codes spread evenly within bins of five, in the column's own units."""
     column = Column("income", "number", lower=-4, upper=45, step=HALF)
     candidates, prior = Candidates.of(column, 10), Prior.normal(4, 2, 0, 9)
-    refined = Refined.of(candidates, prior, Fraction(2), "individual", "add-remove", Distance.continuous())
+    refined = Refined.of(candidates, (prior, prior), Fraction(2), "individual", "add-remove", Distance.continuous())
     law = joint(AboutOne(candidates, refined, even=False, name=""))
     square = 0.0
     for at in range(10):

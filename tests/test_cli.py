@@ -230,15 +230,6 @@ def test_what_the_schema_says_costs_nothing(schema: Path) -> None:
     assert "nothing: the schema makes it public" in said
 
 
-def test_a_prior_is_used(schema: Path) -> None:
-    prior = "normal(55, 10) on [17, 90] step 1"
-    told = done(
-        "ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", prior, "--json"
-    ).document
-    assert 17 <= told["value"] <= 90
-    assert told["intervals_95"] == [{"MEDIAN(age)": None}]
-
-
 def test_two_numbers_stand_side_by_side(schema: Path) -> None:
     said = done("ask", schema, "SELECT AVG(age) AS mean, COUNT(*) FROM registry WHERE stay > 3", "--epsilon", "1").out
     assert re.search(r"mean +95 % interval +COUNT\(\*\) +95 % interval", said)
@@ -252,6 +243,129 @@ def test_a_refused_first_question_registers_nothing(unregistered: Path) -> None:
     before = files(unregistered.parent)
     assert discreet("ask", unregistered, "SELECT nothing", "--epsilon", "1").code == 2
     assert files(unregistered.parent) == before
+
+
+# --- what is known already, and how near an answer should be
+
+
+def test_what_is_known_comes_with_what_it_means(schema: Path) -> None:
+    """Raw value, interval, posterior and a plain sentence; in JSON the same numbers."""
+    words = ("ask", schema, COUNT, "--epsilon", "0.1", "--prior", "normal(1560, 30)")
+    said, told = done(*words).out.splitlines(), done(*words, "--json").document
+    raw, known = told["value"], told["posteriors"][0]["COUNT(*)"]
+    assert said[0] == f"{raw:,}"
+    assert re.fullmatch(r"95 % interval: 1,[0-9]{3} to 1,[0-9]{3}", said[1])
+    assert re.fullmatch(r"posterior: mean [0-9,.]+, median [0-9,.]+, 95 % [0-9,.]+ to [0-9,.]+", said[2])
+    assert said[3].startswith("You believed it to be about 1,560, between 1,501 and 1,619 with a probability of 95 %; ")
+    assert f"the private answer is {raw:,}; together that makes about {known['mean']:,.0f}, between " in said[3]
+    assert said[3] == told["meaning"]
+    low, high = known["interval_95"]
+    assert low < known["mean"] < high
+    assert (told["headline"], told["shaped_by_prior"], told["warning"]) == (raw, False, None)
+
+
+def test_a_prior_far_off_is_warned_of(schema: Path) -> None:
+    """So far off that no noise hides it; what was drawn stays what is told first."""
+    words = ("ask", schema, COUNT, "--epsilon", "0.5", "--prior", "normal(100, 5)")
+    said, told = done(*words).out, done(*words, "--json").document
+    assert "Warning: the raw answer lies in the 1 % tails of what your prior predicts" in said
+    assert said.startswith(f"{told['value']:,}\n")
+    assert told["warning"].startswith("the raw answer lies in the 1 % tails")
+    low, high = told["posteriors"][0]["COUNT(*)"]["interval_95"]
+    assert low - 20 < told["value"] < high + 20
+
+
+def test_a_refinement_is_told_by_its_posterior_mean(schema: Path) -> None:
+    """The draw is raw, and shaped by the prior."""
+    words = ("ask", schema, "SELECT MAX(age) FROM registry", "--epsilon", "0.5", "--prior", "normal(80, 5)")
+    said, told = done(*words).out.splitlines(), done(*words, "--json").document
+    mean = told["posteriors"][0]["MAX(age)"]["mean"]
+    assert (told["headline"], told["shaped_by_prior"]) == (mean, True)
+    assert float(said[0]) == pytest.approx(mean, abs=1e-3)
+    assert said[1] == f"raw: {told['value']}, a draw shaped by your prior"
+    assert said[2].startswith("posterior: mean ")
+    assert f"the draw, shaped by your prior, is {told['value']}; together that makes about " in said[3]
+
+
+def test_a_median_with_a_prior_is_told_as_it_was_drawn(schema: Path) -> None:
+    """Its law depends on all rows, so there is no posterior; that it was shaped is told."""
+    words = ("ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", "normal(55, 10)")
+    said, told = done(*words).out.splitlines(), done(*words, "--json").document
+    assert said[:3] == [str(told["value"]), "a draw shaped by your prior", ""]
+    assert told["posteriors"] == [{"MEDIAN(age)": None}]
+
+
+def test_a_distance_makes_a_count_a_refinement(schema: Path) -> None:
+    more = ("--epsilon", "0.5", "--prior", "normal(1560, 60)", "--distance", "continuous")
+    told = done("ask", schema, COUNT, *more, "--json").document
+    assert told["shaped_by_prior"]
+    assert told["mechanism"].startswith("refinement of your prior")
+    assert told["headline"] == told["posteriors"][0]["COUNT(*)"]["mean"]
+
+
+def test_a_date_is_told_as_one(schema: Path) -> None:
+    """Also where it is the mean of a posterior."""
+    schema.write_text(schema.read_text().replace("individual_queries: no", "individual_queries: yes"))
+    words = ("SELECT admitted FROM registry FOR UNIT 'p17'", "--epsilon", "0.5", "--prior", "normal(2020-01-01, 300)")
+    said = done("ask", schema, *words).out.splitlines()
+    day = "20[12][0-9]-[01][0-9]-[0-3][0-9]"
+    assert re.fullmatch(day, said[0])
+    assert re.fullmatch(f"raw: {day}, a draw shaped by your prior", said[1])
+    assert re.fullmatch(f"posterior: mean {day}, median {day}, 95 % {day} to {day}", said[2])
+    assert said[3].startswith("You believed it to be about 2020-01-01, between 2018-")
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "html"])
+def test_a_picture_is_drawn(schema: Path, suffix: str) -> None:
+    """And named; what is drawn of a stored answer costs nothing."""
+    words = ("ask", schema, COUNT, "--epsilon", "0.5", "--prior", "normal(1560, 30)")
+    value = done(*words, "--json").document["value"]
+    out = schema.parent / f"out.{suffix}"
+    said = done(*words, "--plot", out).out
+    assert re.search(rf"picture +{re.escape(str(out))}", said)
+    drawn = out.read_bytes()
+    assert {"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}[suffix] in drawn[:20]
+    assert suffix == "png" or f"the private answer is {value:,}" in drawn.decode()
+    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/2"
+
+
+def test_an_accuracy_costs_the_smallest_epsilon(schema: Path) -> None:
+    """0.05932 for a count within 50 with 95 %; the answer's interval is as asked."""
+    words = ("SELECT COUNT(*) FROM registry WHERE age >= 50", "--accuracy", "±50 at 95%")
+    planned = done("preview", schema, *words, "--json").document
+    told = done("ask", schema, *words, "--json").document
+    assert planned["cost"]["epsilon"] == told["cost"]["epsilon"] == str(Fraction("0.05932"))
+    assert told["accuracy"] == "within 50 with a probability of 95%"
+    low, high = told["intervals_95"][0]["COUNT(*)"]
+    assert high - low <= 100
+    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == str(Fraction("0.05932"))
+
+
+def test_a_noise_scale_stands_in_for_epsilon(schema: Path) -> None:
+    told = done("ask", schema, COUNT, "--noise-scale", "20", "--json").document
+    assert told["cost"]["epsilon"] == "1/20"
+    assert told["accuracy"] == "within 60 with a probability of 95%"
+
+
+@pytest.mark.parametrize("more", [["--accuracy", "±50 at 95%"], ["--noise-scale", "20"]])
+def test_a_stored_answer_is_told_however_it_is_asked_for_again(schema: Path, more: list[str]) -> None:
+    """It is what it was, with the promise it was drawn with, and free."""
+    first = done("ask", schema, COUNT, "--epsilon", "0.25", "--json").document
+    again = done("ask", schema, COUNT, *more, "--json").document
+    assert (again["stored"], again["cost"]["epsilon"]) == (True, "0")
+    same = ("value", "entry", "guarantee", "intervals_95", "accuracy")
+    assert [again[name] for name in same] == [first[name] for name in same]
+
+
+def test_an_interval_about_a_median(schema: Path) -> None:
+    """Two values that it lies between, for the same epsilon."""
+    words = ("ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--interval")
+    said, told = done(*words).out, done(*words, "--json").document
+    low, high = told["intervals_95"][0]["MEDIAN(age)"]
+    assert low <= told["value"] <= high
+    assert f"95 % interval: {low:g} to {high:g}\n" in said
+    assert told["cost"]["epsilon"] == "0"
+    assert told["guarantee"]["epsilon"] == "1/2"
 
 
 # --- preview, budget, history
@@ -269,6 +383,39 @@ def test_a_preview_needs_no_data(unregistered: Path) -> None:
     assert told["guarantee"]["epsilon"] == "1/2"
     assert told["budget"][0]["left"] == "3"
     assert sorted(unregistered.parent.rglob("*")) == before
+
+
+def test_a_preview_weighs_the_mechanisms(schema: Path) -> None:
+    """All candidates with cost and expected error, why the chosen one, and how many more such questions fit."""
+    words = ("preview", schema, "SELECT AVG(income) FROM registry WHERE sex = 'F'", "--epsilon", "0.3")
+    told = done(*words, "--prior", "normal(30000, 4000)", "--json").document
+    errors = {one["mechanism"]: one["expected_error"] for one in told["candidates"]}
+    assert len(errors) >= 2
+    assert [one["mechanism"] for one in told["candidates"] if one["chosen"]] == [told["mechanism"]]
+    assert told["expected_error"] == errors[told["mechanism"]] == min(errors.values())
+    assert {one["cost"]["epsilon"] for one in told["candidates"]} == {"3/10"}
+    assert told["times"] == 3
+    said = done(*words, "--prior", "normal(30000, 4000)").out
+    assert re.search(r"aggregate +mechanism +cost +expected error", said)
+    assert re.search(rf"chosen +AVG\(income\) +{told['mechanism']} +epsilon 0.3 +{told['expected_error']:,.4g} ", said)
+    assert f"its expected error is {told['expected_error']:,.4g}, that of the " in said
+    assert "the budget holds 3 such questions" in said
+    assert "Nothing was charged and no row was read." in said
+
+
+def test_what_is_known_lessens_the_expected_error(schema: Path) -> None:
+    words = ("preview", schema, COUNT, "--epsilon", "0.01", "--json")
+    plain = done(*words).document["expected_error"]
+    assert done(*words, "--prior", "normal(1560, 50)").document["expected_error"] < plain / 2
+
+
+def test_what_is_told_of_rows_depends_on_them(schema: Path) -> None:
+    """No number stands where none can be told beforehand."""
+    words = ("preview", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.3")
+    assert done(*words, "--json").document["expected_error"] is None
+    assert re.search(
+        r"chosen +MEDIAN\(age\) +permute-and-flip on ranks +epsilon 0.3 +depends on the rows", done(*words).out
+    )
 
 
 def test_a_preview_charges_nothing(schema: Path) -> None:

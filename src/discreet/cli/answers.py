@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from discreet.custodian import Preview
 from discreet.exact import shown
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance
+from discreet.schema.column import EPOCH
 
 MOST_ROWS = 200
 """On a screen; JSON has all."""
@@ -45,14 +47,20 @@ def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableTy
     known = answer.posterior
     yield text(value(answer.headline), "bold")
     if answer.shaped:
-        yield f"raw: {value(answer.value)}, a draw shaped by {'your' if known is not None else 'the'} prior"
+        raw = "" if answer.headline == answer.value else f"raw: {value(answer.value)}, "
+        yield f"{raw}a draw shaped by your prior"
     yield from (f"{SPAN}: {_span(span)}" for span in spans.values() if span is not None)
     if known is not None and known.numeric:
-        low, high = known.interval(0.95)
-        middle = f"mean {value(known.mean())}, median {value(known.median())}"
-        yield f"posterior: {middle}, 95 % {value(low)} to {value(high)}"
+        say = _day if isinstance(answer.value, date) else value
+        low, high = map(say, known.interval(0.95))
+        yield f"posterior: mean {say(known.mean())}, median {say(known.median())}, 95 % {low} to {high}"
     if answer.meaning:
         yield answer.meaning
+
+
+def _day(number: float) -> str:
+    """A posterior over dates is over days since 1970-01-01."""
+    return (EPOCH + timedelta(days=round(number))).isoformat()
 
 
 def preview_screen(preview: Preview) -> Iterator[RenderableType]:
@@ -61,7 +69,7 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
     yield ""
     pairs = {**_promise(preview.guarantee), "mechanism": preview.mechanism, "accuracy": preview.accuracy}
     if preview.reason:
-        pairs["chosen for"] = preview.reason
+        pairs["why"] = preview.reason
     pairs |= {"cost": _amount(preview.cost), "left": left(preview.balances), "more such": _times(preview)}
     yield facts(pairs)
     yield ""

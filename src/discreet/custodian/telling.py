@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
+
+import numpy as np
 
 from discreet.answer import Reply
 from discreet.custodian.reader import Reader
@@ -19,6 +21,8 @@ def sentence(reader: Reader, at: int, drawn: Sequence[int], raw: Reply) -> str:
     """What the answer means to someone who believed the prior; without one, where the exact number lies."""
     before, after = reader.before(at), reader.posterior(at, drawn)
     if before is not None and after is not None:
+        if reader.plan.prior is None:
+            return _even(after, _say(reader, at))
         if after.names is not None:
             return _named(before, after, raw)
         return _believed(before, after, reader, at, raw)
@@ -29,21 +33,37 @@ def sentence(reader: Reader, at: int, drawn: Sequence[int], raw: Reply) -> str:
 
 
 def _believed(before: Posterior, after: Posterior, reader: Reader, at: int, raw: Reply) -> str:
-    days = _is_date(reader, at)
-    first, (low, high) = before.median(), before.interval(0.95)
-    now, (least, most) = after.mean(), after.interval(0.95)
-    say = _day if days else told
+    say = _say(reader, at)
     drawn = "the draw, shaped by your prior, is" if reader.plan.uses_prior else "the private answer is"
-    return (
-        f"You believed it to be about {say(first)}, between {say(low)} and {say(high)} with a probability of 95 %; "
-        f"{drawn} {told(raw)}; together that makes about {say(now)}, between {say(least)} and {say(most)}."
-    )
+    stated = f"You believed it to be {_span(_middle(before), before, say)} with a probability of 95 %"
+    return f"{stated}; {drawn} {told(raw)}; together that makes {_span(after.mean(), after, say)}."
 
 
 def _named(before: Posterior, after: Posterior, raw: Reply) -> str:
     ranked = sorted(zip(after.names or (), before.mass, after.mass, strict=True), key=lambda one: -one[2])[:MOST_NAMES]
-    moved = ", ".join(f"{name} from {share:.3g} to {now:.3g}" for name, share, now in ranked)
-    return f"The draw, shaped by your prior, is {told(raw)}; for you the probability goes, of {moved}."
+    moved = ", ".join(f"from {share:.3g} to {now:.3g} for {name}" for name, share, now in ranked)
+    return f"The draw, shaped by your prior, is {told(raw)}; for you the probability goes {moved}."
+
+
+def _even(after: Posterior, say: Callable[[float], str]) -> str:
+    """For someone who said nothing about it."""
+    if after.names is None:
+        now = f"{_span(after.mean(), after, say)} with a probability of 95 %"
+    else:
+        ranked = sorted(after.probabilities().items(), key=lambda one: -one[1])[:MOST_NAMES]
+        now = ", ".join(f"{name} with a probability of {share:.3g}" for name, share in ranked)
+    return f"If every value was as likely as any other before, it is now {now}."
+
+
+def _span(middle: float, law: Posterior, say: Callable[[float], str]) -> str:
+    low, high = law.interval(0.95)
+    return f"about {say(middle)}, between {say(low)} and {say(high)}"
+
+
+def _middle(law: Posterior) -> float:
+    """As likely below as above, inside a cell too: the middle of a cell would not be what was stated."""
+    edges = law.centres if law.edges is None else law.edges
+    return float(np.interp(0.5, np.concatenate(([0.0], np.cumsum(law.mass))), edges))
 
 
 def drawing(reader: Reader, at: int, drawn: Sequence[int], raw: Reply, title: str, across: str, said: str) -> Drawing:
@@ -69,6 +89,11 @@ def _place(raw: Reply) -> float | None:
     return float(raw) if isinstance(raw, int | float) else None
 
 
+def _say(reader: Reader, at: int) -> Callable[[float], str]:
+    """How a number of the answer is written: that of a date as a date."""
+    return _day if _is_date(reader, at) else told
+
+
 def _is_date(reader: Reader, at: int) -> bool:
     query, schema = reader.plan.query, reader.plan.schema
     aggregates: tuple[Aggregate, ...] = query.aggregates
@@ -82,7 +107,9 @@ def _day(number: float) -> str:
 
 def told(value: object) -> str:
     """A number as people read it."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, int | float):
         return str(value)
     if isinstance(value, int) or abs(value) >= 1000:
         return f"{value:,.0f}"

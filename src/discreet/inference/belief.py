@@ -225,5 +225,6 @@ def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what:
 
 def _outside(low: Fraction, high: Fraction, what: str) -> InvalidInput:
     return InvalidInput(
-        f"the prior lies outside what {what} can be, {shown(low)} to {shown(high)}; give one that overlaps it"
+        f"the prior lies outside what {what} can be, {shown(low)} to {shown(high)}; "
+        "give one of which at least a thousandth lies inside"
     )

@@ -92,7 +92,12 @@ class Ratio:
         return self._limits[confidence]
 
     def interval(self, released: Sequence[int], confidence: float) -> tuple[float, float]:
-        """All means at which what was released is not surprising: at least this probability, however many rows."""
+        """All means at which what was released is not surprising: at least this probability, however many rows.
+
+        Where less than one row was told that set may be narrow by chance and says nothing, so all means are told.
+        """
+        if self.rows(released) < 1:
+            return self.lower, self.upper
         limits = self.limits(confidence)
 
         def held(share: float) -> bool:
