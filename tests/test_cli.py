@@ -250,7 +250,7 @@ def test_a_refused_first_question_registers_nothing(unregistered: Path) -> None:
 
 def test_what_is_known_comes_with_what_it_means(schema: Path) -> None:
     """Raw value, interval, posterior and a plain sentence; in JSON the same numbers."""
-    words = ("ask", schema, COUNT, "--epsilon", "0.1", "--prior", "normal(1560, 30)")
+    words = ("ask", schema, COUNT, "--epsilon", "0.2", "--prior", "normal(1560, 30)")
     said, told = done(*words).out.splitlines(), done(*words, "--json").document
     raw, known = told["value"], told["posteriors"][0]["COUNT(*)"]
     assert said[0] == f"{raw:,}"

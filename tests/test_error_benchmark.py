@@ -40,6 +40,16 @@ def test_without_noise_every_job_has_its_exact_answer(tables: Tables, job: Job) 
     assert told == pytest.approx(exact.tolist(), rel=2e-3)
 
 
+@pytest.mark.parametrize("name", ["count", "mean by region", "median of income"])
+def test_what_is_measured_is_what_the_custodian_answers(tables: Tables, name: str) -> None:
+    """The same mechanism, label and, without noise, numbers: leaving out ledger and store changes none of them."""
+    job = next(job for job in JOBS if job.name == name)
+    own, told = tables.asked(job.sql, ADD, NO_NOISE).answer(), tables.custodians[ADD].answer(job.sql, epsilon=NO_NOISE)
+    assert (own.mechanism, own.guarantee, own.columns) == (told.mechanism, told.guarantee, told.columns)
+    for one, two in zip(own.rows, told.rows, strict=True):
+        assert [one[number] for number in own.numbers] == pytest.approx([two[number] for number in own.numbers], 2e-3)
+
+
 def test_the_worse_contestant_misses_the_bar() -> None:
     """A tenth more noise in every answer shows; the same noise does not."""
     draw = np.random.Generator(np.random.PCG64(3))

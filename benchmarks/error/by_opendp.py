@@ -30,7 +30,7 @@ def frame(people: People) -> pl.LazyFrame:
 
 
 def context(rows: pl.LazyFrame) -> dp.Context:
-    """A compositor with more than enough; OpenDP wants a public bound on the number of rows."""
+    """A compositor that no measurement is charged to; OpenDP wants a public bound on the number of rows."""
     domain = dp.lazyframe_domain(
         [
             dp.series_domain("age", dp.atom_domain(T=dp.i64)),
@@ -42,7 +42,7 @@ def context(rows: pl.LazyFrame) -> dp.Context:
         dp.polars.Margin(max_length=LONGEST),
         dp.polars.Margin(by=["region"], max_length=LONGEST, max_groups=len(REGIONS)),
     ]
-    unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=1000.0)
+    unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=5.0)
     return dp.Context.compositor(data=rows, domain=domain, privacy_unit=unit, privacy_loss=loss, margins=margins)
 
 

@@ -33,10 +33,10 @@ def _told(make: Make, epsilon: float) -> list[list[float]] | str:
         return f"{type(failure).__name__}: {failure}"[:200]
 
 
-def runs(draw: Draw, seconds: float = SECONDS) -> list[list[float]]:
-    """As many runs as time allows."""
+def runs(draw: Draw, seconds: float = SECONDS, most: int = MOST_RUNS) -> list[list[float]]:
+    """As many runs as time allows, up to the most that are needed."""
     found: list[list[float]] = []
     end = time.process_time() + seconds
-    while len(found) < MOST_RUNS and time.process_time() < end:
+    while len(found) < most and time.process_time() < end:
         found.append([float(number) for number in draw()])
     return found

@@ -30,8 +30,8 @@ WRONG = {0.5: 3.2, 1.0: 1.2, 2.0: 1.2}
 """The most that an error may be, over the raw one: where the prior is right, and where it is off by ten of its sds."""
 FALSE_ALARMS, ALARMS = 0.01, 0.9
 NEAR = {(0.5, 0), (1.0, 0), (1.0, 10)}
-LONG, SHORT = 12.0, 0.8
-"""Seconds for the errors that are near their bars, and for the rest: a posterior of a mean takes most of them."""
+LONG, SHORT, ENOUGH = 10.0, 0.8, 4_000
+"""Seconds for the errors that are near their bars, and for the rest, and how many runs are enough."""
 Case = tuple[str, float, float, int]
 """Question, epsilon, the prior's sd over the raw error, and by how many of its sds it is off."""
 
@@ -127,7 +127,7 @@ class Trial:
     chance: np.random.Generator
 
     def outcome(self, seconds: float) -> Outcome:
-        return Outcome(np.array(runs(self.errors, seconds)), np.array(runs(self.warned, SHORT)))
+        return Outcome(np.array(runs(self.errors, seconds, ENOUGH)), np.array(runs(self.warned, SHORT)))
 
     def errors(self) -> list[float]:
         """Of a new answer: raw, and of its posterior mean."""

@@ -17,6 +17,8 @@ Reply = int | float | bool | str | date | None
 Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
 Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
 Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
+MOST_POSTERIORS = 512
+"""JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,10 @@ class Answer:
             raise InvalidInput("a picture is of one number with a public law or a prior; this answer has none")
         return self.picture(path)
 
+    def _posteriors(self) -> list[dict[str, object]]:
+        laws = self.posteriors()
+        return [{name: None if law is None else law.to_json() for name, law in row.items()} for row in laws]
+
     def to_json(self) -> dict[str, object]:
         """Machine-readable: the same on the command line, over HTTP and on a page."""
         told: dict[str, object] = {"question": self.question, "columns": list(self.columns)}
@@ -98,9 +104,7 @@ class Answer:
             told |= {"value": _plain(self.value), "headline": _plain(self.headline)}
         spans = self.intervals(0.95)
         told["intervals_95"] = [{name: _ends(span) for name, span in row.items()} for row in spans]
-        told["posteriors"] = [
-            {name: None if law is None else law.to_json() for name, law in row.items()} for row in self.posteriors()
-        ]
+        told["posteriors"] = None if len(self.rows) > MOST_POSTERIORS else self._posteriors()
         told |= {"shaped_by_prior": self.shaped, "warning": self.warning, "meaning": self.meaning}
         told |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
         told["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}

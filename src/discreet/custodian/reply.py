@@ -36,6 +36,8 @@ COMPARE: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
     ">": operator.gt,
 }
 FREE = Fraction(0)
+MOST_WEIGHED = 512
+"""So many rows of a reply are compared with the prior, no more."""
 
 
 def to_text(plan: Plan, released: Released) -> str:
@@ -105,7 +107,7 @@ def _with_meaning(made: Answer, reader: Reader, released: Released, order: Seque
 
 def _warning(reader: Reader, released: Released, order: Sequence[int]) -> str | None:
     """Where a raw answer lies in the 1 % tails of what the prior predicts."""
-    if reader.plan.belief is None:
+    if reader.plan.belief is None or len(order) > MOST_WEIGHED:
         return None
     cells = [released.numbers[at] for at in order]
     count = sum(any(reader.surprising(place, drawn) for place, drawn in enumerate(cell)) for cell in cells)

@@ -28,7 +28,7 @@ Knot = tuple[float, float]
 TAIL = 0.1
 LEAST_INSIDE = 1e-3
 FINE, COARSE = 480, 100
-MOST_POINTS = 2000
+MOST_POINTS = 600
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -64,9 +64,17 @@ class Ratio:
 
     def line(self, share: float, rows: float) -> Combined:
         """How far the mean falls from the truth, about a share and for so many rows."""
+        return Combined.of(self.noise, self.scaled(share, rows))
+
+    def sd(self, share: float, rows: float) -> float:
+        """The standard deviation of that."""
+        return deviation(self.noise, self.scaled(share, rows))
+
+    def scaled(self, share: float, rows: float) -> tuple[float, float]:
+        """What each noise adds to the mean, to first order."""
         weights = self.weights(share)
         slope = (self._per_share(share) * max(rows, 1.0)) / self.width if self.width else 1.0
-        return Combined.of(self.noise, (weights[0] / slope, weights[1] / slope))
+        return weights[0] / slope, weights[1] / slope
 
     def _per_share(self, share: float) -> float:
         """How fast the weighted sum of the slopes grows away from a share."""
@@ -114,7 +122,7 @@ class Ratio:
     def posterior(self, belief: Belief, released: Sequence[int], most: float) -> Posterior:
         """What is known of the mean after the totals, the number of rows, at most `most`, summed out."""
         share, rows = self.told(released), self.rows(released)
-        sd = self.line(share, max(rows, 1.0)).sd
+        sd = self.sd(share, rows)
         cells = belief.cells([(self.lower + share * self.width, max(sd, self.width * 1e-9))])
         counts, spaced = _counts(rows, self._row_sd(share), most)
         place = (

@@ -42,7 +42,7 @@ def best_share(prior: Prior, distance: Distance, ratio: float, stated: Array | N
     law of the truth on the prior's support where it is not the prior.
     """
     if isinstance(distance, Continuous):
-        line = Line.of(prior, CELLS, stated)
+        line = Line.of(prior, CELLS if stated is None else CELLS // 2, stated)
         return _least_risk(lambda share: line.risk(ratio**share, ratio ** (share - 1)), len(line.mass))
     if len(prior.mass) <= MOST_CATEGORIES:
         web = Web.of(prior, distance)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.inference import line
 from discreet.inference.belief import Belief
-from discreet.inference.laws import deviation, quantile
+from discreet.inference.laws import quantile
 from discreet.inference.line import Combined, LineNoise, Spread
 from discreet.inference.mean import Ratio, Squares
 from discreet.kernel.noise import Noise
@@ -63,7 +63,7 @@ class Meaning:
         if self.ratio is not None:
             if belief is not None:
                 return line.expected_error(belief, self.ratio.line(self.ratio.share(belief.mean), self.rows))
-            errors = [self.ratio.line(share, self.rows).sd for share in SHARES]
+            errors = [self.ratio.sd(share, self.rows) for share in SHARES]
             return min(math.sqrt(sum(error**2 for error in errors) / len(errors)), self.ratio.width)
         return line.expected_error(belief, self.line(belief.mean if belief else None))
 
@@ -94,14 +94,9 @@ class Meaning:
         if isinstance(estimate, Linear):
             return float(cast(Noise, self.noisy.single).interval(confidence)[1]) * abs(float(estimate.slope))
         if self.ratio is not None:
-            return max(quantile(self.noisy.noise, self._per_value(share), confidence) for share in (0.0, 0.5, 1.0))
+            ends = (self.ratio.scaled(share, self.rows) for share in (0.0, 0.5, 1.0))
+            return max(quantile(self.noisy.noise, weights, confidence) for weights in ends)
         return quantile(self.noisy.noise, self._variance_weights(None, None), confidence)
-
-    def _per_value(self, share: float) -> tuple[float, float]:
-        own = cast(Ratio, self.ratio)
-        sd, weights = own.line(share, self.rows).sd, own.weights(share)
-        scale = sd / deviation(own.noise, weights)
-        return weights[0] * scale, weights[1] * scale
 
     def interval(self, released: Sequence[int], confidence: float) -> tuple[float, float]:
         """Where the exact number lies with at least this probability."""

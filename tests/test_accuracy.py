@@ -1,0 +1,141 @@
+"""How near an answer should be: as it is written, and the smallest epsilon that gives it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet import BudgetExceeded, InvalidInput, Unsupported
+from discreet.accuracy import LEAST, MOST, Accuracy
+from discreet.custodian.custodian import preview
+from discreet.planner.choose import plan
+from discreet.planner.noisy import Noisy
+from discreet.planner.plan import Plan
+from discreet.query import parse_sql
+from discreet.schema import Budget, Schema
+from tables import schema
+
+COUNT = "SELECT COUNT(*) FROM t WHERE age > 0"
+REPLACE, ADD = schema("replace-one", 1, 10_000), schema("add-remove", 1, 10_000)
+SEVERAL = schema("add-remove", 3, 10_000)
+
+
+def planned(question: str, declared: Schema, **more: object) -> Plan:
+    return plan(declared, parse_sql(question, declared), most=Fraction(20), **more)  # type: ignore[arg-type]
+
+
+def reach(own: Plan, confidence: float) -> float:
+    """How far off the answer may be with that probability."""
+    (noisy,) = own.measurements
+    assert isinstance(noisy, Noisy)
+    return own.meaning(noisy).reach(confidence)
+
+
+def missed(epsilon: Fraction, distance: int) -> float:
+    """How likely discrete Laplace noise goes farther than a distance, from its geometric tails."""
+    ratio = math.exp(-float(epsilon))
+    return 2 * ratio ** (distance + 1) / (1 + ratio)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["±50 at 95%", "±50", "50", "± 50 at 95 %", "+/-50 at 0.95", "+-50 with 95%", "within 50 at 95.0%", "5e1", "5_0"],
+)
+def test_several_ways_to_write_the_same(text: str) -> None:
+    """Without a probability 95 % is meant."""
+    assert Accuracy.parse(text) == Accuracy(Fraction(50), Fraction(95, 100))
+
+
+@given(
+    st.decimals("0.001", "1e9", places=3).map(Fraction),
+    st.decimals(str(float(LEAST)), str(float(MOST)), places=6).map(Fraction),
+)
+def test_what_is_written_is_read_back(distance: Fraction, confidence: Fraction) -> None:
+    """To the last digit: an accuracy in a log is the one that was asked."""
+    accuracy = Accuracy(distance, confidence)
+    assert Accuracy.parse(str(accuracy)) == accuracy
+    assert Accuracy.parse(accuracy) is accuracy
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "near", "±", "±0", "-5", "±nan", "±inf", "±5 at 49%", "±5 at 100%", "±5 at 95% or so", "±5 at x", 50, None],
+)
+def test_what_is_no_accuracy(text: object) -> None:
+    with pytest.raises(InvalidInput):
+        Accuracy.parse(text)
+
+
+@pytest.mark.parametrize("declared", [REPLACE, ADD], ids=["replace-one", "add-remove"])
+@pytest.mark.parametrize(("distance", "confidence"), [(50, "95%"), (3, "99%"), (1000, "50%"), (20, "99.9999%")])
+def test_a_count_costs_the_smallest_epsilon(declared: Schema, distance: int, confidence: str) -> None:
+    """To four digits: the next smaller number would miss more often than was asked."""
+    epsilon = planned(COUNT, declared, accuracy=f"±{distance} at {confidence}").epsilon
+    allowed = 1 - float(Fraction(confidence.rstrip("%")) / 100)
+    unit = Fraction(10) ** (math.floor(math.log10(epsilon)) - 3)
+    assert (epsilon / unit).denominator == 1
+    assert missed(epsilon, distance) <= allowed * (1 + 1e-9)
+    assert missed(epsilon - unit, distance) > allowed
+
+
+def test_fifty_people_with_95_percent() -> None:
+    assert planned(COUNT, REPLACE, accuracy="±50 at 95%").epsilon == Fraction("0.05932")
+
+
+@pytest.mark.parametrize("declared", [REPLACE, ADD, SEVERAL], ids=["replace-one", "add-remove", "several rows"])
+@pytest.mark.parametrize(
+    ("aggregate", "accuracy"),
+    [("SUM(score)", "±100 at 95%"), ("SUM(age)", "±40 at 99%"), ("AVG(score)", "±0.2"), ("VAR(age)", "±1 at 90%")],
+)
+def test_other_totals_cost_the_smallest_epsilon(declared: Schema, aggregate: str, accuracy: str) -> None:
+    """As near as asked, and not so with a hundredth less."""
+    question, asked = f"SELECT {aggregate} FROM t WHERE age > 0", Accuracy.parse(accuracy)
+    own = planned(question, declared, accuracy=accuracy)
+    assert reach(own, float(asked.confidence)) <= asked.distance
+    less = planned(question, declared, epsilon=own.epsilon * Fraction(99, 100))
+    assert reach(less, float(asked.confidence)) > asked.distance * Fraction(99, 100)
+
+
+def test_what_is_known_does_not_make_an_accuracy_cheaper() -> None:
+    """The interval must hold whatever the prior is worth."""
+    plain = planned(COUNT, REPLACE, accuracy="±50")
+    assert planned(COUNT, REPLACE, accuracy="±50", prior="normal(5000, 1)").epsilon == plain.epsilon
+
+
+def test_nearer_or_surer_costs_more() -> None:
+    def cost(accuracy: str) -> Fraction:
+        return planned(COUNT, REPLACE, accuracy=accuracy).epsilon
+
+    assert cost("±50 at 90%") < cost("±50 at 95%") < cost("±40 at 95%") < cost("±40 at 99%")
+
+
+def test_what_is_public_is_exact_and_free() -> None:
+    told = preview(REPLACE, "SELECT COUNT(*) FROM t", accuracy="±1")
+    assert (told.mechanism, told.cost.epsilon) == ("public by the schema", 0)
+
+
+def test_the_reachable_accuracy_is_told() -> None:
+    """And it is reached when asked for."""
+    little = Budget(Fraction(1, 10), Fraction(1, 100))
+    poor = replace(REPLACE, budget=little, analyst_budget=little)
+    with pytest.raises(BudgetExceeded, match=r"the epsilon of 0\.1 that is left; ±30 is what that can reach"):
+        preview(poor, COUNT, accuracy="±5")
+    assert (preview(poor, COUNT, accuracy="±30").cost.epsilon or 0) <= Fraction(1, 10)
+
+
+@pytest.mark.parametrize("aggregate", ["MEDIAN(age)", "MAX(age)", "MODE(sex)"])
+def test_only_of_what_has_a_public_law(aggregate: str) -> None:
+    with pytest.raises(Unsupported, match="ask for this with an epsilon"):
+        preview(REPLACE, f"SELECT {aggregate} FROM t", accuracy="±5")
+
+
+def test_any_budget_will_do() -> None:
+    """An epsilon so large that there is no noise left to speak of is no trouble while searching for a small one."""
+    assert REPLACE.budget.epsilon == 10**6
+    told = preview(REPLACE, "SELECT AVG(score) FROM t WHERE age > 0", accuracy="±0.2")
+    assert 0 < (told.cost.epsilon or 0) < 1
