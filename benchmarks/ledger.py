@@ -21,12 +21,13 @@ from typing import Any
 from sqlalchemy import Connection, insert
 
 from benchmarks.measure import Line, report
-from discreet.ledger import Caps, Charge, Ledger, Spend, chain, rows
+from discreet.ledger import Caps, Charge, Ledger, chain, rows
 from discreet.ledger.accounts import NOTHING, cost
 from discreet.ledger.chain import Head
 from discreet.ledger.paying import DATASET
 from discreet.ledger.tables import answers, entries
 from discreet.schema import Budget
+from discreet.spend import Spend
 
 CLIENTS, CHARGES = 16, 100
 MILLION = 1_000_000

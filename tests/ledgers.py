@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 import pytest
 
-from discreet.ledger import Caps, Charge, Ledger, Part, Receipt, Spend
+from discreet.ledger import Caps, Charge, Ledger, Receipt
 from discreet.ledger.charge import Model
 from discreet.schema import Budget
+from discreet.spend import Part, Spend
 
 DATASET = "census"
 EVERY = ("dp", "approx-dp", "individual-dp")

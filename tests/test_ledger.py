@@ -8,11 +8,12 @@ import pytest
 
 from discreet import BudgetExceeded, InvalidInput
 from discreet.guarantee import Guarantee, epsilon_at_order
-from discreet.ledger import Caps, Charge, Ledger, Part, Receipt, Spend
+from discreet.ledger import Caps, Charge, Ledger, Receipt
 from discreet.ledger import amounts as units
 from discreet.ledger.accounts import Account, fits, routes, spent
 from discreet.ledger.ledger import WEAKER
 from discreet.schema import Budget
+from discreet.spend import Part, Spend
 from ledgers import DATASET, EVERY, answered, ask, caps, ledger, pure, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures

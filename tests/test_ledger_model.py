@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 
 from discreet import BudgetExceeded
-from discreet.ledger import Caps, Charge, Ledger, Part, Spend
+from discreet.ledger import Caps, Charge, Ledger
 from discreet.ledger.accounts import routes
 from discreet.schema import Budget
+from discreet.spend import Part, Spend
 from ledgers import DATASET, EVERY, ask, caps, schema_of
 
 LIMITS = [

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from discreet import BudgetExceeded
-from discreet.ledger import Caps, Charge, Ledger, Spend
+from discreet.ledger import Caps, Charge, Ledger
 from discreet.ledger.accounts import Account, fits
 from discreet.ledger.amounts import units
+from discreet.spend import Spend
 from ledgers import DATASET, ask, caps, processes, spent_of, where
 
 __all__ = ["where"]  # a fixture

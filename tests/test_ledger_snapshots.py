@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from discreet import BudgetExceeded, Ledger
-from discreet.ledger import Part
+from discreet.spend import Part
 from ledgers import DATASET, ask, caps, ledger, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures

@@ -11,8 +11,9 @@ import pytest
 from sqlalchemy import Connection, Table, and_, delete, insert, select, update
 
 from discreet import ClaimFailed, Unavailable
-from discreet.ledger import Ledger, Part, chain
+from discreet.ledger import Ledger, chain
 from discreet.ledger.tables import accounts, answers, entries, heads, parts
+from discreet.spend import Part
 from ledgers import DATASET, EVERY, answered, ask, caps, ledger, where
 
 __all__ = ["ledger", "where"]  # fixtures

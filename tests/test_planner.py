@@ -15,11 +15,12 @@ from discreet.kernel.noise import Independent, Noise
 from discreet.planner.asked import Asked
 from discreet.planner.choose import plan, plan_asked
 from discreet.planner.noisy import Noisy
-from discreet.planner.plan import Cost, Known, Plan, Region
+from discreet.planner.plan import Known, Plan
 from discreet.planner.sharing import rho_within
 from discreet.planner.threshold import least_rare
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
+from discreet.spend import Part, Spend
 from tables import schema
 
 ADD, REPLACE = schema("add-remove", 1, 0), schema("replace-one", 1, units=50)
@@ -77,7 +78,7 @@ def test_the_declared_number_of_units_costs_nothing(text: str) -> None:
     own = planned(f"SELECT {text}", REPLACE)
     assert own.free
     assert own.measurements == (Known(50),)
-    assert own.cost == Cost()
+    assert own.cost == Spend()
     assert own.guarantee.epsilon == 0
 
 
@@ -88,16 +89,16 @@ def test_a_count_of_what_may_be_missing_is_not_public() -> None:
 def test_epsilon_is_shared_among_the_aggregates_that_cost() -> None:
     own = planned("SELECT COUNT(*), SUM(score), AVG(score) FROM t", REPLACE)
     assert [type(one) for one in own.measurements].count(Known) == 1
-    assert own.cost == Cost(Fraction(1), Fraction(1, 4))
+    assert own.cost == Spend(Fraction(1), Fraction(1, 4))
     assert scale(planned("SELECT COUNT(*), SUM(score) FROM t")) == 2
 
 
 def test_a_prior_as_base_measure_is_counted_by_its_bounded_range() -> None:
     """eps^2/8 for the exponential mechanism, eps^2/2 for permute-and-flip."""
     text = "SELECT MEDIAN(age) FROM t"
-    assert planned(text).cost == Cost(Fraction(1), Fraction(1, 2))
+    assert planned(text).cost == Spend(Fraction(1), Fraction(1, 2))
     own = planned(text, prior="normal(1, 1)")
-    assert own.cost == Cost(Fraction(1), Fraction(1, 8))
+    assert own.cost == Spend(Fraction(1), Fraction(1, 8))
     assert own.uses_prior
     assert own.mechanism == "exponential mechanism on ranks"
 
@@ -193,7 +194,7 @@ def test_private_keys_need_a_delta_and_get_a_threshold(rows: int) -> None:
     own = planned(text, declared, delta=1e-6)
     assert own.threshold is not None
     assert own.threshold.noise.rate == Fraction(1, rows)
-    assert own.cost == Cost(Fraction(1), Fraction(1, 2), Fraction(0), Fraction(1, 10**6))
+    assert own.cost == Spend(Fraction(1), Fraction(1, 2), Fraction(0), Fraction(1, 10**6))
     with_sum = planned("SELECT city, COUNT(DISTINCT pid), SUM(score) FROM t GROUP BY city", declared, delta=1e-6)
     assert with_sum.cost.epsilon == 1
     assert with_sum.threshold is not None
@@ -214,13 +215,13 @@ def test_the_threshold_is_the_least_that_keeps_delta(rate: Fraction, chance: Fra
 
 def test_regions_are_found_from_the_filter() -> None:
     declared = schema("replace-one", 2, 9, partition="grade")
-    assert planned("SELECT SUM(age) FROM t WHERE grade = 'high' AND age > 0", declared).region() == Region(
+    assert planned("SELECT SUM(age) FROM t WHERE grade = 'high' AND age > 0", declared).region() == Part(
         "partition", "high", 4
     )
     assert planned("SELECT SUM(age) FROM t WHERE grade >= 'middle'", declared).region() is None
     assert planned("SELECT SUM(age) FROM t WHERE grade = 'high' OR age > 0", declared).region() is None
     asked = schema("add-remove", 1, 0, individual_queries=True)
-    assert planned("SELECT age FROM t FOR UNIT 'p1'", asked).region() == Region("individual", "p1", 1)
+    assert planned("SELECT age FROM t FOR UNIT 'p1'", asked).region() == Part("individual", "p1", 1)
 
 
 def test_a_restricted_question_has_the_sensitivity_of_the_whole_table() -> None:

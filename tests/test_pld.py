@@ -10,8 +10,8 @@ import pytest
 import services
 from discreet import InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
-from discreet.ledger import Spend
 from discreet.ledger.pld import tighter_epsilon
+from discreet.spend import Spend
 from ledgers import pure
 
 DELTA = Fraction(1, 10**6)

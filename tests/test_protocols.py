@@ -22,7 +22,7 @@ from discreet.distance import Distance
 from discreet.exact import exp_below
 from discreet.guarantee import Neighbours
 from discreet.kernel.refinement import About, Refinement
-from discreet.ledger import Caps, Charge, Part, Spend
+from discreet.ledger import Caps, Charge
 from discreet.planner.atoms import Count
 from discreet.planner.tally import Tally
 from discreet.prior import Prior
@@ -30,6 +30,7 @@ from discreet.query.predicate import Within
 from discreet.query.query import Key
 from discreet.query.sets import ranges_of
 from discreet.schema import Budget, Column, Schema
+from discreet.spend import Part, Spend
 
 VALUES = range(4)
 RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace-one")

@@ -90,6 +90,7 @@ VALUES = {
     "posterior",
     "accuracy",
     "pictures",
+    "spend",
     "guarantee",
     "schema",
     "query",

@@ -5,7 +5,6 @@ Plan from public facts, charge durably, then read rows, draw, store durably, the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,30 +15,29 @@ from discreet.answer import Answer
 from discreet.custodian.binding import bound_ledger
 from discreet.custodian.draw import draw
 from discreet.custodian.place import Snapshot
+from discreet.custodian.question import Question, read
 from discreet.custodian.registering import Progress, first_use, open_source, register, silent
 from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_text
 from discreet.custodian.reply import accuracy as accuracy_words
 from discreet.custodian.session import Session, open_session
 from discreet.distance import Distance
-from discreet.errors import DiscreetError, Internal, InvalidInput, Unavailable
+from discreet.errors import DiscreetError, Internal, Unavailable
 from discreet.guarantee import Guarantee
-from discreet.ledger import Balance, Caps, Charge, Entry, Ledger, Part, Spend
+from discreet.ledger import Balance, Caps, Charge, Entry, Ledger
 from discreet.ledger.refusal import times, untouched
 from discreet.planner.asked import Asked, asked
 from discreet.planner.choose import plan, plan_asked, plan_like
 from discreet.planner.plan import Candidate, Plan
 from discreet.prior import Prior
-from discreet.query import parse_json, parse_sql, to_sql
-from discreet.query.query import Query
+from discreet.query import to_sql
 from discreet.schema import Schema, load_schema
 
 if TYPE_CHECKING:
-    from discreet.ledger.charge import Kind, Model
+    from discreet.ledger.charge import Model
     from discreet.sources.plan import Source
 
 ANALYST = "analyst"
 WEAK = "an epsilon above 5 is weak formal protection"
-Question = str | Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +131,8 @@ class Custodian:
         the stored answer and costs nothing; `fresh` pays for a new draw. `key` makes a retry safe.
         """
         query = read(question, self.schema)
-        request = asked(
-            epsilon,
-            delta,
-            prior,
-            model,
-            noise_scale=noise_scale,
-            accuracy=accuracy,
-            distance=distance,
-            interval=interval,
-            rows=rows,
-            most=self._left(analyst, delta) if accuracy is not None else None,
-        )
+        more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
+        request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows)
         planned = plan_asked(self.schema, query, request)
         told = to_sql(query, self.schema)
         if planned.free:
@@ -176,18 +164,8 @@ class Custodian:
     ) -> Preview:
         """What the question would cost and be good for, what is left, and how many more such questions that holds."""
         query = read(question, self.schema)
-        request = asked(
-            epsilon,
-            delta,
-            prior,
-            model,
-            noise_scale=noise_scale,
-            accuracy=accuracy,
-            distance=distance,
-            interval=interval,
-            rows=rows,
-            most=self._left(analyst, delta) if accuracy is not None else None,
-        )
+        more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
+        request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows)
         planned = plan_asked(self.schema, query, request)
         told = previewed(planned, to_sql(query, self.schema))
         charge = charge_of(planned, told.question, self._snapshot.name, analyst)
@@ -221,10 +199,11 @@ class Custodian:
     def _spent(self) -> dict[str, Fraction | None]:
         return {one.model: one.epsilon for one in self._ledger.balance(self.schema.name, self._caps)}
 
-    def _left(self, analyst: str, delta: object) -> Fraction:
-        """The epsilon that is left to both payers, in the model that a question is asked in."""
+    def _asked(self, analyst: str, epsilon: object, delta: object, *given: Any, **more: Any) -> Asked:
+        """What was asked; an accuracy may cost what is left to both payers in the model it is asked in."""
         model = "dp" if delta is None else "approx-dp"
-        return least_left(self.budget(analyst), model)
+        most = None if more["accuracy"] is None else least_left(self.budget(analyst), model)
+        return asked(epsilon, delta, *given, **more, most=most)
 
     def _planned_at(self, planned: Plan, request: Asked, epsilon: Fraction, rho: Fraction | None) -> Plan:
         """The plan that a stored answer to the same question was drawn by."""
@@ -249,12 +228,9 @@ def charge_of(
     planned: Plan, told: str, snapshot: str, analyst: str, key: str | None = None, fresh: bool = False
 ) -> Charge:
     """What a plan asks of the ledger."""
-    cost, region = planned.cost, planned.region()
-    part = None if region is None else Part(cast("Kind", region.kind), region.name, region.reach)
-    spend = Spend(cost.epsilon, cost.rho, cost.other, cost.delta)
-    names = (planned.schema.name, snapshot, analyst)
-    model = cast("Model", planned.account)
-    return Charge(*names, planned.question(), told, model, spend, planned.epsilon, part, key, fresh)
+    names, model = (planned.schema.name, snapshot, analyst), cast("Model", planned.account)
+    part = planned.region()
+    return Charge(*names, planned.question(), told, model, planned.cost, planned.epsilon, part, key, fresh)
 
 
 def preview(
@@ -320,12 +296,3 @@ def reason(planned: Plan) -> str:
 def least_left(balances: tuple[Balance, ...], model: str) -> Fraction:
     """The least that is left among the accounts of a model."""
     return min((one.left for one in balances if one.model == model), default=Fraction(0))
-
-
-def read(question: Question, schema: Schema) -> Query:
-    """A question from SQL text, JSON text or a mapping."""
-    if isinstance(question, str) and not question.lstrip().startswith("{"):
-        return parse_sql(question, schema)
-    if not isinstance(question, str | Mapping):
-        raise InvalidInput(f"a question is SQL text or JSON, got {type(question).__name__}")
-    return parse_json(question, schema)

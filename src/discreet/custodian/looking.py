@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from discreet.custodian.binding import existing_ledger
-from discreet.custodian.custodian import Preview, Question, charge_of, least_left, plan_question, previewed
+from discreet.custodian.custodian import Preview, charge_of, least_left, plan_question, previewed
 from discreet.custodian.place import Place, Snapshot
+from discreet.custodian.question import Question
 from discreet.custodian.registering import require_layout
 from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Caps, Entry, Ledger

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Self
 
 from discreet.answer import Answer
 from discreet.custodian.draw import Released, draw
+from discreet.custodian.question import read
 from discreet.custodian.reply import FREE, answer, public_answer
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.exact import positive, shown
 from discreet.kernel.entropy import SYSTEM, bits
-from discreet.ledger import Caps, Charge, Ledger, Spend
+from discreet.ledger import Caps, Charge, Ledger
 from discreet.planner.asked import LEAST, MOST
 from discreet.planner.choose import counted_plan
 from discreet.planner.plan import Plan
@@ -31,6 +32,7 @@ from discreet.query.canonical import canonical
 from discreet.query.predicate import FALSE
 from discreet.query.query import Query
 from discreet.schema import Schema
+from discreet.spend import Spend
 
 if TYPE_CHECKING:
     from discreet.sources.plan import Source
@@ -172,8 +174,6 @@ def scale_of(noise_scale: object) -> Fraction:
 
 def _counting(question: Question, schema: Schema) -> Query:
     """A question that a session can answer, from public facts alone."""
-    from discreet.custodian.custodian import read  # which itself opens sessions
-
     query = read(question, schema)
     if query.unit is not None:
         raise Unsupported("a session answers counting questions; ask about one person outside it")

@@ -4,8 +4,6 @@ from discreet.ledger.charge import Balance as Balance
 from discreet.ledger.charge import Caps as Caps
 from discreet.ledger.charge import Charge as Charge
 from discreet.ledger.charge import Entry as Entry
-from discreet.ledger.charge import Part as Part
 from discreet.ledger.charge import Receipt as Receipt
-from discreet.ledger.charge import Spend as Spend
 from discreet.ledger.charge import Verified as Verified
 from discreet.ledger.ledger import Ledger as Ledger

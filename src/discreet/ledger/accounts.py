@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from discreet.guarantee import epsilon_at_order
 from discreet.ledger.amounts import fraction, units
-from discreet.ledger.charge import KINDS, Kind, Model, Part, Spend
+from discreet.ledger.charge import Model
 from discreet.schema import Budget
+from discreet.spend import KINDS, Kind, Part, Spend
 
 ROUTES = 6
 """So many orders are watched: the k-th is best where what is not pure takes the 2^k-th part of the cap."""

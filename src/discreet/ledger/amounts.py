@@ -9,24 +9,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from discreet.errors import InvalidInput, Unavailable
-from discreet.exact import shown
+from discreet.errors import Unavailable
 
 PLACES = 40
 WIDTH = 60
 UNIT: int = 10**PLACES
 DAMAGED = "the ledger is damaged: it holds something else where an amount should be; verify it, and restore a copy"
-LARGEST = 10**9
-"""The most one amount may be; totals have eleven digits more."""
-
-
-def amount(value: object, name: str) -> Fraction:
-    """An exact number that can be charged: 0, or between 10^-40 and 10^9."""
-    if not isinstance(value, Fraction | int) or isinstance(value, bool):
-        raise InvalidInput(f"{name} must be an exact fraction, got {type(value).__name__}; read it with exact.rational")
-    if value < 0 or value > LARGEST or 0 < value < Fraction(1, UNIT):
-        raise InvalidInput(f"{name} must be 0 or between 10^-40 and 10^9, got {shown(Fraction(value))}")
-    return Fraction(value)
 
 
 def units(value: Fraction) -> int:

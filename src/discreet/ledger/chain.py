@@ -16,7 +16,8 @@ from typing import Any
 
 from discreet.errors import Unavailable
 from discreet.ledger.amounts import fraction, plain, stored, units, unplain
-from discreet.ledger.charge import Charge, Kind, Part, Spend
+from discreet.ledger.charge import Charge
+from discreet.spend import Kind, Part, Spend
 
 START = "0" * 64
 Body = dict[str, Any]

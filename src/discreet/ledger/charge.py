@@ -7,58 +7,13 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
-from discreet.ledger.amounts import amount
 from discreet.schema import Budget
+from discreet.spend import Part, Spend, amount, text
 
 Model = Literal["dp", "approx-dp", "individual-dp"]
-Kind = Literal["partition", "individual"]
 MODELS: tuple[Model, ...] = get_args(Model)
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
-LONGEST_NAME = 200
 LONGEST_QUERY = 100_000
-ZERO = Fraction(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Spend:
-    """What one answer costs.
-
-    `epsilon` is its pure loss and `rho` the zCDP of that same loss (epsilon^2/2, or epsilon^2/8 for the exponential
-    mechanism); `other` the zCDP of what is not pure, as of Gaussian noise; `delta` the chance that all this fails.
-    """
-
-    epsilon: Fraction = ZERO
-    rho: Fraction = ZERO
-    other: Fraction = ZERO
-    delta: Fraction = ZERO
-
-    def __post_init__(self) -> None:
-        """Every part is an amount, and delta below 1."""
-        for name in ("epsilon", "rho", "other", "delta"):
-            amount(getattr(self, name), name)
-        if self.delta >= 1:
-            raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """An account of its own for one partition or one individual; one unit touches at most `reach` of a kind.
-
-    `name` is in one spelling: two names are two accounts.
-    """
-
-    kind: Kind
-    name: str
-    reach: int
-
-    def __post_init__(self) -> None:
-        """The kind is known, the name is text, and a unit reaches at least one account."""
-        if self.kind not in KINDS:
-            raise InvalidInput(f"a part is a partition or an individual, got {self.kind!r:.40}")
-        text(self.name, "a part's name")
-        if type(self.reach) is not int or self.reach < 1:
-            raise InvalidInput("a part's reach must be a whole number of at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,21 +123,3 @@ class Verified:
 
     entries: int
     head: str
-
-
-def text(value: object, name: str, longest: int | None = LONGEST_NAME) -> str:
-    """Text that every engine keeps as it is: not empty, valid Unicode, without the character 0."""
-    if not isinstance(value, str) or not value or (longest is not None and len(value) > longest):
-        limit = f" of at most {longest} characters" if longest is not None else ""
-        raise InvalidInput(f"{name} must be text{limit}, and not empty")
-    if "\0" in value or not _encodes(value):
-        raise InvalidInput(f"{name} must be plain text: no character 0, no half of a character")
-    return value
-
-
-def _encodes(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

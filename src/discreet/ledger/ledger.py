@@ -20,13 +20,14 @@ from discreet.exact import positive, whole
 from discreet.ledger import chain, rows, verifying
 from discreet.ledger.accounts import NOTHING, Account, delta, spent
 from discreet.ledger.chain import Body, Head
-from discreet.ledger.charge import MODELS, Balance, Caps, Charge, Entry, Model, Receipt, Verified, text
+from discreet.ledger.charge import MODELS, Balance, Caps, Charge, Entry, Model, Receipt, Verified
 from discreet.ledger.database import Database
 from discreet.ledger.opening import database_at, ledger_in
 from discreet.ledger.paying import DATASET, pay, payers
 from discreet.ledger.refusal import times
 from discreet.ledger.tables import about, entries
 from discreet.schema import Budget
+from discreet.spend import text
 
 WEAKER = "the DP total no longer describes all disclosure"
 

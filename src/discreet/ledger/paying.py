@@ -10,9 +10,10 @@ from discreet.errors import InvalidInput
 from discreet.ledger import chain, rows, stored
 from discreet.ledger.accounts import Account, cost, debited
 from discreet.ledger.chain import Body, Head
-from discreet.ledger.charge import Caps, Charge, Part, Receipt
+from discreet.ledger.charge import Caps, Charge, Receipt
 from discreet.ledger.refusal import Owner, Refusal
 from discreet.schema import Budget
+from discreet.spend import Part
 
 DATASET = ""
 """The owner of the data set's own accounts."""

@@ -18,7 +18,7 @@ from typing import Any
 from discreet.errors import Unsupported
 from discreet.exact import between, shown
 from discreet.guarantee import Guarantee
-from discreet.ledger.charge import Spend
+from discreet.spend import Spend
 
 FLOAT_ERROR = 1e-13
 """Taken off delta: the Fourier transforms below add errors twenty times smaller."""

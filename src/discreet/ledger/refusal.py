@@ -12,8 +12,9 @@ from discreet.errors import BudgetExceeded
 from discreet.exact import shown
 from discreet.ledger.accounts import NOTHING, Account, Position, all_fit, cost, debited
 from discreet.ledger.amounts import PLACES, fraction
-from discreet.ledger.charge import KINDS, Caps, Charge, Model
+from discreet.ledger.charge import Caps, Charge, Model
 from discreet.schema import Budget
+from discreet.spend import KINDS
 
 DIGITS = 6
 MOST_TIMES = 10**6

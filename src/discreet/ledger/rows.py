@@ -26,8 +26,8 @@ from discreet.ledger import chain
 from discreet.ledger.accounts import COMPONENTS, NOTHING, PAST, Account, Position
 from discreet.ledger.amounts import read, stored
 from discreet.ledger.chain import Body, Head
-from discreet.ledger.charge import KINDS, Kind, Part
 from discreet.ledger.tables import accounts, answers, entries, heads, parts
+from discreet.spend import KINDS, Kind, Part
 
 
 def _by(table: Table, *names: str) -> list[Any]:

@@ -25,7 +25,7 @@ from discreet.planner.facts import Facts
 from discreet.planner.individual import AboutOne, about_one, order_statistic
 from discreet.planner.meaning import Meaning
 from discreet.planner.noisy import Form, Noisy, gaussian, laplace
-from discreet.planner.plan import Candidate, Cost, Counted, Measurement, Plan, places
+from discreet.planner.plan import Candidate, Counted, Measurement, Plan, places
 from discreet.planner.sharing import TOTALS, form_of, implied_epsilon, known_number, shared
 from discreet.planner.sizing import as_near, epsilon_for
 from discreet.planner.threshold import Threshold
@@ -33,6 +33,7 @@ from discreet.planner.totals import Total, belief_of, best, expected_rows, optio
 from discreet.query.predicate import FALSE
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
+from discreet.spend import Spend
 
 MANY = 4096
 
@@ -123,7 +124,7 @@ class Measured:
     """Measurements with what they cost, what they were chosen from, and what the analyst believes."""
 
     measurements: tuple[Measurement, ...]
-    cost: Cost
+    cost: Spend
     candidates: tuple[Candidate, ...] = ()
     belief: Belief | None = None
     rows: int = 1
@@ -140,7 +141,7 @@ def _measured(
     share = epsilon / max(1, len(private))
     own = {aggregate: form_of(aggregate, schema, facts) for aggregate in private if aggregate.function in TOTALS}
     rho, wide = shared(own, share, request.delta)
-    found, cost, listed = [], Cost(), []
+    found, cost, listed = [], Spend(), []
     belief: Belief | None = None
     for aggregate in aggregates:
         label = _label(query, aggregate)
@@ -149,7 +150,7 @@ def _measured(
             listed.append(Candidate(label, measured.name, _nothing(schema), 0.0, chosen=True))
         elif aggregate in wide:
             belief = _belief(aggregate, facts, request)
-            measured, cost = gaussian(own[aggregate], rho), cost + Cost(other=rho)
+            measured, cost = gaussian(own[aggregate], rho), cost + Spend(other=rho)
             error = Meaning(measured, float(rows)).expected_error(belief)
             listed.append(Candidate(label, measured.name, Guarantee.zcdp(rho, schema.neighbours), error, chosen=True))
         elif aggregate in own:
@@ -228,12 +229,12 @@ def _nothing(schema: Schema) -> Guarantee:
     return Guarantee.dp(0, schema.neighbours, schema.unit_name)
 
 
-def _choice(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked) -> tuple[Chosen, Cost]:
+def _choice(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked) -> tuple[Chosen, Spend]:
     column = facts.schema.column(aggregate.column or "")
     choice = chosen(aggregate, column, facts, epsilon, request.prior, request.distance, request.interval)
     # The losses of the exponential mechanism span epsilon only, hence a quarter of the rho (chosen.md).
     exponential = request.prior is not None and isinstance(choice.choice, Quantile | Quantiles | Mode)
-    return choice, Cost(epsilon, epsilon**2 / 8) if exponential and not request.interval else _pure(epsilon)
+    return choice, Spend(epsilon, epsilon**2 / 8) if exponential and not request.interval else _pure(epsilon)
 
 
 def _about_one(schema: Schema, query: Query, epsilon: Fraction, request: Asked) -> Plan:
@@ -261,15 +262,15 @@ def _by_noise(schema: Schema, query: Query, facts: Facts, request: Asked) -> Pla
     rho = request.rho or form.components[0].square * unit**2 / (2 * (request.noise_scale or Fraction(1)) ** 2)
     if not rho > 0 or form.components[0].square / (2 * rho) > Fraction(WIDEST) ** 2:
         raise InvalidInput("this noise scale is too large to be drawn; ask with a smaller one")
-    return _measured_by(schema, query, facts, gaussian(form, rho), Cost(other=rho), replace(request, rho=rho))
+    return _measured_by(schema, query, facts, gaussian(form, rho), Spend(other=rho), replace(request, rho=rho))
 
 
-def _measured_by(schema: Schema, query: Query, facts: Facts, measurement: Noisy, cost: Cost, request: Asked) -> Plan:
+def _measured_by(schema: Schema, query: Query, facts: Facts, measurement: Noisy, cost: Spend, request: Asked) -> Plan:
     """A plan with the one noise that was asked for."""
     known = known_number(query.aggregates[0], schema, facts)
     if known is not None:
         nothing = Candidate(_label(query, query.aggregates[0]), known.name, _nothing(schema), 0.0, chosen=True)
-        return _plan(schema, query, Fraction(1), Measured((known,), Cost(), (nothing,)), replace(request, delta=None))
+        return _plan(schema, query, Fraction(1), Measured((known,), Spend(), (nothing,)), replace(request, delta=None))
     belief, rows = _belief(query.aggregates[0], facts, request), expected_rows(schema, facts, request.rows)
     error = Meaning(measurement, float(rows)).expected_error(belief)
     rho = cost.other
@@ -322,7 +323,7 @@ def _over_threshold(schema: Schema, query: Query, facts: Facts, epsilon: Fractio
     first = epsilon / 2 if rest else epsilon
     threshold = Threshold.of(facts, first, request.delta)
     pure = replace(request, delta=None, model="dp")
-    measured = _measured(query, rest, facts, epsilon - first, pure) if rest else Measured((), Cost())
+    measured = _measured(query, rest, facts, epsilon - first, pure) if rest else Measured((), Spend())
     others = iter(measured.measurements)
     measurements = tuple(
         Counted(threshold) if _counts_units(aggregate, schema) else next(others) for aggregate in query.aggregates
@@ -391,5 +392,5 @@ def _beside(label: Guarantee, schema: Schema) -> Guarantee:
     return replace(label, assumptions=said)
 
 
-def _pure(epsilon: Fraction) -> Cost:
-    return Cost(epsilon, epsilon**2 / 2)
+def _pure(epsilon: Fraction) -> Spend:
+    return Spend(epsilon, epsilon**2 / 2)

@@ -26,6 +26,7 @@ from discreet.query.predicate import All, Predicate, Within
 from discreet.query.query import Query
 from discreet.query.totals import Bins, Cell, Measure, Texts
 from discreet.schema import Column, Schema
+from discreet.spend import Part, Spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +46,6 @@ class Counted:
 
 
 Measurement = Known | Counted | Noisy | RefinedTotal | Chosen | OrderStatistic | AboutOne
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What an answer spends: pure epsilon with its rho, the rho of what is not pure, and delta."""
-
-    epsilon: Fraction = Fraction(0)
-    rho: Fraction = Fraction(0)
-    other: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-
-    def __add__(self, more: Cost) -> Cost:
-        """Sequential composition."""
-        epsilon, rho = self.epsilon + more.epsilon, self.rho + more.rho
-        return Cost(epsilon, rho, self.other + more.other, self.delta + more.delta)
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """The part of the data that a question is restricted to, and how many such parts one unit can touch."""
-
-    kind: str
-    name: str
-    reach: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +75,7 @@ class Plan:
     measurements: tuple[Measurement, ...]
     threshold: Threshold | None
     guarantee: Guarantee
-    cost: Cost
+    cost: Spend
     prior: Prior | str | None
     belief: Belief | None = None
     candidates: tuple[Candidate, ...] = ()
@@ -162,16 +139,16 @@ class Plan:
         told["prior"] = _digest(self.prior) if self.uses_prior else None
         return json.dumps(told, sort_keys=True, ensure_ascii=False)
 
-    def region(self) -> Region | None:
+    def region(self) -> Part | None:
         """The one part of the data it is about, if it is about one."""
         replaced = 2 if self.schema.neighbours == "replace-one" else 1
         if self.query.unit is not None:
-            return Region("individual", self.query.unit, replaced)
+            return Part("individual", self.query.unit, replaced)
         part = _partition(self.query.where, self.schema.partition)
         if part is None or self.schema.partition is None:
             return None
         name = str(self.schema.column(self.schema.partition).value(part))
-        return Region("partition", name, replaced * self.schema.rows)
+        return Part("partition", name, replaced * self.schema.rows)
 
 
 def _key(column: Column, width: int) -> Bins | Texts:

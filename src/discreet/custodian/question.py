@@ -1,0 +1,21 @@
+"""A question as people write it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from discreet.errors import InvalidInput
+from discreet.query import parse_json, parse_sql
+from discreet.query.query import Query
+from discreet.schema import Schema
+
+Question = str | Mapping[str, object]
+
+
+def read(question: Question, schema: Schema) -> Query:
+    """A question from SQL text, JSON text or a mapping."""
+    if isinstance(question, str) and not question.lstrip().startswith("{"):
+        return parse_sql(question, schema)
+    if not isinstance(question, str | Mapping):
+        raise InvalidInput(f"a question is SQL text or JSON, got {type(question).__name__}")
+    return parse_json(question, schema)

@@ -1,0 +1,107 @@
+"""What an answer means, in one plain sentence for someone who believed the prior."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from discreet.custodian.reader import Reader
+from discreet.custodian.telling import drawing, sentence, told
+from discreet.planner.choose import plan
+from discreet.query import parse_sql
+from tables import schema
+
+DECLARED = replace(schema("replace-one", 1, 10_000), individual_queries=True)
+COUNT = "SELECT COUNT(*) FROM t WHERE age > 0"
+SCORE, SEX, DAY = (f"SELECT {column} FROM t FOR UNIT 'p1'" for column in ("score", "sex", "day"))
+
+
+def reader(question: str, prior: str | None = None, epsilon: object = 1, **more: object) -> Reader:
+    return Reader(plan(DECLARED, parse_sql(question, DECLARED), epsilon, prior=prior, **more))  # type: ignore[arg-type]
+
+
+def said(question: str, drawn: int, prior: str | None = None, epsilon: object = 1, **more: object) -> str:
+    own = reader(question, prior, epsilon, **more)
+    value = own.values(0, (drawn,))[0]
+    return sentence(own, 0, (drawn,), float(value) if isinstance(value, Fraction) else value)
+
+
+def test_without_a_prior_it_says_where_the_number_lies() -> None:
+    assert said(COUNT, 1234) == "The exact number lies between 1,231 and 1,237 with a probability of at least 95 %."
+
+
+def test_what_was_believed_is_told_as_it_was_stated() -> None:
+    """The prior's own middle, not that of a cell it is held on; then the answer, then both together."""
+    text = said(COUNT, 1000, "normal(2000, 100)", Fraction(1, 100))
+    assert text.startswith("You believed it to be about 2,000, between 1,804 and 2,196 with a probability of 95 %; ")
+    assert "the private answer is 1,000; together that makes about 1," in text
+
+
+def test_a_prior_that_is_sure_and_right_is_hardly_moved() -> None:
+    text = said(COUNT, 2010, "normal(2000, 1)", Fraction(1, 100))
+    assert "together that makes about 2,000, between 1,998 and 2,00" in text
+
+
+def test_a_refinement_is_called_a_draw_shaped_by_the_prior() -> None:
+    text = said(COUNT, 20, "normal(2000, 100)", distance="continuous")
+    assert "; the draw, shaped by your prior, is " in text
+    assert "the private answer" not in text
+
+
+def test_categories_are_told_by_their_probabilities() -> None:
+    """The likeliest first, before and after."""
+    text = said(SEX, 1, '{"F": 99, "M": 1}')
+    assert text.startswith("The draw, shaped by your prior, is M; for you the probability goes from 0.")
+    own = reader(SEX, '{"F": 99, "M": 1}')
+    after = own.posterior(0, (1,))
+    assert after is not None
+    assert after.probability("M") / 0.01 <= 2.7183  # one answer at epsilon 1 moves it by no more
+    assert f"from 0.01 to {after.probability('M'):.3g} for M" in text
+
+
+def test_who_said_nothing_did_not_believe_anything() -> None:
+    """An even prior is the mechanism's, not hers."""
+    assert said(SEX, 1) == (
+        "If every value was as likely as any other before, it is now M with a probability of 0.731, "
+        "F with a probability of 0.269."
+    )
+    text = said(SCORE, 4)
+    assert text.startswith("If every value was as likely as any other before, it is now about ")
+    assert text.endswith(" with a probability of 95 %.")
+    assert "believed" not in text
+
+
+def test_days_are_told_as_dates() -> None:
+    """Positions are days from 1970-01-11 on."""
+    text = said(DAY, 1, "normal(1970-01-13, 1)")
+    assert text.startswith("You believed it to be about 1970-01-13, between 1970-01-11 and 1970-01-15 ")
+    assert "is 1970-01-12; together that makes about 1970-01-1" in text
+
+
+def test_a_median_says_nothing_in_values() -> None:
+    """Its law depends on all rows."""
+    assert said("SELECT MEDIAN(age) FROM t", 3) == ""
+    assert said("SELECT MEDIAN(age) FROM t", 3, "normal(1, 1)") == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(True, "true"), (1234567, "1,234,567"), (1234.5678, "1,235"), (12.34567, "12.35"), (-0.5, "-0.5"), ("F", "F")],
+)
+def test_values_are_told_as_people_read_them(value: object, text: str) -> None:
+    assert told(value) == text
+
+
+@pytest.mark.parametrize("question", [COUNT, SCORE, SEX, DAY])
+def test_a_picture_shows_what_the_sentence_says(question: str) -> None:
+    """Prior and posterior of the same kind; the noise only where its law is public."""
+    prior = {SEX: '{"F": 3, "M": 1}', DAY: "normal(1970-01-12, 2)"}.get(question, "normal(3, 2)")
+    own = reader(question, prior)
+    value = own.values(0, (1,))[0]
+    shown = drawing(own, 0, (1,), float(value) if isinstance(value, Fraction) else value, "t", "x", "said")
+    assert shown.prior is not None
+    assert shown.posterior is not None
+    assert (shown.noise is None) == (question != COUNT)
+    assert shown.raw == {COUNT: 1, SCORE: 0.5, SEX: "M", DAY: 11}[question]
