@@ -17,12 +17,13 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from demo import pictures
+from demo import crossing, pictures
 from demo.registry import write_registry
 from discreet import (
     Custodian,
     DiscreteGaussian,
     DiscreteLaplace,
+    Distribution,
     Guarantee,
     InvalidInput,
     Laplace,
@@ -38,8 +39,8 @@ console = Console(width=110)
 Section = tuple[str, str, str]
 
 
-def registry(progress: Progress) -> Section:
-    """A registry of 50,000 synthetic patients, asked in SQL within a budget."""
+def registry(progress: Progress) -> list[Section]:
+    """A registry of 50,000 synthetic patients, asked in SQL within a budget, without and with a prior."""
     task = progress.add_task("a registry: written, registered, asked", total=3)
     with tempfile.TemporaryDirectory() as folder:
         path = write_registry(Path(folder))
@@ -47,6 +48,7 @@ def registry(progress: Progress) -> Section:
         with Custodian.open(path) as custodian:
             progress.advance(task)
             rows = _asked(custodian, progress.console)
+            informed = _believed(custodian, Path(folder), progress.console)
         with (Path(folder) / "registry.csv").open(encoding="utf-8") as file:
             truth = Counter(patient["hospital"] for patient in csv.DictReader(file) if patient["smoker"] == "true")
     progress.advance(task)
@@ -56,7 +58,7 @@ def registry(progress: Progress) -> Section:
         "analyst ever sees, those numbers."
     )
     told = [row | {"truth": truth[str(row["group"])]} for row in rows]
-    return "Ask in SQL, within a budget", text, pictures.intervals(told, "smokers")
+    return [("Ask in SQL, within a budget", text, pictures.intervals(told, "smokers")), *informed]
 
 
 def _asked(custodian: Custodian, screen: Console) -> list[dict[str, object]]:
@@ -84,6 +86,88 @@ def _asked(custodian: Custodian, screen: Console) -> list[dict[str, object]]:
     ]
 
 
+def _believed(custodian: Custodian, folder: Path, screen: Console) -> list[Section]:
+    """A count and a mean, asked by someone who knows something already."""
+    screen.rule("[bold]2. Prior knowledge in, posterior out")
+    count = "SELECT COUNT(*) FROM registry WHERE smoker AND hospital = 'Rowan'"
+    mean = "SELECT AVG(income) FROM registry WHERE occupation = 'nurse'"
+    told = []
+    for question, epsilon, prior in ((count, "0.02", "normal(480, 60)"), (mean, "0.2", "normal(40000, 4000)")):
+        plan = custodian.preview(question, Fraction(epsilon), prior, "bob", rows=2000)
+        a = custodian.answer(question, Fraction(epsilon), prior, "bob", rows=2000)
+        screen.print(f"{question}\n    {plan.mechanism}, expected error {plan.expected_error:,.4g}. {a.meaning}")
+        told.append(a.plot(folder / "picture.svg").read_text(encoding="utf-8"))
+    screen.print()
+    text = (
+        "At so small an epsilon a count of few people is mostly noise (dashed). Someone who has an idea of it before "
+        "she asks (grey) knows more after the same answer (blue): the noise law is public, so Bayes' rule is free."
+    )
+    other = (
+        "A mean over a filter is told by a noisy sum and a noisy count together, by the one of several mechanisms "
+        "with the least expected error; the private count is integrated out. A wrong prior does not ruin an answer: "
+        "a tenth of it is a heavy tail, and an answer that it did not expect comes with a warning."
+    )
+    return [("What you know makes a count better", text, told[0]), ("A mean, and what it means to you", other, told[1])]
+
+
+def boolean() -> Section:
+    """A yes or no about one person, known to be yes once in a hundred: section 6.1 of document 000."""
+    mechanism = Refinement.of(Prior.weights({"true": 1, "false": 99}), 1, about="individual")
+    if_true, if_false = (_yes(mechanism.law(truth)) for truth in ("true", "false"))
+    yes = 0.01 * if_true + 0.99 * if_false
+    wrong = Laplace(1, Fraction(1, 2)).tail(0.5) / 2  # an absent person answered by a half
+    by_noise = 0.01 * (1 - wrong) + 0.99 * wrong
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_registry(Path(folder), 500)
+        own = path.read_text().replace("individual_queries: no", "individual_queries: yes")
+        path.write_text(own.replace("neighbours: replace-one", "neighbours: add-remove").replace("units: 500\n", ""))
+        with Custodian.open(path) as custodian:
+            a = custodian.answer("SELECT smoker FROM registry FOR UNIT 'p17'", 1, '{"true": 1, "false": 99}')
+            picture = a.plot(Path(folder) / "picture.svg").read_text(encoding="utf-8")
+    console.rule("[bold]4. One person's yes or no, known to be yes once in a hundred")
+    console.print(
+        f"The answer is yes, at epsilon 1: {yes:.1%} of times by refinement, {by_noise:.0%} by Laplace noise."
+    )
+    console.print(f"{a.meaning}\n")
+    text = (
+        "Whether one patient smokes, asked at epsilon 1 by someone who holds it for likely once in a hundred. Laplace "
+        f"noise rounded to yes or no says yes {by_noise:.0%} of the time, nearly always wrongly; the refined answer "
+        f"{yes:.1%}. Even a yes raises what she believes only to {0.01 * if_true / yes:.1%}."
+    )
+    return "One person's yes or no", text, picture
+
+
+def _yes(law: Distribution) -> float:
+    return float(law.law()["true"])
+
+
+def refinement_or_noise() -> Section:
+    """From which range over sensitivity refinement wins."""
+    one, tenth = Fraction(1), Fraction(1, 10)
+    rows: list[dict[str, object]] = []
+    for half in range(-4, 13):
+        width = Fraction(round(1024 * 2 ** (half / 2)), 1024)
+        for epsilon in (one, tenth):
+            at = {"x": float(width), "epsilon": f"epsilon {float(epsilon):g}"}
+            errors = {"refinement": crossing.by_refinement(width, epsilon), "noise": crossing.by_noise(width, epsilon)}
+            errors["the prior alone"] = crossing.alone(width)
+            rows += [at | {"way": way, "share": error / crossing.alone(width)} for way, error in errors.items()]
+    crosses = crossing.crossing(one), crossing.crossing(tenth)
+    console.rule("[bold]5. Refinement or noise")
+    console.print(
+        f"A total that one unit moves by 1, known to lie in a range: refinement is better up to a range of "
+        f"[bold]{crosses[0]:.2f}[/bold] at epsilon 1 and {crosses[1]:.2f} at 0.1, noise beyond.\n"
+    )
+    text = (
+        "A total that one unit can move by 1, known to lie evenly in a range: the error of the best estimate after "
+        "the answer, as a share of that before. What refinement gains depends on epsilon alone; what noise gains "
+        f"grows with the range. They cross where the range is {crosses[0]:.2f} times the sensitivity at epsilon 1 "
+        f"(dotted), and {crosses[1]:.2f} times at 0.1, where both gain less than a thousandth. Refinement is for what "
+        "lies left of it, as one person's value or the largest one; counts and sums take noise."
+    )
+    return "Refinement or noise", text, pictures.crossing(rows, crosses[0])
+
+
 def _around(interval: object) -> str:
     return "95 % between {:,.0f} and {:,.0f}".format(*interval) if isinstance(interval, tuple) else ""
 
@@ -98,7 +182,7 @@ def refinement() -> Section:
     laplace = Laplace(1, Fraction(73, 2))  # an absent person answered by the middle of the range
     missed = laplace.tail(90 - truth) / 2 + laplace.tail(truth - 17) / 2
     draws = [Refinement.of(prior, 1, about="individual").answer(truth) for _ in range(8)]
-    console.rule("[bold]2. A question about one person, with what the analyst already knows")
+    console.rule("[bold]3. A question about one person, with what the analyst already knows")
     console.print(
         f"Prior: 0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90].  The truth, which she never sees: {truth}."
     )
@@ -110,7 +194,7 @@ def refinement() -> Section:
         f"the same question falls outside the range {missed:.0%} of the time."
     )
     picture = pictures.laws(shown, (pictures.GREY, pictures.BLUE, pictures.ORANGE), "age", truth)
-    return "Prior knowledge in", text, picture
+    return "Prior knowledge about one person", text, picture
 
 
 def noise() -> Section:
@@ -129,7 +213,7 @@ def noise() -> Section:
         table.add_row(
             name, promise.words().split(" when ")[0], f"{math.sqrt(law.variance()):.3f}", f"±{law.interval(0.95)[1]:g}"
         )
-    console.rule("[bold]3. Noise, drawn exactly")
+    console.rule("[bold]6. Noise, drawn exactly")
     console.print(table)
     draws = DiscreteLaplace(1, 1).draw_many(200_000)
     counts = {int(k): int((draws == k).sum()) for k in range(-5, 6)}
@@ -163,7 +247,7 @@ def median(progress: Progress) -> Section:
             progress.advance(task)
     true = int(np.median(ages))
     off = {name: math.sqrt(sum(n * (x - true) ** 2 for x, n in own.items()) / 1000) for name, own in answers.items()}
-    progress.console.rule("[bold]4. A median of 250 people at epsilon 0.1")
+    progress.console.rule("[bold]7. A median of 250 people at epsilon 0.1")
     for name, years in off.items():
         progress.console.print(f"{name:<28} typically {years:.1f} years off (root mean square)")
     bound = ways["permute-and-flip"].rank_bound(0.95)
@@ -186,7 +270,7 @@ def proof() -> Section:
         ratio = worst_ratio(law, other) or Fraction(0)
         worst = max(worst, ratio)
         rows.append({"one": one, "two": two, "loss": math.log(ratio)})
-    console.rule("[bold]5. The promise, checked")
+    console.rule("[bold]8. The promise, checked")
     console.print(
         f"{len(rows):,} pairs of data sets, every answer, exact fractions: the largest ratio of probabilities is "
         f"[bold]{float(worst):.12f}[/bold], and e^1 is 2.718281828459."
@@ -229,8 +313,8 @@ def _floats(support: tuple[object, ...], probabilities: tuple[Fraction, ...]) ->
 def main() -> int:
     """Show, draw, and say what to try next."""
     with Progress(console=console, transient=True) as progress:
-        sections = [registry(progress)]
-    sections += [refinement(), noise()]
+        sections = registry(progress)
+    sections += [refinement(), boolean(), refinement_or_noise(), noise()]
     with Progress(console=console, transient=True) as progress:
         sections.append(median(progress))
     sections.append(proof())

@@ -84,3 +84,26 @@ def heat(rows: Sequence[Mapping[str, float]], limit: float, across: str) -> str:
         .properties(width=HEIGHT * 1.6, height=HEIGHT * 1.6)
     )
     return svg(squares)
+
+
+def crossing(rows: Sequence[Mapping[str, object]], crosses: float) -> str:
+    """Errors as shares of the prior's own over range by sensitivity, and where the first two lines cross."""
+    ways, epsilons = (list(dict.fromkeys(str(row[name]) for row in rows)) for name in ("way", "epsilon"))
+    legend = alt.Legend(title=None, orient="top", symbolSize=300, labelLimit=400, columnPadding=24)
+    lines = (
+        alt.Chart(alt.Data(values=list(rows)))
+        .mark_line(strokeWidth=2.2)
+        .encode(
+            x=alt.X("x:Q", title="range over sensitivity", scale=alt.Scale(type="log", base=2, nice=False)),
+            y=alt.Y("share:Q", title="error over the prior's own", scale=alt.Scale(domain=[0, 1.05], nice=False)),
+            color=alt.Color(
+                "way:N", sort=ways, scale=alt.Scale(domain=ways, range=[BLUE, ORANGE, GREY]), legend=legend
+            ),
+            strokeDash=alt.StrokeDash(
+                "epsilon:N", sort=epsilons, scale=alt.Scale(domain=epsilons, range=[[1, 0], [6, 4]]), legend=legend
+            ),
+        )
+        .properties(width=WIDTH, height=HEIGHT)
+    )
+    mark = alt.Chart(alt.Data(values=[{"x": crosses}])).mark_rule(strokeDash=[2, 3], color="#111").encode(x="x:Q")
+    return svg(lines + mark)

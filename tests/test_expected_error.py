@@ -33,7 +33,7 @@ WIDE = (
 )
 TOTALS = ["COUNT(*)", "SUM(income)", "SUM(heat)", "AVG(income)", "AVG(bmi)", "VAR(bmi)", "STDDEV(heat)", "COUNT(heat)"]
 CHOICES = ["MAX(bmi)", "MIN(heat)"]
-DRAWS = {"COUNT": 3000, "SUM": 3000, "AVG": 500, "VAR": 250, "STDDEV": 250, "MAX": 1200, "MIN": 1200, "FOR": 1200}
+DRAWS = {"COUNT": 6000, "SUM": 6000, "AVG": 800, "VAR": 300, "STDDEV": 300, "MAX": 2000, "MIN": 2000, "FOR": 2000}
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def random_case(chance: random.Random) -> Case:
     else:
         text = f"SELECT {chance.choice(TOTALS)} FROM t WHERE {chance.choice(['age > 0', 'age < 3'])}"
     case = Case(declared, text, epsilon, None, count)
-    return replace(case, prior=random_prior(case, chance)) if chance.random() < 0.85 or "FOR" in text else case
+    needed = any(word in text for word in ("FOR", "MAX", "MIN"))  # without one their law is not public
+    return replace(case, prior=random_prior(case, chance)) if needed or chance.random() < 0.85 else case
 
 
 def random_prior(case: Case, chance: random.Random) -> str:
@@ -176,12 +177,12 @@ def totals(own: Plan, one: Noisy, truth: float) -> list[int]:
 def check(case: Case, generator: np.random.Generator, scale: int = 1) -> tuple[float, float, float]:
     """The worst ratio of stated and measured error over the candidates, and how much worse the choice is than the best.
 
-    The ratio as it is, and less what so many draws leave in doubt.
+    The ratio as it is, and both less what so many draws leave in doubt.
     """
     own = case.planned()
     word = case.text.split()[1].split("(")[0]
     count = DRAWS.get(word if word in DRAWS else "FOR", 1000) // scale
-    worst, sure, measured = 1.0, 1.0, {}
+    worst, sure, measured, most_doubt = 1.0, 1.0, {}, 0.0
     for candidate in own.candidates:
         if candidate.expected_error is None:
             continue
@@ -189,12 +190,13 @@ def check(case: Case, generator: np.random.Generator, scale: int = 1) -> tuple[f
         seen = errors(alone, count, generator)
         square = float((seen**2).mean())
         doubt = 3.5 * float((seen**2).std()) / math.sqrt(count) / square / 2
-        measured[candidate.mechanism] = math.sqrt(square)
+        measured[candidate.mechanism], most_doubt = math.sqrt(square), max(most_doubt, doubt)
         ratio = math.sqrt(square) / candidate.expected_error
         off = max(ratio, 1 / ratio)
         worst, sure = max(worst, off), max(sure, off / (1 + doubt))
     best = min(measured.values())
-    return worst, sure, next(measured[one.mechanism] for one in own.candidates if one.chosen) / best
+    worse = next(measured[one.mechanism] for one in own.candidates if one.chosen) / best
+    return worst, sure, worse / (1 + most_doubt)
 
 
 def test_stated_errors_are_measured_ones() -> None:
@@ -215,4 +217,4 @@ def test_stated_errors_are_measured_ones_on_fifty_questions() -> None:
         worst, sure, worse = check(case, generator)
         print(f"{number}: {case}: stated against measured {worst:.3f}, choice against best {worse:.3f}", flush=True)
         assert sure <= 1.1, str(case)
-        assert worse <= 1.05 + 0.05, str(case)
+        assert worse <= 1.05, str(case)

@@ -53,19 +53,19 @@ def test_a_refinement_is_called_a_draw_shaped_by_the_prior() -> None:
 def test_categories_are_told_by_their_probabilities() -> None:
     """The likeliest first, before and after."""
     text = said(SEX, 1, '{"F": 99, "M": 1}')
-    assert text.startswith("The draw, shaped by your prior, is M; for you the probability goes from 0.")
+    assert text.startswith("The draw, shaped by your prior, is M; for you the probability goes from ")
     own = reader(SEX, '{"F": 99, "M": 1}')
     after = own.posterior(0, (1,))
     assert after is not None
     assert after.probability("M") / 0.01 <= 2.7183  # one answer at epsilon 1 moves it by no more
-    assert f"from 0.01 to {after.probability('M'):.3g} for M" in text
+    assert f"from 1 % to {100 * after.probability('M'):.4g} % for M" in text
 
 
 def test_who_said_nothing_did_not_believe_anything() -> None:
     """An even prior is the mechanism's, not hers."""
     assert said(SEX, 1) == (
-        "If every value was as likely as any other before, it is now M with a probability of 0.731, "
-        "F with a probability of 0.269."
+        "If every value was as likely as any other before, it is now M with a probability of 73.11 %, "
+        "F with a probability of 26.89 %."
     )
     text = said(SCORE, 4)
     assert text.startswith("If every value was as likely as any other before, it is now about ")

@@ -41,7 +41,7 @@ def _believed(before: Posterior, after: Posterior, reader: Reader, at: int, raw:
 
 def _named(before: Posterior, after: Posterior, raw: Reply) -> str:
     ranked = sorted(zip(after.names or (), before.mass, after.mass, strict=True), key=lambda one: -one[2])[:MOST_NAMES]
-    moved = ", ".join(f"from {share:.3g} to {now:.3g} for {name}" for name, share, now in ranked)
+    moved = ", ".join(f"from {_percent(share)} to {_percent(now)} for {name}" for name, share, now in ranked)
     return f"The draw, shaped by your prior, is {told(raw)}; for you the probability goes {moved}."
 
 
@@ -51,8 +51,12 @@ def _even(after: Posterior, say: Callable[[float], str]) -> str:
         now = f"{_span(after.mean(), after, say)} with a probability of 95 %"
     else:
         ranked = sorted(after.probabilities().items(), key=lambda one: -one[1])[:MOST_NAMES]
-        now = ", ".join(f"{name} with a probability of {share:.3g}" for name, share in ranked)
+        now = ", ".join(f"{name} with a probability of {_percent(share)}" for name, share in ranked)
     return f"If every value was as likely as any other before, it is now {now}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %"
 
 
 def _span(middle: float, law: Posterior, say: Callable[[float], str]) -> str:

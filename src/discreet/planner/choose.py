@@ -262,7 +262,7 @@ def _by_noise(schema: Schema, query: Query, facts: Facts, request: Asked) -> Pla
     rho = request.rho or form.components[0].square * unit**2 / (2 * (request.noise_scale or Fraction(1)) ** 2)
     if not rho > 0 or form.components[0].square / (2 * rho) > Fraction(WIDEST) ** 2:
         raise InvalidInput("this noise scale is too large to be drawn; ask with a smaller one")
-    return _measured_by(schema, query, facts, gaussian(form, rho), Spend(other=rho), replace(request, rho=rho))
+    return _measured_by(schema, query, facts, gaussian(form, rho), Spend(other=rho), request)
 
 
 def _measured_by(schema: Schema, query: Query, facts: Facts, measurement: Noisy, cost: Spend, request: Asked) -> Plan:
