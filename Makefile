@@ -33,7 +33,9 @@ soak: $(READY)
 bench: $(READY)
 	.venv/bin/python -m benchmarks.kernel
 	.venv/bin/python -m benchmarks.ledger
+	.venv/bin/python -m benchmarks.planner
 	.venv/bin/python -m benchmarks.query
+	.venv/bin/python -m benchmarks.error
 
 # Keeps the pinned versions that still fit; to move to the newest, delete locks/*.txt first.
 lock:

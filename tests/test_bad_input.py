@@ -159,8 +159,12 @@ GRAMMAR = "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17
 @pytest.mark.parametrize(
     ("question", "prior", "says"),
     [
-        (COUNT, "normal(-300, 1)", "what COUNT can be, 0 to 2000; give one that overlaps it"),
-        (COUNT, "uniform(2001, 5000)", "what COUNT can be, 0 to 2000; give one that overlaps it"),
+        (COUNT, "normal(-300, 1)", "what COUNT can be, 0 to 2000; give one of which at least a thousandth lies inside"),
+        (
+            COUNT,
+            "uniform(2001, 5000)",
+            "what COUNT can be, 0 to 2000; give one of which at least a thousandth lies inside",
+        ),
         (MEAN, "normal(-1e6, 1)", "what AVG of income can be, 0 to 500000"),
         (MEDIAN, "normal(500, 1)", "the prior of age lies outside its bounds, 17 to 90"),
         (LARGEST, '{"5": 1, "400": 1}', "the prior of age lies outside its bounds, 17 to 90"),

@@ -1,4 +1,4 @@
-"""Previews and plans: from public facts alone, for nothing; by epsilon, by accuracy, by noise; priors change no cost."""
+"""Previews and plans: from public facts alone, for nothing; by epsilon, accuracy or noise; priors change no cost."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_the_preview_names_what_the_answer_then_does(people: Custodian) -> None:
 
 def test_a_prior_changes_what_an_answer_means_and_not_what_it_costs(people: Custodian) -> None:
     """The same draw serves every prior: the second question finds the stored answer."""
-    first = people.answer(COUNT, 0.5, "normal(200, 5)")
-    again = people.answer(COUNT, 0.5, "normal(120, 5)")
+    first = people.answer(COUNT, 0.5, "normal(202, 5)")
+    again = people.answer(COUNT, 0.5, "normal(198, 5)")
     plain = people.answer(COUNT, 0.5)
     assert again.stored
     assert plain.stored

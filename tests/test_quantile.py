@@ -33,9 +33,16 @@ def by_hand(table: list[int], point: int, q: Fraction) -> Fraction:
 
 @given(st.lists(rows, max_size=12), orders)
 def test_scores_count_ranks(table: list[int], q: Fraction) -> None:
-    assert [Fraction(-int(s), q.denominator) for s in rank_scores(counts(table), q)] == [
+    scores = rank_scores(counts(table), q)
+    assert [max(Fraction(-int(s), q.denominator), Fraction(0)) for s in scores] == [
         by_hand(table, point, q) for point in range(7)
     ]
+
+
+def test_many_ties_leave_their_neighbours_far_behind() -> None:
+    """Of 101 rows, 41 at the median: 20 ranks are to spare, and a neighbour is 21 ranks off."""
+    table = counts([1] * 30 + [2] * 41 + [3] * 30)
+    assert (rank_scores(table, Fraction(1, 2))[1:4] == [-41, 41, -41]).all()
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])

@@ -64,8 +64,8 @@ def test_categories_are_told_by_their_probabilities() -> None:
 def test_who_said_nothing_did_not_believe_anything() -> None:
     """An even prior is the mechanism's, not hers."""
     assert said(SEX, 1) == (
-        "If every value was as likely as any other before, it is now M with a probability of 73.11 %, "
-        "F with a probability of 26.89 %."
+        "If every value was as likely as any other before, it is now M with a probability of 73.1 %, "
+        "F with a probability of 26.9 %."
     )
     text = said(SCORE, 4)
     assert text.startswith("If every value was as likely as any other before, it is now about ")

@@ -1,12 +1,11 @@
 """The largest or smallest values by rank, on a public grid. Proof: extreme.md.
 
-The very largest value is one person's, so no private answer can be near it whatever the table. The answer is the value
-that `rank` rows reach instead, the rank as far inside as the noise needs: from public facts, and told.
+The very largest value is one person's, so no private answer can be near it whatever the table: where the bounds lie far
+beyond all rows it may be a value that no row reaches. How many ranks it may be off is told, from public facts.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -21,7 +20,6 @@ from discreet.kernel.entropy import Entropy, source
 from discreet.kernel.permute_and_flip import PermuteAndFlip
 from discreet.kernel.scores import Integers, Selection
 
-CONFIDENCE = 0.95
 MOST_RANK = 2**40
 
 
@@ -37,16 +35,15 @@ class Extreme:
 
     @staticmethod
     def of(place: object, count: object, epsilon: object, rows_per_unit: object = 1, end: str = "top") -> Extreme:
-        """Aim inside by what the choice may be off, so that points beyond all rows are rarely chosen."""
+        """The place-th value from an end."""
         if end not in ("top", "bottom"):
             raise InvalidInput(f"the end is top or bottom, got {end!r}")
         loss, rows = positive(epsilon, "epsilon"), whole(rows_per_unit, "rows per unit")
         points = whole(count, "how many grid points")
-        off = Selection.of(loss, rows).bound(CONFIDENCE, 1 / points)
-        if off > MOST_RANK:
+        if Selection.of(loss, rows).bound(0.95, 1 / points) > MOST_RANK:
             raise Unsupported("epsilon is too small for a largest or smallest value; ask with a larger one")
         side: Literal["top", "bottom"] = "top" if end == "top" else "bottom"
-        return Extreme(points, whole(place, "the place") + math.ceil(off), loss, rows, side)
+        return Extreme(points, whole(place, "the place"), loss, rows, side)
 
     @property
     def choice(self) -> PermuteAndFlip:
@@ -62,13 +59,13 @@ class Extreme:
         return self.choice.score_bound(confidence, self.count)
 
     def scores(self, counts: NDArray[np.integer]) -> Integers:
-        """Minus the number of ranks by which beyond < rank <= beyond + at fails, at each point."""
+        """Minus the number of ranks by which beyond < rank <= beyond + at fails; above 0, by how many it holds."""
         own = np.asarray(counts)
         if own.dtype.kind not in "iu" or own.shape != (self.count,):
             raise InvalidInput(f"counts are {self.count} whole numbers, one per grid point")
         at: Integers = np.clip(own.astype(np.int64), 0, MOST_RANK)
         reached = np.cumsum(at[::-1])[::-1] if self.end == "top" else np.cumsum(at)
-        score: Integers = np.minimum(np.minimum(reached - self.rank, self.rank - 1 - (reached - at)), 0)
+        score: Integers = np.minimum(reached - self.rank, self.rank - 1 - (reached - at))
         return score
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> int:

@@ -164,15 +164,15 @@ class Quantile:
 
 
 def rank_scores(counts: Integers, q: Fraction) -> Integers:
-    """Minus b times how many ranks each point is from being a q-quantile, q = a/b.
+    """Minus b times how many ranks each point is from being a q-quantile, q = a/b; above 0, how safely it is one.
 
-    With lo rows below a point, eq at it and n in all, it is one where lo <= q n <= lo + eq: so the score is the least
-    of 0, b (lo + eq) - a n and a n - b lo.
+    With lo rows below a point, eq at it and n in all, it is one where lo <= q n <= lo + eq: so the score is the lesser
+    of b (lo + eq) - a n and a n - b lo.
     """
     ahead = q.denominator * np.cumsum(counts)
     ahead -= q.numerator * int(counts.sum())
     score: Integers = np.minimum(q.denominator * counts - ahead, ahead)
-    return np.minimum(score, 0, out=score)
+    return score
 
 
 def order(q: object) -> Fraction:

@@ -171,8 +171,11 @@ class Chosen:
                     )
                 return f"{what} has a rank that is off by less than {off:,.0f} rows {likely}"
             case Extreme():
-                aimed, off = self.choice.rank, self.choice.rank_bound(confidence)
-                return f"about {aimed:,} rows reach {what.rstrip(',')}: off by less than {off:,.0f} rows {likely}"
+                off = self.choice.rank_bound(confidence)
+                return (
+                    f"{what} has a rank that is off by less than {off:,.0f} rows {likely}; "
+                    "it may lie beyond all rows where the bounds do"
+                )
             case Mode():
                 off = self.choice.score_bound(confidence)
                 if self.uses_prior:

@@ -37,9 +37,14 @@ class Component:
     scale: int
     square: Fraction
     grain: int = 1
+    pairs: int = 0
+    """Where above 0 so many rows are known to be there, and the total is the sum over their pairs of (x - y)^2."""
 
     def of(self, amounts: Amounts) -> int:
         """The exact total. Secret."""
+        if self.pairs:
+            total, squares = amounts[-2:]
+            return self.pairs * squares - total**2
         return sum(w * amount for w, amount in zip(self.weights, amounts, strict=True)) // self.grain
 
 
@@ -221,6 +226,8 @@ def _in_hexagon(
 def _variance(column: Column, facts: Facts, root: bool) -> Form:
     width = column.upper - column.lower
     known, safe = facts.known_rows(column), max(width, 1)
+    if known is not None and known > 1 and not root:
+        return _of_pairs(column, known, safe)
     shares, squares, per_row = (3, 3, 3), (Fraction(3), 3, 3), (1, 1, 1)
     if facts.sides == 2:
         shares, squares = (6, 6, 6), (Fraction(4), 8, 8)
@@ -235,6 +242,14 @@ def _variance(column: Column, facts: Facts, root: bool) -> Form:
     widths, moves = _alone(facts, *box[first:])
     estimate = Variance(width, column.step, known, root)
     return Form(_sums(column), components[first:], estimate, widths, moves)
+
+
+def _of_pairs(column: Column, rows: int, width: int) -> Form:
+    """n (n - 1) times the variance: a row that is replaced changes its n - 1 pairs by at most W^2 each."""
+    most = (rows - 1) * width**2
+    moved = Component((0, 0), most, Fraction(most**2), pairs=rows)
+    ends = Fraction(0), Fraction(width**2, 2) * column.step**2
+    return Form(_sums(column)[1:], (moved,), Linear(column.step**2 / (rows * (rows - 1)), Fraction(0), ends), (most,))
 
 
 def _alone(facts: Facts, *row: int) -> tuple[tuple[int, ...], int]:
