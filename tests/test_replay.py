@@ -166,6 +166,27 @@ def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows:
             assert max(apart(own, one, two, squared=True)) <= 1, (name, tail)
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("farthest", [6, 11, 17])
+def test_totals_in_grains_stay_in_their_hexagon(monkeypatch: pytest.MonkeyPatch, rows: int, farthest: int) -> None:
+    """A wide column's sum is told in whole grains, rounded down: one unit moves it by one level all the same."""
+    monkeypatch.setattr("discreet.planner.noisy.FARTHEST", farthest)
+    chance = random.Random(rows * farthest)
+    declared = schema("replace-one", rows, units=4)
+    found = mechanisms(planned(declared, "AVG(age)", "WHERE sex = 'F'"))
+    own = next(one for one in found if one.mechanism == "polygon staircase")
+    measurement = own.measurements[0]
+    assert isinstance(measurement, Noisy)
+    assert measurement.form.components[0].grain > 1
+    most = Fraction(0)
+    for _ in range(400):
+        people = {f"p{number}": random_unit(chance, rows) for number in range(4)}
+        other = neighbours_of(people, "replace-one", rows, chance)
+        one, two = (exact(own, MemorySource(declared, rows_of(table))) for table in (people, other))
+        most = max(most, loss(measurement, moves(own, 0, one, two)))
+    assert most == 1
+
+
 TIGHT = ("COUNT(age)", "SUM(age)", "SUM(score)", "AVG(age)", "AVG(score)", "VAR(score)")
 
 

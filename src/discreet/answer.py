@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from discreet.errors import InvalidInput
 from discreet.exact import between
 from discreet.guarantee import Guarantee
 from discreet.posterior import Posterior
+from discreet.schema.column import EPOCH
 
 Reply = int | float | bool | str | date | None
 Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
@@ -71,7 +72,9 @@ class Answer:
     def headline(self) -> Reply:
         """The best single number: the posterior mean where the draw was shaped by the prior, else the raw one."""
         known = self.posterior if self.shaped else None
-        return known.mean() if known is not None and known.numeric else self.value
+        if known is None or not known.numeric:
+            return self.value
+        return EPOCH + timedelta(days=round(known.mean())) if isinstance(self.value, date) else known.mean()
 
     @property
     def meaning(self) -> str:

@@ -23,7 +23,7 @@ from discreet.schema.column import Value
 SURPRISING = 0.005
 """On either side: an answer in the 1 % tails of what the prior predicts."""
 BRACKETED = 0.95
-Drawn = Sequence[int]
+Drawn = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -32,6 +32,7 @@ class Reader:
 
     plan: Plan
     _meanings: dict[int, Meaning] = field(default_factory=dict)
+    _laws: dict[tuple[int, Drawn], Posterior | None] = field(default_factory=dict)
 
     def _meaning(self, at: int, one: Noisy) -> Meaning:
         if at not in self._meanings:
@@ -47,7 +48,7 @@ class Reader:
             return (drawn[0],)
         if isinstance(one, Noisy):
             return (self._meaning(at, one).raw(drawn, self.plan.belief),)
-        return (one.value(drawn),) if isinstance(one, RefinedTotal) else one.values(tuple(drawn))
+        return (one.value(drawn),) if isinstance(one, RefinedTotal) else one.values(drawn)
 
     def span(self, at: int, drawn: Drawn, confidence: float) -> Interval:
         """Where the exact number lies with at least this probability; None where that cannot be said in values."""
@@ -62,17 +63,20 @@ class Reader:
         if isinstance(one, Noisy):
             return self._meaning(at, one).interval(drawn, confidence)
         if isinstance(one, Chosen) and confidence <= BRACKETED:
-            return _numbers(one.bracket(tuple(drawn)))
+            return _numbers(one.bracket(drawn))
         return None
 
     def posterior(self, at: int, drawn: Drawn) -> Posterior | None:
         """What someone who held the prior knows now; None without a prior, or where the law is not public."""
+        if (at, drawn) not in self._laws:
+            self._laws[at, drawn] = self._posterior(at, drawn)
+        return self._laws[at, drawn]
+
+    def _posterior(self, at: int, drawn: Drawn) -> Posterior | None:
         one, belief = self.plan.measurements[at], self.plan.belief
         if isinstance(one, Noisy):
             return None if belief is None else self._meaning(at, one).posterior(belief, drawn)
-        if isinstance(one, RefinedTotal | Chosen | AboutOne):
-            return one.posterior(tuple(drawn))
-        return None
+        return one.posterior(drawn) if isinstance(one, RefinedTotal | Chosen | AboutOne) else None
 
     def before(self, at: int) -> Posterior | None:
         """The prior, as it was stated."""

@@ -124,7 +124,7 @@ def _cost(plan: Plan, paid: Fraction) -> Guarantee:
     return Guarantee.dp(0, plan.schema.neighbours, plan.schema.unit_name)
 
 
-def _row(reader: Reader, cell: Cell, numbers: Sequence[Sequence[int]]) -> list[Value | None]:
+def _row(reader: Reader, cell: Cell, numbers: Sequence[tuple[int, ...]]) -> list[Value | None]:
     values = [reader.values(at, drawn) for at, drawn in enumerate(numbers)]
     plan = reader.plan
     return [_told(plan, output, cell, values) for output in plan.query.presentation.outputs]
@@ -182,11 +182,11 @@ def _each(of_cell: Callable[..., Any], released: Released, order: tuple[int, ...
     return tuple(of_cell(released.numbers[at], *more) for at in order)
 
 
-def _spans(reader: Reader, numbers: Sequence[Sequence[int]], confidence: float) -> Mapping[str, Interval]:
+def _spans(reader: Reader, numbers: Sequence[tuple[int, ...]], confidence: float) -> Mapping[str, Interval]:
     return {label: reader.span(at, numbers[at], confidence) for label, at in _labelled(reader.plan)}
 
 
-def _posteriors(reader: Reader, numbers: Sequence[Sequence[int]]) -> Mapping[str, Posterior | None]:
+def _posteriors(reader: Reader, numbers: Sequence[tuple[int, ...]]) -> Mapping[str, Posterior | None]:
     return {label: reader.posterior(at, numbers[at]) for label, at in _labelled(reader.plan)}
 
 

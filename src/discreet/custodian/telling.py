@@ -17,7 +17,7 @@ from discreet.schema.column import EPOCH
 MOST_NAMES = 3
 
 
-def sentence(reader: Reader, at: int, drawn: Sequence[int], raw: Reply) -> str:
+def sentence(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply) -> str:
     """What the answer means to someone who believed the prior; without one, where the exact number lies."""
     before, after = reader.before(at), reader.posterior(at, drawn)
     if before is not None and after is not None:
@@ -70,7 +70,7 @@ def _middle(law: Posterior) -> float:
     return float(np.interp(0.5, np.concatenate(([0.0], np.cumsum(law.mass))), edges))
 
 
-def drawing(reader: Reader, at: int, drawn: Sequence[int], raw: Reply, title: str, across: str, said: str) -> Drawing:
+def drawing(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply, title: str, across: str, said: str) -> Drawing:
     """Prior, noise law and posterior of one number."""
     before, around, after = reader.before(at), reader.around(at, drawn), reader.posterior(at, drawn)
     names = None if before is None else before.names
