@@ -18,6 +18,7 @@ Reply = int | float | bool | str | date | None
 Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
 Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
 Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
+NO_PICTURE = "a picture is of one number with a public law or a prior; this answer has none"
 MOST_POSTERIORS = 512
 """JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
 
@@ -92,7 +93,7 @@ class Answer:
     def plot(self, path: str | Path) -> Path:
         """Draw prior, noise law and posterior, with the raw answer marked, as .svg, .png or .html."""
         if self.picture is None:
-            raise InvalidInput("a picture is of one number with a public law or a prior; this answer has none")
+            raise InvalidInput(NO_PICTURE)
         return self.picture(path)
 
     def _posteriors(self) -> list[dict[str, object]]:

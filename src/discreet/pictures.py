@@ -292,7 +292,8 @@ def _span(drawing: Drawing) -> Span:
     points = [at for mark in _marks(drawing) for at in (mark.at, *(mark.interval or ()))]
     wide = (max(points) - min(points)) * 30 if points else 0
     # A law far wider than the answer is flat about it; all of it would make the answer a needle.
-    busy = [ends for ends in map(_busy, drawing.laws.values()) if ends[1] - ends[0] <= wide or not wide]
+    spans = [_busy(law) for law in drawing.laws.values()]
+    busy = [ends for ends in spans if ends[1] - ends[0] <= wide] or spans
     ends = [*points, *(end for pair in busy for end in pair)]
     low, high = min(ends), max(ends)
     return low - (high - low) / 50, high + (high - low) / 50

@@ -62,9 +62,11 @@ def ask(
 ) -> None:
     """Answer a question. The same question again is answered from what is stored, and free."""
     from discreet import custodian
+    from discreet.answer import NO_PICTURE
     from discreet.cli import show
     from discreet.cli.answers import answer_screen
     from discreet.custodian import Custodian, looking
+    from discreet.errors import InvalidInput
     from discreet.pictures import check_path
     from discreet.schema import load_schema
 
@@ -73,8 +75,11 @@ def ask(
     if plot is not None:
         check_path(plot)  # refuse before anything is charged
     declared = load_schema(schema)
-    if looking.current_snapshot(declared) is None:  # refuse before anything is registered
-        custodian.preview(declared, request.question, request.epsilon, prior, request.delta, model, **more)
+    if plot is not None or looking.current_snapshot(declared) is None:
+        # Refuse before anything is registered or charged.
+        told = custodian.preview(declared, request.question, request.epsilon, prior, request.delta, model, **more)
+        if plot is not None and not told.pictured:
+            raise InvalidInput(NO_PICTURE)
     with show.stages() as progress, Custodian.open(schema, ledger, None, progress, wait) as opened:
         progress("answering")
         numbers = (request.epsilon, prior, analyst, key, request.delta, model, fresh)

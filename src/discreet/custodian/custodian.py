@@ -16,6 +16,7 @@ from discreet.custodian.binding import bound_ledger
 from discreet.custodian.draw import draw
 from discreet.custodian.place import Snapshot
 from discreet.custodian.question import Question, read
+from discreet.custodian.reader import Reader
 from discreet.custodian.registering import Progress, first_use, open_source, register, silent
 from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_text
 from discreet.custodian.reply import accuracy as accuracy_words
@@ -57,6 +58,7 @@ class Preview:
     guarantee: Guarantee
     reason: str = ""
     warnings: tuple[str, ...] = ()
+    pictured: bool = False
     balances: tuple[Balance, ...] = ()
     times: int = 0
 
@@ -278,6 +280,7 @@ def previewed(planned: Plan, question: str) -> Preview:
         guarantee=planned.guarantee,
         reason=reason(planned),
         warnings=weak,
+        pictured=not planned.query.keys and len(planned.measurements) == 1 and Reader(planned).pictured(0),
     )
 
 
