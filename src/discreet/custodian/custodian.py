@@ -209,8 +209,8 @@ class Custodian:
 
     def _planned_at(self, planned: Plan, request: Asked, epsilon: Fraction, rho: Fraction | None) -> Plan:
         """The plan that a stored answer to the same question was drawn by."""
-        plain = replace(request, accuracy=None, noise_scale=None, near=None)
-        drawn = replace(plain, rho=rho, epsilon=None) if rho is not None else replace(plain, rho=None, epsilon=epsilon)
+        size = None if rho is not None else epsilon
+        drawn = replace(request, accuracy=None, noise_scale=None, near=None, epsilon=size, rho=rho)
         stored = plan_like(planned, drawn)
         if stored.question() != planned.question():
             raise Internal("a stored answer was drawn by another plan")

@@ -145,13 +145,13 @@ def _levels(boxes: Boxes) -> tuple[tuple[float, float], ...]:
     """Boxes and their chances; where they are very many, some stand for their neighbours."""
     rate = rate_of(boxes.fall)
     last = math.ceil((FARTHEST + 12) / rate)
-    index = np.unique(np.round(np.linspace(0, last, min(last + 1, 400))))
+    index = np.unique(np.round(np.linspace(0, last, min(last + 1, 200))))
     size = np.prod(
         [2 * (reach + index * width) + 1 for reach, width in zip(boxes.reaches, boxes.widths, strict=True)], axis=0
     )
     chance = (
         np.exp(-rate * index + np.log(size)) * np.gradient(index)
-        if last > 400
+        if last >= 200
         else np.exp(-rate * index + np.log(size))
     )
     return tuple(zip(index.tolist(), (chance / chance.sum()).tolist(), strict=True))
@@ -204,7 +204,7 @@ def _cuts(noise: PolygonStaircase, weights: tuple[float, float]) -> tuple[Array,
 def quantile(noise: Vector, weights: tuple[float, ...], confidence: float) -> float:
     """The least distance that the weighted sum of the components stays within with this probability."""
     miss = 1 - confidence
-    at = deviation(noise, weights) * np.geomspace(1e-3, 64, 400)
+    at = deviation(noise, weights) * np.geomspace(1e-2, 64, 240)
     logs = np.log(np.maximum(tail(noise, weights, at), 1e-300))
     place = min(int(np.argmax(logs <= math.log(miss))), len(at) - 1) if (logs <= math.log(miss)).any() else len(at) - 1
     if place == 0 or logs[place - 1] == logs[place]:

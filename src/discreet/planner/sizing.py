@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 
 from discreet.accuracy import Accuracy
 from discreet.errors import BudgetExceeded, Unsupported
@@ -30,17 +32,44 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
         return Fraction(1)
     most = min(request.most or MOST, MOST)
 
+    @cache
     def off(epsilon: Fraction) -> float:
         return _reach(query.aggregates[0], facts, epsilon, request, float(accuracy.confidence))
 
     if most <= 0 or off(most) > accuracy.distance:
         reachable = f"; ±{_round_up(off(most))} is what that can reach" if most > 0 else ""
         raise BudgetExceeded(f"{accuracy} cannot be reached with the epsilon of {shown(most)} that is left{reachable}")
-    low, high = math.log(LEAST), math.log(most)
-    for _ in range(40):
+    return min(_digits_up(float(_least(off, float(accuracy.distance), most))), most)
+
+
+def _least(off: Callable[[Fraction], float], distance: float, most: Fraction) -> Fraction:
+    """The least epsilon that will do, to a few parts in a hundred thousand: noise falls about as epsilon rises."""
+    low, high = _around(off, distance, most)
+    towards = True
+    while high > low * Fraction(100_003, 100_000):
         middle = (low + high) / 2
-        low, high = (low, middle) if off(Fraction(math.exp(middle))) <= accuracy.distance else (middle, high)
-    return min(_digits_up(math.exp(high)), most)
+        if towards:  # where noise falls smoothly this is next to the end; where it falls in steps the middle is
+            near = high * Fraction(off(high) / distance) * Fraction(100_001, 100_000)
+            middle = near if low < near < high else middle
+        low, high = (low, middle) if off(middle) <= distance else (middle, high)
+        towards = not towards
+    return high
+
+
+def _around(off: Callable[[Fraction], float], distance: float, most: Fraction) -> tuple[Fraction, Fraction]:
+    """An epsilon too small, or the least, and one that will do, some hundredths apart."""
+    guess = most
+    for _ in range(8):
+        reached = off(guess)
+        if abs(reached / distance - 1) < 0.02:
+            break
+        guess = min(max(guess * Fraction(reached / distance), LEAST), most)
+    low, high = guess, guess
+    while high < most and off(high) > distance:
+        low, high = high, min(high * Fraction(26, 25), most)
+    while low > LEAST and off(low) <= distance:
+        low, high = max(low * Fraction(24, 25), LEAST), low
+    return low, high
 
 
 def _reach(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked, confidence: float) -> float:

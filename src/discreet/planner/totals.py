@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.distance import Continuous, Distance
+from discreet.distance import Distance
 from discreet.errors import InvalidInput, Unsupported
 from discreet.inference.belief import Belief, believed
 from discreet.planner.chosen import resolve_distance
@@ -20,6 +20,7 @@ from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
 
 Total = Noisy | RefinedTotal
+NUMBER = Column("a number", "number")
 UNBOUNDED = 2**40
 USUAL_ROWS = 1000
 FINEST = 2**24
@@ -94,7 +95,7 @@ def options(
     """What could answer: noise of every fitting law; refinement where it may win, or where a distance asks for it."""
     ways = forms(aggregate, column, facts)
     if distance is not None:
-        return (_by_distance(ways[0], column, facts, epsilon, belief, distance),)
+        return (_by_distance(ways[0], facts, epsilon, belief, distance),)
     found: list[Total] = [*others, laplace(ways[0], epsilon)]
     steps = staircase(ways[-1], epsilon)
     if steps is not None:
@@ -113,19 +114,13 @@ def _may_refine(aggregate: Aggregate, form: Form, facts: Facts, belief: Belief, 
 
 
 def _by_distance(
-    form: Form,
-    column: Column | None,
-    facts: Facts,
-    epsilon: Fraction,
-    belief: Belief | None,
-    distance: Distance | str,
+    form: Form, facts: Facts, epsilon: Fraction, belief: Belief | None, distance: Distance | str
 ) -> RefinedTotal:
     if belief is None:
         raise InvalidInput("a distance says how your prior is refined; give the prior too")
     if facts.grouped:
         raise Unsupported("a distance is for one number at a time; ask for the groups one by one")
-    own = Continuous() if distance == "continuous" or column is None else resolve_distance(column, distance)
-    return refined_total(form, belief, epsilon, facts.schema.neighbours, own)
+    return refined_total(form, belief, epsilon, facts.schema.neighbours, resolve_distance(NUMBER, distance))
 
 
 def weighed(found: tuple[Total, ...], belief: Belief | None, rows: int) -> list[Option]:
