@@ -49,9 +49,16 @@ class Ratio:
         return two, -one
 
     def rows(self, released: Sequence[int]) -> float:
-        """The noisy number of rows: both totals against both slopes at the share they tell."""
-        one, two = (part[0] for part in self.slopes(np.array([self.told(released)])))
-        return float((released[0] * one + released[1] * two) / (one**2 + two**2))
+        """The noisy number of rows."""
+        one, two = self._counting
+        return one * released[0] + two * released[1]
+
+    @cached_property
+    def _counting(self) -> tuple[float, float]:
+        """The weights that make of both totals the number of rows, whatever the mean: 1 at both ends."""
+        one, two = self.slopes(np.array([0.0, 1.0]))
+        least = np.linalg.solve(np.stack((one, two), axis=1), np.ones(2))
+        return float(least[0]), float(least[1])
 
     def told(self, released: Sequence[int]) -> float:
         """The share that the totals tell: where their weighted sum vanishes."""
@@ -124,7 +131,7 @@ class Ratio:
         share, rows = self.told(released), self.rows(released)
         sd = self.sd(share, rows)
         cells = belief.cells([(self.lower + share * self.width, max(sd, self.width * 1e-9))])
-        counts, spaced = _counts(rows, self._row_sd(share), most)
+        counts, spaced = _counts(rows, deviation(self.noise, self._counting), most)
         place = (
             np.clip((cells.values - self.lower) / self.width, 0, 1) if self.width else np.full(len(cells.values), 0.5)
         )
@@ -134,12 +141,6 @@ class Ratio:
             (released[0] - counts[:, None] * one[None, :], released[1] - counts[:, None] * two[None, :]),
         )
         return cells.posterior(_log_sum(logs + np.log(spaced)[:, None]))
-
-    def _row_sd(self, share: float) -> float:
-        """How uncertain the number of rows is from the totals alone."""
-        one, two = (float(part[0]) for part in self.slopes(np.array([share])))
-        size = one**2 + two**2
-        return deviation(self.noise, (one / size, two / size))
 
 
 def _edge(held: Callable[[float], bool], inside: float, outside: float) -> float:
