@@ -130,6 +130,22 @@ def test_the_posterior_of_a_mean_sums_over_the_rows(noise: object, released: tup
     )
 
 
+@pytest.mark.parametrize("away", [0, 2000, 4000, 8000])
+def test_the_posterior_of_a_mean_of_many_rows_is_that_of_its_sum(away: int) -> None:
+    """Where the count is far from 0 only the law of the sum by itself matters: here in closed form, at the middle."""
+    noise = BoxStaircase(1, (600, 1))
+    ratio = Ratio(noise, 10.0, 70.0, centre(600.0))
+    belief = believed("laplace(40, 0.007)", Fraction(10), Fraction(70), Fraction(60, 2**24), "AVG")
+    cells = belief.cells([(40 + away / 40_000, 0.03)])
+    fall, reach = float(noise.boxes.fall), noise.boxes.reaches[0]
+    level = np.maximum(np.ceil((np.abs(away - (cells.values - 40) * 40_000) - reach - 0.5) / 600), 0)
+    weight = cells.used * fall**level * (2 * level + 1 + 2 * fall / (1 - fall))
+    exact = float((weight * cells.values).sum() / weight.sum())
+    assert ratio.posterior(belief, (away, 2000), math.inf).mean() == pytest.approx(
+        exact, abs=1e-3 + 0.01 * abs(exact - 40)
+    )
+
+
 @pytest.mark.parametrize("known", [None, 60.0])
 def test_the_posterior_of_a_variance_sums_over_rows_and_means(known: float | None) -> None:
     """Against the plain sum over variances, means and numbers of rows."""

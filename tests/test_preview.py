@@ -132,7 +132,7 @@ def test_priors_are_refused_from_themselves_alone(declared: Schema, prior: str) 
 def test_planning_is_quick(declared: Schema) -> None:
     """At most 50 ms for priors up to 10,000 points is measured in the benchmark; here ten times that."""
     prior = Prior.normal(5000, 700, 0, 9999)
-    for question in (COUNT, MEAN.replace("AVG", "SUM")):
+    for question in (COUNT, MEAN.replace("AVG", "SUM"), "SELECT VAR(age) FROM people"):
         best = min(_seconds(declared, question, prior) for _ in range(5))
         assert best < 0.5
 
@@ -163,6 +163,7 @@ def test_every_total_can_be_asked_by_its_accuracy(aggregate: str, near: object, 
     declared = schema(relation, 1, units=400)
     query = parse_sql(f"SELECT {aggregate} FROM t {tail}", declared)
     own = plan(declared, query, accuracy=f"{near} at 95%", rows=300)
+    assert own.free == ((aggregate, relation, tail) == ("COUNT(*)", "replace-one", ""))
     if own.free:
         return
     reach = own.meaning(own.measurements[0]).reach(0.95)  # type: ignore[arg-type]
@@ -219,6 +220,7 @@ def test_many_counts_of_gaussian_noise_fit_a_budget_with_a_delta(tmp_path: Path)
         ({"epsilon": 1, "rows": 0}, "rows expected"),
         ({"epsilon": 1, "distance": "continuous"}, "give the prior too"),
         ({"epsilon": 1, "interval": True}, "leave it out"),
+        ({"noise_scale": 5, "interval": True}, "leave it out"),
         ({"noise_scale": 10**30}, "epsilon must be"),
     ],
 )
@@ -247,13 +249,37 @@ def test_a_distance_asks_for_refinement(people: Custodian) -> None:
         people.preview("SELECT sex, COUNT(*) FROM people GROUP BY sex", 0.5, "normal(200, 10)", distance="nominal")
 
 
-def test_a_stored_answer_serves_whoever_plans_otherwise(people: Custodian) -> None:
-    """A prior may make another mechanism the best; a stored draw of the plain one is read as what it is."""
+@pytest.mark.parametrize("more", [{"accuracy": "±60 at 95%"}, {"noise_scale": 30}, {"epsilon": 0.1}])
+def test_a_stored_answer_serves_however_it_is_asked_for(people: Custodian, more: dict[str, object]) -> None:
+    """Free to who paid for it; the preview says so; another analyst pays what it cost, and is told that before."""
+    first = people.answer(COUNT, 1)
+    told = people.preview(COUNT, prior="normal(200, 9)", **more)  # type: ignore[arg-type]
+    assert (told.stored, told.cost.epsilon) == (1, 0)
+    again = people.answer(COUNT, prior="normal(200, 9)", **more)  # type: ignore[arg-type]
+    assert again.stored
+    assert (again.value, again.guarantee) == (first.value, first.guarantee)
+    assert again.posterior is not None
+    other = people.preview(COUNT, analyst="bob", **more)  # type: ignore[arg-type]
+    assert (other.stored, other.cost.epsilon) == (1, 1)
+    assert people.answer(COUNT, analyst="bob", **more).cost.epsilon == 1  # type: ignore[arg-type]
+
+
+def test_an_accuracy_that_is_stored_needs_no_budget(people: Custodian) -> None:
+    first = people.answer(COUNT, 1.99)
+    assert people.answer(COUNT, accuracy="±3 at 95%").value == first.value
+    with pytest.raises(BudgetExceeded, match="0.01 that is left; ±"):
+        people.answer("SELECT COUNT(*) FROM people WHERE sex = 'M'", accuracy="±3 at 95%")
+    people.answer("SELECT COUNT(*) FROM people WHERE sex = 'M'", 0.01)
+    with pytest.raises(BudgetExceeded, match="epsilon of 0 that is left"):
+        people.answer("SELECT COUNT(*) FROM people WHERE age > 3", accuracy="±3 at 95%")
+
+
+def test_a_stored_mean_is_read_by_the_mechanism_that_drew_it(people: Custodian) -> None:
+    """Another prior, more rows expected, a smaller epsilon: the plan would be weighed anew, the draw is not."""
     first = people.answer(MEAN, 1, rows=200)
-    again = people.answer(MEAN, 0.5, "normal(50, 2)", rows=200)
-    if again.stored:
-        assert again.guarantee == first.guarantee
-        assert again.mechanism == first.mechanism
+    again = people.answer(MEAN, 0.5, "normal(50, 2)", rows=300)
+    assert again.stored
+    assert (again.mechanism, again.guarantee, again.value) == (first.mechanism, first.guarantee, first.value)
 
 
 def test_an_interval_of_a_median(people: Custodian) -> None:

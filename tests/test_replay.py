@@ -187,6 +187,21 @@ def test_totals_in_grains_stay_in_their_hexagon(monkeypatch: pytest.MonkeyPatch,
     assert most == 1
 
 
+@pytest.mark.parametrize("there", [1, 4, 9, 12])
+def test_a_variance_of_pairs_holds_whatever_number_was_declared(there: int) -> None:
+    """Eight units are declared; a table of more would move the sum over pairs by more than the scale, so it gives 0."""
+    chance = random.Random(there)
+    declared = schema("replace-one", 1, units=8)
+    own = planned(declared, "VAR(score)", "")
+    measurement = own.measurements[0]
+    assert isinstance(measurement, Noisy)
+    for _ in range(100):
+        people = {f"p{number}": random_unit(chance, 1) for number in range(there)}
+        other = neighbours_of(people, "replace-one", 1, chance)
+        one, two = (exact(own, MemorySource(declared, rows_of(table))) for table in (people, other))
+        assert loss(measurement, moves(own, 0, one, two)) <= (1 if there == 8 else 0)
+
+
 TIGHT = ("COUNT(age)", "SUM(age)", "SUM(score)", "AVG(age)", "AVG(score)", "VAR(score)")
 
 

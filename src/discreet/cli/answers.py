@@ -70,7 +70,8 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
     pairs = {**_promise(preview.guarantee), "mechanism": preview.mechanism, "accuracy": preview.accuracy}
     if preview.reason:
         pairs["why"] = preview.reason
-    pairs |= {"cost": _amount(preview.cost), "left": left(preview.balances), "more such": _times(preview)}
+    stored = "" if preview.stored is None else f": an answer of epsilon {shown(preview.stored)} is stored, and is told"
+    pairs |= {"cost": _amount(preview.cost) + stored, "left": left(preview.balances), "more such": _times(preview)}
     yield facts(pairs)
     yield ""
     yield _candidates(preview)

@@ -5,6 +5,7 @@ Plan from public facts, charge durably, then read rows, draw, store durably, the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -22,15 +23,17 @@ from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_
 from discreet.custodian.reply import accuracy as accuracy_words
 from discreet.custodian.session import Session, open_session
 from discreet.distance import Distance
-from discreet.errors import DiscreetError, Internal, Unavailable
+from discreet.errors import BudgetExceeded, DiscreetError, Internal, Unavailable
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance, Caps, Charge, Entry, Ledger
 from discreet.ledger.refusal import times, untouched
+from discreet.ledger.stored import Offer
 from discreet.planner.asked import Asked, asked
 from discreet.planner.choose import plan, plan_asked, plan_like
 from discreet.planner.plan import Candidate, Plan
 from discreet.prior import Prior
 from discreet.query import to_sql
+from discreet.query.query import Query
 from discreet.schema import Schema, load_schema
 
 if TYPE_CHECKING:
@@ -57,6 +60,8 @@ class Preview:
     accuracy: str
     guarantee: Guarantee
     reason: str = ""
+    stored: Fraction | None = None
+    """The epsilon of a stored answer that would be told instead of a new draw; `cost` is then what that costs."""
     warnings: tuple[str, ...] = ()
     pictured: bool = False
     balances: tuple[Balance, ...] = ()
@@ -135,7 +140,7 @@ class Custodian:
         query = read(question, self.schema)
         more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
         request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows)
-        planned = plan_asked(self.schema, query, request)
+        planned = plan_or_stored(self.schema, query, request, self._offer(analyst, fresh))
         told = to_sql(query, self.schema)
         if planned.free:
             return public_answer(planned, told, self._spent())
@@ -168,8 +173,9 @@ class Custodian:
         query = read(question, self.schema)
         more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
         request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows)
-        planned = plan_asked(self.schema, query, request)
-        told = previewed(planned, to_sql(query, self.schema))
+        offer = self._offer(analyst)
+        planned = plan_or_stored(self.schema, query, request, offer)
+        told = with_offer(previewed(planned, to_sql(query, self.schema)), None if planned.free else offer(planned))
         charge = charge_of(planned, told.question, self._snapshot.name, analyst)
         return replace(told, balances=self.budget(analyst), times=self._ledger.times(charge, self._caps))
 
@@ -200,6 +206,12 @@ class Custodian:
 
     def _spent(self) -> dict[str, Fraction | None]:
         return {one.model: one.epsilon for one in self._ledger.balance(self.schema.name, self._caps)}
+
+    def _offer(self, analyst: str, fresh: bool = False) -> Callable[[Plan], Offer | None]:
+        """What is stored for a plan already."""
+        return lambda planned: self._ledger.offered(
+            charge_of(planned, "a question", self._snapshot.name, analyst, None, fresh)
+        )
 
     def _asked(self, analyst: str, epsilon: object, delta: object, *given: Any, **more: Any) -> Asked:
         """What was asked; an accuracy may cost what is left to both payers in the model it is asked in."""
@@ -296,6 +308,28 @@ def reason(planned: Plan) -> str:
     return f"its expected error is {own:,.4g}, that of the {nearest.mechanism} {nearest.expected_error:,.4g}"
 
 
+def with_offer(told: Preview, offer: Offer | None) -> Preview:
+    """A preview that knows of a stored answer."""
+    if offer is None:
+        return told
+    price = offer.price
+    cost = replace(told.guarantee, model="dp", epsilon=price.epsilon, delta=None, rho=None)
+    if price.other or price.delta:
+        cost = told.guarantee
+    return replace(told, stored=offer.epsilon, cost=cost)
+
+
+def plan_or_stored(schema: Schema, query: Query, request: Asked, offer: Callable[[Plan], Offer | None]) -> Plan:
+    """A plan; of an accuracy that what is left cannot reach, only where a stored answer has it."""
+    try:
+        return plan_asked(schema, query, request)
+    except BudgetExceeded:
+        dear = plan_asked(schema, query, replace(request, most=None))
+        if offer(dear) is None:
+            raise
+        return dear
+
+
 def least_left(balances: tuple[Balance, ...], model: str) -> Fraction:
-    """The least that is left among the accounts of a model."""
-    return min((one.left for one in balances if one.model == model), default=Fraction(0))
+    """The least that is left among the accounts that an answer in a model is paid from: a pure one from all."""
+    return min((one.left for one in balances if model in ("dp", one.model)), default=Fraction(0))

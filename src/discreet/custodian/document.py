@@ -27,6 +27,7 @@ def preview_to_json(preview: Preview) -> dict[str, object]:
         for one in preview.candidates
     ]
     told |= {"guarantee": preview.guarantee.to_json(), "cost": preview.cost.to_json(), "times": preview.times}
+    told["stored_epsilon"] = _exact(preview.stored)
     return told | {"budget": [balance_to_json(balance) for balance in preview.balances]}
 
 

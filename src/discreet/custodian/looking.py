@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from discreet.custodian.binding import existing_ledger
-from discreet.custodian.custodian import Preview, charge_of, least_left, plan_question, previewed
+from discreet.custodian.custodian import Preview, charge_of, least_left, plan_or_stored, previewed, with_offer
 from discreet.custodian.place import Place, Snapshot
-from discreet.custodian.question import Question
+from discreet.custodian.question import Question, read
 from discreet.custodian.registering import require_layout
 from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.ledger.refusal import times, untouched
+from discreet.ledger.stored import Offer
+from discreet.planner.asked import asked
+from discreet.planner.plan import Plan
 from discreet.query import to_sql
 from discreet.schema import Schema
 
@@ -54,11 +57,20 @@ def preview(
     caps = Caps(schema.budget, schema.analyst_budget, schema.models)
     balances = budget(schema, where, analyst)
     model = "dp" if len(numbers) < 3 or numbers[2] is None else "approx-dp"
-    planned = plan_question(schema, question, *numbers, most=least_left(balances, model), **more)
-    told = previewed(planned, to_sql(planned.query, schema))
-    charge = charge_of(planned, told.question, "none yet", analyst)
+    epsilon, prior, delta, named = (*numbers, None, None, None, None)[:4]
+    request = asked(epsilon, delta, prior, named, most=least_left(balances, model), **more)
+    snapshot = current_snapshot(schema)
+    at = "none yet" if snapshot is None else snapshot.name
     with _own_ledger(schema, where) as ledger:
+
+        def offer(planned: Plan) -> Offer | None:
+            return None if ledger is None else ledger.offered(charge_of(planned, "a question", at, analyst))
+
+        planned = plan_or_stored(schema, read(question, schema), request, offer)
+        told = previewed(planned, to_sql(planned.query, schema))
+        charge = charge_of(planned, told.question, at, analyst)
         count = times(charge, untouched(charge, caps)) if ledger is None else ledger.times(charge, caps)
+        told = with_offer(told, None if planned.free else offer(planned))
     return replace(told, balances=balances, times=count)
 
 

@@ -25,6 +25,7 @@ from discreet.ledger.database import Database
 from discreet.ledger.opening import database_at, ledger_in
 from discreet.ledger.paying import DATASET, pay, payers
 from discreet.ledger.refusal import times
+from discreet.ledger.stored import Offer, offered
 from discreet.ledger.tables import about, entries
 from discreet.schema import Budget
 from discreet.spend import text
@@ -121,6 +122,13 @@ class Ledger:
             total = rows.position(connection, head, owner, None, caps.models).total(NOTHING)
         models = [model for model in MODELS if model in caps.models]
         return tuple(_balance(total, model, analyst, cap, head.weaker) for model in models)
+
+    def offered(self, charge: Charge) -> Offer | None:
+        """The stored answer that the charge would get instead of a draw; None where there is none, or it is fresh."""
+        if charge.fresh:
+            return None
+        with self._database.reading() as connection:
+            return offered(connection, charge)
 
     def times(self, charge: Charge, caps: Caps) -> int:
         """How many more answers of this cost fit now; it reserves nothing. At most a million are told."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+
 from sqlalchemy import Connection, bindparam, select
 
 from discreet.errors import InvalidInput
@@ -11,6 +14,7 @@ from discreet.ledger.chain import Body
 from discreet.ledger.charge import Charge, Receipt
 from discreet.ledger.rows import answer_of, body_of
 from discreet.ledger.tables import entries
+from discreet.spend import Spend
 
 KEYED = select(entries.c.body).where(
     *(entries.c[name] == bindparam(name) for name in ("dataset", "analyst", "key")),
@@ -54,6 +58,24 @@ def bought(connection: Connection, charge: Charge) -> Body | None:
     """The charge whose stored answer suffices at the least epsilon, whoever paid it."""
     found = connection.execute(ANY, _enough(charge)).one_or_none()
     return None if found is None else body_of(connection, charge.dataset, found.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A stored answer: the epsilon it was drawn with, and what this analyst would pay for it now."""
+
+    epsilon: Fraction
+    price: Spend
+
+
+def offered(connection: Connection, charge: Charge) -> Offer | None:
+    """The stored answer that a charge would get, nothing being charged."""
+    own = connection.execute(OWN, _enough(charge) | {"analyst": charge.analyst}).one_or_none()
+    found = own if own is not None else connection.execute(ANY, _enough(charge)).one_or_none()
+    body = None if found is None else body_of(connection, charge.dataset, found.source or found.seq)
+    if body is None:
+        return None
+    return Offer(chain.asked_epsilon(body), Spend() if own is not None else chain.spend_of(body))
 
 
 def receipt(connection: Connection, body: Body) -> Receipt:

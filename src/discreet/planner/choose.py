@@ -115,7 +115,12 @@ def _check(schema: Schema, query: Query, request: Asked) -> None:
     for name, given in named:
         if several and given is not None:
             raise InvalidInput(f"{name} belongs to one aggregate; ask for the others in questions of their own")
-    if request.interval and (several or query.unit is not None or model == "individual-dp"):
+    sized = request.noise_scale is not None or request.rho is not None
+    if model == "individual-dp" and (request.prior is not None or sized or request.accuracy is not None):
+        raise InvalidInput(
+            "individual-dp is asked with an epsilon alone; leave out the prior, accuracy and noise scale"
+        )
+    if request.interval and (several or sized or query.unit is not None or model == "individual-dp"):
         raise InvalidInput("an interval is drawn for one quantile; leave it out, or ask for the quantile alone")
 
 

@@ -38,13 +38,13 @@ class Component:
     square: Fraction
     grain: int = 1
     pairs: int = 0
-    """Where above 0 so many rows are known to be there, and the total is the sum over their pairs of (x - y)^2."""
+    """Where above 0 so many rows are declared, and the total is the sum over their pairs of (x - y)^2; else 0."""
 
     def of(self, amounts: Amounts) -> int:
         """The exact total. Secret."""
         if self.pairs:
-            total, squares = amounts[-2:]
-            return self.pairs * squares - total**2
+            rows, total, squares = amounts
+            return self.pairs * squares - total**2 if rows == self.pairs else 0
         return sum(w * amount for w, amount in zip(self.weights, amounts, strict=True)) // self.grain
 
 
@@ -247,9 +247,9 @@ def _variance(column: Column, facts: Facts, root: bool) -> Form:
 def _of_pairs(column: Column, rows: int, width: int) -> Form:
     """n (n - 1) times the variance: a row that is replaced changes its n - 1 pairs by at most W^2 each."""
     most = (rows - 1) * width**2
-    moved = Component((0, 0), most, Fraction(most**2), pairs=rows)
+    moved = Component((0, 0, 0), most, Fraction(most**2), pairs=rows)
     ends = Fraction(0), Fraction(width**2, 2) * column.step**2
-    return Form(_sums(column)[1:], (moved,), Linear(column.step**2 / (rows * (rows - 1)), Fraction(0), ends), (most,))
+    return Form(_sums(column), (moved,), Linear(column.step**2 / (rows * (rows - 1)), Fraction(0), ends), (most,))
 
 
 def _alone(facts: Facts, *row: int) -> tuple[tuple[int, ...], int]:

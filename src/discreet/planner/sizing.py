@@ -30,7 +30,7 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
         )
     if known_number(query.aggregates[0], schema, facts) is not None:
         return Fraction(1)
-    most = min(request.most or MOST, MOST)
+    most = MOST if request.most is None else min(request.most, MOST)
 
     @cache
     def off(epsilon: Fraction) -> float:
