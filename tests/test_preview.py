@@ -267,7 +267,7 @@ def test_a_stored_answer_serves_however_it_is_asked_for(people: Custodian, more:
 def test_an_accuracy_that_is_stored_needs_no_budget(people: Custodian) -> None:
     first = people.answer(COUNT, 1.99)
     assert people.answer(COUNT, accuracy="±3 at 95%").value == first.value
-    with pytest.raises(BudgetExceeded, match="0.01 that is left; ±"):
+    with pytest.raises(BudgetExceeded, match=r"0\.01 that is left; ±"):
         people.answer("SELECT COUNT(*) FROM people WHERE sex = 'M'", accuracy="±3 at 95%")
     people.answer("SELECT COUNT(*) FROM people WHERE sex = 'M'", 0.01)
     with pytest.raises(BudgetExceeded, match="epsilon of 0 that is left"):
