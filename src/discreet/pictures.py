@@ -9,6 +9,8 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +20,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.posterior import Array, Posterior
+from discreet.schema.column import EPOCH
 
 GREY, ORANGE, BLUE, INK = "#6b7280", "#d55e00", "#0a5fb4", "#111827"
 WIDTH, HEIGHT = 640, 280
@@ -57,6 +60,8 @@ class Drawing:
     raw: float | str | None
     interval: Span | None
     sentence: str
+    dates: bool = False
+    """Whether the numbers are days since 1970-01-01, to be told as dates."""
 
     def __post_init__(self) -> None:
         """At least one law, all of one kind, and a finite raw answer of that kind."""
@@ -207,7 +212,11 @@ def _curves(drawing: Drawing) -> list[Layer]:
     span, unit, marks = _span(drawing), _common_width(drawing), _marks(drawing)
     lines = {name: _line(law, span, unit or 1.0) for name, law in drawing.laws.items()}
     top = max(float(heights.max()) for _, heights, _ in lines.values())
-    axis = {"tickCount": 8, "titlePadding": 8} | ({"format": ".6~e"} if max(map(abs, span)) >= 1e12 else {})
+    axis: dict[str, Any] = {"tickCount": 8, "titlePadding": 8}
+    if drawing.dates:
+        axis |= {"tickCount": 5, "labelExpr": "utcFormat(datum.value * 86400000, '%Y-%m-%d')"}
+    elif max(map(abs, span)) >= 1e12:
+        axis["format"] = ".6~e"
     x = _field("x", "quantitative", title=_clean(drawing.across, 90), scale={"domain": span, "nice": False}, axis=axis)
     y = _probability("y", top, ROW * len(marks) + 6)
     if unit is None:  # a density is in units of one over the axis, which nobody reads
@@ -244,6 +253,7 @@ class _Mark:
     at: float
     interval: Span | None
     look: Mapping[str, Any]
+    dates: bool = False
 
     def rule(self, down: int) -> Layer:
         """The line down from the value."""
@@ -274,16 +284,18 @@ class _Mark:
     def words(self, span: Span) -> str:
         """The value and its interval, to about a thousandth of what is shown."""
         digits = max(0, math.ceil(2.5 - math.log10(span[1] - span[0])))
-        ends = f" (95 %: {' to '.join(_number(end, digits) for end in self.interval)})" if self.interval else ""
-        return f"{self.name} {_number(self.at, digits)}{ends}"
+        say = _day if self.dates else partial(_number, digits=digits)
+        ends = f" (95 %: {' to '.join(say(end) for end in self.interval)})" if self.interval else ""
+        return f"{self.name} {say(self.at)}{ends}"
 
 
 def _marks(drawing: Drawing) -> list[_Mark]:
     marks, (_, noise, posterior) = [], LOOKS.values()
     if drawing.raw is not None and not isinstance(drawing.raw, str):
-        marks.append(_Mark("raw answer", float(drawing.raw), drawing.interval, noise))
+        marks.append(_Mark("raw answer", float(drawing.raw), drawing.interval, noise, drawing.dates))
     if drawing.posterior is not None:
-        marks.append(_Mark("posterior mean", drawing.posterior.mean(), drawing.posterior.interval(0.95), posterior))
+        ends = drawing.posterior.interval(0.95)
+        marks.append(_Mark("posterior mean", drawing.posterior.mean(), ends, posterior, drawing.dates))
     return marks
 
 
@@ -383,6 +395,10 @@ def _percent(share: float) -> str:
     if 0 < share < 0.0001 or 0.9999 < share < 1:
         return "< 0.01 %" if share < 0.5 else "> 99.99 %"
     return f"{_number(100 * share, 2 if share < 0.01 or share > 0.99 else 1)} %"
+
+
+def _day(number: float) -> str:
+    return (EPOCH + timedelta(days=round(number))).isoformat()
 
 
 def _number(value: float, digits: int) -> str:

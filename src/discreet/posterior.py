@@ -64,10 +64,10 @@ class Posterior:
     def quantile(self, order: float) -> float:
         """The value below which a share of the probability lies; inside a cell of many values, as far along it."""
         sums = np.cumsum(self.mass)
-        wanted = order * float(sums[-1])
+        wanted = order * float(sums[-1]) * (1 - 1e-12)
         at = min(int(np.searchsorted(sums, wanted, side="left")), len(self.mass) - 1)
         edges, widths = self._line(), np.diff(self._line())
-        if self.mass[at] <= 0 or widths[at] < 1.5 * float(widths.min()):
+        if self.points is not None or self.mass[at] <= 0 or widths[at] < 1.5 * float(widths.min()):
             return float(self.centres[at])
         before = float(sums[at] - self.mass[at])
         return float(edges[at] + widths[at] * min(max((wanted - before) / float(self.mass[at]), 0.0), 1.0))

@@ -22,6 +22,7 @@ MOST_ROWS = 200
 """On a screen; JSON has all."""
 SPAN = "95 % interval"
 MOST_TIMES = 10**6
+ERROR = "expected error (root mean square)"
 
 
 def answer_screen(answer: Answer, balances: Sequence[Balance], drawn: Path | None = None) -> Iterator[RenderableType]:
@@ -71,10 +72,13 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
     if preview.reason:
         pairs["why"] = preview.reason
     stored = "" if preview.stored is None else f": an answer of epsilon {shown(preview.stored)} is stored, and is told"
+    if preview.prior_error is not None:
+        pairs["prior alone"] = f"an expected error of {preview.prior_error:,.4g}, without asking"
     pairs |= {"cost": _amount(preview.cost) + stored, "left": left(preview.balances), "more such": _times(preview)}
     yield facts(pairs)
     yield ""
     yield _candidates(preview)
+    yield from (warning(said) for said in preview.warnings)
     yield ""
     yield "Nothing was charged and no row was read."
 
@@ -86,7 +90,7 @@ def _times(preview: Preview) -> str:
 
 def _candidates(preview: Preview) -> Table:
     """What could answer, with its cost and the error of what it leads to."""
-    made = table("", "aggregate", "mechanism", "cost", "expected error", right=("expected error",))
+    made = table("", "aggregate", "mechanism", "cost", ERROR, right=(ERROR,))
     for one in preview.candidates:
         error = "depends on the rows" if one.expected_error is None else f"{one.expected_error:,.4g}"
         cells = ("chosen" if one.chosen else "", one.aggregate, one.mechanism, _amount(one.cost), error)

@@ -28,10 +28,9 @@ from discreet.guarantee import Guarantee
 from discreet.ledger import Balance, Caps, Charge, Entry, Ledger
 from discreet.ledger.refusal import times, untouched
 from discreet.ledger.stored import Offer
-from discreet.planner.asked import Asked, asked
+from discreet.planner.asked import Asked, Given, asked
 from discreet.planner.choose import plan, plan_asked, plan_like
 from discreet.planner.plan import Candidate, Plan
-from discreet.prior import Prior
 from discreet.query import to_sql
 from discreet.query.query import Query
 from discreet.schema import Schema, load_schema
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from discreet.sources.plan import Source
 
 ANALYST = "analyst"
+HARDLY = 0.95
 WEAK = "an epsilon above 5 is weak formal protection"
 
 
@@ -63,6 +63,8 @@ class Preview:
     stored: Fraction | None = None
     """The epsilon of a stored answer that would be told instead of a new draw; `cost` is then what that costs."""
     warnings: tuple[str, ...] = ()
+    prior_error: float | None = None
+    """The expected error of not asking: the standard deviation of the prior."""
     pictured: bool = False
     balances: tuple[Balance, ...] = ()
     times: int = 0
@@ -116,7 +118,7 @@ class Custodian:
         self,
         question: Question,
         epsilon: object = None,
-        prior: str | Prior | None = None,
+        prior: Given = None,
         analyst: str = ANALYST,
         key: str | None = None,
         delta: object = None,
@@ -158,7 +160,7 @@ class Custodian:
         self,
         question: Question,
         epsilon: object = None,
-        prior: str | Prior | None = None,
+        prior: Given = None,
         analyst: str = ANALYST,
         delta: object = None,
         model: str | None = None,
@@ -251,7 +253,7 @@ def preview(
     schema: Schema,
     question: Question,
     epsilon: object = None,
-    prior: str | Prior | None = None,
+    prior: Given = None,
     delta: object = None,
     model: str | None = None,
     **more: Any,
@@ -269,7 +271,7 @@ def plan_question(
     schema: Schema,
     question: Question,
     epsilon: object = None,
-    prior: str | Prior | None = None,
+    prior: Given = None,
     delta: object = None,
     model: str | None = None,
     **more: Any,
@@ -281,30 +283,38 @@ def plan_question(
 def previewed(planned: Plan, question: str) -> Preview:
     """A plan as a preview."""
     nothing = Guarantee.dp(0, planned.schema.neighbours, planned.schema.unit_name)
-    weak = (WEAK,) if planned.guarantee.epsilon is not None and planned.guarantee.epsilon > 5 else ()
+    weak = [WEAK] if planned.guarantee.epsilon is not None and planned.guarantee.epsilon > 5 else []
+    alone, error = planned.prior_error, planned.expected_error
+    if alone is not None and error is not None and error > HARDLY * alone:
+        weak.append(f"your prior alone has an expected error of {alone:,.4g}: the answer would tell you hardly more")
     return Preview(
         question=question,
         mechanism=planned.mechanism,
         cost=nothing if planned.free else planned.guarantee,
         expected_error=planned.expected_error,
         candidates=planned.candidates,
-        accuracy=accuracy_words(planned, 0.95),
+        accuracy=accuracy_words(planned, planned.confidence),
         guarantee=planned.guarantee,
         reason=reason(planned),
-        warnings=weak,
+        warnings=tuple(weak),
+        prior_error=alone,
         pictured=not planned.query.keys and len(planned.measurements) == 1 and Reader(planned).pictured(0),
     )
 
 
 def reason(planned: Plan) -> str:
     """Why this mechanism."""
-    rivals = [one for one in planned.candidates if not one.chosen and one.expected_error is not None]
-    own = planned.expected_error
+    rivals = [one for one in planned.candidates if not one.chosen]
+    own, known = planned.expected_error, [one for one in rivals if one.expected_error is not None]
+    if own is None and not known:
+        return "its error depends on the rows, so that it is told in numbers of rows" if planned.candidates else ""
     if own is None:
-        return "its error depends on the rows, so it is told in ranks" if planned.candidates else ""
+        return f"it uses all rows; a {known[0].mechanism} would tell hardly more than the prior does"
     if not rivals:
-        return "the only mechanism that is proven for this question"
-    nearest = min(rivals, key=lambda one: one.expected_error or 0.0)
+        return "the one that fits what was asked"
+    if not known:
+        return f"its error is known beforehand; that of the {rivals[0].mechanism} depends on the rows"
+    nearest = min(known, key=lambda one: one.expected_error or 0.0)
     return f"its expected error is {own:,.4g}, that of the {nearest.mechanism} {nearest.expected_error:,.4g}"
 
 

@@ -15,7 +15,12 @@ from discreet.schema import Schema
 def preview_to_json(preview: Preview) -> dict[str, object]:
     """A preview."""
     told: dict[str, object] = {"question": preview.question, "mechanism": preview.mechanism}
-    told |= {"expected_error": preview.expected_error, "reason": preview.reason, "accuracy": preview.accuracy}
+    told |= {
+        "expected_error": preview.expected_error,
+        "prior_error": preview.prior_error,
+        "reason": preview.reason,
+        "accuracy": preview.accuracy,
+    }
     told["candidates"] = [
         {
             "aggregate": one.aggregate,
@@ -27,6 +32,7 @@ def preview_to_json(preview: Preview) -> dict[str, object]:
         for one in preview.candidates
     ]
     told |= {"guarantee": preview.guarantee.to_json(), "cost": preview.cost.to_json(), "times": preview.times}
+    told["warnings"] = list(preview.warnings)
     told["stored_epsilon"] = _exact(preview.stored)
     return told | {"budget": [balance_to_json(balance) for balance in preview.balances]}
 

@@ -100,6 +100,8 @@ class Reader:
     def surprising(self, at: int, drawn: Drawn) -> bool:
         """Whether the raw answer lies in the 1 % tails of what the prior predicts."""
         one, belief = self.plan.measurements[at], self.plan.belief
+        if isinstance(one, Chosen):
+            return one.surprising(drawn, SURPRISING)
         if belief is None or not isinstance(one, Noisy):
             return False
         return self._meaning(at, one).surprise(belief, drawn) < SURPRISING

@@ -76,7 +76,7 @@ def answer(
         numbers=tuple(output.label for output in layout.outputs if output.key is None),
         rows=tuple(dict(zip(labels, map(_plain, rows[at]), strict=True)) for at in order),
         mechanism=plan.mechanism,
-        accuracy=accuracy(plan, 0.95),
+        accuracy=accuracy(plan, plan.confidence),
         guarantee=plan.guarantee,
         cost=_cost(plan, paid),
         spent=spent,
@@ -107,7 +107,7 @@ def _with_meaning(made: Answer, reader: Reader, released: Released, order: Seque
 
 def _warning(reader: Reader, released: Released, order: Sequence[int]) -> str | None:
     """Where a raw answer lies in the 1 % tails of what the prior predicts."""
-    if reader.plan.belief is None or len(order) > MOST_WEIGHED:
+    if reader.plan.prior is None or len(order) > MOST_WEIGHED:
         return None
     cells = [released.numbers[at] for at in order]
     count = sum(any(reader.surprising(place, drawn) for place, drawn in enumerate(cell)) for cell in cells)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 
-import numpy as np
-
 from discreet.answer import Reply
 from discreet.custodian.reader import Reader
 from discreet.pictures import Drawing
@@ -29,14 +27,14 @@ def sentence(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply) -> str
     span = reader.span(at, drawn, 0.95)
     if span is None or span[0] == span[1]:
         return ""
-    return f"The exact number lies between {told(span[0])} and {told(span[1])} with a probability of at least 95 %."
+    return f"The exact value lies between {told(span[0])} and {told(span[1])} with a probability of at least 95 %."
 
 
 def _believed(before: Posterior, after: Posterior, reader: Reader, at: int, raw: Reply) -> str:
     say = _say(reader, at)
     drawn = "the draw, shaped by your prior, is" if reader.plan.uses_prior else "the private answer is"
-    stated = f"You believed it to be {_span(_middle(before), before, say)} with a probability of 95 %"
-    return f"{stated}; {drawn} {told(raw)}; together that makes {_span(after.mean(), after, say)}."
+    stated = f"You believed it to be {_span(before, say)} with a probability of 95 %"
+    return f"{stated}; {drawn} {told(raw)}; together that makes {_span(after, say)}."
 
 
 def _named(before: Posterior, after: Posterior, raw: Reply) -> str:
@@ -48,7 +46,7 @@ def _named(before: Posterior, after: Posterior, raw: Reply) -> str:
 def _even(after: Posterior, say: Callable[[float], str]) -> str:
     """For someone who said nothing about it."""
     if after.names is None:
-        now = f"{_span(after.mean(), after, say)} with a probability of 95 %"
+        now = f"{_span(after, say)} with a probability of 95 %"
     else:
         ranked = sorted(after.probabilities().items(), key=lambda one: -one[1])[:MOST_NAMES]
         now = ", ".join(f"{name} with a probability of {_percent(share)}" for name, share in ranked)
@@ -59,15 +57,10 @@ def _percent(share: float) -> str:
     return f"{100 * share:.4g} %"
 
 
-def _span(middle: float, law: Posterior, say: Callable[[float], str]) -> str:
+def _span(law: Posterior, say: Callable[[float], str]) -> str:
+    """As likely below as above, and where it nearly always is."""
     low, high = law.interval(0.95)
-    return f"about {say(middle)}, between {say(low)} and {say(high)}"
-
-
-def _middle(law: Posterior) -> float:
-    """As likely below as above, inside a cell too: the middle of a cell would not be what was stated."""
-    edges = law.centres if law.edges is None else law.edges
-    return float(np.interp(0.5, np.concatenate(([0.0], np.cumsum(law.mass))), edges))
+    return f"about {say(law.median())}, between {say(low)} and {say(high)}"
 
 
 def drawing(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply, title: str, across: str, said: str) -> Drawing:
@@ -76,9 +69,10 @@ def drawing(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply, title: 
     names = None if before is None else before.names
     if names is not None:
         return Drawing(title, across, before, None, after, _name(raw, names), None, said)
-    span = reader.span(at, drawn, 0.95)
-    ends = None if span is None or isinstance(span[0], str | date) else span
-    return Drawing(title, across, before, around, after, _place(raw), ends, said)
+    span, days = reader.span(at, drawn, 0.95), _is_date(reader, at)
+    ends = None if span is None else (_place(span[0]), _place(span[1]))
+    between = None if ends is None or ends[0] is None or ends[1] is None else (ends[0], ends[1])
+    return Drawing(title, across, before, around, after, _place(raw), between, said, days)
 
 
 def _name(raw: Reply, names: Sequence[str]) -> str | None:

@@ -39,17 +39,24 @@ class Cells:
     edges: Array
     stated: Array
     used: Array
+    atoms: bool = False
+    """Whether the values are all there is, rather than the middles of cells."""
+
+    @property
+    def points(self) -> Array | None:
+        """The values, where they are not the middles of the cells."""
+        return self.values if self.atoms else None
 
     def posterior(self, log_likelihood: Array) -> Posterior:
         """Bayes' rule."""
         possible = self.used > 0
         highest = float(log_likelihood[possible].max())
         weight = np.where(possible, self.used * np.exp(np.minimum(log_likelihood - highest, 0.0)), 0.0)
-        return Posterior(weight / weight.sum(), self.edges, None, self.values)
+        return Posterior(weight / weight.sum(), self.edges, None, self.points)
 
     def before(self) -> Posterior:
         """What was stated."""
-        return Posterior(self.stated / self.stated.sum(), self.edges, None, self.values)
+        return Posterior(self.stated / self.stated.sum(), self.edges, None, self.points)
 
 
 class Belief(ABC):
@@ -166,7 +173,7 @@ class Pointed(Belief):
             values, stated, used = self._gathered()
         middle = (values[1:] + values[:-1]) / 2
         edges = np.concatenate(([values[0] - self.step / 2], middle, [values[-1] + self.step / 2]))
-        return Cells(values, edges, stated, used)
+        return Cells(values, edges, stated, used, atoms=True)
 
     @cached_property
     def _used(self) -> Array:

@@ -46,7 +46,7 @@ def best_share(prior: Prior, distance: Distance, ratio: float, stated: Array | N
         return _least_risk(lambda share: line.risk(ratio**share, ratio ** (share - 1)), len(line.mass))
     if len(prior.mass) <= MOST_CATEGORIES:
         web = Web.of(prior, distance)
-        return _least_risk(lambda share: web.risk(ratio**share, ratio ** (share - 1)), len(web.mass) ** 2)
+        return _least_risk(lambda share: web.regret(ratio**share, ratio ** (share - 1)), len(web.mass) ** 2)
     return 0.5
 
 
@@ -194,10 +194,23 @@ class Web:
 
     def risk(self, up: float, down: float) -> float:
         """The mean squared distance of the best guess among the values, given the draw."""
+        return float((self.squares.T @ self._joint(up, down)).min(axis=0).sum())
+
+    def regret(self, up: float, down: float) -> float:
+        """The risk and, by a hundredth, the chance that the likeliest value is not the truth.
+
+        Where the best guess by distance is the same whatever the draw, as the middle of a few ranks, the risk alone
+        would not tell a draw that says something from one that says nothing.
+        """
+        joint = self._joint(up, down)
+        wrong = 1 - float(joint.max(axis=0).sum())
+        return float((self.squares.T @ joint).min(axis=0).sum()) + 0.01 * float(self.squares.mean()) * wrong
+
+    def _joint(self, up: float, down: float) -> Array:
+        """How likely each truth goes with each draw."""
         near = near_mass(up, down)
         share = np.clip(near - self.start, 0, self.end - self.start) / (self.end - self.start)
-        joint = self.mass[:, None] * (down + (up - down) * share) * self.mass[None, :]
-        return float((self.squares.T @ joint).min(axis=0).sum())
+        return np.asarray(self.mass[:, None] * (down + (up - down) * share) * self.mass[None, :])
 
 
 def distances(distance: Distance, values: Sequence[Hashable]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,7 +16,7 @@ LEAST, MOST = Fraction(1, 10**9), Fraction(10**4)
 LEAST_DELTA = Fraction(1, 10**30)
 """Beyond these nothing useful is asked, and numbers outgrow what can be told: refused before anything is spent."""
 MOST_ROWS = 10**12
-Given = str | Prior | None
+Given = str | Prior | Mapping[Hashable, object] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Asked:
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
-    prior: Given = None
+    prior: str | Prior | None = None
     model: str | None = None
     noise_scale: Fraction | None = None
     accuracy: Accuracy | None = None
@@ -75,7 +76,7 @@ def asked(
     return Asked(
         epsilon=None if epsilon is None else positive(epsilon, "epsilon"),
         delta=None if delta is None else between(delta, 0, 1, "delta"),
-        prior=prior,
+        prior=Prior.weights(prior) if isinstance(prior, Mapping) else prior,
         model=model,
         noise_scale=None if noise_scale is None else positive(noise_scale, "the noise scale"),
         accuracy=None if accuracy is None else Accuracy.parse(accuracy),

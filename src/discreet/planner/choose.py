@@ -168,12 +168,7 @@ def _measured(
             cost = cost + spent
             listed.append(_one_candidate(label, measured, schema, share))
             if request.prior is not None and request.distance is None and aggregate.function in PLACES:
-                plain = replace(request, prior=None)
-                listed.append(
-                    replace(
-                        _one_candidate(label, _choice(aggregate, facts, share, plain)[0], schema, share), chosen=False
-                    )
-                )
+                listed.append(_rival(label, aggregate, facts, share, request, measured))
         found.append(measured)
     _used(request, private, own)
     return Measured(tuple(found), cost, tuple(listed), belief, rows)
@@ -213,10 +208,9 @@ def _total(
     found = options(aggregate, column, facts, epsilon, belief, request.distance)
     if like is not None:
         found = tuple(one for one in found if one.name == like)
-    elif request.near is not None:
-        found = tuple(one for one in found if as_near(one, request.near, rows))
     judged = weighed(found, belief, rows)
-    taken = best(judged, belief, rows)
+    near = [one for one in judged if request.near is None or as_near(one.measurement, request.near, rows)]
+    taken = best(near, belief, rows)
     cost = Guarantee.dp(epsilon, facts.schema.neighbours, facts.schema.unit_name)
     listed = [
         Candidate(label, one.measurement.name, cost, one.expected_error, one.measurement is taken.measurement)
@@ -228,6 +222,19 @@ def _total(
 def _one_candidate(label: str, measured: Chosen | AboutOne, schema: Schema, epsilon: Fraction) -> Candidate:
     cost = Guarantee.dp(epsilon, schema.neighbours, schema.unit_name)
     return Candidate(label, measured.name, cost, measured.expected_error(), chosen=True)
+
+
+def _rival(
+    label: str, aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked, taken: Chosen
+) -> Candidate:
+    """Of an extreme with a prior, what was not chosen: by rank, or the refinement."""
+    way = replace(request, prior=None) if taken.uses_prior else replace(request, distance=Distance.continuous())
+    column = facts.schema.column(aggregate.column or "")
+    if column.categories and not taken.uses_prior:
+        way = replace(request, distance="nominal")
+    other, _ = _choice(aggregate, facts, epsilon, way)
+    found = _one_candidate(label, other, facts.schema, epsilon)
+    return replace(found, mechanism=found.mechanism.partition(",")[0], chosen=False)
 
 
 def _nothing(schema: Schema) -> Guarantee:
@@ -384,6 +391,7 @@ def _plan(
         measured.candidates,
         None,
         measured.rows,
+        0.95 if request.near is None else float(request.near.confidence),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, cast
 
@@ -32,6 +32,7 @@ MOST_CANDIDATES = 2**16
 MOST_COUNTS = 2**22
 FEWEST = 256
 """Over many cells the candidates are fewer, so that all counts together stay within memory."""
+WORTHWHILE = 0.95
 PLACES: dict[str, tuple[int, Literal["top", "bottom"]]] = {"max": (1, "top"), "second_max": (2, "top")}
 PLACES |= {"min": (1, "bottom")}
 Counts = NDArray[np.int64]
@@ -96,6 +97,7 @@ class Chosen:
     choice: Choice
     name: str
     around: Bracket | None = None
+    stated: Prior | None = None
 
     @property
     def uses_prior(self) -> bool:
@@ -145,7 +147,17 @@ class Chosen:
         """The prior in units of the answer, where there is one."""
         if isinstance(self.choice, RefinedStatistic):
             return self.choice.refined.before()
-        return None if self._base is None else self.candidates.law(self._base.index, self._base.mass / self._base.total)
+        own = self.stated or self._base
+        return None if own is None else self.candidates.law(own.index, own.mass / own.total)
+
+    def surprising(self, released: Sequence[int], tail: float) -> bool:
+        """Whether a value chosen by score lies in the tails, so small on either side, of what was stated."""
+        own = self.stated
+        if own is None or isinstance(self.choice, RefinedStatistic) or self.candidates.column.categories:
+            return False
+        share = own.mass / own.total
+        below, above = (float(share[side].sum()) for side in (own.index <= released[0], own.index >= released[0]))
+        return min(below, above) < tail
 
     def posterior(self, released: Sequence[int]) -> Posterior | None:
         """What is known after a refinement's draw; None for the other choices, whose laws depend on all rows."""
@@ -200,25 +212,28 @@ def chosen(
         raise InvalidInput("interval=True is for MEDIAN or QUANTILE with one order and no distance; leave it out here")
     candidates = Candidates.of(column, max(FEWEST, min(MOST_CANDIDATES, MOST_COUNTS // (facts.cells or 1))))
     both = None if prior is None else on_positions(column, candidates.width, candidates.count, prior)
-    own = None if both is None else both[1]
+    said, own = (None, None) if both is None else both
     # Side by side, every row that comes to a cell or goes from one pays its own share (chosen.md).
     share, rows = (epsilon / facts.reach, 1) if facts.grouped else (epsilon, facts.rows)
     neighbours = "add-remove" if facts.grouped else facts.schema.neighbours
     if aggregate.function == "mode" and candidates.width > 1:
         raise Unsupported(f"MODE is of at most {MOST_CANDIDATES:,} values; ask for a histogram with BIN instead")
-    if distance is not None or (own is not None and aggregate.function in PLACES):
+    if distance is not None:
         return _refined(aggregate, candidates, share, neighbours, both, distance)
+    if both is not None and aggregate.function in PLACES:
+        refined = _refined(aggregate, candidates, share, neighbours, both, None)
+        return refined if _says_something(refined) else _by_rank(aggregate, candidates, share, rows)
     match aggregate.function:
         case "quantile" if interval:
             point = _quantile(aggregate, candidates, share / 2, neighbours, rows, own)
             around = Bracket.of(aggregate.orders[0], candidates.count, share / 2, neighbours, rows)
-            return Chosen(candidates, point.choice, f"{point.name}, and two bracketing quantiles", around)
+            return Chosen(candidates, point.choice, f"{point.name}, and two bracketing quantiles", around, said)
         case "quantile":
-            return _quantile(aggregate, candidates, share, neighbours, rows, own)
+            return replace(_quantile(aggregate, candidates, share, neighbours, rows, own), stated=said)
         case "mode":
-            return _mode(candidates, share, neighbours, rows, own)
+            return replace(_mode(candidates, share, neighbours, rows, own), stated=said)
         case "max" | "second_max" | "min":
-            return Chosen(candidates, _extreme(aggregate, candidates, share, rows), "extreme by rank")
+            return _by_rank(aggregate, candidates, share, rows)
     raise InvalidInput(f"{aggregate.function} is not a choice among values")
 
 
@@ -290,6 +305,18 @@ def _quantile(
     if len(aggregate.orders) == 1:
         return Chosen(candidates, Quantile.of(aggregate.orders[0], *ends), name)
     return Chosen(candidates, Quantiles.of(aggregate.orders, *ends), name)
+
+
+def _says_something(refined: Chosen) -> bool:
+    """Whether a refinement would leave clearly less open than its prior; by rank an extreme uses all rows instead."""
+    before, error = refined.before(), refined.expected_error()
+    if before is None or error is None or not before.numeric:
+        return True
+    return error**2 < WORTHWHILE**2 * before.variance()
+
+
+def _by_rank(aggregate: Aggregate, candidates: Candidates, epsilon: Fraction, rows: int) -> Chosen:
+    return Chosen(candidates, _extreme(aggregate, candidates, epsilon, rows), "extreme by rank")
 
 
 def _extreme(aggregate: Aggregate, candidates: Candidates, epsilon: Fraction, rows: int) -> Extreme:

@@ -72,7 +72,10 @@ def _named(column: Column, width: int, given: str | Prior) -> Prior:
     names = [str(value).lower() if column.kind == "boolean" else str(value) for value in prior.support]
     strange = next((name for name in names if name not in known), None)
     if strange is not None:
-        raise InvalidInput(f"the prior of {column.name} names a value that it does not have, {strange[:40]!r}")
+        some = ", ".join(column.categories[:12]) + (", ..." if len(column.categories) > 12 else "")
+        raise InvalidInput(
+            f"the prior of {column.name} names a value that it does not have, {strange[:40]!r}; it has {some[:300]}"
+        )
     _each_once(column, names)
     places, where = np.unique(np.array([known[name] for name in names]) // width, return_inverse=True)
     mass = np.zeros(len(places), dtype=np.int64)

@@ -96,7 +96,20 @@ class Meaning:
         if self.ratio is not None:
             ends = (self.ratio.scaled(share, self.rows) for share in (0.0, 0.5, 1.0))
             return max(quantile(self.noisy.noise, weights, confidence) for weights in ends)
-        return quantile(self.noisy.noise, self._variance_weights(None, None), confidence)
+        own = cast(Squares, self.squares)
+        off = quantile(self.noisy.noise, self._middling, confidence)
+        # Roots are no farther apart than the root of how far their squares are.
+        return math.sqrt(off) if own.root else off
+
+    @property
+    def _middling(self) -> tuple[float, ...]:
+        """What each total adds to a variance, to first order, where the mean is half way from the middle to a bound."""
+        own = cast(Squares, self.squares)
+        count, width = own.rows or max(self.rows, 2.0), own.width
+        scale = own.unit**2 / 4 / count
+        mean, spread = width / 2, width**2 / 6
+        weights = (scale * (width**2 / 2 - spread + mean**2), scale * 2 * mean, scale / 2)
+        return weights[1:] if own.rows is not None else weights
 
     def interval(self, released: Sequence[int], confidence: float) -> tuple[float, float]:
         """Where the exact number lies with at least this probability."""

@@ -81,6 +81,8 @@ class Plan:
     candidates: tuple[Candidate, ...] = ()
     rho: Fraction | None = None
     rows: int = 1
+    confidence: float = 0.95
+    """The probability that its accuracy is told at: the one that was asked for."""
 
     @property
     def free(self) -> bool:
@@ -108,6 +110,15 @@ class Plan:
         """The root mean square error of the refined value; None for several aggregates, or where it is not known."""
         told = [one.expected_error for one in self.candidates if one.chosen]
         return told[0] if len(told) == 1 else None
+
+    @property
+    def prior_error(self) -> float | None:
+        """What the analyst's prior leaves open by itself: its standard deviation; None where it is not over numbers."""
+        one = self.measurements[0]
+        if self.belief is not None:
+            return self.belief.sd
+        before = one.before() if isinstance(one, Chosen | AboutOne) and self.prior is not None else None
+        return None if before is None or not before.numeric else math.sqrt(before.variance())
 
     def meaning(self, one: Noisy) -> Meaning:
         """What a noisy measurement of this plan means."""

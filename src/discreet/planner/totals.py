@@ -23,7 +23,7 @@ Total = Noisy | RefinedTotal
 NUMBER = Column("a number", "number")
 UNBOUNDED = 2**40
 USUAL_ROWS = 1000
-FINEST = 2**24
+FINEST = 2**40
 BETTER = 0.97
 """A mechanism that is the best for one prior alone must be better by this, so that one draw serves all priors."""
 WITHIN_REACH = 1.0
