@@ -49,6 +49,8 @@ class Answer:
     posteriors: Posteriors = field(repr=False, compare=False)
     warning: str | None = None
     shaped: bool = False
+    prior: bool = False
+    """Whether a prior was given, so that `posteriors` may have something to tell."""
     say: Callable[[], str] = field(default=str, repr=False, compare=False)
     picture: Callable[[str | Path], Path] | None = field(default=None, repr=False, compare=False)
 

@@ -21,6 +21,7 @@ from discreet.schema.column import EPOCH
 MOST_ROWS = 200
 """On a screen; JSON has all."""
 SPAN = "95 % interval"
+POSTERIOR = "posterior mean"
 MOST_TIMES = 10**6
 ERROR = "expected error (root mean square)"
 
@@ -122,18 +123,28 @@ def _rows(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> Table:
     """Each number beside its interval; a bar where there is one whole number to a row, as of counts."""
     told = {name for row in spans for name, span in row.items() if span is not None}
     names = [part for name in answer.columns for part in ((name, SPAN) if name in told else (name,))]
-    most = _most(answer)
-    made = table(*names, *([""] if most else []), right=answer.numbers)
-    for row, around in list(zip(answer.rows, spans, strict=True))[:MOST_ROWS]:
+    most, means = _most(answer), _means(answer)
+    made = table(*names, *([POSTERIOR] if means else []), *([""] if most else []), right=(*answer.numbers, POSTERIOR))
+    for at, (row, around) in enumerate(list(zip(answer.rows, spans, strict=True))[:MOST_ROWS]):
         cells: list[RenderableType] = []
         for name in answer.columns:
             cells.append(text(value(row[name])))
             if name in told:
                 cells.append(_span(around[name]))
+        if means:
+            cells.append(means[at])
         if most:
             cells.append(bar(_whole(row[answer.numbers[0]]), most))
         made.add_row(*cells)
     return made
+
+
+def _means(answer: Answer) -> list[str]:
+    """The posterior mean of each row shown, where there was a prior for its one number."""
+    if len(answer.numbers) != 1 or not answer.prior or len(answer.rows) > MOST_ROWS:
+        return []
+    laws = [row[answer.numbers[0]] for row in answer.posteriors()]
+    return [value(law.mean()) if law is not None and law.numeric else "" for law in laws]
 
 
 def _most(answer: Answer) -> int:

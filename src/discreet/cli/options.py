@@ -43,7 +43,7 @@ Prior = Annotated[
     str | None,
     typer.Option(
         metavar="P",
-        help="What you know already, such as 'normal(38, 6) on [17, 90]', or '{\"yes\": 1, \"no\": 99}'.",
+        help="What you know already, such as 'normal(38, 6) on [17, 90]', or '{\"true\": 1, \"false\": 99}'.",
     ),
 ]
 DistanceName = Annotated[

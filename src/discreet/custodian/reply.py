@@ -86,6 +86,7 @@ def answer(
         posteriors=partial(_each, partial(_posteriors, reader), released, tuple(order)),
         warning=_warning(reader, released, order),
         shaped=plan.uses_prior,
+        prior=plan.prior is not None,
     )
     return _with_meaning(made, reader, released, order)
 
