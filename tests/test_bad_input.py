@@ -202,7 +202,7 @@ def test_an_accuracy_that_the_budget_cannot_reach(schema: Path) -> None:
     question = f"{FROM} WHERE age >= 50"
     words = ("ask", schema, question, "--accuracy")
     refused(schema.parent, (*words, "±1 at 99%"), 3, "with the epsilon of 0.75 that is left; ±6 is what that can reach")
-    assert done(*words, "±6 at 99%", "--json").document["accuracy"] == "within 4 with a probability of 95%"
+    assert done(*words, "±6 at 99%", "--json").document["accuracy"] == "within 6 with a probability of 99%"
     refused(schema.parent, ("preview", schema, MEAN, "--accuracy", "±0.01"), 3, "is what that can reach")
 
 
@@ -251,9 +251,9 @@ def test_a_distance_that_does_not_fit(schema: Path, question: str, prior: str, d
         (COUNT, "out.pdf", "a picture's name ends in .svg, .png or .html; 'out.pdf' does not"),
         (COUNT, "out", "a picture's name ends in .svg, .png or .html"),
         (COUNT, "none/out.svg", "the folder for the picture 'out.svg' does not exist; make it first"),
-        ("SELECT hospital, COUNT(*) FROM registry GROUP BY hospital", "out.svg", "a picture is of one number"),
-        ("SELECT AVG(age), COUNT(*) FROM registry WHERE stay > 3", "out.svg", "a picture is of one number"),
-        (MEDIAN, "out.svg", "a picture is of one number with a public law or a prior"),
+        ("SELECT hospital, COUNT(*) FROM registry GROUP BY hospital", "out.svg", "a picture shows one number"),
+        ("SELECT AVG(age), COUNT(*) FROM registry WHERE stay > 3", "out.svg", "a picture shows one number"),
+        (MEDIAN, "out.svg", "a picture shows one number with a public law or a prior"),
     ],
     ids=["a suffix", "no suffix", "no folder", "groups", "two numbers", "no public law"],
 )

@@ -93,8 +93,8 @@ def test_intervals_drawn_hold_the_median() -> None:
     truth = Fraction(int(np.median(codes)), 2)
     ends = [own.bracket(own.release(counts)) for _ in range(60)]
     assert sum(low <= truth <= high for low, high in ends) >= 55  # type: ignore[operator,misc]
-    nothing = own.release(np.zeros(own.candidates.count, dtype=np.int64))
-    assert own.bracket(nothing) == (Fraction(-1, 2), 200_000)
+    nothing = [own.bracket(own.release(np.zeros(own.candidates.count, dtype=np.int64))) for _ in range(60)]
+    assert nothing.count((Fraction(-1, 2), Fraction(200_000))) >= 50
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,10 @@ def test_which_mechanism() -> None:
         assert even.name == "refinement of an even prior, nominal distance"
         assert not even.uses_prior
         assert even.words(0.95) == "a draw shaped by an even prior"
-    assert asked("max", "age", "normal(1, 1)").name == "refinement of your prior"
+    largest = Aggregate("max", "age")
+    for epsilon, name in ((2, "refinement of your prior"), (HALF / 10, "extreme by rank")):
+        own = chosen(largest, AGE, Facts(ADD, TRUE), Fraction(epsilon), "normal(40, 12)")
+        assert own.name == name  # by rank it uses all rows, where refinement would tell hardly more than the prior
     assert asked("max", "age").expected_error() is None
 
 
@@ -348,7 +351,7 @@ def test_a_grid_of_candidates_covers_every_code_once() -> None:
 
 
 def test_planning_is_quick() -> None:
-    """Ten thousand points: choosing the factors and telling the error take tens of milliseconds."""
+    """Ten thousand points: choosing the factors and telling the error take tens of milliseconds, measured in the benchmark; here ten times that."""
     column = Column("n", "integer", upper=9_999)
 
     def took() -> float:
@@ -356,4 +359,4 @@ def test_planning_is_quick() -> None:
         assert asked("max", column, "normal(5000, 1000)").expected_error()
         return time.perf_counter() - start
 
-    assert min(took() for _ in range(5)) < 0.1
+    assert min(took() for _ in range(5)) < 0.5

@@ -186,6 +186,8 @@ def check(case: Case, generator: np.random.Generator, scale: int = 1) -> tuple[f
     for candidate in own.candidates:
         if candidate.expected_error is None:
             continue
+        if word in {"MAX", "MIN"} and not candidate.chosen:
+            continue
         alone = case.planned(candidate.mechanism) if len(own.candidates) > 1 and word not in {"MAX", "MIN"} else own
         seen = errors(alone, count, generator)
         square = float((seen**2).mean())
@@ -194,6 +196,8 @@ def check(case: Case, generator: np.random.Generator, scale: int = 1) -> tuple[f
         ratio = math.sqrt(square) / candidate.expected_error
         off = max(ratio, 1 / ratio)
         worst, sure = max(worst, off), max(sure, off / (1 + doubt))
+    if not measured:
+        return worst, sure, 1.0
     best = min(measured.values())
     worse = next(measured[one.mechanism] for one in own.candidates if one.chosen) / best
     return worst, sure, worse / (1 + most_doubt)

@@ -29,7 +29,7 @@ def said(question: str, drawn: int, prior: str | None = None, epsilon: object = 
 
 
 def test_without_a_prior_it_says_where_the_number_lies() -> None:
-    assert said(COUNT, 1234) == "The exact number lies between 1,231 and 1,237 with a probability of at least 95 %."
+    assert said(COUNT, 1234) == "The exact value lies between 1,231 and 1,237 with a probability of at least 95 %."
 
 
 def test_what_was_believed_is_told_as_it_was_stated() -> None:

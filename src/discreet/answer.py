@@ -18,9 +18,7 @@ Reply = int | float | bool | str | date | None
 Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
 Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
 Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
-NO_PICTURE = (
-    "a picture shows one number that has a public law or a prior; this question has several numbers, or neither"
-)
+NO_PICTURE = "a picture shows one number with a public law or a prior; this question has several numbers, or neither"
 MOST_POSTERIORS = 512
 """JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
 
