@@ -286,3 +286,10 @@ def test_the_tail_is_on_the_support_and_at_least_a_step_wide() -> None:
     assert shares(prior, 3) == pytest.approx(tailed(np.array([0.25, 0.25, 0.5]), np.ones(3, bool)))
     with pytest.raises(InvalidInput, match="of numbers"):
         with_tail(Prior.weights({"a": 1}))
+
+
+def test_half_way_between_two_codes_is_the_upper_one() -> None:
+    """Also where floats fall just short of it."""
+    column = Column("x", "number", -20, 13, Fraction(3, 2))
+    prior = placed(column, Prior.weights({Fraction(0): 1, Fraction(3, 4): 1, Fraction(-205, 7): 1}))
+    assert prior.index.tolist() == [0, 20, 21]

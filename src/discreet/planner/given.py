@@ -126,7 +126,8 @@ def _placed(column: Column, width: int, index: Integers, grid: Grid, shares: Arr
         raise _outside(column)
     # From the first one inside, so that floats tell codes apart however far away the grid begins.
     near = first + stride * int(index[start]) + HALF
-    codes = np.floor(float(near) + float(min(stride, Fraction(FAR))) * (index[start:stop] - index[start]))
+    away = float(near) + float(min(stride, Fraction(FAR))) * (index[start:stop] - index[start])
+    codes = np.floor(away + 1e-9)  # half way between two codes is the upper one, whatever floats make of it
     places = np.clip(codes, 0, column.size - 1).astype(np.int64) // width
     new = np.flatnonzero(np.diff(places, prepend=-1))
     return _prior(places[new], np.add.reduceat(inside, new))
