@@ -260,24 +260,11 @@ def preview(
 ) -> Preview:
     """What a question would cost and be good for, from the schema alone: as if nothing had been spent."""
     most = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
-    planned = plan_question(schema, question, epsilon, prior, delta, model, most=most, **more)
+    planned = plan(schema, read(question, schema), epsilon, delta, prior, model, most=most, **more)
     told = previewed(planned, to_sql(planned.query, schema))
     caps = Caps(schema.budget, schema.analyst_budget, schema.models)
     charge = charge_of(planned, told.question, "none yet", ANALYST)
     return replace(told, times=times(charge, untouched(charge, caps)))
-
-
-def plan_question(
-    schema: Schema,
-    question: Question,
-    epsilon: object = None,
-    prior: Given = None,
-    delta: object = None,
-    model: str | None = None,
-    **more: Any,
-) -> Plan:
-    """A plan from a question as it was written."""
-    return plan(schema, read(question, schema), epsilon, delta, prior, model, **more)
 
 
 def previewed(planned: Plan, question: str) -> Preview:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from discreet.distance import Distance
 from discreet.errors import Internal, InvalidInput, Unsupported
@@ -18,7 +19,7 @@ from discreet.kernel.discrete_gaussian import WIDEST
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent
 from discreet.kernel.quantile import Quantile, Quantiles
-from discreet.planner.asked import Asked, Given, asked
+from discreet.planner.asked import Asked, asked
 from discreet.planner.chosen import MOST_CANDIDATES, PLACES, Chosen, Mode, chosen
 from discreet.planner.estimates import Linear
 from discreet.planner.facts import Facts
@@ -38,24 +39,9 @@ from discreet.spend import Spend
 MANY = 4096
 
 
-def plan(
-    schema: Schema,
-    query: Query,
-    epsilon: object = None,
-    delta: object = None,
-    prior: Given = None,
-    model: str | None = None,
-    *,
-    noise_scale: object = None,
-    accuracy: object = None,
-    distance: Distance | str | None = None,
-    interval: bool = False,
-    rows: object = None,
-    most: Fraction | None = None,
-) -> Plan:
-    """From public facts alone; refuses what cannot be promised."""
-    more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
-    return plan_asked(schema, query, asked(epsilon, delta, prior, model, **more, rows=rows, most=most))  # type: ignore[arg-type]
+def plan(schema: Schema, query: Query, *given: Any, **more: Any) -> Plan:
+    """From public facts alone, and what goes with the question as `asked` reads it; refuses what cannot be promised."""
+    return plan_asked(schema, query, asked(*given, **more))
 
 
 def plan_asked(schema: Schema, query: Query, request: Asked) -> Plan:
