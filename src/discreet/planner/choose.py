@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.distance import Distance
 from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
 from discreet.inference.belief import Belief
@@ -20,7 +19,7 @@ from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent
 from discreet.kernel.quantile import Quantile, Quantiles
 from discreet.planner.asked import Asked, asked
-from discreet.planner.chosen import MOST_CANDIDATES, PLACES, Chosen, Mode, chosen
+from discreet.planner.chosen import MOST_CANDIDATES, Chosen, Mode, chosen
 from discreet.planner.estimates import Linear
 from discreet.planner.facts import Facts
 from discreet.planner.individual import AboutOne, about_one, order_statistic
@@ -153,8 +152,8 @@ def _measured(
             measured, spent = _choice(aggregate, facts, share, request)
             cost = cost + spent
             listed.append(_one_candidate(label, measured, schema, share))
-            if request.prior is not None and request.distance is None and aggregate.function in PLACES:
-                listed.append(_rival(label, aggregate, facts, share, request, measured))
+            if measured.rival is not None:
+                listed.append(replace(_one_candidate(label, measured.rival, schema, share), chosen=False))
         found.append(measured)
     _used(request, private, own)
     return Measured(tuple(found), cost, tuple(listed), belief, rows)
@@ -208,19 +207,6 @@ def _total(
 def _one_candidate(label: str, measured: Chosen | AboutOne, schema: Schema, epsilon: Fraction) -> Candidate:
     cost = Guarantee.dp(epsilon, schema.neighbours, schema.unit_name)
     return Candidate(label, measured.name, cost, measured.expected_error(), chosen=True)
-
-
-def _rival(
-    label: str, aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked, taken: Chosen
-) -> Candidate:
-    """Of an extreme with a prior, what was not chosen: by rank, or the refinement."""
-    way = replace(request, prior=None) if taken.uses_prior else replace(request, distance=Distance.continuous())
-    column = facts.schema.column(aggregate.column or "")
-    if column.categories and not taken.uses_prior:
-        way = replace(request, distance="nominal")
-    other, _ = _choice(aggregate, facts, epsilon, way)
-    found = _one_candidate(label, other, facts.schema, epsilon)
-    return replace(found, mechanism=found.mechanism.partition(",")[0], chosen=False)
 
 
 def _nothing(schema: Schema) -> Guarantee:

@@ -98,6 +98,8 @@ class Chosen:
     name: str
     around: Bracket | None = None
     stated: Prior | None = None
+    rival: Chosen | None = None
+    """What was weighed beside it, for an extreme with a prior."""
 
     @property
     def uses_prior(self) -> bool:
@@ -222,7 +224,8 @@ def chosen(
         return _refined(aggregate, candidates, share, neighbours, both, distance)
     if both is not None and aggregate.function in PLACES:
         refined = _refined(aggregate, candidates, share, neighbours, both, None)
-        return refined if _says_something(refined) else _by_rank(aggregate, candidates, share, rows)
+        ranked = _by_rank(aggregate, candidates, share, rows)
+        return replace(refined, rival=ranked) if _says_something(refined) else replace(ranked, rival=refined)
     match aggregate.function:
         case "quantile" if interval:
             point = _quantile(aggregate, candidates, share / 2, neighbours, rows, own)
