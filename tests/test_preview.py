@@ -12,9 +12,12 @@ import pytest
 
 from discreet import BudgetExceeded, Custodian, InvalidInput, Prior, Schema, Unsupported, load_schema
 from discreet.custodian import preview
+from discreet.exact import exp_above
 from discreet.planner.choose import plan
+from discreet.planner.refined import RefinedTotal
 from discreet.query import parse_sql
 from discreet.sources.plan import Source
+from discreet.testing import worst_ratio
 from tables import schema
 from test_custodian import write_people
 
@@ -288,3 +291,17 @@ def test_an_interval_of_a_median(people: Custodian) -> None:
     assert low <= float(answer.value) <= high  # type: ignore[arg-type]
     assert answer.interval(0.99) is None
     assert answer.cost.epsilon == 2
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("text", ["SUM(score) FROM t", "MAX(score) FROM t", "AVG(score) FROM t WHERE age > 0"])
+def test_a_refinement_the_planner_makes_keeps_epsilon_exactly(relation: str, text: str) -> None:
+    """With the factor chosen for what was stated: every two truths' laws are within e^epsilon, as fractions."""
+    declared = schema(relation, 1, units=4)
+    prior = Prior.weights({0: 1, 1: 5, 2: 3, 3: 1})
+    own = plan(declared, parse_sql(f"SELECT {text}", declared), 1, prior=prior, distance="continuous")
+    one = own.measurements[0]
+    refinement = one.refinement if isinstance(one, RefinedTotal) else one.choice.refined.refinement  # type: ignore[union-attr]
+    laws = [refinement.law(truth) for truth in refinement.prior.support]
+    worst = max(worst_ratio(first, second) or 10**9 for first in laws for second in laws)
+    assert 2 < worst <= exp_above(Fraction(1))

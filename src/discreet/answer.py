@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from discreet.errors import InvalidInput
 from discreet.exact import between
 from discreet.guarantee import Guarantee
 from discreet.posterior import Posterior
-from discreet.schema.column import EPOCH
+from discreet.schema.column import day
 
 Reply = int | float | bool | str | date | None
 Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
@@ -77,7 +77,7 @@ class Answer:
         known = self.posterior if self.shaped else None
         if known is None or not known.numeric:
             return self.value
-        return EPOCH + timedelta(days=round(known.mean())) if isinstance(self.value, date) else known.mean()
+        return day(known.mean()) if isinstance(self.value, date) else known.mean()
 
     @property
     def meaning(self) -> str:

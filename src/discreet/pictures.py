@@ -9,7 +9,6 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from html import escape
 from importlib.util import find_spec
@@ -20,7 +19,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.posterior import Array, Posterior
-from discreet.schema.column import EPOCH
+from discreet.schema.column import day
 
 GREY, ORANGE, BLUE, INK = "#6b7280", "#d55e00", "#0a5fb4", "#111827"
 WIDTH, HEIGHT = 640, 280
@@ -398,7 +397,7 @@ def _percent(share: float) -> str:
 
 
 def _day(number: float) -> str:
-    return (EPOCH + timedelta(days=round(number))).isoformat()
+    return day(number).isoformat()
 
 
 def _number(value: float, digits: int) -> str:

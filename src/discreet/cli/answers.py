@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,13 +16,13 @@ from discreet.custodian import Preview
 from discreet.exact import shown
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance
-from discreet.schema.column import EPOCH
+from discreet.ledger.refusal import MOST_TIMES
+from discreet.schema.column import day
 
 MOST_ROWS = 200
 """On a screen; JSON has all."""
 SPAN = "95 % interval"
 POSTERIOR = "posterior mean"
-MOST_TIMES = 10**6
 ERROR = "expected error (root mean square)"
 
 
@@ -61,8 +61,7 @@ def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableTy
 
 
 def _day(number: float) -> str:
-    """A posterior over dates is over days since 1970-01-01."""
-    return (EPOCH + timedelta(days=round(number))).isoformat()
+    return day(number).isoformat()
 
 
 def preview_screen(preview: Preview) -> Iterator[RenderableType]:

@@ -6,68 +6,41 @@ Plan from public facts, charge durably, then read rows, draw, store durably, the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from discreet.answer import Answer
 from discreet.custodian.binding import bound_ledger
 from discreet.custodian.draw import draw
 from discreet.custodian.place import Snapshot
+from discreet.custodian.previewing import (
+    ANALYST,
+    Preview,
+    charge_of,
+    least_left,
+    plan_or_stored,
+    previewed,
+    with_offer,
+)
 from discreet.custodian.question import Question, read
-from discreet.custodian.reader import Reader
 from discreet.custodian.registering import Progress, first_use, open_source, register, silent
 from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_text
-from discreet.custodian.reply import accuracy as accuracy_words
 from discreet.custodian.session import Session, open_session
 from discreet.distance import Distance
-from discreet.errors import BudgetExceeded, DiscreetError, Internal, Unavailable
-from discreet.guarantee import Guarantee
-from discreet.ledger import Balance, Caps, Charge, Entry, Ledger
-from discreet.ledger.refusal import times, untouched
+from discreet.errors import DiscreetError, Internal, Unavailable
+from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.ledger.stored import Offer
 from discreet.planner.asked import Asked, Given, asked
-from discreet.planner.choose import plan, plan_asked, plan_like
-from discreet.planner.plan import Candidate, Plan
+from discreet.planner.choose import plan_like
+from discreet.planner.plan import Plan
 from discreet.query import to_sql
-from discreet.query.query import Query
 from discreet.schema import Schema, load_schema
 
 if TYPE_CHECKING:
-    from discreet.ledger.charge import Model
     from discreet.sources.plan import Source
-
-ANALYST = "analyst"
-HARDLY = 0.95
-WEAK = "an epsilon above 5 is weak formal protection"
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What a question would cost and be good for. It reads no row and charges nothing.
-
-    `expected_error` is the root mean square error of the refined value, or without a prior of the raw one; None where
-    it depends on the rows. `times` is how many more such questions the budgets hold, at most a million being told.
-    """
-
-    question: str
-    mechanism: str
-    cost: Guarantee
-    expected_error: float | None
-    candidates: tuple[Candidate, ...]
-    accuracy: str
-    guarantee: Guarantee
-    reason: str = ""
-    stored: Fraction | None = None
-    """The epsilon of a stored answer that would be told instead of a new draw; `cost` is then what that costs."""
-    warnings: tuple[str, ...] = ()
-    prior_error: float | None = None
-    """The expected error of not asking: the standard deviation of the prior."""
-    pictured: bool = False
-    balances: tuple[Balance, ...] = ()
-    times: int = 0
 
 
 class Custodian:
@@ -238,95 +211,3 @@ class Custodian:
             raise Unavailable(
                 f"{failure}; what was charged stays charged, and a retry with the same key is free"
             ) from None
-
-
-def charge_of(
-    planned: Plan, told: str, snapshot: str, analyst: str, key: str | None = None, fresh: bool = False
-) -> Charge:
-    """What a plan asks of the ledger."""
-    names, model = (planned.schema.name, snapshot, analyst), cast("Model", planned.account)
-    part = planned.region()
-    return Charge(*names, planned.question(), told, model, planned.cost, planned.epsilon, part, key, fresh)
-
-
-def preview(
-    schema: Schema,
-    question: Question,
-    epsilon: object = None,
-    prior: Given = None,
-    delta: object = None,
-    model: str | None = None,
-    **more: Any,
-) -> Preview:
-    """What a question would cost and be good for, from the schema alone: as if nothing had been spent."""
-    most = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
-    planned = plan(schema, read(question, schema), epsilon, delta, prior, model, most=most, **more)
-    told = previewed(planned, to_sql(planned.query, schema))
-    caps = Caps(schema.budget, schema.analyst_budget, schema.models)
-    charge = charge_of(planned, told.question, "none yet", ANALYST)
-    return replace(told, times=times(charge, untouched(charge, caps)))
-
-
-def previewed(planned: Plan, question: str) -> Preview:
-    """A plan as a preview."""
-    nothing = Guarantee.dp(0, planned.schema.neighbours, planned.schema.unit_name)
-    weak = [WEAK] if planned.guarantee.epsilon is not None and planned.guarantee.epsilon > 5 else []
-    alone, error = planned.prior_error, planned.expected_error
-    if alone is not None and error is not None and error > HARDLY * alone:
-        weak.append(f"your prior alone has an expected error of {alone:,.4g}: the answer would tell you hardly more")
-    return Preview(
-        question=question,
-        mechanism=planned.mechanism,
-        cost=nothing if planned.free else planned.guarantee,
-        expected_error=planned.expected_error,
-        candidates=planned.candidates,
-        accuracy=accuracy_words(planned, planned.confidence),
-        guarantee=planned.guarantee,
-        reason=reason(planned),
-        warnings=tuple(weak),
-        prior_error=alone,
-        pictured=not planned.query.keys and len(planned.measurements) == 1 and Reader(planned).pictured(0),
-    )
-
-
-def reason(planned: Plan) -> str:
-    """Why this mechanism."""
-    rivals = [one for one in planned.candidates if not one.chosen]
-    own, known = planned.expected_error, [one for one in rivals if one.expected_error is not None]
-    if own is None and not known:
-        return "its error depends on the rows, so that it is told in numbers of rows" if planned.candidates else ""
-    if own is None:
-        return f"it uses all rows; a {known[0].mechanism} would tell hardly more than the prior does"
-    if not rivals:
-        return "the one that fits what was asked"
-    if not known:
-        return f"its error is known beforehand; that of the {rivals[0].mechanism} depends on the rows"
-    nearest = min(known, key=lambda one: one.expected_error or 0.0)
-    return f"its expected error is {own:,.4g}, that of the {nearest.mechanism} {nearest.expected_error:,.4g}"
-
-
-def with_offer(told: Preview, offer: Offer | None) -> Preview:
-    """A preview that knows of a stored answer."""
-    if offer is None:
-        return told
-    price = offer.price
-    cost = replace(told.guarantee, model="dp", epsilon=price.epsilon, delta=None, rho=None)
-    if price.other or price.delta:
-        cost = told.guarantee
-    return replace(told, stored=offer.epsilon, cost=cost)
-
-
-def plan_or_stored(schema: Schema, query: Query, request: Asked, offer: Callable[[Plan], Offer | None]) -> Plan:
-    """A plan; of an accuracy that what is left cannot reach, only where a stored answer has it."""
-    try:
-        return plan_asked(schema, query, request)
-    except BudgetExceeded:
-        dear = plan_asked(schema, query, replace(request, most=None))
-        if offer(dear) is None:
-            raise
-        return dear
-
-
-def least_left(balances: tuple[Balance, ...], model: str) -> Fraction:
-    """The least that is left among the accounts that an answer in a model is paid from: a pure one from all."""
-    return min((one.left for one in balances if model in ("dp", one.model)), default=Fraction(0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from fractions import Fraction
 
-from discreet.custodian.custodian import Preview
 from discreet.custodian.place import Snapshot
+from discreet.custodian.previewing import Preview
 from discreet.ledger import Balance, Entry
 from discreet.ledger.charge import Verified
 from discreet.schema import Schema

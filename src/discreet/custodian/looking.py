@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from discreet.custodian.binding import existing_ledger
-from discreet.custodian.custodian import Preview, charge_of, least_left, plan_or_stored, previewed, with_offer
 from discreet.custodian.place import Place, Snapshot
+from discreet.custodian.previewing import Preview, charge_of, least_left, plan_or_stored, previewed, with_offer
 from discreet.custodian.question import Question, read
 from discreet.custodian.registering import require_layout
 from discreet.errors import InvalidInput

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Lock
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from discreet.answer import Answer
 from discreet.custodian.draw import Released, draw
-from discreet.custodian.question import read
+from discreet.custodian.question import Question, read
 from discreet.custodian.reply import FREE, answer, public_answer
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.exact import positive, shown
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from discreet.sources.plan import Source
 
 TOGETHER = "the promise is for all answers of the session together"
-Question = str | Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import date, timedelta
+from datetime import date
 
 from discreet.answer import Reply
 from discreet.custodian.reader import Reader
 from discreet.pictures import Drawing
 from discreet.posterior import Posterior
 from discreet.query.query import Aggregate
-from discreet.schema.column import EPOCH
+from discreet.schema.column import EPOCH, day
 
 MOST_NAMES = 3
 
@@ -100,7 +100,7 @@ def _is_date(reader: Reader, at: int) -> bool:
 
 
 def _day(number: float) -> str:
-    return (EPOCH + timedelta(days=round(number))).isoformat()
+    return day(number).isoformat()
 
 
 def told(value: object) -> str:

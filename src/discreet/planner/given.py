@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import shown
+from discreet.inference.belief import LEAST_INSIDE, TAIL
 from discreet.prior import Array, Grid, Prior, fixed, grid_between, masses
 from discreet.schema import Column
 from discreet.schema.column import EPOCH, days
 from discreet.shapes import GRAMMAR, Shapes, Term, are_weights, read_shapes, read_weights
 
-TAIL = 0.1
-LEAST_INSIDE = 1e-3
 NOTHING = 1e-12
 """A shape of which less than this lies in the range says nothing about it, and is left out."""
 FAR = 2**62

@@ -90,13 +90,12 @@ def options(
     epsilon: Fraction,
     belief: Belief | None,
     distance: Distance | str | None,
-    others: tuple[Noisy, ...] = (),
 ) -> tuple[Total, ...]:
     """What could answer: noise of every fitting law; refinement where it may win, or where a distance asks for it."""
     ways = forms(aggregate, column, facts)
     if distance is not None:
         return (_by_distance(ways[0], facts, epsilon, belief, distance),)
-    found: list[Total] = [*others, laplace(ways[0], epsilon)]
+    found: list[Total] = [laplace(ways[0], epsilon)]
     steps = staircase(ways[-1], epsilon)
     if steps is not None:
         found.append(steps)

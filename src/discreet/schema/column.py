@@ -88,7 +88,7 @@ class Column:
         if self.categories:
             return self.categories[code] if self.kind != "boolean" else bool(code)
         if self.kind == "date":
-            return EPOCH + timedelta(days=code)
+            return day(code)
         exact = code * self.step
         return int(exact) if self.step.denominator == 1 else exact
 
@@ -129,6 +129,11 @@ def domain(lower: Fraction, upper: Fraction, step: Fraction, name: str) -> tuple
     if max(abs(low), abs(high)) > FARTHEST:
         raise InvalidInput(f"{name} has more than 2^44 steps between 0 and a bound; declare a coarser step")
     return int(low), int(high)
+
+
+def day(number: float) -> date:
+    """The date so many days, rounded, after 1970-01-01."""
+    return EPOCH + timedelta(days=round(number))
 
 
 def days(text: str, what: str) -> int:
