@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discreet import BudgetExceeded, InvalidInput, Unsupported
 from discreet.accuracy import LEAST, MOST, Accuracy
-from discreet.custodian.custodian import preview
+from discreet.custodian import preview
 from discreet.planner.choose import plan
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Plan
