@@ -19,8 +19,46 @@ Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
 Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
 Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
 NO_PICTURE = "a picture shows one number with a public law or a prior; this question has several numbers, or neither"
+NO_RANGES = "ranges are asked of the answer to SELECT HISTOGRAM(column, bins) alone; ask for that"
+NO_POPULATION = "an interval for the population is of counts, means and proportions; this answer has none of them"
 MOST_POSTERIORS = 512
 """JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """The rows of an answer once more, made to fit what must be true whatever the data; post-processing, hence free."""
+
+    rows: tuple[Mapping[str, Reply], ...]
+    intervals: Intervals
+    because: tuple[str, ...]
+    """What they were made to fit, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class InRange:
+    """How many rows lie in a range of a histogram's column: the range that was counted, the number, its interval."""
+
+    low: Reply
+    high: Reply
+    value: float
+    interval: tuple[float, float]
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """One number as an estimate for the population that the rows are a random sample of."""
+
+    name: str
+    value: float
+    interval: tuple[float, float]
+    confidence: float
+    noise: float
+    """How far our noise alone may move it, with this confidence."""
+    sampling: float
+    """How far the drawing of the sample alone may move it."""
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +89,11 @@ class Answer:
     """Whether a prior was given, so that `posteriors` may have something to tell."""
     say: Callable[[], str] = field(default=str, repr=False, compare=False)
     picture: Callable[[str | Path], Path] | None = field(default=None, repr=False, compare=False)
+    reconcile: Callable[[], Reconciled | None] = field(default=lambda: None, repr=False, compare=False)
+    in_range: Callable[[object, object, float], InRange] | None = field(default=None, repr=False, compare=False)
+    generalise: Callable[[float, int | None], tuple[Mapping[str, Population], ...]] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @property
     def single(self) -> bool:
@@ -91,6 +134,23 @@ class Answer:
         """
         found = self.intervals(float(between(confidence, 0, 1, "confidence")))
         return found[0][self.numbers[0]] if self.single else found
+
+    @property
+    def reconciled(self) -> Reconciled | None:
+        """The same numbers made to fit what must be true of every data set; None where nothing must."""
+        return self.reconcile()
+
+    def range(self, low: object, high: object, confidence: float = 0.95) -> InRange:
+        """How many rows lie from `low` to `high`, both included, from the answer to one HISTOGRAM; nothing is paid."""
+        if self.in_range is None:
+            raise InvalidInput(NO_RANGES)
+        return self.in_range(low, high, float(between(confidence, 0, 1, "confidence")))
+
+    def population(self, confidence: float = 0.95, size: int | None = None) -> tuple[Mapping[str, Population], ...]:
+        """Each row's counts, means and proportions with noise and sampling error; `size` is that of the population."""
+        if self.generalise is None:
+            raise InvalidInput(NO_POPULATION)
+        return self.generalise(float(between(confidence, 0, 1, "confidence")), size)
 
     def plot(self, path: str | Path) -> Path:
         """Draw prior, noise law and posterior, with the raw answer marked, as .svg, .png or .html."""
