@@ -152,8 +152,10 @@ def _measure(random: Random, schema: Schema) -> Measure:
     column = random.choice(_coded(schema))
     shift = random.choice([0, column.lower, column.lower, column.upper, random.randint(-100, 100)])
     anything = random.choice(list(schema.columns))
-    counts = [Measure("rows"), Measure("units"), Measure("present", anything)]
-    return random.choice([*counts, Measure("sum", column.name, shift), Measure("squares", column.name, shift)])
+    where = _predicate(random, schema, random.choice([0, 1, 2])) if random.random() < 0.4 else TRUE
+    counts = [Measure("rows", where=where), Measure("units", where=where), Measure("present", anything, where=where)]
+    sums = [Measure("sum", column.name, shift, where), Measure("squares", column.name, shift, where)]
+    return random.choice([*counts, *sums])
 
 
 def _key(random: Random, schema: Schema) -> Bins | Texts:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import dirty
 from discreet.errors import InvalidInput
-from discreet.query.predicate import All, OneOf, Predicate, Some, Within
+from discreet.query.predicate import TRUE, All, OneOf, Predicate, Some, Within
 from discreet.query.totals import Bins, Cell, Histogram, Measure, Texts, Totals
 from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.memory import MemorySource
@@ -162,6 +162,7 @@ WRONG: dict[str, Callable[[dirty.Plan], dirty.Plan]] = {
     "missing values are counted": measured(
         lambda measure: replace(measure, what="rows") if measure.what == "present" else measure
     ),
+    "a measure's own condition is passed over": measured(lambda measure: replace(measure, where=TRUE)),
     "nothing is subtracted": measured(lambda measure: replace(measure, lower=0)),
     "bins start at 0": keyed(lambda key: replace(key, lower=0) if isinstance(key, Bins) else key),
     "histograms start at 0": lambda plan: (

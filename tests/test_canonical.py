@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
 from discreet.query import parse_sql, to_sql
-from discreet.query.canonical import canonical, simplify
+from discreet.query.canonical import canonical, simplify, within
 from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within, holds
 from discreet.query.sets import complement, is_void, meet, ranges_of, unite, whole
 from discreet.schema import Budget, Column, Schema
@@ -148,6 +148,29 @@ def test_sets_of_values_are_sets(column: Column, data: st.DataObject) -> None:
     assert column.nullable or not (either.null or other.null)
 
 
+@given(predicates(*FEW), predicates(*FEW))
+@settings(max_examples=300)
+def test_a_filter_keeps_its_rows_and_rests(predicate: Predicate, where: Predicate) -> None:
+    """Of the rows of the condition it is true of the same ones; written again it is the same; TRUE where it is all."""
+    outer = simplify(where, TINY)
+    found = within(predicate, outer, TINY)
+    rows = [row for row in all_rows(*FEW) if holds(outer, row)]
+    assert [holds(found, row) for row in rows] == [holds(predicate, row) for row in rows]
+    assert within(found, outer, TINY) == found
+    assert within(outer, outer, TINY) == TRUE
+
+
+def test_what_stored_answers_are_found_by_stays() -> None:
+    """The text of a question without filters, to the letter."""
+    query = parse_sql("SELECT COUNT(a), MEDIAN(n) FROM tiny WHERE b GROUP BY s", TINY)
+    assert canonical(query) == (
+        '{"aggregates":[["count","a",[]],["quantile","n",["1/2"]]],"column":null,"keys":[["s",1]],"table":"tiny",'
+        '"unit":null,"where":["within","b",[[1,1]],false]}'
+    )
+    filtered = parse_sql("SELECT COUNT(*) FILTER (WHERE b) FROM tiny", TINY)
+    assert json.loads(canonical(filtered))["aggregates"] == [["count", None, [], ["within", "b", [[1, 1]], False]]]
+
+
 def test_what_follows_from_the_rest_is_left_out() -> None:
     """Absorption, both ways; and a part that only repeats another with more."""
     one, two, three = Within("a", ((0, 0),)), Within("b", ((1, 1),)), Within("g", ((0, 1),))
@@ -215,6 +238,13 @@ def test_ways_to_write_one_condition_have_one_form(ways: tuple[str, ...]) -> Non
         ("VAR(a)", "VARIANCE(a)", "VAR_SAMP(a)"),
         ("STDDEV(a)", "STDDEV_SAMP(a)"),
         ("COUNT(*)", "COUNT(n)"),
+        ("COUNT(*)", "COUNT(*) FILTER (WHERE b)", "COUNT(n) FILTER (WHERE b OR a = 1)"),
+        ("COUNT(a)", "COUNT(a) FILTER (WHERE b)", "COUNT(*) FILTER (WHERE a IS NOT NULL)"),
+        ("COUNT(*) FILTER (WHERE a >= 0)", "COUNT(a) FILTER (WHERE b AND NOT a < 0)"),
+        (
+            "COUNT(*) FILTER (WHERE a = 1), COUNT(*) FILTER (WHERE s = 'F')",
+            "COUNT(*) FILTER (WHERE s = 'F') AS x, COUNT(*) FILTER (WHERE a = 1) AS y, COUNT(a) FILTER (WHERE a = 1)",
+        ),
     ],
 )
 def test_ways_to_write_the_aggregates_have_one_form(ways: tuple[str, ...]) -> None:
@@ -253,6 +283,9 @@ def test_different_questions_have_different_forms() -> None:
         "QUANTILE(a, 0.4)",
         "QUANTILE(a, 0.4, 0.5)",
         "MIN(a)",
+        "COUNT(*) FILTER (WHERE b)",
+        "COUNT(a) FILTER (WHERE b)",
+        "COUNT(*), COUNT(*) FILTER (WHERE b)",
     ]
     texts += [f"SELECT {select} FROM tiny" for select in selects]
     forms = [canonical(parse_sql(text, TINY)) for text in texts]

@@ -13,6 +13,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.inference.belief import believed
+from discreet.inference.line import Spread, expected_error
+from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import SYSTEM
 from discreet.planner.asked import Asked
 from discreet.planner.choose import plan, plan_asked
@@ -222,3 +225,10 @@ def test_stated_errors_are_measured_ones_on_fifty_questions() -> None:
         print(f"{number}: {case}: stated against measured {worst:.3f}, choice against best {worse:.3f}", flush=True)
         assert sure <= 1.1, str(case)
         assert worse <= 1.05, str(case)
+
+
+def test_noise_far_finer_than_what_is_counted_is_weighed_too() -> None:
+    """A count with hardly any noise: the line is cut no finer than whole numbers, or it would not fit into memory."""
+    belief = believed("normal(80, 20)", Fraction(0), Fraction(1200), Fraction(1), "COUNT")
+    noise = Spread(DiscreteLaplace(100, 1), 1.0)
+    assert 0 <= expected_error(belief, noise) < 1e-6

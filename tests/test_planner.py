@@ -264,5 +264,5 @@ def test_what_was_published_stands_on_every_label() -> None:
 
     declared = schema("add-remove", 1, 0, published=(Published("SELECT COUNT(*) FROM t", "7"),))
     assert planned("SELECT SUM(age) FROM t", declared).guarantee.assumptions == (
-        "published exactly before: SELECT COUNT(*) FROM t = 7",
+        "published exactly before: SELECT COUNT(*) FROM t = 7; what it adds to this answer cannot be told",
     )

@@ -74,6 +74,23 @@ SAME: list[tuple[str, dict[str, object]]] = [
         "SELECT HISTOGRAM(admitted, 12) FROM registry",
         {"from": "registry", "select": [{"histogram": "admitted", "bins": 12}]},
     ),
+    (
+        "SELECT smoker, sex, COUNT(*) FROM registry GROUP BY ROLLUP (smoker, sex)",
+        {"from": "registry", "select": ["smoker", "sex", {"count": "*"}], "rollup": ["smoker", "sex"]},
+    ),
+    (
+        "SELECT COUNT(*) FILTER (WHERE age < 30) AS young, COUNT(city) FILTER (WHERE smoker OR age IS NULL) "
+        "FROM registry WHERE sex = 'F' HAVING COUNT(*) FILTER (WHERE age < 30) > 5",
+        {
+            "from": "registry",
+            "select": [
+                {"count": "*", "where": {"age": {"<": 30}}, "as": "young"},
+                {"count": "city", "where": {"or": [{"smoker": {"=": True}}, {"age": {"is": None}}]}},
+            ],
+            "where": {"sex": {"=": "F"}},
+            "having": [{"of": {"count": "*", "where": {"age": {"<": 30}}}, ">": 5}],
+        },
+    ),
     ("SELECT income FROM registry FOR UNIT 'p17'", {"from": "registry", "select": "income", "unit": "p17"}),
     (
         "SELECT income AS x FROM registry FOR UNIT 'p17'",
@@ -184,6 +201,9 @@ REFUSED: list[tuple[object, str]] = [
     ({**COUNT, "select": [{"avg": ["age"]}]}, "a column must be a text"),
     ({**COUNT, "select": [{"avg": "age", "as": 5}]}, "as must be a text"),
     ({**COUNT, "select": [{"avg": "age", "as": "\x07"}]}, "printable"),
+    ({**COUNT, "select": [{"avg": "age", "where": {"smoker": {"=": True}}}]}, "FILTER is for counts, not for 'AVG'"),
+    ({**COUNT, "select": [{"count": "*", "where": "smoker"}]}, "a condition is an object"),
+    ({**COUNT, "select": [{"where": {"smoker": {"=": True}}}]}, "one function"),
     ({**COUNT, "join": "icd"}, "join must be a list"),
     ({**COUNT, "join": ["other"]}, "only lookups"),
     ({**COUNT, "join": ["icd"], "left_join": ["ICD"]}, "each lookup once"),

@@ -16,6 +16,7 @@ from sqlglot import Tokenizer
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.query import parse_sql, to_sql
+from discreet.query.canonical import canonical
 from discreet.query.predicate import FALSE, TRUE, All, OneOf, Within
 from discreet.query.query import Aggregate, Having, Key, Output, Presentation, Query
 from discreet.schema import Budget, Column, Derived, Schema
@@ -50,6 +51,9 @@ REGISTRY = Schema(
 )
 MANY = replace(REGISTRY, rows=3, individual_queries=False)
 ROWS = replace(REGISTRY, unit=None, individual_queries=False)
+
+
+SMOKERS = Aggregate("count", where=Within("smoker", ((1, 1),)))
 
 
 def read(text: str, schema: Schema = REGISTRY) -> Query:
@@ -111,6 +115,23 @@ def test_a_whole_question() -> None:
         ("MODE(sex)", Aggregate("mode", "sex"), "MODE(sex)"),
         ('SUM("date")', Aggregate("sum", "date"), "SUM(date)"),
         ("(SUM(age))", Aggregate("sum", "age"), "SUM(age)"),
+        ("COUNT(*) FILTER (WHERE smoker)", SMOKERS, "COUNT(*) FILTER (WHERE smoker = TRUE)"),
+        ("count(income) filter (where smoker)", SMOKERS, "COUNT(income) FILTER (WHERE smoker = TRUE)"),
+        (
+            "COUNT(DISTINCT person_id) FILTER (WHERE smoker)",
+            SMOKERS,
+            "COUNT(DISTINCT person_id) FILTER (WHERE smoker = TRUE)",
+        ),
+        ("COUNT(*) FILTER (WHERE TRUE)", Aggregate("count"), "COUNT(*)"),
+        ("COUNT(*) FILTER (WHERE age IS NOT NULL)", Aggregate("count", "age"), "COUNT(age)"),
+        ("COUNT(age) FILTER (WHERE age > 0)", Aggregate("count", "age"), "COUNT(age)"),
+        ("COUNT(city) FILTER (WHERE TRUE)", Aggregate("count", "city"), "COUNT(city)"),
+        ("COUNT(*) FILTER (WHERE age > 999)", Aggregate("count", where=FALSE), "COUNT(*) FILTER (WHERE FALSE)"),
+        (
+            "COUNT(age) FILTER (WHERE smoker)",
+            Aggregate("count", where=All((Within("age", ((17, 90),)), Within("smoker", ((1, 1),))))),
+            "COUNT(*) FILTER (WHERE age IS NOT NULL AND smoker = TRUE)",
+        ),
     ],
 )
 def test_aggregates(written: str, aggregate: Aggregate, label: str) -> None:
@@ -118,6 +139,30 @@ def test_aggregates(written: str, aggregate: Aggregate, label: str) -> None:
     query = read(f"SELECT {written} FROM registry")
     assert query.aggregates == (aggregate,)
     assert query.presentation == Presentation((Output(label, aggregate=0),))
+
+
+def test_a_filter_says_what_the_condition_does_not() -> None:
+    """What the WHERE implies of a FILTER is left out of it, and what is left can be named, compared and sorted by."""
+    query = read(
+        "SELECT COUNT(*) FILTER (WHERE age < 65 AND sex = 'F') AS a, COUNT(*) FILTER (WHERE age >= 18), "
+        "COUNT(*) FILTER (WHERE (sex = 'F' OR smoker) AND city = 'Oslo') FROM registry "
+        "WHERE age >= 30 AND (sex = 'F' OR smoker) "
+        "HAVING COUNT(*) FILTER (WHERE age < 65 AND sex = 'F') > 5 ORDER BY a"
+    )
+    wheres = [one.where for one in query.aggregates]
+    assert wheres == [TRUE, All((Within("age", ((30, 64),)), Within("sex", ((0, 0),)))), OneOf("city", ("Oslo",))]
+    assert query.presentation.having == (Having(0, ">", Fraction(5)),)
+    assert query.presentation.order == ((0, False),)
+
+
+def test_filters_are_read_within_limits() -> None:
+    """Hundreds of filters on a condition of many ranges would be slow, so such a condition is refused with a filter."""
+    listed = f"income IN ({', '.join(map(str, range(1000)))})"
+    with pytest.raises(InvalidInput, match="1000 ranges"):
+        read(f"SELECT COUNT(*) FILTER (WHERE smoker) FROM registry WHERE {listed}")
+    with pytest.raises(InvalidInput, match="1000 ranges"):
+        read(f"SELECT COUNT(*) FILTER (WHERE {listed} AND smoker) FROM registry")
+    assert read(f"SELECT COUNT(*) FROM registry WHERE {listed}").where != TRUE
 
 
 def test_units_are_counted_apart_where_they_have_several_rows() -> None:
@@ -164,11 +209,25 @@ def test_a_missing_value_has_a_cell_too() -> None:
 
 @pytest.mark.parametrize(("bins", "width"), [(1, 74), (2, 37), (10, 8), (73, 2), (74, 1), (1000, 1)])
 def test_a_histogram_has_at_most_so_many_bins(bins: int, width: int) -> None:
-    """Each a whole number of codes: the same as COUNT(*) by BIN."""
+    """Each a whole number of codes: the cells are those of COUNT(*) by BIN, and all ranges of them are asked for."""
     query = read(f"SELECT HISTOGRAM(age, {bins}) FROM registry WHERE smoker ORDER BY 2 DESC")
     key = f"BIN(age, {width})"
-    assert query == read(f"SELECT {key}, COUNT(*) FROM registry WHERE smoker GROUP BY {key} ORDER BY 2 DESC")
+    plain = read(f"SELECT {key}, COUNT(*) FROM registry WHERE smoker GROUP BY {key} ORDER BY 2 DESC")
+    assert query == replace(plain, nesting="ranges")
+    assert canonical(query) != canonical(plain)
     assert -(-74 // width) <= bins
+
+
+def test_a_rollup_keeps_the_order_of_its_keys() -> None:
+    """The totals are over the last keys first, so the order says what is asked; a plain GROUP BY has none."""
+    keys = "sex, BIN(age, 10)", "BIN(age, 10), sex"
+    ways = [f"SELECT sex, BIN(age, 10) AS band, COUNT(*) FROM registry GROUP BY {by}" for by in keys]
+    assert canonical(read(ways[0])) == canonical(read(ways[1]))
+    first, second = (read(way.replace("GROUP BY ", "GROUP BY ROLLUP (") + ")") for way in ways)
+    assert first.keys == (Key("sex"), Key("age", 10))
+    assert second.keys == (Key("age", 10), Key("sex"))
+    assert first.nesting == second.nesting == "rollup"
+    assert len({canonical(query) for query in (first, second, read(ways[0]))}) == 3
 
 
 @pytest.mark.parametrize(
@@ -334,7 +393,18 @@ REFUSED = {
     "SELECT AVG(age) - 1 FROM registry": "not arithmetic",
     "SELECT AVG(MAX(age)) FROM registry": "a bracket cannot open",
     "SELECT COUNT(*) OVER () FROM registry": "'OVER' has no place",
-    "SELECT COUNT(*) FILTER (WHERE age > 3) FROM registry": "'FILTER' has no place",
+    "SELECT COUNT(*) FILTER (age > 30) FROM registry": "'FILTER' has no place",
+    "SELECT COUNT(*) FILTER FROM registry": "'FILTER' has no place",
+    "SELECT age FILTER (WHERE age > 30) FROM registry": "'FILTER' has no place",
+    "SELECT SUM(age) FILTER (WHERE age > 30) FROM registry": "FILTER is for counts, not for 'SUM'",
+    "SELECT BIN(age, 5) FILTER (WHERE age > 30) FROM registry": "FILTER is for counts",
+    "SELECT COUNT(*) FILTER (WHERE COUNT(*) FILTER (WHERE age > 30) > 1) FROM registry": "right after a count",
+    "SELECT COUNT(*) FILTER (WHERE AVG(age) > 1) FROM registry": "a column is allowed here",
+    "SELECT COUNT(*) FILTER (WHERE age > 30) FILTER (WHERE smoker) FROM registry": "cannot be read",
+    "SELECT COUNT(*) FILTER (WHERE nobody > 30) FROM registry": "no column 'nobody'",
+    "SELECT COUNT(*) FILTER (WHERE smoker) FROM registry GROUP BY COUNT(*) FILTER (WHERE smoker)": "not aggregates",
+    "SELECT COUNT(*) FILTER (WHERE smoker), COUNT(*) FILTER (WHERE smoker = TRUE) FROM registry": "name one with AS",
+    "SELECT COUNT(*) FROM registry HAVING COUNT(*) FILTER (WHERE smoker) > 5": "use what is selected",
     "SELECT CASE WHEN age > 3 THEN 1 END FROM registry": "'WHEN' has no place",
     "SELECT age FROM registry": "counted or measured",
     "SELECT sex, COUNT(*) FROM registry": "add it to GROUP BY",
@@ -381,7 +451,13 @@ REFUSED = {
     "SELECT COUNT(*) FROM registry GROUP BY 1": "not aggregates",
     "SELECT COUNT(*) FROM registry GROUP BY 2": "places 1 to 1",
     "SELECT COUNT(*) FROM registry GROUP BY HISTOGRAM(age, 5)": "not aggregates",
-    "SELECT COUNT(*) FROM registry GROUP BY ROLLUP(age)": "no function 'ROLLUP'",
+    "SELECT sex, AVG(income) FROM registry GROUP BY ROLLUP (sex)": "gives one COUNT and its totals",
+    "SELECT sex, COUNT(*), COUNT(city) FROM registry GROUP BY ROLLUP (sex)": "gives one COUNT and its totals",
+    "SELECT sex, COUNT(*) FROM registry GROUP BY ROLLUP (sex), smoker": "ROLLUP",
+    "SELECT sex, COUNT(*) FROM registry GROUP BY ROLLUP (sex), ROLLUP (smoker)": "ROLLUP",
+    "SELECT sex, COUNT(*) FROM registry GROUP BY CUBE (sex)": "no CUBE here",
+    "SELECT sex, COUNT(*) FROM registry GROUP BY ROLLUP (sex, sex)": "names a key twice",
+    "SELECT sex, smoker, COUNT(*) FROM registry GROUP BY ROLLUP (sex)": "add it to GROUP BY",
     "SELECT COUNT(*) FROM registry GROUP BY ALL": "there is no column 'ALL'",
     "SELECT COUNT(*) FROM registry GROUP BY person_id": "names the units",
     # conditions
@@ -561,6 +637,7 @@ VALID = (
     "SELECT income FROM registry FOR UNIT 'p17'",
     "SELECT QUANTILE(age, 0.25, 0.5), MIN(income) FROM registry WHERE city NOT IN ('Oslo', 'it''s') OR smoker IS TRUE",
 )
+VALID += ("SELECT COUNT(*) FILTER (WHERE age < 30 OR sex = 'F') x, COUNT(city) FILTER (WHERE smoker) FROM registry",)
 WORDS = tuple(word for word in Tokenizer.KEYWORDS if word.strip())
 OWN = (
     "SELECT",
@@ -571,6 +648,7 @@ OWN = (
     "sex",
     "city",
     "COUNT",
+    "FILTER (WHERE",
     "(",
     ")",
     ",",

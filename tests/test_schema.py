@@ -276,7 +276,7 @@ PLAIN = "must be a plain number such as 0.5, 3 or 1e-6, got"
         (
             "{kind: integer, lowest: 0, upper: 9}",
             "column x has no key 'lowest'; it may have kind, role, missing, missing_values, lower, upper, step, "
-            "categories, taxonomy, keys",
+            "counts, categories, taxonomy, keys",
         ),
         ("integer", "column x must be a mapping such as {kind: ...}"),
         (

@@ -21,6 +21,22 @@ if TYPE_CHECKING:
     from discreet.errors import Unavailable as Unavailable
     from discreet.errors import Unsupported as Unsupported
     from discreet.guarantee import Guarantee as Guarantee
+    from discreet.inference.constraints import Constraint as Constraint
+    from discreet.inference.constraints import at_least as at_least
+    from discreet.inference.constraints import at_most as at_most
+    from discreet.inference.constraints import decreasing as decreasing
+    from discreet.inference.constraints import fixed as fixed
+    from discreet.inference.constraints import increasing as increasing
+    from discreet.inference.constraints import linear as linear
+    from discreet.inference.constraints import nested as nested
+    from discreet.inference.constraints import same_total as same_total
+    from discreet.inference.constraints import total as total
+    from discreet.inference.linear import LinearRefinement as LinearRefinement
+    from discreet.inference.linear import refine_linear as refine_linear
+    from discreet.inference.reconcile import reconcile as reconcile
+    from discreet.inference.refined import Refined as Refined
+    from discreet.inference.rho import rho as rho
+    from discreet.inference.rho import scale_for_rho as scale_for_rho
     from discreet.kernel.box_staircase import BoxStaircase as BoxStaircase
     from discreet.kernel.bracket import Bracket as Bracket
     from discreet.kernel.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
@@ -71,6 +87,22 @@ HOME = {
         "Unsupported",
     ),
     "discreet.guarantee": ("Guarantee",),
+    "discreet.inference.constraints": (
+        "Constraint",
+        "at_least",
+        "at_most",
+        "decreasing",
+        "fixed",
+        "increasing",
+        "linear",
+        "nested",
+        "same_total",
+        "total",
+    ),
+    "discreet.inference.linear": ("LinearRefinement", "refine_linear"),
+    "discreet.inference.reconcile": ("reconcile",),
+    "discreet.inference.refined": ("Refined",),
+    "discreet.inference.rho": ("rho", "scale_for_rho"),
     "discreet.kernel.box_staircase": ("BoxStaircase",),
     "discreet.kernel.bracket": ("Bracket",),
     "discreet.kernel.discrete_gaussian": ("DiscreteGaussian",),

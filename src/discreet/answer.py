@@ -20,7 +20,7 @@ Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
 Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
 NO_PICTURE = "a picture shows one number with a public law or a prior; this question has several numbers, or neither"
 NO_RANGES = "ranges are asked of the answer to SELECT HISTOGRAM(column, bins) alone; ask for that"
-NO_POPULATION = "an interval for the population is of counts, means and proportions; this answer has none of them"
+NO_POPULATION = "an interval for the population is of plain counts, means and proportions; this answer has none of them"
 MOST_POSTERIORS = 512
 """JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
 
@@ -45,6 +45,11 @@ class InRange:
     interval: tuple[float, float]
     confidence: float
 
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        ends = {"low": _plain(self.low), "high": _plain(self.high)}
+        return ends | {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
+
 
 @dataclass(frozen=True, slots=True)
 class Population:
@@ -59,6 +64,11 @@ class Population:
     sampling: float
     """How far the drawing of the sample alone may move it."""
     words: str
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        told: dict[str, object] = {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
+        return told | {"noise": self.noise, "sampling": self.sampling, "words": self.words}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +172,14 @@ class Answer:
         laws = self.posteriors()
         return [{name: None if law is None else law.to_json() for name, law in row.items()} for row in laws]
 
+    def _reconciled(self) -> dict[str, object] | None:
+        made = self.reconciled
+        if made is None:
+            return None
+        rows = [{name: _plain(value) for name, value in row.items()} for row in made.rows]
+        spans = [{name: _ends(span) for name, span in row.items()} for row in made.intervals(0.95)]
+        return {"rows": rows, "intervals_95": spans, "because": list(made.because)}
+
     def to_json(self) -> dict[str, object]:
         """Machine-readable: the same on the command line, over HTTP and on a page."""
         told: dict[str, object] = {"question": self.question, "columns": list(self.columns)}
@@ -171,6 +189,7 @@ class Answer:
         spans = self.intervals(0.95)
         told["intervals_95"] = [{name: _ends(span) for name, span in row.items()} for row in spans]
         told["posteriors"] = None if len(self.rows) > MOST_POSTERIORS else self._posteriors()
+        told["reconciled"] = None if len(self.rows) > MOST_POSTERIORS else self._reconciled()
         told |= {"shaped_by_prior": self.shaped, "warning": self.warning, "meaning": self.meaning}
         told |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
         told["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}

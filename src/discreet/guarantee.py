@@ -122,7 +122,7 @@ class Guarantee:
 
     @staticmethod
     def nominal(epsilon: object, assumption: str) -> Guarantee:
-        """A figure from a document that is not a proven promise: for reproducing its tables only."""
+        """A figure that is no proven promise: from a document whose tables are reproduced, or of a part of an output."""
         return Guarantee("nominal", epsilon=_at_least_0(epsilon, "epsilon"), assumptions=(assumption,))
 
     @staticmethod
@@ -264,7 +264,7 @@ class Guarantee:
             "probabilistic-k-anonymity": f"Probabilistic {self.k}-anonymity: a value is on its own person's row with "
             f"probability at most 1/{self.k}.",
             "t-closeness": f"t-closeness with t {_told(self.t or Fraction(0))} under the {self.distance} distance.",
-            "nominal": f"No proven promise: a figure of {epsilon} from a document, for reproducing its tables only.",
+            "nominal": f"No proven promise: {epsilon} is a figure that bounds nothing, and counts in no account.",
         }
         return sentences[self.model] + weak
 

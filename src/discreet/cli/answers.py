@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
-from discreet.answer import Answer, Interval, Reply
+from discreet.answer import MOST_POSTERIORS, Answer, InRange, Interval, Reply
 from discreet.cli.show import bar, facts, left, table, text, value, warning
 from discreet.custodian import Preview
 from discreet.exact import shown
@@ -23,10 +23,13 @@ MOST_ROWS = 200
 """On a screen; JSON has all."""
 SPAN = "95 % interval"
 POSTERIOR = "posterior mean"
+RECONCILED = "reconciled"
 ERROR = "expected error (root mean square)"
 
 
-def answer_screen(answer: Answer, balances: Sequence[Balance], drawn: Path | None = None) -> Iterator[RenderableType]:
+def answer_screen(
+    answer: Answer, balances: Sequence[Balance], drawn: Path | None = None, ranges: Sequence[InRange] = ()
+) -> Iterator[RenderableType]:
     """One number large and plain, or a table; below it all that belongs to it."""
     spans = answer.intervals(0.95)
     if answer.single:
@@ -35,11 +38,14 @@ def answer_screen(answer: Answer, balances: Sequence[Balance], drawn: Path | Non
         yield _rows(answer, spans)
     if len(answer.rows) > MOST_ROWS:
         yield f"... and {len(answer.rows) - MOST_ROWS:,} more rows; --json has all"
+    yield from (_range(one) for one in ranges)
     if answer.warning:
         yield warning(answer.warning)
     pairs = {"question": answer.question, **_promise(answer.guarantee)}
     pairs |= {"mechanism": answer.mechanism, "accuracy": answer.accuracy}
     yield ""
+    if answer.reconciled is not None and _fitted(answer):
+        pairs[RECONCILED] = "; ".join(answer.reconciled.because)
     pairs |= {"cost": _cost(answer), "left": left(balances)}
     yield facts(pairs | ({} if drawn is None else {"picture": str(drawn)}))
 
@@ -52,12 +58,17 @@ def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableTy
         raw = "" if answer.headline == answer.value else f"raw: {value(answer.value)}, "
         yield f"{raw}a draw shaped by your prior"
     yield from (f"{SPAN}: {_span(span)}" for span in spans.values() if span is not None)
+    yield from (f"{RECONCILED}: {numbers[0]}" for numbers in _fitted(answer).values())
     if known is not None and known.numeric:
         say = _day if isinstance(answer.value, date) else value
         low, high = map(say, known.interval(0.95))
         yield f"posterior: mean {say(known.mean())}, median {say(known.median())}, 95 % {low} to {high}"
     if answer.meaning:
         yield answer.meaning
+
+
+def _range(one: InRange) -> str:
+    return f"{value(one.low)} to {value(one.high)}: {value(one.value)}, {one.confidence:.0%} {_span(one.interval)}"
 
 
 def _day(number: float) -> str:
@@ -121,21 +132,39 @@ def _amount(cost: Guarantee) -> str:
 def _rows(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> Table:
     """Each number beside its interval; a bar where there is one whole number to a row, as of counts."""
     told = {name for row in spans for name, span in row.items() if span is not None}
-    names = [part for name in answer.columns for part in ((name, SPAN) if name in told else (name,))]
+    fitted = _fitted(answer)
+    names = [part for name in answer.columns for part in _headings(name, told, fitted)]
     most, means = _most(answer), _means(answer)
-    made = table(*names, *([POSTERIOR] if means else []), *([""] if most else []), right=(*answer.numbers, POSTERIOR))
+    right = (*answer.numbers, RECONCILED, POSTERIOR)
+    made = table(*names, *([POSTERIOR] if means else []), *([""] if most else []), right=right)
     for at, (row, around) in enumerate(list(zip(answer.rows, spans, strict=True))[:MOST_ROWS]):
         cells: list[RenderableType] = []
         for name in answer.columns:
             cells.append(text(value(row[name])))
             if name in told:
                 cells.append(_span(around[name]))
+            if name in fitted:
+                cells.append(fitted[name][at])
         if means:
             cells.append(means[at])
         if most:
             cells.append(bar(_whole(row[answer.numbers[0]]), most))
         made.add_row(*cells)
     return made
+
+
+def _headings(name: str, told: Container[str], fitted: Container[str]) -> list[str]:
+    return [name, *([SPAN] if name in told else []), *([RECONCILED] if name in fitted else [])]
+
+
+def _fitted(answer: Answer) -> dict[str, list[str]]:
+    """The reconciled numbers of the names that have any but raw ones."""
+    made = answer.reconciled if len(answer.rows) <= MOST_POSTERIORS else None
+    if made is None:
+        return {}
+    pairs = list(zip(answer.rows, made.rows, strict=True))
+    changed = [name for name in answer.numbers if any(raw[name] != fit[name] for raw, fit in pairs)]
+    return {name: [value(fit[name]) for _, fit in pairs] for name in changed}
 
 
 def _means(answer: Answer) -> list[str]:

@@ -9,6 +9,7 @@ import typer
 from discreet.cli.options import (
     Accuracy,
     Analyst,
+    Constraints,
     Delta,
     DistanceName,
     Epsilon,
@@ -40,6 +41,12 @@ Plot = Annotated[
 ]
 
 
+Ranges = Annotated[
+    list[str] | None,
+    typer.Option("--range", metavar="A..B", help="Count a range of a HISTOGRAM too, such as 20000..30000; it is free."),
+]
+
+
 def ask(
     schema: SchemaFile,
     question: Question,
@@ -51,7 +58,9 @@ def ask(
     noise_scale: NoiseScale = None,
     interval: Interval = False,
     rows: Rows = None,
+    constraint: Constraints = None,
     plot: Plot = None,
+    ranges: Ranges = None,
     analyst: Analyst = "analyst",
     ledger: LedgerPlace = None,
     key: Key = None,
@@ -75,6 +84,8 @@ def ask(
     if plot is not None:
         check_path(plot)  # refuse before anything is charged
     declared = load_schema(schema)
+    asked_ranges = [_ends(one) for one in ranges or ()]
+    custodian.check_ranges(declared, request.question, asked_ranges)
     if plot is not None or looking.current_snapshot(declared) is None:
         # Refuse before anything is registered or charged.
         told = custodian.preview(declared, request.question, request.epsilon, prior, request.delta, model, **more)
@@ -83,13 +94,14 @@ def ask(
     with show.stages() as progress, Custodian.open(schema, ledger, None, progress, wait) as opened:
         progress("answering")
         numbers = (request.epsilon, prior, analyst, key, request.delta, model, fresh)
-        answer = opened.answer(request.question, *numbers, **more)
+        answer = opened.answer(request.question, *numbers, **more, constraints=constraint or ())
         balances = opened.budget(analyst)
     drawn = None if plot is None else answer.plot(plot)
+    counted = [answer.range(low, high) for low, high in asked_ranges]
     if json:
-        show.document(answer.to_json())
+        show.document(answer.to_json() | ({"ranges": [one.to_json() for one in counted]} if counted else {}))
     else:
-        show.screen(*answer_screen(answer, balances, drawn))
+        show.screen(*answer_screen(answer, balances, drawn, counted))
 
 
 def preview(
@@ -125,6 +137,16 @@ def preview(
         show.document(preview_to_json(planned))
     else:
         show.screen(*preview_screen(planned))
+
+
+def _ends(text: str) -> tuple[str, str]:
+    """Both ends of a range."""
+    from discreet.errors import InvalidInput
+
+    low, dots, high = (part.strip() for part in text.partition(".."))
+    if not (low and dots and high):
+        raise InvalidInput(f"a range is written with two ends, such as 20000..30000, got {text[:40]!r}")
+    return low, high
 
 
 def _more(request: Request, distance: str | None, interval: bool) -> dict[str, Any]:

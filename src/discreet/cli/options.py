@@ -58,6 +58,14 @@ Interval = Annotated[
 Rows = Annotated[
     str | None, typer.Option(metavar="N", help="About how many rows you expect, to choose a mechanism for means.")
 ]
+Constraints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constraint",
+        metavar="C",
+        help="What you know to be true of a count's rows, such as 'total = 1000', 'each <= 50', 'rising'; repeatable.",
+    ),
+]
 Model = Annotated[str | None, typer.Option(metavar="M", help="dp, approx-dp or individual-dp.")]
 Analyst = Annotated[str, typer.Option(metavar="A", help="Who asks.")]
 OneAnalyst = Annotated[str | None, typer.Option(metavar="A", help="One analyst.")]

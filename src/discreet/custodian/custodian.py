@@ -5,7 +5,7 @@ Plan from public facts, charge durably, then read rows, draw, store durably, the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -26,9 +26,11 @@ from discreet.custodian.previewing import (
     with_offer,
 )
 from discreet.custodian.question import Question, read
+from discreet.custodian.reconciling import check_stated
 from discreet.custodian.registering import Progress, first_use, open_source, register, silent
 from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_text
 from discreet.custodian.session import Session, open_session
+from discreet.custodian.stating import Stated
 from discreet.distance import Distance
 from discreet.errors import DiscreetError, Internal, Unavailable
 from discreet.ledger import Balance, Caps, Entry, Ledger
@@ -103,19 +105,22 @@ class Custodian:
         noise_scale: object = None,
         interval: bool = False,
         rows: object = None,
+        constraints: Sequence[Stated] = (),
     ) -> Answer:
         """Answer, or refuse before anything is charged or read.
 
         How much noise there is follows from one of `epsilon`, `accuracy` such as "±50 at 95%" (the smallest epsilon
         that reaches it) and `noise_scale`. With a `prior` the answer tells what it means to someone who holds it;
         `distance` asks for a refinement of the prior by it; `interval` spends half of epsilon on two values around a
-        quantile; `rows`, about how many rows are expected, helps to choose a mechanism. The same question again returns
-        the stored answer and costs nothing; `fresh` pays for a new draw. `key` makes a retry safe.
+        quantile; `rows`, about how many rows are expected, helps to choose a mechanism. `constraints`, such as
+        "total = 1000", are public facts of yours that the count's `reconciled` rows are made to fit. The same question
+        again returns the stored answer and costs nothing; `fresh` pays for a new draw. `key` makes a retry safe.
         """
         query = read(question, self.schema)
         more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
         request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows)
         planned = plan_or_stored(self.schema, query, request, self._offer(analyst, fresh))
+        check_stated(planned, constraints)
         told = to_sql(query, self.schema)
         if planned.free:
             return public_answer(planned, told, self._spent())
@@ -127,7 +132,7 @@ class Custodian:
         if (epsilon_drawn, rho) != (planned.epsilon, planned.rho):
             planned = self._planned_at(planned, request, epsilon_drawn, rho)
         paid = planned.epsilon if receipt.charged else FREE
-        return answer(planned, released, told, paid, receipt.entry, self._spent())
+        return answer(planned, released, told, paid, receipt.entry, self._spent(), constraints)
 
     def preview(
         self,

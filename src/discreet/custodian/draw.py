@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from discreet.kernel.entropy import SYSTEM
 from discreet.kernel.noise import Noise
 from discreet.planner.chosen import Chosen
 from discreet.planner.individual import AboutOne, OrderStatistic
+from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Counted, Known, Measurement, Plan
 from discreet.planner.refined import RefinedTotal
@@ -77,6 +79,9 @@ def exact(plan: Plan, source: Source, cells: Sequence[Cell], where: Predicate) -
         if isinstance(one, Noisy | RefinedTotal):
             wanted = [places[measure] for measure in one.form.measures]
             inputs.append([one.inputs(_picked(totals.get(cell), wanted)) for cell in cells])
+        elif isinstance(one, Nested):
+            wanted = [places[measure] for measure in one.form.measures]
+            inputs.append(one.inputs([sum(_picked(totals.get(cell), wanted)) for cell in cells]))
         elif isinstance(one, Chosen | OrderStatistic):
             found = source.histogram(Histogram(one.candidates.bins, one.candidates.count, plan.keys, where))
             nothing = np.zeros(one.candidates.count, dtype=np.int64)
@@ -94,8 +99,14 @@ def _picked(amounts: Amounts | None, wanted: Sequence[int]) -> Amounts:
 
 def release(plan: Plan, secret: Exact, counts: Sequence[int]) -> Released:
     """Draw every measurement in every cell; `counts` are the noisy units by which the cells were chosen."""
-    pairs = zip(plan.measurements, secret.inputs, strict=True)
-    columns = [_drawn(one, inputs, counts) for one, inputs in pairs]
+    columns: list[list[Numbers]] = []
+    once: dict[int, list[Numbers]] = {}
+    for one, inputs in zip(plan.measurements, secret.inputs, strict=True):
+        group = one.together if isinstance(one, Noisy) else 0
+        column = once[group] if group in once else _drawn(one, inputs, counts)
+        if group:
+            once[group] = column
+        columns.append(column)
     return Released(tuple(secret.cells), tuple(zip(*columns, strict=True)))
 
 
@@ -104,6 +115,10 @@ def _drawn(one: Measurement, inputs: Sequence[Any], counts: Sequence[int]) -> li
     if isinstance(one, Noisy):
         noise = one.noise.draw_units(len(inputs), SYSTEM) if inputs else ()
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
+    if isinstance(one, Nested):
+        drawn = [level.noise.draw_units(len(level.starts), SYSTEM) for level in one.levels if level.noise is not None]
+        noises = one.by_cell(drawn, len(inputs))
+        return [tuple(map(add, *pair)) for pair in zip(inputs, noises, strict=True)]
     if isinstance(one, Known | Counted):
         return [(count,) for count in counts]
     return [one.release(secret) for secret in inputs]

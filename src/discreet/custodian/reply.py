@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from discreet.answer import Answer, Interval, Reply
+from discreet.answer import Answer, Interval
 from discreet.custodian.draw import Released
+from discreet.custodian.layout import arranged, key_value, rows_told
+from discreet.custodian.nested import nested_answer, ranges
+from discreet.custodian.population import generalised, generalises
 from discreet.custodian.reader import Reader
+from discreet.custodian.reconciling import reconciled
+from discreet.custodian.stating import Stated
 from discreet.custodian.telling import drawing, sentence
-from discreet.exact import shown
 from discreet.guarantee import Guarantee
 from discreet.pictures import save_picture
-from discreet.planner.estimates import Linear
+from discreet.planner.estimates import Linear, Weighted
+from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Counted, Known, Measurement, Plan
 from discreet.posterior import Posterior
-from discreet.query.query import Having, Output, Presentation
+from discreet.query.query import Output
 from discreet.query.totals import Cell
-from discreet.schema import Column
 from discreet.schema.column import Value
 
-COMPARE: Mapping[str, Callable[[Fraction, Fraction], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    "=": operator.eq,
-    "<>": operator.ne,
-    ">=": operator.ge,
-    ">": operator.gt,
-}
 FREE = Fraction(0)
 MOST_WEIGHED = 512
 """So many rows of a reply are compared with the prior, no more."""
@@ -64,17 +59,15 @@ def answer(
     paid: Fraction,
     entry: int | None,
     spent: Mapping[str, Fraction | None],
+    stated: Sequence[Stated] = (),
 ) -> Answer:
-    """The reply, laid out as it was asked."""
-    layout, reader = plan.query.presentation, Reader(plan)
-    rows = [_row(reader, cell, numbers) for cell, numbers in zip(released.cells, released.numbers, strict=True)]
-    order = _arranged(rows, layout)
-    labels = tuple(output.label for output in layout.outputs)
+    """The reply, laid out as it was asked; `stated` is what the analyst says must be true of its count."""
+    outputs = plan.query.presentation.outputs
     made = Answer(
         question=question,
-        columns=labels,
-        numbers=tuple(output.label for output in layout.outputs if output.key is None),
-        rows=tuple(dict(zip(labels, map(_plain, rows[at]), strict=True)) for at in order),
+        columns=tuple(output.label for output in outputs),
+        numbers=tuple(output.label for output in outputs if output.key is None),
+        rows=(),
         mechanism=plan.mechanism,
         accuracy=accuracy(plan, plan.confidence),
         guarantee=plan.guarantee,
@@ -82,13 +75,33 @@ def answer(
         spent=spent,
         stored=paid == FREE and not plan.free,
         entry=entry,
-        intervals=partial(_each, partial(_spans, reader), released, tuple(order)),
-        posteriors=partial(_each, partial(_posteriors, reader), released, tuple(order)),
-        warning=_warning(reader, released, order),
+        intervals=lambda _: (),
+        posteriors=tuple,
         shaped=plan.uses_prior,
         prior=plan.prior is not None,
     )
-    return _with_meaning(made, reader, released, order)
+    first = plan.measurements[0]
+    if isinstance(first, Nested):
+        return nested_answer(made, plan, first, released)
+    return _told_by(made, plan, released, stated)
+
+
+def _told_by(made: Answer, plan: Plan, released: Released, stated: Sequence[Stated]) -> Answer:
+    """With a row for every cell."""
+    layout, reader = plan.query.presentation, Reader(plan)
+    rows = [_row(reader, cell, numbers) for cell, numbers in zip(released.cells, released.numbers, strict=True)]
+    order = arranged(rows, layout)
+    told = replace(
+        made,
+        rows=rows_told(rows, order, layout),
+        intervals=partial(_each, partial(_spans, reader), released, tuple(order)),
+        posteriors=partial(_each, partial(_posteriors, reader), released, tuple(order)),
+        warning=_warning(reader, released, order),
+        in_range=ranges(plan, released),
+        generalise=partial(generalised, reader, released, tuple(order)) if generalises(plan) else None,
+    )
+    fitting = cache(partial(reconciled, told, reader, released, tuple(order), tuple(stated)))
+    return _with_meaning(replace(told, reconcile=fitting), reader, released, order)
 
 
 def _with_meaning(made: Answer, reader: Reader, released: Released, order: Sequence[int]) -> Answer:
@@ -138,46 +151,6 @@ def _told(plan: Plan, output: Output, cell: Cell, values: Sequence[Sequence[Valu
     return values[output.aggregate or 0][output.order]
 
 
-def key_value(column: Column, width: int, place: int | str | None) -> Value | None:
-    """A group key as people read it: the value, or the first and last value of a bin."""
-    if place is None or isinstance(place, str):
-        return place
-    first = column.lower + place * width
-    if width == 1:
-        return column.value(first)
-    last = min(first + width - 1, column.upper)
-    return f"{_text(column.value(first))} to {_text(column.value(last))}"
-
-
-def _text(value: Value) -> str:
-    return shown(value) if isinstance(value, Fraction) else str(value)
-
-
-def _arranged(rows: Sequence[Sequence[Value | None]], layout: Presentation) -> list[int]:
-    """The rows that HAVING keeps, in the order asked, up to the limit; on noisy numbers, hence free."""
-    kept = [at for at, row in enumerate(rows) if all(_kept(row, having) for having in layout.having)]
-    for place, falling in reversed(layout.order):
-        kept.sort(key=lambda at, place=place: _sortable(rows[at][place]), reverse=falling)  # type: ignore[misc]
-    return kept if layout.limit is None else kept[: layout.limit]
-
-
-def _kept(row: Sequence[Value | None], having: Having) -> bool:
-    value = row[having.output]
-    return isinstance(value, int | Fraction) and COMPARE[having.comparison](Fraction(value), having.constant)
-
-
-def _sortable(value: Value | None) -> tuple[bool, bool, Value]:
-    """Missing keys last; numbers before texts."""
-    return value is None, isinstance(value, str), "" if value is None else value
-
-
-def _plain(value: Value | None) -> Reply:
-    """Fractions as the nearest float: made of noisy whole numbers, so nothing hides in its last digits."""
-    if isinstance(value, Fraction):
-        return int(value) if value.denominator == 1 else float(value)
-    return value
-
-
 def _each(of_cell: Callable[..., Any], released: Released, order: tuple[int, ...], *more: float) -> tuple[Any, ...]:
     """Something for each row of the reply, by the names of its numbers."""
     return tuple(of_cell(released.numbers[at], *more) for at in order)
@@ -216,7 +189,7 @@ def _accuracy(plan: Plan, one: Measurement, confidence: float) -> str:
         return f"keys of fewer than about {least:,} units are not shown; others are within {reach:,.0f} {likely}"
     if isinstance(one, Noisy):
         reach = plan.meaning(one).reach(confidence)
-        rows = "" if isinstance(one.form.estimate, Linear) else f" if about {plan.rows:,} rows are selected"
+        rows = "" if isinstance(one.form.estimate, Linear | Weighted) else f" if about {plan.rows:,} rows are selected"
         return f"within {reach:,.10g} {likely}{rows}" if not rows else f"within about {reach:,.4g} {likely}{rows}"
     return one.words(confidence)
 

@@ -62,6 +62,9 @@ class Cells:
 class Belief(ABC):
     """A law on the line between two ends."""
 
+    step: float
+    """How near two values can be."""
+
     @abstractmethod
     def cells(self, knots: Sequence[Knot] = (), fine: int = FINE, edges: Array | None = None) -> Cells:
         """The line in cells, small where this law or one of the knots has detail, and cut at some more edges."""
@@ -157,8 +160,8 @@ class Pointed(Belief):
         """Their probabilities."""
         return self.prior.mass / self.prior.total
 
-    @property
-    def step(self) -> float:
+    @cached_property
+    def step(self) -> float:  # type: ignore[override] # worked out from the points
         """How near two of them can be."""
         return float(self.prior.grid.step) if self.prior.grid else 1.0
 

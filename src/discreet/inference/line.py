@@ -114,7 +114,7 @@ def expected_error(belief: Belief | None, noise: LineNoise) -> float:
     if places is None:
         return noise.sd
     mean, sd = belief.moments
-    gap = min(noise.sd, max(sd, noise.sd / 40)) / 5
+    gap = max(min(noise.sd, max(sd, noise.sd / 40)) / 5, belief.step)
     cells = belief.cells([], COARSE, np.arange(mean - 8 * sd, mean + 8 * sd + gap, gap))
     chance = np.exp(noise.log_chance(places[None, :] - cells.values[:, None]))
     held = cells.used @ chance

@@ -53,6 +53,11 @@ class Ratio:
         one, two = self._counting
         return one * released[0] + two * released[1]
 
+    def most_rows(self, released: Sequence[int], confidence: float) -> float:
+        """The number of rows is at most this with this probability."""
+        noise = quantile(self.noise, self._counting, confidence) + sum(map(abs, self._counting)) / 2
+        return self.rows(released) + noise
+
     @cached_property
     def _counting(self) -> tuple[float, float]:
         """The weights that make of both totals the number of rows, whatever the mean: 1 at both ends."""

@@ -6,10 +6,10 @@ Epsilon is shared evenly among the aggregates of a question.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
@@ -24,13 +24,17 @@ from discreet.planner.estimates import Linear
 from discreet.planner.facts import Facts
 from discreet.planner.individual import AboutOne, about_one, order_statistic
 from discreet.planner.meaning import Meaning
+from discreet.planner.nested import Nested
+from discreet.planner.nesting import check_nested, ways
 from discreet.planner.noisy import Form, Noisy, gaussian, laplace
 from discreet.planner.plan import Candidate, Counted, Measurement, Plan, places
+from discreet.planner.published import beside
 from discreet.planner.sharing import TOTALS, form_of, implied_epsilon, known_number, shared
 from discreet.planner.sizing import as_near, epsilon_for
 from discreet.planner.threshold import Threshold
+from discreet.planner.together import Counts, alone, together
 from discreet.planner.totals import Total, belief_of, best, expected_rows, options, weighed
-from discreet.query.predicate import FALSE
+from discreet.query.predicate import FALSE, TRUE
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 from discreet.spend import Spend
@@ -46,7 +50,8 @@ def plan(schema: Schema, query: Query, *given: Any, **more: Any) -> Plan:
 def plan_asked(schema: Schema, query: Query, request: Asked) -> Plan:
     """The same, from what was read already."""
     _check(schema, query, request)
-    if query.where == FALSE:
+    check_nested(schema, query, request)
+    if FALSE in (query.where, *(aggregate.where for aggregate in query.aggregates)):
         raise InvalidInput("no row can satisfy this condition, whatever the table; for missing values write IS NULL")
     facts = Facts(schema, query.where, _cells(schema, query))
     if request.noise_scale is not None or request.rho is not None:
@@ -72,8 +77,23 @@ def _plain(schema: Schema, query: Query, facts: Facts, request: Asked) -> Plan:
         return _individual(schema, query, epsilon)
     if any(schema.column(key.column).private_keys for key in query.keys):
         return _over_threshold(schema, query, facts, epsilon, request)
+    if query.nesting and request.prior is None and request.near is None:
+        return _plan(schema, query, epsilon, _nested(query, facts, epsilon, request), request)
     measured = _measured(query, query.aggregates, facts, epsilon, request)
     return _plan(schema, query, epsilon, measured, request)
+
+
+def _nested(query: Query, facts: Facts, epsilon: Fraction, request: Asked) -> Measured:
+    """The best of the ways to measure blocks of cells together with the cells."""
+    schema = facts.schema
+    found = ways(query, facts, epsilon, request.delta)
+    able = [one for one in found if one.measurement is not None and one.name in (request.like or (one.name,))]
+    best_way = min(able, key=lambda one: one.expected_error)
+    label = _label(query, query.aggregates[0])
+    listed = [Candidate(label, one.name, one.noises.cost(), one.expected_error, one is best_way) for one in found]
+    rho, rows = best_way.noises.rho, expected_rows(schema, facts, request.rows)
+    cost = Spend(other=rho) if rho else _pure(epsilon)
+    return Measured((cast(Nested, best_way.measurement),), cost, tuple(listed), None, rows)
 
 
 def _cells(schema: Schema, query: Query) -> int | None:
@@ -145,7 +165,7 @@ def _measured(
             listed.append(Candidate(label, measured.name, Guarantee.zcdp(rho, schema.neighbours), error, chosen=True))
         elif aggregate in own:
             belief = _belief(aggregate, facts, request)
-            like = request.like[query.aggregates.index(aggregate)] if request.like else None
+            like = alone(request.like[query.aggregates.index(aggregate)]) if request.like else None
             measured, more = _total(aggregate, label, facts, share, belief, request, rows, like)
             cost, listed = cost + _pure(share), listed + more
         else:
@@ -156,7 +176,36 @@ def _measured(
                 listed.append(replace(_one_candidate(label, measured.rival, schema, share), chosen=False))
         found.append(measured)
     _used(request, private, own)
-    return Measured(tuple(found), cost, tuple(listed), belief, rows)
+    one_by_one = Measured(tuple(found), cost, tuple(listed), belief, rows)
+    return _together(query, aggregates, one_by_one, facts, share, request)
+
+
+def _together(
+    query: Query,
+    aggregates: tuple[Aggregate, ...],
+    measured: Measured,
+    facts: Facts,
+    share: Fraction,
+    request: Asked,
+) -> Measured:
+    """The counts with all their shares at once, where two or more have pure noise and no prior is at work."""
+    pairs = [*zip(aggregates, measured.measurements, strict=True)]
+    asked_for = {one: noisy for one, noisy in pairs if one.function == "count" and isinstance(noisy, Noisy)}
+    if len(asked_for) < 2 or request.delta is not None or request.prior is not None:
+        return measured
+    labels = tuple(_label(query, one) for one in asked_for)
+    like = [request.like[query.aggregates.index(one)] for one in asked_for] if request.like else []
+    counts = Counts(facts, tuple(asked_for), labels, share * len(asked_for))
+    found = together(counts, tuple(asked_for.values()), like)
+    drawn = dict(zip(asked_for, found.measurements, strict=True))
+    listed = [one for one in measured.candidates if one.aggregate not in labels] + [*found.candidates]
+    order = [_label(query, one) for one in aggregates]
+    return replace(
+        measured,
+        measurements=tuple(drawn.get(one, other) for one, other in pairs),
+        cost=replace(measured.cost, rho=measured.cost.rho - len(drawn) * share**2 / 2 + found.rho),
+        candidates=tuple(sorted(listed, key=lambda one: order.index(one.aggregate))),
+    )
 
 
 def _used(request: Asked, private: list[Aggregate], totals: Mapping[Aggregate, Form]) -> None:
@@ -267,7 +316,7 @@ def _measured_by(schema: Schema, query: Query, facts: Facts, measurement: Noisy,
         epsilon,
         (measurement,),
         None,
-        _beside(label, schema),
+        _beside(label, schema, query, (measurement,)),
         cost,
         request.prior,
         belief,
@@ -284,6 +333,8 @@ def _nearest_root(square: Fraction) -> Fraction:
 
 def counted_plan(schema: Schema, query: Query, scale: Fraction, epsilon: Fraction) -> Plan:
     """A counting question with Laplace noise of a scale, as part of a session that costs epsilon as a whole."""
+    if query.nesting == "rollup":
+        raise Unsupported("a session counts cells, not their totals too; write GROUP BY a, b instead of ROLLUP (a, b)")
     facts = Facts(schema, query.where, _cells(schema, query))
     measurements: list[Measurement] = []
     for aggregate in query.aggregates:
@@ -292,7 +343,9 @@ def counted_plan(schema: Schema, query: Query, scale: Fraction, epsilon: Fractio
         noise = Independent((DiscreteLaplace(1 / scale, 1),))
         known = known_number(aggregate, schema, facts)
         measurements.append(known or Noisy(form_of(aggregate, schema, facts), noise))
-    label = _beside(_dp(schema, epsilon), schema)
+    own = min(epsilon, len(measurements) * facts.reach / scale)
+    said = _beside(_dp(schema, own), schema, query, measurements).assumptions
+    label = replace(_dp(schema, epsilon), assumptions=said)
     return Plan(schema, query, epsilon, tuple(measurements), None, label, _pure(epsilon), None)
 
 
@@ -319,7 +372,7 @@ def _over_threshold(schema: Schema, query: Query, facts: Facts, epsilon: Fractio
 
 def _counts_units(aggregate: Aggregate, schema: Schema) -> bool:
     whole_rows = aggregate.function == "count" and aggregate.column is None and schema.rows == 1
-    return whole_rows or aggregate.function == "count_distinct"
+    return aggregate.where == TRUE and (whole_rows or aggregate.function == "count_distinct")
 
 
 def _individual(schema: Schema, query: Query, epsilon: Fraction) -> Plan:
@@ -329,7 +382,8 @@ def _individual(schema: Schema, query: Query, epsilon: Fraction) -> Plan:
     aggregate, facts = query.aggregates[0], Facts(schema, query.where, _cells(schema, query))
     column = schema.column(aggregate.column or "")
     measurement = order_statistic(aggregate, column, facts, epsilon, 16 * MOST_CANDIDATES)
-    label = _beside(replace(measurement.mechanism.cost(), unit=schema.unit_name), schema)
+    own = replace(measurement.mechanism.cost(), unit=schema.unit_name)
+    label = _beside(own, schema, query, (measurement,))
     candidate = Candidate(_label(query, aggregate), measurement.name, label, None, chosen=True)
     return Plan(schema, query, epsilon, (measurement,), None, label, _pure(epsilon), None, None, (candidate,))
 
@@ -356,7 +410,7 @@ def _plan(
         epsilon,
         measured.measurements,
         threshold,
-        _beside(label, schema),
+        _beside(label, schema, query, measured.measurements),
         cost,
         request.prior,
         measured.belief,
@@ -371,10 +425,10 @@ def _dp(schema: Schema, epsilon: Fraction) -> Guarantee:
     return Guarantee.dp(epsilon, schema.neighbours, schema.unit_name)
 
 
-def _beside(label: Guarantee, schema: Schema) -> Guarantee:
+def _beside(label: Guarantee, schema: Schema, query: Query, measurements: Sequence[Measurement]) -> Guarantee:
     """What was published exactly before stands outside every promise made here, and the label says so."""
-    said = tuple(f"published exactly before: {one.statistic} = {one.value}" for one in schema.published)
-    return replace(label, assumptions=said)
+    loss = label.epsilon if label.model == "dp" else None
+    return replace(label, assumptions=beside(schema, query, measurements, loss))
 
 
 def _pure(epsilon: Fraction) -> Spend:

@@ -45,6 +45,20 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighted:
+    """A sum of the totals, each times its weight: one of several counts that are measured together."""
+
+    weights: tuple[Fraction, ...]
+
+    def value(self, totals: Sequence[int]) -> Fraction:
+        return sum((weight * total for weight, total in zip(self.weights, totals, strict=True)), Fraction(0))
+
+    def span(self, ranges: Sequence[Span]) -> Span:
+        ends = [sorted(weight * end for end in part) for weight, part in zip(self.weights, ranges, strict=True)]
+        return sum((low for low, _ in ends), Fraction(0)), sum((high for _, high in ends), Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
 class MeanOfPair:
     """The mean from the sums of x - L and of U - x, whose own sum is (U - L) times the number of rows."""
 

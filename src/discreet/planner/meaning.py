@@ -16,13 +16,13 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.inference import line
+from discreet.inference import line, sums
 from discreet.inference.belief import Belief
-from discreet.inference.laws import quantile
+from discreet.inference.laws import deviation, quantile
 from discreet.inference.line import Combined, LineNoise, Spread
 from discreet.inference.mean import Ratio, Squares
-from discreet.kernel.noise import Noise
-from discreet.planner.estimates import Linear, MeanFromCentre, MeanOfPair, Variance
+from discreet.kernel.noise import Independent, Noise
+from discreet.planner.estimates import Linear, MeanFromCentre, MeanOfPair, Variance, Weighted
 from discreet.planner.noisy import Noisy
 from discreet.posterior import Posterior
 
@@ -60,6 +60,8 @@ class Meaning:
 
     def expected_error(self, belief: Belief | None) -> float:
         """The root mean square error of the refined value, or without a prior of the raw one."""
+        if belief is None and isinstance(self.noisy.form.estimate, Weighted):
+            return deviation(self.noisy.noise, self._weights)
         if self.ratio is not None:
             if belief is not None:
                 return line.expected_error(belief, self.ratio.line(self.ratio.share(belief.mean), self.rows))
@@ -72,10 +74,26 @@ class Meaning:
         estimate = self.noisy.form.estimate
         if isinstance(estimate, Linear):
             return Spread(cast(Noise, self.noisy.single), abs(float(estimate.slope)))
+        if isinstance(estimate, Weighted):
+            if self._alone is not None:
+                return Spread(*self._alone)
+            return sums.combined(cast(Independent, self.noisy.noise), self._weights)
         if self.ratio is not None:
             share = 0.5 if about is None else self.ratio.share(about)
             return self.ratio.line(share, self.rows if rows is None else rows)
         return Combined.of(self.noisy.noise, self._variance_weights(about, rows))
+
+    @property
+    def _weights(self) -> tuple[float, ...]:
+        """Of the totals in a weighted sum."""
+        return tuple(map(float, cast(Weighted, self.noisy.form.estimate).weights))
+
+    @property
+    def _alone(self) -> tuple[Noise, float] | None:
+        """The one noise in a weighted sum, and its weight, where it is one."""
+        pairs = zip(cast(Independent, self.noisy.noise).noises, self._weights, strict=True)
+        used = [(noise, abs(weight)) for noise, weight in pairs if weight]
+        return used[0] if len(used) == 1 else None
 
     def _variance_weights(self, about: float | None, rows: float | None) -> tuple[float, ...]:
         """What each total adds to the answer, to first order, where the mean is near the middle."""
@@ -93,6 +111,11 @@ class Meaning:
         estimate = self.noisy.form.estimate
         if isinstance(estimate, Linear):
             return float(cast(Noise, self.noisy.single).interval(confidence)[1]) * abs(float(estimate.slope))
+        if isinstance(estimate, Weighted):
+            if self._alone is None:
+                return sums.reach(cast(Independent, self.noisy.noise), self._weights, confidence)
+            noise, weight = self._alone
+            return noise.interval(confidence)[1] * weight
         if self.ratio is not None:
             ends = (self.ratio.scaled(share, self.rows) for share in (0.0, 0.5, 1.0))
             return max(quantile(self.noisy.noise, weights, confidence) for weights in ends)
@@ -115,6 +138,9 @@ class Meaning:
         """Where the exact number lies with at least this probability."""
         if self.ratio is not None:
             return self.ratio.interval(released, confidence)
+        if isinstance(self.noisy.form.estimate, Weighted):
+            middle, off = float(self.noisy.value(released)), self.reach(confidence)
+            return middle - off, middle + off
         low, high = self.noisy.span(released, confidence)
         return float(low), float(high)
 
@@ -141,7 +167,9 @@ class Meaning:
 
     def _unclipped(self, released: Sequence[int]) -> float:
         """A total as it was drawn, also beyond what is possible: that tells something too."""
-        estimate = cast(Linear, self.noisy.form.estimate)
+        estimate = self.noisy.form.estimate
+        if not isinstance(estimate, Linear):
+            return float(self.noisy.value(released))
         return float(estimate.slope * released[0] + estimate.offset)
 
     def around(self, released: Sequence[int]) -> Posterior:
@@ -156,7 +184,7 @@ class Meaning:
 
     def _told(self, released: Sequence[int]) -> tuple[float, LineNoise]:
         """The raw answer, and how far it falls from the truth for as many rows as were told."""
-        if isinstance(self.noisy.form.estimate, Linear):
+        if isinstance(self.noisy.form.estimate, Linear | Weighted):
             return self._unclipped(released), self.line()
         raw = float(self.noisy.value(released))
         return raw, self.line(raw, max(self._rows(released), 1.0))

@@ -16,6 +16,7 @@ from discreet.kernel.polygon_staircase import FARTHEST, PolygonStaircase
 from discreet.kernel.staircase import Staircase
 from discreet.planner.estimates import Estimate, Linear, MeanFromCentre, MeanOfPair, Variance
 from discreet.planner.facts import Facts
+from discreet.query.predicate import Predicate
 from discreet.query.query import Aggregate
 from discreet.query.totals import Amounts, Measure
 from discreet.schema import Column
@@ -35,7 +36,7 @@ class Component:
     """
 
     weights: tuple[int, ...]
-    scale: int
+    scale: int | Fraction
     square: Fraction
     grain: int = 1
     pairs: int = 0
@@ -70,16 +71,22 @@ Vector = Independent | BoxStaircase | PolygonStaircase
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
-    """A form with the noise of its components, together or one by one."""
+    """A form with the noise of its components, together or one by one.
+
+    `together`: measurements of one number above 0 are the same but for their estimates, and are drawn once for all,
+    by the `strategy` of that name.
+    """
 
     form: Form
     noise: Vector
+    together: int = 0
+    strategy: str = ""
 
     @property
     def name(self) -> str:
         """What people call it."""
         if isinstance(self.noise, Independent):
-            return NAMES[type(self.noise.noises[0])]
+            return NAMES[type(self.noise.noises[0])] + (f", {self.strategy}" if self.strategy else "")
         return "box staircase" if isinstance(self.noise, BoxStaircase) else "polygon staircase"
 
     @property
@@ -123,7 +130,8 @@ NAMES: dict[type[Noise], str] = {
 
 def laplace(form: Form, epsilon: Fraction) -> Noisy:
     """Every component at scale / epsilon: together epsilon-DP, since losses add up to epsilon times the sum above."""
-    return Noisy(form, Independent(tuple(DiscreteLaplace(epsilon, component.scale) for component in form.components)))
+    scales = [Fraction(component.scale) for component in form.components]
+    return Noisy(form, Independent(tuple(DiscreteLaplace(epsilon * s.denominator, s.numerator) for s in scales)))
 
 
 def gaussian(form: Form, rho: Fraction) -> Noisy:
@@ -153,9 +161,9 @@ def forms(aggregate: Aggregate, column: Column | None, facts: Facts) -> tuple[Fo
     """The ways to measure an aggregate; noisy.md proves each scale and box. The first has the plain Laplace noise."""
     match aggregate.function:
         case "count":
-            return (_count(column, facts),)
+            return (_count(column, aggregate.where, facts),)
         case "count_distinct":
-            return (_distinct(facts),)
+            return (_distinct(aggregate.where, facts),)
         case "sum" if column is not None:
             return (_sum(column, facts),)
         case "avg" if column is not None:
@@ -165,16 +173,16 @@ def forms(aggregate: Aggregate, column: Column | None, facts: Facts) -> tuple[Fo
     raise InvalidInput(f"{aggregate.function} is not a total")
 
 
-def _count(column: Column | None, facts: Facts) -> Form:
-    measure = Measure("rows") if column is None else Measure("present", column.name)
+def _count(column: Column | None, where: Predicate, facts: Facts) -> Form:
+    measure = Measure("rows", where=where) if column is None else Measure("present", column.name)
     most = facts.rows * facts.sides
     moved = Component((1,), most, Fraction(facts.rows**2 * facts.sides))
     return Form((measure,), (moved,), Linear(), *_alone(facts, 1))
 
 
-def _distinct(facts: Facts) -> Form:
+def _distinct(where: Predicate, facts: Facts) -> Form:
     most = facts.reach if facts.grouped else 1
-    return Form((Measure("units"),), (Component((1,), most, Fraction(most)),), Linear(), (1,), most)
+    return Form((Measure("units", where=where),), (Component((1,), most, Fraction(most)),), Linear(), (1,), most)
 
 
 def _sum(column: Column, facts: Facts) -> Form:

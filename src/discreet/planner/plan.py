@@ -17,6 +17,7 @@ from discreet.inference.belief import Belief
 from discreet.planner.chosen import Chosen
 from discreet.planner.individual import AboutOne, OrderStatistic
 from discreet.planner.meaning import Meaning
+from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
 from discreet.planner.refined import RefinedTotal
 from discreet.planner.threshold import Threshold
@@ -45,7 +46,7 @@ class Counted:
     name: str = "discrete Laplace over a threshold"
 
 
-Measurement = Known | Counted | Noisy | RefinedTotal | Chosen | OrderStatistic | AboutOne
+Measurement = Known | Counted | Noisy | Nested | RefinedTotal | Chosen | OrderStatistic | AboutOne
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +134,15 @@ class Plan:
     @property
     def measures(self) -> tuple[Measure, ...]:
         """All measures of all totals, each once, in one scan."""
-        noisy = (one.form.measures for one in self.measurements if isinstance(one, Noisy | RefinedTotal))
+        noisy = (one.form.measures for one in self.measurements if isinstance(one, Noisy | Nested | RefinedTotal))
         return tuple(dict.fromkeys(measure for measures in noisy for measure in measures))
 
     def cells(self) -> list[Cell]:
         """Every cell there can be, from the schema; with private keys that is not known."""
-        keys = [(self.schema.column(key.column), key.width) for key in self.query.keys]
-        return list(product(*(places(column, width) for column, width in keys)))
+        first = self.measurements[0]
+        if isinstance(first, Nested) and first.cells is not None:
+            return list(first.cells)
+        return cells_of(self.schema, self.query)
 
     def question(self) -> str:
         """What names a stored answer: all but epsilon. A prior is named by its digest, and only where it was used."""
@@ -166,6 +169,11 @@ def _key(column: Column, width: int) -> Bins | Texts:
     return Texts(column.name) if column.private_keys else Bins(column.name, column.lower, width)
 
 
+def cells_of(schema: Schema, query: Query) -> list[Cell]:
+    """Every cell of the public keys of a question, in order."""
+    return list(product(*(places(schema.column(key.column), key.width) for key in query.keys)))
+
+
 def places(column: Column, width: int) -> list[int | None]:
     """The cells of a public key, from the schema."""
     cells: list[int | None] = list(range(math.ceil(column.size / width)))
@@ -183,11 +191,16 @@ def _partition(where: Predicate, column: str | None) -> int | None:
 
 def _parameters(measurement: Measurement) -> list[object]:
     """The mechanism and its parameters, but for epsilon and the prior."""
+    if isinstance(measurement, Noisy) and measurement.together:
+        return [measurement.name, *dict.fromkeys(str(component.scale) for component in measurement.form.components)]
     if isinstance(measurement, Noisy | RefinedTotal):
         form = measurement.form
         parts = [[component.weights, component.scale, str(component.square)] for component in form.components]
         own: list[object] = [measurement.name, parts, form.widths, form.moves, form.corners]
         return own if isinstance(measurement, Noisy) else [*own, measurement.distance_name]
+    if isinstance(measurement, Nested):
+        levels = [[len(level.starts), str(level.share)] for level in measurement.levels]
+        return [measurement.name, levels, measurement.known, measurement.form.components[0].scale]
     if isinstance(measurement, Known | Counted):
         return [measurement.name]
     own = [measurement.name, measurement.candidates.width, measurement.candidates.count]

@@ -12,6 +12,7 @@ from discreet.kernel.discrete_gaussian import WIDEST
 from discreet.planner.facts import Facts
 from discreet.planner.noisy import Form, forms, staircase
 from discreet.planner.plan import Known
+from discreet.query.predicate import TRUE
 from discreet.query.query import Aggregate
 from discreet.schema import Schema
 
@@ -41,8 +42,10 @@ def shared(
 
 
 def known_number(aggregate: Aggregate, schema: Schema, facts: Facts) -> Known | None:
-    """A count that the schema itself tells."""
+    """A count that the schema itself tells: of all rows or units, so without a filter."""
     rows = None
+    if aggregate.where != TRUE:
+        return None
     if aggregate.function == "count":
         rows = facts.known_rows(None if aggregate.column is None else schema.column(aggregate.column))
     elif aggregate.function == "count_distinct":

@@ -14,7 +14,7 @@ from discreet.planner.atoms import Count
 from discreet.planner.joint import Worst, worst
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Plan
-from discreet.query.predicate import All
+from discreet.query.predicate import TRUE, All
 from discreet.query.query import Aggregate, Query
 from discreet.query.sets import whole
 from discreet.schema import Schema
@@ -77,17 +77,18 @@ class Tally:
 def counts_of(plan: Plan, scale: Fraction) -> list[Count]:
     """The counts that a counting question asks for with noise; not those that the schema makes public."""
     pairs = zip(plan.query.aggregates, plan.measurements, strict=True)
-    return [_count(one, plan.query, plan.schema, scale) for one, measured in pairs if isinstance(measured, Noisy)]
+    return [count_of(one, plan.query, plan.schema, scale) for one, measured in pairs if isinstance(measured, Noisy)]
 
 
-def _count(aggregate: Aggregate, query: Query, schema: Schema, scale: Fraction) -> Count:
+def count_of(aggregate: Aggregate, query: Query, schema: Schema, scale: Fraction) -> Count:
     """COUNT(x) is of the rows with a value; units are rows where each has one."""
     if aggregate.function == "count_distinct" and schema.rows > 1:
         raise Unsupported(
             f"a session counts rows, and {schema.name} may have several rows of one unit; ask for units outside it"
         )
     if aggregate.column is None:
-        return Count(query.where, scale, query.keys)
+        both = All((query.where, aggregate.where))
+        return Count(query.where if aggregate.where == TRUE else both, scale, query.keys)
     present = replace(whole(schema.column(aggregate.column)), null=False)
     return Count(All((query.where, present)), scale, query.keys)
 

@@ -33,11 +33,12 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of a column: COUNT(*) has none; COUNT(DISTINCT x) is COUNT_DISTINCT of x."""
+    """A function of a column: COUNT(*) has none; COUNT(DISTINCT x) is COUNT_DISTINCT of x; `where` is its FILTER."""
 
     function: str
     column: Name | None
     numbers: tuple[Fraction, ...] = ()
+    where: Condition = True
 
 
 Place = Name | Call | int
@@ -131,6 +132,8 @@ class Question:
     joins: tuple[Join, ...] = ()
     where: Condition = True
     group: tuple[Place, ...] = ()
+    rollup: bool = False
+    """Whether the totals over all but the first keys are asked for too."""
     having: tuple[Bound, ...] = ()
     order: tuple[tuple[Place, bool], ...] = ()
     """Outputs, and whether falling."""

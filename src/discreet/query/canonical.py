@@ -9,7 +9,7 @@ from functools import partial
 from itertools import zip_longest
 
 from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within
-from discreet.query.query import Query
+from discreet.query.query import Aggregate, Query
 from discreet.query.sets import Condition, complement, is_void, meet, unite, whole
 from discreet.schema import Schema
 
@@ -18,13 +18,29 @@ def canonical(query: Query) -> str:
     """All of a question but its presentation, as JSON text."""
     told = {
         "table": query.table,
-        "aggregates": [[one.function, one.column, [str(q) for q in one.orders]] for one in query.aggregates],
+        "aggregates": [_aggregate(one) for one in query.aggregates],
         "keys": [[key.column, key.width] for key in query.keys],
         "where": _form(query.where),
         "unit": query.unit,
         "column": query.column,
     }
+    if query.nesting:
+        told["nesting"] = query.nesting
     return json.dumps(told, sort_keys=True, separators=(",", ":"))
+
+
+def _aggregate(one: Aggregate) -> list[object]:
+    told: list[object] = [one.function, one.column, [str(q) for q in one.orders]]
+    return told if one.where == TRUE else [*told, _form(one.where)]
+
+
+def in_order(aggregates: Iterable[Aggregate]) -> tuple[Aggregate, ...]:
+    """By function, column and filter; first without one."""
+    return tuple(sorted(aggregates, key=_place))
+
+
+def _place(one: Aggregate) -> tuple[str, str, bool, str]:
+    return one.function, one.column or "", one.where != TRUE, _order(one.where)
 
 
 def simplify(predicate: Predicate, schema: Schema) -> Predicate:
@@ -35,8 +51,29 @@ def simplify(predicate: Predicate, schema: Schema) -> Predicate:
     so it comes to rest. What is said of one column has exactly one form; mixtures of columns may still have several,
     and then an equal question is asked, and paid, as another one.
     """
+    return _at_rest(predicate, _Open(schema, {}))
+
+
+def within(predicate: Predicate, where: Predicate, schema: Schema) -> Predicate:
+    """What a condition says of the rows of which another, in canonical form, is true already: TRUE where that is all.
+
+    Equal conditions on one column have one form here too, and parts that the other says itself are left out.
+    """
+    both = simplify(All((where, predicate)), schema)
+    if both in (where, FALSE):
+        return TRUE if both == where else FALSE
+    said = where.parts if isinstance(where, All) else (where,)
+    left = _Open(schema, {})
+    for part in _singles(said):
+        left = left.inside(part)
+    found = _at_rest(predicate, left)
+    parts = found.parts if isinstance(found, All) else (found,)
+    return _joined(All, (part for part in parts if part not in said))
+
+
+def _at_rest(predicate: Predicate, left: _Open) -> Predicate:
     while True:
-        narrower = _narrowed(predicate, _Open(schema, {}))
+        narrower = _narrowed(predicate, left)
         if narrower == predicate:
             narrower = _absorbed(predicate)
         if narrower == predicate:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from discreet.errors import InvalidInput
 from discreet.query.asked import Both, Compare, Condition, Constant, Either, Is, Listed, Name, Not, Question
-from discreet.query.canonical import simplify
+from discreet.query.canonical import simplify, within
 from discreet.query.predicate import FALSE, TRUE, All, Codes, OneOf, Predicate, Some, Within
 from discreet.query.scope import Scope, lookup_named
 from discreet.query.sets import complement, merged, ranges_of
@@ -22,6 +22,8 @@ Part = TypeVar("Part")
 
 MOST_RANGES = 100_000
 """Concepts of a taxonomy can stand for many ranges of codes; this many in one question are read."""
+MOST_FILTERED = 1_000
+"""A question may have hundreds of filters, each of which is held against its condition."""
 
 
 def rows_asked(question: Question, scope: Scope) -> Predicate:
@@ -29,6 +31,15 @@ def rows_asked(question: Question, scope: Scope) -> Predicate:
     inner = (join.lookup for join in question.joins if join.kind == "inner")
     joined = (_entries(lookup, scope.schema) for lookup in inner)
     return simplify(All((_known(question.where, True, scope), *joined)), scope.schema)
+
+
+def rows_filtered(condition: Condition, column: Column | None, scope: Scope) -> Predicate:
+    """The rows that a FILTER leaves of those a question is about, and of these the ones with a value of a column."""
+    present = () if column is None or not column.nullable else (_missing(column, False),)
+    wanted = All((_known(condition, True, scope), *present))
+    if _ranges(wanted) + _ranges(scope.where) > MOST_FILTERED:
+        raise InvalidInput(f"with FILTER conditions stand for at most {MOST_FILTERED} ranges of values; ask for fewer")
+    return within(wanted, scope.where, scope.schema)
 
 
 def _known(condition: Condition, truth: bool, scope: Scope) -> Predicate:

@@ -2,7 +2,8 @@
 
     {"from": "registry", "join": ["icd"], "left_join": [],
      "select": ["sex", {"count": "*"}, {"avg": "income", "as": "mean"}, {"quantile": "age", "orders": ["0.25", "0.5"]},
-                {"bin": "age", "width": 10}, {"column": "icd.chapter", "as": "chapter"}],
+                {"bin": "age", "width": 10}, {"column": "icd.chapter", "as": "chapter"},
+                {"count": "*", "where": {"age": {"<": 18}}, "as": "minors"}],
      "where": {"and": [{"age": {">=": 30, "<": 40}}, {"sex": {"in": ["F"]}}, {"not": {"income": {"is": null}}}]},
      "group_by": ["sex", {"bin": "age", "width": 10}, "chapter"],
      "having": [{"of": "mean", ">": 1000}], "order_by": [2, {"by": {"count": "*"}, "descending": true}], "limit": 10}
@@ -48,7 +49,7 @@ from discreet.schema import Schema
 
 Object = Mapping[str, object]
 
-CLAUSES = ("from", "select", "join", "left_join", "where", "group_by", "having", "order_by", "limit", "unit")
+CLAUSES = ("from", "select", "join", "left_join", "where", "group_by", "rollup", "having", "order_by", "limit", "unit")
 COMPARISONS: tuple[str, ...] = get_args(Comparison)
 TESTS = (*COMPARISONS, "in", "between", "is", "is_not")
 NUMBERS = {"quantile": "orders", "bin": "width", "histogram": "bins"}
@@ -128,12 +129,16 @@ def _question(document: Object) -> Question:
     joins = [Join(_text(name, "a lookup"), "inner") for name in _list(document.get("join", []), "join")]
     joins += [Join(_text(name, "a lookup"), "left") for name in _list(document.get("left_join", []), "left_join")]
     selected = document["select"]
+    if "group_by" in document and "rollup" in document:
+        raise InvalidInput("a question has group_by or rollup, not both")
+    grouping = "rollup" if "rollup" in document else "group_by"
     return Question(
         table=_text(document["from"], "from"),
         items=tuple(_item(item) for item in (_list(selected, "select") if _is_list(selected) else [selected])),
         joins=tuple(joins),
         where=_condition(document.get("where", True)),
-        group=tuple(_place(place) for place in _list(document.get("group_by", []), "group_by")),
+        group=tuple(_place(place) for place in _list(document.get(grouping, []), grouping)),
+        rollup=grouping == "rollup",
         having=tuple(bound for entry in _list(document.get("having", []), "having") for bound in _bounds(entry)),
         order=tuple(_ordered(entry) for entry in _list(document.get("order_by", []), "order_by")),
         limit=None if limit is None else _number(limit, "limit"),
@@ -151,16 +156,17 @@ def _item(value: object) -> Item:
 
 def _call(value: Object) -> Call:
     """{"count": "*"}, {"avg": "income"}, {"quantile": "age", "orders": ["0.5"]}."""
-    functions = [key for key in value if key not in NUMBERS.values()]
+    functions = [key for key in value if key not in {*NUMBERS.values(), "where"}]
     if len(functions) != 1:
         raise InvalidInput('an output is a column or one function, such as {"avg": "income"}')
     function = functions[0]
     said = NUMBERS.get(function.lower(), "")
-    _closed(value, (function, said), f"{function[:40]!r}")
+    _closed(value, (function, said, "where"), f"{function[:40]!r}")
     given = value.get(said, [])
     numbers = tuple(_number(one, said) for one in (_list(given, said) if _is_list(given) else [given]))
     column = value[function]
-    return Call(function.upper(), None if column == "*" else _name(column), numbers)
+    where = _condition(value.get("where", True))
+    return Call(function.upper(), None if column == "*" else _name(column), numbers, where)
 
 
 def _output(value: object) -> Name | Call:

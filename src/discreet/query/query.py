@@ -12,15 +12,21 @@ Function = Literal[
     "count", "count_distinct", "sum", "avg", "var", "stddev", "quantile", "min", "max", "second_max", "mode"
 ]
 Comparison = Literal["<", "<=", "=", "<>", ">=", ">"]
+Nesting = Literal["", "ranges", "rollup"]
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate. COUNT(*) has no column; COUNT(DISTINCT unit) has none either; a quantile has its orders."""
+    """One aggregate. COUNT(*) has no column; COUNT(DISTINCT unit) has none either; a quantile has its orders.
+
+    `where` is FILTER (WHERE ...), of counts alone, as far as the question's own condition does not imply it; a count
+    with a filter has no column.
+    """
 
     function: Function
     column: str | None = None
     orders: tuple[Fraction, ...] = ()
+    where: Predicate = TRUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ class Presentation:
 class Query:
     """A question in canonical form: aggregates sorted, each once; keys in the order of the schema's columns.
 
+    `nesting` says that blocks of cells are asked for too: all ranges of one key, or the totals over all but the first
+    keys, which then stand in the order of the ROLLUP.
     `unit` names the one person asked about, in `SELECT column FROM table FOR UNIT 'p17'`; then `aggregates` is empty
     and `column` is what is asked of that person.
     """
@@ -76,3 +84,4 @@ class Query:
     keys: tuple[Key, ...] = ()
     unit: str | None = None
     column: str | None = None
+    nesting: Nesting = ""

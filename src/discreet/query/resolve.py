@@ -9,8 +9,9 @@ from dataclasses import replace
 from discreet.errors import InvalidInput
 from discreet.exact import whole
 from discreet.query.asked import Bound, Call, Item, Name, Place, Question
+from discreet.query.canonical import in_order
 from discreet.query.conditions import rows_asked
-from discreet.query.query import Aggregate, Having, Key, Output, Presentation, Query
+from discreet.query.query import Aggregate, Having, Key, Nesting, Output, Presentation, Query
 from discreet.query.scope import Scope
 from discreet.query.selected import Meant, meant
 from discreet.schema import Schema
@@ -23,6 +24,7 @@ def resolve(question: Question, schema: Schema) -> Query:
     scope = Scope.of(question, schema)
     if question.unit is not None:
         return _about_one(question, scope)
+    scope = replace(scope, where=rows_asked(question, scope))
     selected = _selected(question, scope)
     keys = _keys(question, selected, scope)
     aggregates = _merged(selected)
@@ -32,7 +34,17 @@ def resolve(question: Question, schema: Schema) -> Query:
         order=tuple((_place(place, selected, scope), falling) for place, falling in question.order),
         limit=None if question.limit is None else whole(question.limit, "LIMIT"),
     )
-    return Query(schema.name, aggregates, presentation, rows_asked(question, scope), keys)
+    return Query(schema.name, aggregates, presentation, scope.where, keys, nesting=_nesting(question, keys, aggregates))
+
+
+def _nesting(question: Question, keys: Sequence[Key], aggregates: Sequence[Aggregate]) -> Nesting:
+    if _is_histogram(question.items[0]):
+        return "ranges"
+    if not question.rollup:
+        return ""
+    if not keys or len(aggregates) != 1 or aggregates[0].function != "count":
+        raise InvalidInput("ROLLUP (a, b) gives one COUNT and its totals; ask for anything else with GROUP BY a, b")
+    return "rollup"
 
 
 def _about_one(question: Question, scope: Scope) -> Query:
@@ -85,15 +97,17 @@ def _label(text: str) -> str:
 
 
 def _keys(question: Question, selected: Sequence[Meant], scope: Scope) -> tuple[Key, ...]:
-    """The group keys in the order of the schema's columns; every key that is selected is one of them."""
-    found = {_key(place, selected, scope) for place in question.group}
+    """The group keys in the order of the schema's columns, or of a ROLLUP; every key selected is one of them."""
+    found = dict.fromkeys(_key(place, selected, scope) for place in question.group)
+    if question.rollup and len(found) < len(question.group):
+        raise InvalidInput("ROLLUP names a key twice; name each once")
     if _is_histogram(question.items[0]):
-        found = {one.what for one in selected if isinstance(one.what, Key)}
+        found = dict.fromkeys(one.what for one in selected if isinstance(one.what, Key))
     for one in selected:
         if isinstance(one.what, Key) and one.what not in found:
             raise InvalidInput(f"{one.label[:40]!r} is neither an aggregate nor a group key; add it to GROUP BY")
     places = {column: place for place, column in enumerate(scope.schema.columns)}
-    keys = tuple(sorted(found, key=lambda key: places[key.column]))
+    keys = tuple(found) if question.rollup else tuple(sorted(found, key=lambda key: places[key.column]))
     _check_cells(keys, scope.schema)
     return keys
 
@@ -132,7 +146,7 @@ def _merged(selected: Sequence[Meant]) -> tuple[Aggregate, ...]:
         replace(bare, orders=tuple(sorted(order for one in same for order in one.orders)))
         for bare, same in found.items()
     )
-    return tuple(sorted(merged, key=lambda one: (one.function, one.column or "")))
+    return in_order(merged)
 
 
 def _output(one: Meant, keys: Sequence[Key], aggregates: Sequence[Aggregate]) -> Output:
@@ -150,7 +164,7 @@ def _having(bound: Bound, selected: Sequence[Meant], scope: Scope) -> Having:
     if isinstance(what, Key):
         raise InvalidInput("HAVING compares aggregates with numbers; put a condition on a column into WHERE")
     column = None if what.column is None else scope.schema.column(what.column)
-    if what.function != "count" and column is not None and not column.numeric:
+    if what.function not in {"count", "avg"} and column is not None and not column.numeric:
         raise InvalidInput(f"HAVING compares with a number; the values of {column.name} are not numbers")
     return Having(place, bound.comparison, bound.constant)
 

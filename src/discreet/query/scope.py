@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from discreet.errors import InvalidInput
 from discreet.query.asked import Join, Name, Question
-from discreet.query.predicate import Codes
+from discreet.query.predicate import TRUE, Codes, Predicate
 from discreet.query.sets import ranges_of
 from discreet.schema import Column, Schema
 
@@ -22,6 +22,8 @@ class Scope:
     tables: Mapping[str, str]
     indexes: dict[tuple[str, Index], Mapping[str, Codes]] = field(default_factory=dict)
     """Made when first asked for, so that a long list of categories does not search the schema each time."""
+    where: Predicate = TRUE
+    """The rows the question is about, which a FILTER chooses from."""
 
     @staticmethod
     def of(question: Question, schema: Schema) -> Scope:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import cast
 
 from discreet.errors import InvalidInput
 from discreet.exact import between, shown, whole
 from discreet.query.asked import Call, Name
+from discreet.query.conditions import rows_filtered
 from discreet.query.labels import SPELLINGS, aggregate_label, key_label, number_text
+from discreet.query.predicate import OneOf, Within
 from discreet.query.query import Aggregate, Function, Key
 from discreet.query.scope import Scope
+from discreet.query.words import filter_text, plain_name
 from discreet.schema import Column
 
 OF_NUMBERS = ("sum", "avg", "var", "stddev")
@@ -25,6 +29,8 @@ INSTEAD = {
     "APPROX_QUANTILE": "QUANTILE(x, 0.5)",
     "MEAN": "AVG(x)",
     "WIDTH_BUCKET": "BIN(x, width)",
+    "ROLLUP": "GROUP BY ROLLUP (a, b), alone there",
+    "CUBE": "GROUP BY ROLLUP (a, b)",
 }
 FINEST_ORDER = 10**6
 
@@ -41,6 +47,8 @@ def meant(what: Name | Call, scope: Scope) -> list[Meant]:
     """One column of the reply, or several for several quantiles and for a histogram."""
     if isinstance(what, Name):
         return [_key(Key(scope.column(what).name), scope)]
+    if what.where is not True:
+        return [_filtered(what, scope)]
     if what.function == "BIN":
         return [_bins(what, scope)]
     if what.function == "HISTOGRAM":
@@ -58,6 +66,21 @@ def meant(what: Name | Call, scope: Scope) -> list[Meant]:
     return _of_column(what, function, scope.column(what.column))
 
 
+def _filtered(call: Call, scope: Scope) -> Meant:
+    """A count of some of the rows; one of the rows with a value of a column counts rows, of which that is asked too."""
+    if call.function not in {"COUNT", "COUNT_DISTINCT"}:
+        raise InvalidInput(f"FILTER is for counts, not for {call.function[:40]!r}; put its condition into WHERE")
+    (plain,) = meant(replace(call, where=True), scope)
+    column = scope.column(call.column) if call.function == "COUNT" and call.column is not None else None
+    where, function = rows_filtered(call.where, column, scope), cast(Aggregate, plain.what).function
+    if function == "count" and isinstance(where, Within | OneOf):
+        own = scope.schema.column(where.column)
+        if own.nullable and where == rows_filtered(True, own, scope):
+            return Meant(aggregate_label("COUNT", own.name), Aggregate("count", own.name))
+    label = "COUNT(*)" if column is not None and column.nullable else plain.label
+    return Meant(label + filter_text(where, scope.schema, plain_name), Aggregate(function, where=where))
+
+
 def _of_column(call: Call, function: Function, column: Column) -> list[Meant]:
     _check_kind(call.function, function, column)
     if function == "quantile":
@@ -70,8 +93,12 @@ def _of_column(call: Call, function: Function, column: Column) -> list[Meant]:
 
 
 def _check_kind(said: str, function: Function, column: Column) -> None:
-    """Sums are of numbers, ranks of numbers and dates, the mode of what has a public list of values."""
-    if function in OF_NUMBERS and not column.numeric:
+    """Sums are of numbers, ranks of numbers and dates, the mode of what has a public list of values.
+
+    The mean of truth values is the proportion of true ones.
+    """
+    proportion = function == "avg" and column.kind == "boolean"
+    if function in OF_NUMBERS and not (column.numeric or proportion):
         raise InvalidInput(f"{said} is of numbers; {column.name} is {column.kind}")
     if function in OF_RANKS and not (column.numeric or column.kind == "date"):
         raise InvalidInput(f"{said} is of numbers and dates; {column.name} is {column.kind}")

@@ -9,7 +9,7 @@ from fractions import Fraction
 from discreet.query.labels import aggregate_label, key_label, number_text, spellings_of
 from discreet.query.predicate import TRUE, All, Predicate, Some
 from discreet.query.query import Key, Output, Query
-from discreet.query.words import condition_text, identifier, literal
+from discreet.query.words import condition_text, filter_text, identifier, literal, plain_name
 from discreet.schema import Schema
 
 
@@ -21,6 +21,7 @@ def to_sql(query: Query, schema: Schema) -> str:
 def _lookups(query: Query) -> tuple[str, ...]:
     """The lookups whose columns are used."""
     used = {*_columns(query.where), *(key.column for key in query.keys), *(one.column for one in query.aggregates)}
+    used |= {column for one in query.aggregates for column in _columns(one.where)}
     return tuple(sorted({column.partition(".")[0] for column in used if column and "." in column}))
 
 
@@ -40,26 +41,34 @@ class _Writer:
 
     def text(self) -> str:
         query = self.query
-        clauses = [f"SELECT {', '.join(map(self.selected, query.presentation.outputs))}"]
+        clauses = [f"SELECT {self.histogram() or ', '.join(map(self.selected, query.presentation.outputs))}"]
         clauses.append(f"FROM {identifier(self.schema.name)}")
         if query.unit is not None:
             return " ".join([*clauses, f"FOR UNIT {literal(query.unit)}"])
-        keys = ((lookup, identifier(self.schema.lookups[lookup])) for lookup in self.lookups)
-        clauses += [f"LEFT JOIN {identifier(lookup)} USING ({key})" for lookup, key in keys]
+        joined = ((lookup, identifier(self.schema.lookups[lookup])) for lookup in self.lookups)
+        clauses += [f"LEFT JOIN {identifier(lookup)} USING ({key})" for lookup, key in joined]
         if query.where != TRUE:
             clauses.append(f"WHERE {condition_text(query.where, self.schema, self.name)}")
-        if query.keys:
-            clauses.append(f"GROUP BY {', '.join(map(self.key, query.keys))}")
+        if query.keys and query.nesting != "ranges":
+            keys = ", ".join(map(self.key, query.keys))
+            clauses.append(f"GROUP BY ROLLUP ({keys})" if query.nesting == "rollup" else f"GROUP BY {keys}")
         return " ".join([*clauses, *self.layout()])
 
     def name(self, column: str) -> str:
         """A column, with its table where lookups are joined."""
         full = f"{self.schema.name}.{column}" if self.lookups and "." not in column else column
-        return ".".join(map(identifier, full.split(".")))
+        return plain_name(full)
 
     def key(self, key: Key) -> str:
         width = number_text(key.width * self.schema.column(key.column).step)
         return self.name(key.column) if key.width == 1 else f"BIN({self.name(key.column)}, {width})"
+
+    def histogram(self) -> str:
+        """HISTOGRAM(x, bins), where that was asked; with so many bins the width is the same again."""
+        if self.query.nesting != "ranges":
+            return ""
+        (key,) = self.query.keys
+        return f"HISTOGRAM({self.name(key.column)}, {-(-self.schema.column(key.column).size // key.width)})"
 
     def selected(self, output: Output) -> str:
         """An output, and its name where that is not what it is called anyway."""
@@ -81,10 +90,11 @@ class _Writer:
         order = aggregate.orders[output.order] if aggregate.orders else None
         ways = spellings_of(aggregate, self.schema)
         ways = [way for way in ways if way[0] != "MEDIAN" or order == Fraction(1, 2)]
-        asked = [way for way in ways if aggregate_label(*way, order) == output.label]
+        told, text = (filter_text(aggregate.where, self.schema, name) for name in (plain_name, self.name))
+        asked = [way for way in ways if aggregate_label(*way, order) + told == output.label]
         spelling, argument = (asked or ways)[0]
         written = argument if argument == "*" else self.name(argument)
-        return aggregate_label(spelling, written, order), aggregate_label(spelling, argument, order)
+        return aggregate_label(spelling, written, order) + text, aggregate_label(spelling, argument, order) + told
 
     def layout(self) -> Iterator[str]:
         """HAVING, ORDER BY and LIMIT."""

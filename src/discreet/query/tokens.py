@@ -28,6 +28,7 @@ CLAUSES |= {TokenType.ON, TokenType.USING, TokenType.ALIAS, TokenType.DISTINCT, 
 LOGIC = {TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.IN, TokenType.IS, TokenType.BETWEEN}
 SIGNS = {TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT, TokenType.DASH, TokenType.PLUS}
 GRAMMAR = VALUES | COMPARISONS | CLAUSES | LOGIC | SIGNS
+FILTER = [TokenType.FILTER, TokenType.L_PAREN, TokenType.WHERE]
 ENDS = VALUES | {TokenType.R_PAREN}
 ORDERS = {TokenType.ASC, TokenType.DESC}
 OPENS = {TokenType.L_PAREN, TokenType.DASH, TokenType.PLUS, TokenType.DOT}
@@ -97,9 +98,11 @@ def _unit(tokens: list[Token]) -> tuple[list[Token], str | None]:
 def _names(tokens: Sequence[Token]) -> Iterator[Token]:
     """Words outside the grammar become names where a name can stand; signs outside it are refused."""
     before = TokenType.SELECT
-    for token in tokens:
+    kinds = [token.token_type for token in tokens]
+    for at, token in enumerate(tokens):
         kind = token.token_type
-        if kind not in GRAMMAR:
+        filters = before == TokenType.R_PAREN and kinds[at : at + 3] == FILTER
+        if kind not in GRAMMAR and not filters:
             if before in ENDS or kind not in WORDS or not token.text.isidentifier():
                 where = f"line {token.line}, column {token.col - len(token.text) + 1}"
                 raise InvalidInput(f"{token.text[:40]!r} has no place at {where}; {SHAPE}")
@@ -118,7 +121,7 @@ def _check_commas(tokens: Sequence[Token]) -> None:
 
 def _check_nesting(tokens: Sequence[Token]) -> None:
     """What stands before a value nests too: NOT NOT x, and - - 1."""
-    floors, calls, here, before = [0], [False], 0, TokenType.SELECT
+    floors, calls, here, before, word = [0], [False], 0, TokenType.SELECT, ""
     for token in tokens:
         kind = token.token_type
         if kind == TokenType.L_PAREN:
@@ -126,7 +129,9 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
                 raise InvalidInput(f"a bracket cannot open within a call or a list, at line {token.line}; {SHAPE}")
             here += 1
             floors.append(here)
-            calls.append(before in CALLS)
+            calls.append(before in CALLS and word != "ROLLUP")
+        elif kind == TokenType.FILTER and here:
+            raise InvalidInput("FILTER (WHERE ...) stands right after a count, outside all other brackets")
         elif kind == TokenType.R_PAREN and len(floors) > 1:
             floors.pop()
             calls.pop()
@@ -135,7 +140,7 @@ def _check_nesting(tokens: Sequence[Token]) -> None:
             here = floors[-1] if kind in VALUES or before in ENDS else here + 1
         if here > DEEPEST:
             raise InvalidInput(f"brackets, NOT and minus nest at most {DEEPEST} deep; flatten the question")
-        before = kind
+        before, word = kind, token.text.upper()
 
 
 def _unread(error: ParseError) -> str:

@@ -35,12 +35,13 @@ class Measure:
     """One total of each cell.
 
     rows: the number of rows; units: the number of different units; present: the rows with a value of the column;
-    sum: of (code - lower) over those; squares: of (code - lower)^2 over those.
+    sum: of (code - lower) over those; squares: of (code - lower)^2 over those. Only rows that satisfy `where`.
     """
 
     what: Literal["rows", "units", "present", "sum", "squares"]
     column: str = ""
     lower: int = 0
+    where: Predicate = TRUE
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -12,6 +13,7 @@ from discreet.exact import whole
 from discreet.query.asked import (
     Both,
     Bound,
+    Call,
     Compare,
     Condition,
     Constant,
@@ -56,6 +58,7 @@ def read_question(text: str) -> Question:
         joins=tuple(_join(node) for node in tree.args.get("joins") or ()),
         where=_where(tree.args.get("where")),
         group=_group(tree.args.get("group")),
+        rollup=_is_rollup(tree.args.get("group")),
         having=_having(tree.args.get("having")),
         order=_order(tree.args.get("order")),
         limit=_limit(tree.args.get("limit")),
@@ -76,9 +79,21 @@ def _table(node: exp.Expression) -> tuple[str, str]:
 
 def _item(node: exp.Expression) -> Item:
     if not isinstance(node, exp.Alias):
-        return Item(output(node))
+        return Item(_output(node))
     only(node, "this", "alias")
-    return Item(output(node.this), node.alias)
+    return Item(_output(node.this), node.alias)
+
+
+def _output(node: exp.Expression) -> Name | Call:
+    """What can stand in a SELECT list; a call may have a FILTER (WHERE ...)."""
+    node = bare(node)
+    if not isinstance(node, exp.Filter):
+        return output(node)
+    only(node, "this", "expression")
+    call = output(node.this)
+    if not isinstance(call, Call):
+        raise InvalidInput("FILTER (WHERE ...) stands after a count, such as COUNT(*)")
+    return replace(call, where=_where(node.expression))
 
 
 def _join(node: exp.Join) -> Join:
@@ -176,14 +191,21 @@ def _place(node: exp.Expression) -> Place:
     """An output, by its place from 1, its name or its expression."""
     if isinstance(node, exp.Literal):
         return whole(number(node), "a place in the SELECT list")
-    return output(node)
+    return _output(node)
 
 
 def _group(node: exp.Expression | None) -> tuple[Place, ...]:
     if node is None:
         return ()
     only(node, "expressions")
-    return tuple(_place(bare(part)) for part in node.expressions)
+    parts = node.expressions[0].expressions if _is_rollup(node) else node.expressions
+    return tuple(_place(bare(part)) for part in parts)
+
+
+def _is_rollup(node: exp.Expression | None) -> bool:
+    """GROUP BY ROLLUP (a, b), and nothing beside it."""
+    parts = [] if node is None else node.expressions
+    return len(parts) == 1 and isinstance(parts[0], exp.Anonymous) and str(parts[0].this).upper() == "ROLLUP"
 
 
 def _having(node: exp.Expression | None) -> tuple[Bound, ...]:
@@ -208,9 +230,9 @@ def _bound(node: exp.Expression) -> Bound:
     only(node, "this", "expression")
     comparison = COMPARISONS[type(node)]
     left, right = bare(node.this), bare(node.expression)
-    if isinstance(left, exp.Column | exp.Anonymous):
-        return Bound(output(left), comparison, number(right))
-    return Bound(output(right), MIRRORED[comparison], number(left))
+    if isinstance(left, exp.Column | exp.Anonymous | exp.Filter):
+        return Bound(_output(left), comparison, number(right))
+    return Bound(_output(right), MIRRORED[comparison], number(left))
 
 
 def _order(node: exp.Expression | None) -> tuple[tuple[Place, bool], ...]:

@@ -8,7 +8,7 @@ from datetime import date
 from fractions import Fraction
 
 from discreet.query.labels import number_text
-from discreet.query.predicate import All, Codes, OneOf, Predicate, Some, Within
+from discreet.query.predicate import TRUE, All, Codes, OneOf, Predicate, Some, Within
 from discreet.query.sets import gaps
 from discreet.schema import Column, Schema
 from discreet.schema.column import Value
@@ -43,6 +43,16 @@ def condition_text(predicate: Predicate, schema: Schema, name: Naming) -> str:
     """A predicate as a condition that is true of the same rows."""
     word, parts = _parts(predicate, schema, name)
     return word.join(parts) or ("TRUE" if word == AND else "FALSE")
+
+
+def filter_text(where: Predicate, schema: Schema, name: Naming) -> str:
+    """What is written after a count that has a condition of its own."""
+    return "" if where == TRUE else f" FILTER (WHERE {condition_text(where, schema, name)})"
+
+
+def plain_name(column: str) -> str:
+    """A column by its full name."""
+    return ".".join(map(identifier, column.split(".")))
 
 
 def _parts(predicate: Predicate, schema: Schema, name: Naming) -> tuple[str, list[str]]:

@@ -6,7 +6,7 @@ from datetime import date
 from fractions import Fraction
 
 from discreet.schema.column import Column, Value
-from discreet.schema.schema import Budget, Schema
+from discreet.schema.schema import Budget, Published, Schema
 from discreet.taxonomy import Taxonomy
 
 
@@ -22,10 +22,15 @@ def schema_to_public_json(schema: Schema) -> dict[str, object]:
         "models": list(schema.models),
         "individual_queries": schema.individual_queries,
         "partition": schema.partition,
-        "published": [{"statistic": one.statistic, "value": one.value} for one in schema.published],
+        "published": [_published(one) for one in schema.published],
         "lookups": dict(schema.lookups),
         "columns": {name: _column(column) for name, column in schema.columns.items()},
     }
+
+
+def _published(one: Published) -> dict[str, str]:
+    told = {"statistic": one.statistic, "value": one.value}
+    return told if one.question is None else told | {"question": one.question}
 
 
 def _budget(budget: Budget) -> dict[str, str]:
@@ -44,6 +49,7 @@ def _column(column: Column) -> dict[str, object]:
     told |= {"taxonomy": _parents(column.taxonomy)} if column.taxonomy else {}
     told |= {"missing_values": list(column.missing_values)} if column.missing_values else {}
     told |= {"missing": _told(column.value(column.missing))} if column.missing is not None else {}
+    told |= {"counts": column.counts} if column.counts else {}
     return told | ({"derived_from": column.derived.key} if column.derived else {})
 
 

@@ -100,10 +100,9 @@ def _budget(node: Node, what: str) -> Budget:
 
 
 def _published(node: Node) -> Published:
-    pairs = expect.closed(node, "an entry of published", ("statistic", "value"), ("statistic", "value"))
-    return Published(
-        *(expect.text(pairs[key], f"the {key} of an entry of published") for key in ("statistic", "value"))
-    )
+    keys = ("statistic", "value", "question")
+    pairs = expect.closed(node, "an entry of published", keys, keys[:2])
+    return Published(*(expect.text(pairs[key], f"the {key} of an entry of published") for key in keys if key in pairs))
 
 
 def _columns(node: Node, unit: str | None, folder: Path) -> dict[str, Column]:

@@ -11,7 +11,7 @@ from typing import cast, get_args
 from discreet import exact
 from discreet.errors import InvalidInput
 from discreet.schema import expect
-from discreet.schema.column import Column, Kind, Role, days, domain
+from discreet.schema.column import Column, Kind, Role, Trend, days, domain
 from discreet.schema.document import Node
 from discreet.schema.read_taxonomy import read_taxonomy
 
@@ -19,14 +19,15 @@ Pairs = Mapping[str, Node]
 
 OF_ALL = ("kind", "role", "missing", "missing_values")
 OF_KIND: Mapping[str, tuple[str, ...]] = {
-    "integer": ("lower", "upper", "step"),
-    "number": ("lower", "upper", "step"),
-    "date": ("lower", "upper"),
+    "integer": ("lower", "upper", "step", "counts"),
+    "number": ("lower", "upper", "step", "counts"),
+    "date": ("lower", "upper", "counts"),
     "boolean": (),
-    "ordinal": ("categories",),
+    "ordinal": ("categories", "counts"),
     "nominal": ("categories", "taxonomy", "keys"),
 }
 OPTIONAL = {("integer", "step"), ("nominal", "categories"), ("nominal", "taxonomy"), ("nominal", "keys")}
+OPTIONAL |= {(kind, "counts") for kind, keys in OF_KIND.items() if "counts" in keys}
 EVERY = (*OF_ALL, *dict.fromkeys(key for keys in OF_KIND.values() for key in keys))
 MOST_CATEGORIES = 100_000
 LARGEST_TERM = 2**53
@@ -45,6 +46,7 @@ def read_column(name: str, node: Node, folder: Path) -> Column | None:
     expect.closed(node, f"column {name} of kind {kind}", (*OF_ALL, *OF_KIND[kind]), needed)
     absent = expect.texts(pairs.get("missing_values", []), f"missing_values of {name}")
     column = _with_domain(Column(name, kind, role=role, missing_values=absent), pairs, folder)
+    column = replace(column, counts=_counts(name, pairs["counts"])) if "counts" in pairs else column
     return replace(column, missing=_missing(column, pairs["missing"])) if "missing" in pairs else column
 
 
@@ -116,6 +118,10 @@ def with_categories(column: Column, categories: tuple[str, ...]) -> Column:
     if both:
         raise InvalidInput(f"{both[0][:40]!r} is a category of {name} and also among its missing_values; choose one")
     return replace(column, categories=categories, upper=len(categories) - 1)
+
+
+def _counts(name: str, node: Node) -> Trend:
+    return cast(Trend, expect.one_of(node, f"counts of {name}", get_args(Trend)))
 
 
 def _missing(column: Column, node: Node) -> int:

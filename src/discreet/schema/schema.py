@@ -30,10 +30,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """An exact statistic that was published before, outside our promise."""
+    """An exact statistic that was published before, outside our promise; `question`, if it is a count, is its SQL."""
 
     statistic: str
     value: str
+    question: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ every value; that of (c - l)^2 is the sum of c^2, less 2l times the sum of c, pl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from operator import add
@@ -29,11 +30,12 @@ def unshifted(measures: Iterable[Measure]) -> tuple[Measure, ...]:
 
 
 def _parts(measure: Measure) -> tuple[Measure, ...]:
-    total, present = Measure("sum", measure.column), Measure("present", measure.column)
+    plain = replace(measure, lower=0)
+    total, present = replace(plain, what="sum"), replace(plain, what="present")
     if measure.what == "sum" and measure.lower:
         return total, present
     if measure.what == "squares" and measure.lower:
-        return Measure("squares", measure.column), total, present
+        return plain, total, present
     return (measure,)
 
 

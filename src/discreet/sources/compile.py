@@ -100,19 +100,30 @@ def _divided(difference: exp.Expression, width: int, dialect: Dialect) -> exp.Ex
 
 
 def _measured(measure: Measure, layout: Layout) -> exp.Expression:
+    """Aggregates pass over what is missing, and a value that the measure's own condition leaves out is made so."""
     match measure.what:
         case "units" if layout.schema.unit and layout.schema.rows > 1:
-            return exp.Count(this=exp.Distinct(expressions=[layout.unit()]))
+            return exp.Count(this=exp.Distinct(expressions=[_chosen(layout.unit(), measure, layout)]))
         case "rows" | "units":
-            return exp.Count(this=exp.Star())
+            every = exp.Star() if measure.where == TRUE else _chosen(exp.Literal.number(1), measure, layout)
+            return exp.Count(this=every)
         case "present":
-            return exp.Count(this=layout.column(measure.column))
+            return exp.Count(this=_chosen(layout.column(measure.column), measure, layout))
         case "sum":
-            return _sum(layout.column(measure.column), _farthest(layout.public(measure.column)), layout.dialect)
+            code = _chosen(layout.column(measure.column), measure, layout)
+            return _sum(code, _farthest(layout.public(measure.column)), layout.dialect)
         case "squares":
             square = _farthest(layout.public(measure.column)) ** 2
             factor = _factor(layout.column(measure.column), square, layout.dialect)
-            return _sum(exp.Mul(this=factor, expression=factor.copy()), square, layout.dialect)
+            product = exp.Mul(this=factor, expression=factor.copy())
+            return _sum(_chosen(product, measure, layout), square, layout.dialect)
+
+
+def _chosen(value: exp.Expression, measure: Measure, layout: Layout) -> exp.Expression:
+    """The value in the rows of the measure; in others none. In CASE, as in WHERE, unknown does what false does."""
+    if measure.where == TRUE:
+        return value
+    return exp.Case(ifs=[exp.If(this=condition(measure.where, layout), true=value)])
 
 
 def _farthest(public: Column) -> int:

@@ -55,7 +55,8 @@ class MemorySource:
                 cells.setdefault(tuple(_key(key, row) for key in keys), []).append(row)
         return cells
 
-    def _amount(self, measure: Measure, rows: Sequence[Row]) -> int:
+    def _amount(self, measure: Measure, chosen: Sequence[Row]) -> int:
+        rows = [row for row in chosen if holds(measure.where, row)]
         values = [row[measure.column] for row in rows] if measure.column else []
         codes = [value - measure.lower for value in values if isinstance(value, int)]
         match measure.what:

@@ -1,0 +1,231 @@
+"""The reply to a HISTOGRAM or a ROLLUP: counts of nested blocks, refined so that they add up. Post-processing alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.answer import NO_RANGES, Answer, InRange, Interval, Reconciled
+from discreet.custodian.draw import Released
+from discreet.custodian.layout import arranged, key_value, plain, rows_told
+from discreet.custodian.question import Question, read
+from discreet.errors import InvalidInput
+from discreet.inference.constraints import Constraint, at_least, nested, total
+from discreet.inference.nested import Nest
+from discreet.inference.reconcile import reconcile
+from discreet.planner.nested import Level, Nested, reach
+from discreet.planner.noisy import Noisy
+from discreet.planner.plan import Plan
+from discreet.query.query import Query
+from discreet.query.totals import Cell
+from discreet.schema import Column, Schema
+from discreet.schema.column import Value
+
+ALL = "(all)"
+"""Stands in a row of a ROLLUP for a key that it is a total over."""
+Array = NDArray[np.float64]
+Node = tuple[int, int]
+"""A level and a place in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """What was released of nested blocks, and what it says of each of them."""
+
+    plan: Plan
+    nested: Nested
+    released: Released
+
+    @cached_property
+    def counts(self) -> tuple[Array, ...]:
+        """The best linear unbiased count of every block, level by level."""
+        return self.nested.estimate([numbers[0] for numbers in self.released.numbers])
+
+    @cached_property
+    def nest(self) -> Nest:
+        """The blocks, and how far their counts vary."""
+        return self.nested.nest()
+
+    @cached_property
+    def variances(self) -> tuple[Array, ...]:
+        """Of every count, level by level."""
+        return self.nest.node_variances()[-len(self.nested.levels) :]
+
+    @cached_property
+    def shown(self) -> list[Node]:
+        """The blocks that are rows of the reply: each cell of a histogram; of a ROLLUP each total before its parts."""
+        last = len(self.nested.levels) - 1
+        if self.plan.query.nesting == "ranges":
+            return [(last, place) for place in range(len(self.released.cells))]
+        levels = enumerate(self.nested.levels)
+        nodes = [(int(start), level, place) for level, own in levels for place, start in enumerate(own.starts)]
+        return [(level, place) for _, level, place in sorted(nodes)]
+
+    def cell(self, node: Node) -> Cell:
+        """The keys of a block, `ALL` where it is a total over them."""
+        level, place = node
+        own = self.nested.levels[level]
+        first = self.released.cells[int(own.starts[place])]
+        if self.plan.query.nesting == "ranges":
+            return first
+        return (*first[: own.keys], *(ALL for _ in first[own.keys :]))
+
+    def count(self, node: Node) -> Fraction:
+        """To the hundredth: the noise is far coarser."""
+        level, place = node
+        return Fraction(round(float(self.counts[level][place]) * 100), 100)
+
+    def interval(self, node: Node, confidence: float) -> tuple[float, float]:
+        """Where the exact count lies with about this probability."""
+        level, place = node
+        return _around(float(self.counts[level][place]), float(self.variances[level][place]), confidence)
+
+    def in_range(self, low: object, high: object, confidence: float) -> InRange:
+        """The rows from one value to another, in whole bins."""
+        first, last = _bins(self.plan.schema, self.plan.query, low, high)
+        key = self.plan.query.keys[0]
+        column = self.plan.schema.column(key.column)
+        count = float(self.counts[-1][first : last + 1].sum())
+        variance = self.nest.range_variance(first, last)
+        ends = column.lower + first * key.width, min(column.lower + (last + 1) * key.width - 1, column.upper)
+        shown_low, shown_high = (plain(column.value(end)) for end in ends)
+        return InRange(shown_low, shown_high, round(count, 2), _around(count, variance, confidence), confidence)
+
+    @cached_property
+    def whole_counts(self) -> tuple[NDArray[np.int64], ...]:
+        """Whole numbers, none below 0, that add up: the nearest to what was released, rounded from the top down."""
+        told = self.nested.measured([numbers[0] for numbers in self.released.numbers])
+        levels = [(own, one) for own, one in zip(self.nested.levels, told, strict=True) if one is not None]
+        firsts = np.cumsum([0, *(len(one) for _, one in levels)])
+        noisy = np.concatenate([one for _, one in levels])
+        variance = np.repeat([own.noise.variance() for own, _ in levels if own.noise], np.diff(firsts))
+        starts = [own.starts for own, _ in levels]
+        rules = [*_nests(starts, firsts), at_least(0, range(int(firsts[-2]), int(firsts[-1])))]
+        if self.nested.known is not None:
+            rules.append(total(self.nested.known, range(len(starts[0]))))
+        cells = reconcile(noisy, rules, variance, whole=True).values[firsts[-2] :].round().astype(np.int64)
+        return tuple(np.add.reduceat(cells, own.starts) for own in self.nested.levels)
+
+    @property
+    def because(self) -> tuple[str, ...]:
+        """What the whole counts were made to fit."""
+        said = ["no count is below 0", "counts are whole and add up to the counts of the blocks they are parts of"]
+        if self.nested.known is not None:
+            said.append(f"all counts add up to the public number of rows, {self.nested.known:,}")
+        return tuple(said)
+
+
+def nested_answer(made: Answer, plan: Plan, nested: Nested, released: Released) -> Answer:
+    """A reply with the rows of nested counts."""
+    blocks, layout = Blocks(plan, nested, released), plan.query.presentation
+    rows = [_row(blocks, node, blocks.count(node)) for node in blocks.shown]
+    order = tuple(arranged(rows, layout))
+    return replace(
+        made,
+        rows=rows_told(rows, order, layout),
+        intervals=partial(_spans, blocks, order),
+        posteriors=partial(_no_posteriors, len(order), made.numbers),
+        reconcile=partial(_reconciled, blocks, order),
+        in_range=blocks.in_range if plan.query.nesting == "ranges" else None,
+    )
+
+
+def ranges(plan: Plan, released: Released) -> Callable[[object, object, float], InRange] | None:
+    """Ranges of a histogram whose cells were measured one by one, for a prior, an accuracy or a noise scale."""
+    one = plan.measurements[0]
+    if plan.query.nesting != "ranges" or not isinstance(one, Noisy):
+        return None
+    every = Level(np.arange(len(released.cells)), Fraction(1), one.single)
+    return Blocks(plan, Nested(one.form, (every,), one.name), released).in_range
+
+
+def check_ranges(schema: Schema, question: Question, asked: Sequence[tuple[object, object]]) -> None:
+    """Refuse ranges that the answer could not tell, before anything is paid for it."""
+    if not asked:
+        return
+    query = read(question, schema)
+    if query.nesting != "ranges":
+        raise InvalidInput(NO_RANGES)
+    for ends in asked:
+        _bins(schema, query, *ends)
+
+
+def _row(blocks: Blocks, node: Node, count: Value) -> list[Value | None]:
+    plan, cell = blocks.plan, blocks.cell(node)
+    found: list[Value | None] = []
+    for output in plan.query.presentation.outputs:
+        if output.key is None:
+            found.append(count)
+            continue
+        key, place = plan.query.keys[output.key], cell[output.key]
+        found.append(key_value(plan.schema.column(key.column), key.width, place))
+    return found
+
+
+def _spans(blocks: Blocks, order: Sequence[int], confidence: float) -> tuple[Mapping[str, Interval], ...]:
+    names = [output.label for output in blocks.plan.query.presentation.outputs if output.key is None]
+    return tuple(dict.fromkeys(names, blocks.interval(blocks.shown[at], confidence)) for at in order)
+
+
+def _reconciled(blocks: Blocks, order: Sequence[int]) -> Reconciled:
+    counts = [int(blocks.whole_counts[level][place]) for level, place in blocks.shown]
+    rows = [_row(blocks, node, count) for node, count in zip(blocks.shown, counts, strict=True)]
+
+    def intervals(confidence: float) -> tuple[Mapping[str, Interval], ...]:
+        found = _spans(blocks, order, confidence)
+        return tuple(
+            {name: _possible(span, counts[at]) for name, span in row.items()}
+            for at, row in zip(order, found, strict=True)
+        )
+
+    return Reconciled(rows_told(rows, order, blocks.plan.query.presentation), intervals, blocks.because)
+
+
+def _possible(span: Interval, count: int) -> Interval:
+    """The part from 0 up, and at least what is told."""
+    low, high = cast("tuple[float, float]", span)
+    return min(max(low, 0.0), float(count)), max(high, float(count))
+
+
+def _no_posteriors(rows: int, numbers: Sequence[str]) -> tuple[Mapping[str, None], ...]:
+    return tuple(dict.fromkeys(numbers) for _ in range(rows))
+
+
+def _nests(starts: Sequence[NDArray[np.intp]], firsts: NDArray[np.intp]) -> list[Constraint]:
+    """Every block is the sum of those of the next level that it holds."""
+    found = {}
+    for level, (coarse, fine) in enumerate(pairwise(starts)):
+        ends = np.append(np.searchsorted(fine, coarse), len(fine)) + firsts[level + 1]
+        for place, (low, high) in enumerate(pairwise(ends.tolist())):
+            found[int(firsts[level]) + place] = range(low, high)
+    return [nested(found)] if found else []
+
+
+def _around(count: float, variance: float, confidence: float) -> tuple[float, float]:
+    off = reach(variance, confidence)
+    return round(count - off, 2), round(count + off, 2)
+
+
+def _bins(schema: Schema, query: Query, low: object, high: object) -> tuple[int, int]:
+    """The first and the last bin of a range."""
+    (key,) = query.keys
+    first, last = (_bin(schema.column(key.column), key.width, value) for value in (low, high))
+    if first > last:
+        raise InvalidInput("a range goes from its low end up to its high end; these are the other way round")
+    return first, last
+
+
+def _bin(column: Column, width: int, value: object) -> int:
+    """The bin of a value of the column; values beyond its bounds count as the bounds."""
+    text = value.isoformat() if isinstance(value, date) else str(value)
+    code = math.floor(column.place(text))
+    return (min(max(code, column.lower), column.upper) - column.lower) // width

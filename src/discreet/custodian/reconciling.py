@@ -1,0 +1,172 @@
+"""Counts made to fit what must be true of them. Post-processing of what was drawn: it reads no row and costs nothing.
+
+What they are made to fit comes from the schema, the question and the analyst, none of which is taken from the rows by
+us; so the guarantee of the raw counts is that of the reconciled ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.answer import Answer, Interval, Reconciled, Reply
+from discreet.custodian.draw import Released
+from discreet.custodian.fitting import Fit
+from discreet.custodian.reader import Reader
+from discreet.custodian.stating import Stated, require_countable, rules_of
+from discreet.inference.refined import quantile
+from discreet.kernel.discrete_gaussian import DiscreteGaussian
+from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.planner.estimates import Linear
+from discreet.planner.noisy import Noisy
+from discreet.planner.plan import Known, Plan
+from discreet.planner.structure import COUNTS
+from discreet.posterior import Posterior
+
+Array = NDArray[np.float64]
+STEP = 1.0
+"""Counts are whole, and so are their noises."""
+WHOLE = 0.25
+"""What a whole-number noise is taken to vary more than it does; tests enumerate that intervals then hold."""
+MOST_LAWS = 2048
+"""So many different draws are weighed with a prior, no more."""
+BY_PRIOR = "each count was first weighed with your prior by itself"
+
+
+def counted(plan: Plan) -> list[int]:
+    """The measurements of a plan that are counts with noise, or public, in every cell; none where that is not all."""
+    pairs = zip(plan.query.aggregates, plan.measurements, strict=False)
+    places = [at for at, (one, _) in enumerate(pairs) if one.function in COUNTS]
+    own = [plan.measurements[at] for at in places]
+    able = plan.threshold is None and all(isinstance(one, Noisy | Known) for one in own)
+    return places if able and any(isinstance(one, Noisy) for one in own) else []
+
+
+def check_stated(plan: Plan, stated: Sequence[Stated]) -> None:
+    """Refuse what cannot be stated of a plan's count, and what no numbers fit, whatever the draw."""
+    require_countable(len(counted(plan)), stated)
+    if stated:
+        rules = rules_of(plan, stated)
+        shape = rules.structure.possible.shape
+        _ = Fit(rules, np.zeros(shape), np.ones(shape)).values
+
+
+def reconciled(
+    made: Answer, reader: Reader, released: Released, order: Sequence[int], stated: Sequence[Stated]
+) -> Reconciled | None:
+    """The rows of an answer with their counts made to fit, over all cells and before HAVING and LIMIT."""
+    noisy = Counts(reader, released, tuple(counted(reader.plan)))
+    if not noisy.places:
+        return None
+    rules = rules_of(reader.plan, stated)
+    values, means = noisy.told
+    fit = Fit(rules, values, noisy.variances)
+    outputs = reader.plan.query.presentation.outputs
+    labels = {one.label: noisy.places.index(one.aggregate) for one in outputs if one.aggregate in noisy.places}
+    rows = tuple(
+        {**row, **{label: _plain(fit.values[count, at]) for label, count in labels.items()}}
+        for row, at in zip(made.rows, order, strict=True)
+    )
+
+    def intervals(confidence: float) -> tuple[Mapping[str, Interval], ...]:
+        low, high = _spans(fit, noisy, confidence)
+        told = [{}] * len(order) if set(made.numbers) <= set(labels) else made.intervals(confidence)
+        return tuple(
+            {**row, **{label: (float(low[count, at]), float(high[count, at])) for label, count in labels.items()}}
+            for row, at in zip(told, order, strict=True)
+        )
+
+    return Reconciled(rows, intervals, (*([BY_PRIOR] if means else []), *rules.words))
+
+
+def _plain(value: float) -> Reply:
+    return int(value) if value == int(value) else float(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The noisy counts of a reply, by count and cell, and how far each is off."""
+
+    reader: Reader
+    released: Released
+    places: tuple[int, ...]
+
+    @cached_property
+    def laws(self) -> list[Posterior] | None:
+        """What each cell's count is to someone with a prior; None without one, or where the draws are too many."""
+        plan = self.reader.plan
+        if plan.belief is None or len(self.places) != 1 or not isinstance(plan.measurements[self.places[0]], Noisy):
+            return None
+        at = self.places[0]
+        if len({numbers[at] for numbers in self.released.numbers}) > MOST_LAWS:
+            return None
+        laws = [self.reader.posterior(at, numbers[at]) for numbers in self.released.numbers]
+        return [law for law in laws if law is not None]
+
+    @cached_property
+    def raw(self) -> Array:
+        """As they were drawn."""
+        own = [[self.reader.values(at, cell[at])[0] for cell in self.released.numbers] for at in self.places]
+        return np.array(own, dtype=np.float64)
+
+    @property
+    def told(self) -> tuple[Array, bool]:
+        """What is made to fit, and whether it is posterior means: else the raw counts."""
+        if self.laws is None:
+            return self.raw, False
+        return np.array([[law.mean() for law in self.laws]]), True
+
+    @property
+    def variances(self) -> Array:
+        """How far each count varies."""
+        if self.laws is not None:
+            return np.array([[law.variance() + WHOLE for law in self.laws]])
+        return np.repeat([[self._variance(at)] for at in self.places], len(self.released.cells), axis=1)
+
+    def _variance(self, at: int) -> float:
+        one = self.reader.plan.measurements[at]
+        return 1.0 if not isinstance(one, Noisy) else self.reader.plan.meaning(one).line().sd ** 2 + WHOLE
+
+    def spans(self, confidence: float) -> tuple[Array, Array]:
+        """Where each count lies by itself, from the law of its own noise, or from its posterior."""
+        if self.laws is not None:
+            ends = np.array([[law.interval(confidence) for law in self.laws]])
+            return ends[..., 0], ends[..., 1]
+        reach = np.array([[self._reach(at, confidence)] for at in self.places])
+        return self.raw - reach, self.raw + reach
+
+    def _reach(self, at: int, confidence: float) -> float:
+        one = self.reader.plan.measurements[at]
+        return self.reader.plan.meaning(one).reach(confidence) if isinstance(one, Noisy) else 0.0
+
+    def plainly_noisy(self, count: int) -> bool:
+        """Whether each cell has Laplace or Gaussian noise of its own, which is what a refined interval assumes."""
+        one = self.reader.plan.measurements[self.places[count]]
+        plain = isinstance(one, Noisy) and isinstance(one.form.estimate, Linear)
+        return self.laws is None and plain and isinstance(one.single, DiscreteLaplace | DiscreteGaussian)  # type: ignore[union-attr]
+
+
+def _spans(fit: Fit, noisy: Counts, confidence: float) -> tuple[Array, Array]:
+    """Where each count lies: of its own interval and the refined one the narrower, which is settled before any draw.
+
+    Cut to what is possible, and widened to hold the number that is told.
+    """
+    low, high = noisy.spans(confidence)
+    counts, cells = fit.noisy.shape
+    for places, first in fit.parts:
+        plain = np.array([fit.tied(count) and noisy.plainly_noisy(count) for count in range(counts)])[places // cells]
+        if not plain.any():
+            continue
+        half = quantile(confidence) * np.sqrt(first.variances()) + STEP / 2
+        better = places[plain & (2 * half < (high - low).flat[places])]
+        at = np.searchsorted(places, better)
+        low.flat[better], high.flat[better] = first.centre[at] - half[at], first.centre[at] + half[at]
+    most = np.array([[np.inf if ends.each is None else ends.each] for ends in fit.rules.structure.ends])
+    low, high = np.clip(low, 0, most), np.clip(high, 0, most)
+    low, high = np.minimum(low, fit.values), np.maximum(high, fit.values)
+    empty = ~fit.rules.structure.possible
+    return np.where(empty, 0.0, low), np.where(empty, 0.0, high)

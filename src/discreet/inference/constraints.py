@@ -1,0 +1,246 @@
+"""What must be true of several answers: totals, bounds, order, nesting. A constraint is structural or a fact.
+
+Structural: it holds for every data set that could be there, so using it is free. A fact was taken from this data set;
+using it is not post-processing (rho.md). Cells are counted from 0, in the order of the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.inference.vectors import Array, Places, Sparse, constants, matrix, vector
+
+SHOWN = 4
+"""So many cells are named in words, no more."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Equalities:
+    """matrix' mu = constants, a column for each."""
+
+    matrix: Sparse
+    constants: Array
+    name: Callable[[int], str]
+    floating: bool = False
+    """Whether the constants are the noisy answers' own, hence as noisy as they are."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Bounds:
+    """low <= mu <= high, infinite where nothing is said."""
+
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Chain:
+    """mu does not fall along these places."""
+
+    places: Places
+
+
+Terms = Equalities | Bounds | Chain
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Constraint:
+    """Something true of the exact answers. `bind` writes it out for a list of noisy ones."""
+
+    name: str
+    bind: Callable[[Array], Terms] = field(repr=False)
+    structural: bool = True
+
+    def fact(self) -> Constraint:
+        """The same, declared to be taken from this data set; reconcile refuses it without accept_facts=True."""
+        return replace(self, structural=False)
+
+
+def total(value: object, of: object = None) -> Constraint:
+    """These cells (all where none are named) add up to the value."""
+    wanted, places = _number(value, "the total"), _places(of)
+    name = f"{_cells(places)} add up to {wanted:.12g}"
+    return Constraint(name, lambda noisy: _sum(_at(places, noisy, name), noisy, wanted, name))
+
+
+def same_total(of: object = None) -> Constraint:
+    """These cells add up to what the noisy ones do."""
+    places = _places(of)
+    name = f"{_cells(places)} keep their total"
+
+    def bind(noisy: Array) -> Equalities:
+        at = _at(places, noisy, name)
+        return replace(_sum(at, noisy, float(noisy[at].sum()), name), floating=True)
+
+    return Constraint(name, bind)
+
+
+def at_least(low: object, of: object = None) -> Constraint:
+    """Each of these cells is at least this: one number, or one for each."""
+    least, places = _level(low, of, "the least value")
+    name = f"{_cells(places, each=True)} at least {_levels(least)}"
+    return Constraint(name, lambda noisy: _bounds(noisy, _at(places, noisy, name), least, np.inf, name))
+
+
+def at_most(high: object, of: object = None) -> Constraint:
+    """Each of these cells is at most this: one number, or one for each."""
+    most, places = _level(high, of, "the greatest value")
+    name = f"{_cells(places, each=True)} at most {_levels(most)}"
+    return Constraint(name, lambda noisy: _bounds(noisy, _at(places, noisy, name), -np.inf, most, name))
+
+
+def increasing(of: object = None) -> Constraint:
+    """These cells do not fall, in the order they are named."""
+    places = _places(of)
+    name = f"{_cells(places)} do not fall"
+    return Constraint(name, lambda noisy: Chain(_at(places, noisy, name)))
+
+
+def decreasing(of: object = None) -> Constraint:
+    """These cells do not rise, in the order they are named."""
+    places = _places(of)
+    name = f"{_cells(places)} do not rise"
+    return Constraint(name, lambda noisy: Chain(_at(places, noisy, name)[::-1]))
+
+
+def fixed(value: object, of: object) -> Constraint:
+    """Each of these cells is exactly this: 0 for cells that cannot occur."""
+    exact, places = _level(value, of, "the fixed value")
+    if places is None or not np.isfinite(exact).all():
+        raise InvalidInput("fixed cells are named and have finite values, such as fixed(0, [3, 5])")
+    name = f"{_cells(places, each=True)} {_levels(exact)}"
+    each = np.broadcast_to(exact, places.shape)
+
+    def bind(noisy: Array) -> Equalities:
+        at = _at(places, noisy, name)
+        picked = _columns(at, np.arange(len(at)), np.ones(len(at)), (len(noisy), len(at)))
+        return Equalities(picked, np.array(each), lambda column: f"cell {at[column]} is {each[column]:.12g}")
+
+    return Constraint(name, bind)
+
+
+def nested(parent: int | Mapping[int, Sequence[int]], parts: object = None) -> Constraint:
+    """The cell `parent` is the sum of the cells `parts`; or many such at once, as {parent: parts, ...}."""
+    family = parent if isinstance(parent, Mapping) else {parent: parts}
+    if not family or (isinstance(parent, Mapping) and parts is not None):
+        raise InvalidInput("nesting is nested(parent, parts), or nested({parent: parts, ...}) with at least one parent")
+    heads = _listed(list(family), "the parents of a nesting")
+    lists = [_listed(children, "the parts of a cell") for children in family.values()]
+    if any(head in children for head, children in zip(heads.tolist(), map(np.ndarray.tolist, lists), strict=True)):
+        raise InvalidInput("a cell cannot be a part of itself; name its parts without it")
+
+    def column_name(column: int) -> str:
+        return f"cell {heads[column]} is the sum of {_cells(lists[column])}"
+
+    name = column_name(0) if len(heads) == 1 else f"{len(heads)} cells are the sums of their parts"
+    return Constraint(name, lambda noisy: _nested(heads, lists, noisy, name, column_name))
+
+
+def linear(B: Any, c: object) -> Constraint:  # noqa: N803 (the documents' letters)
+    """B' mu = c: B has a row for each cell and a column for each constraint, dense or sparse."""
+    columns = matrix(B, (None, None), "B")
+    right = constants(c, columns.shape[1])
+    name = f"{len(right)} linear constraints" if len(right) != 1 else "a linear constraint"
+
+    def bind(noisy: Array) -> Equalities:
+        if columns.shape[0] != len(noisy):
+            raise InvalidInput(
+                f"B has {columns.shape[0]} rows but there are {len(noisy)} answers; give one row for each"
+            )
+        return Equalities(columns, right, lambda column: f"linear constraint {column}")
+
+    return Constraint(name, bind)
+
+
+def _sum(at: Places, noisy: Array, value: float, name: str) -> Equalities:
+    ones = _columns(at, np.zeros(len(at), dtype=np.int64), np.ones(len(at)), (len(noisy), 1))
+    return Equalities(ones, np.array([value]), lambda _: name)
+
+
+def _nested(
+    heads: Places, lists: list[Places], noisy: Array, name: str, column_name: Callable[[int], str]
+) -> Equalities:
+    sizes = [len(children) for children in lists]
+    own = np.arange(len(heads))
+    rows = _at(np.concatenate([*lists, heads]), noisy, name)
+    columns = np.concatenate([np.repeat(own, sizes), own])
+    signs = np.concatenate([np.ones(sum(sizes)), -np.ones(len(heads))])
+    return Equalities(_columns(rows, columns, signs, (len(noisy), len(heads))), np.zeros(len(heads)), column_name)
+
+
+def _bounds(noisy: Array, at: Places, low: Array | float, high: Array | float, name: str) -> Bounds:
+    for level in (low, high):
+        if np.ndim(level) and np.shape(level) != at.shape:
+            raise InvalidInput(
+                f"the bound of {len(at)} cells is one number or one for each, got {np.size(level)}: {name}"
+            )
+    bounds = Bounds(np.full(len(noisy), -np.inf), np.full(len(noisy), np.inf))
+    bounds.low[at], bounds.high[at] = low, high
+    return bounds
+
+
+def _columns(rows: Places, columns: Places, entries: Array, shape: tuple[int, int]) -> Sparse:
+    from scipy import sparse
+
+    return sparse.csc_array((entries, (rows, columns)), shape=shape)
+
+
+def _number(value: object, what: str) -> float:
+    if np.ndim(value) != 0:  # type: ignore[arg-type]
+        raise InvalidInput(f"{what} must be one number, got a list")
+    return float(vector([value], what)[0])
+
+
+def _level(value: object, of: object, what: str) -> tuple[Array, Places | None]:
+    """One number or one for each cell; infinite where there is no bound, but never NaN."""
+    try:
+        level = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{what} must be a number, or a list with one for each cell") from None
+    places = _places(of)
+    if level.ndim > 1 or np.isnan(level).any() or (level.ndim and places is not None and level.shape != places.shape):
+        raise InvalidInput(f"{what} must be a number, or a list with one for each cell, none of them NaN")
+    return level, places
+
+
+def _places(of: object) -> Places | None:
+    return None if of is None else _listed([of] if np.ndim(of) == 0 else of, "the cells of a constraint")  # type: ignore[arg-type]
+
+
+def _listed(of: object, what: str) -> Places:
+    """Distinct places, at least one."""
+    read = np.asarray(of if isinstance(of, np.ndarray) else list(of) if np.iterable(of) else of)
+    if read.ndim != 1 or read.dtype.kind not in "iu" or not len(read) or int(read.min()) < 0:
+        raise InvalidInput(f"{what} are a list of whole numbers, counted from 0, at least one")
+    if len(np.unique(read)) != len(read):
+        raise InvalidInput(f"{what} name a cell twice; name each once")
+    return read.astype(np.int64)
+
+
+def _at(places: Places | None, noisy: Array, name: str) -> Places:
+    """The places among so many answers."""
+    if places is None:
+        return np.arange(len(noisy))
+    if int(places.max()) >= len(noisy):
+        raise InvalidInput(
+            f"there is no cell {places.max()} among {len(noisy)} answers, counted from 0; mend the cells of: {name}"
+        )
+    return places
+
+
+def _cells(places: Places | None, *, each: bool = False) -> str:
+    if places is None:
+        return "every cell is" if each else "all cells"
+    listed = ", ".join(map(str, places[:SHOWN].tolist()))
+    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+    many = len(places) > 1
+    return f"cell{'s' if many else ''} {listed}{more}{(' are' if many else ' is') if each else ''}"
+
+
+def _levels(level: Array) -> str:
+    return f"{float(level):.12g}" if not level.ndim else "their own values" if len(level) > 1 else f"{level[0]:.12g}"

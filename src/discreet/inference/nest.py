@@ -1,0 +1,176 @@
+"""Noisy counts of a histogram and of its nested blocks, made one consistent set of best counts. Proof: nested.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """Partitions of a row of leaves into consecutive blocks, ever finer, and how well each is known.
+
+    `starts` has the first leaf of every node, level by level, coarse to fine; the last level is every leaf.
+    `variances` has the variance of one measurement of each level: infinite where a level is not measured, never the
+    finest; zero where it is exactly known, the coarsest only.
+    """
+
+    starts: tuple[IntArray, ...]
+    variances: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "starts", tuple(np.asarray(level, dtype=np.int64) for level in self.starts))
+        object.__setattr__(self, "variances", tuple(float(variance) for variance in self.variances))
+        if not self.starts or len(self.starts) != len(self.variances):
+            raise InvalidInput("a nest has at least one level, and one variance for each")
+        if any(level.ndim != 1 or not level.size or level[0] or (np.diff(level) < 1).any() for level in self.starts):
+            raise InvalidInput("the nodes of a level start at leaf 0, and each starts after the one before")
+        if self.starts[-1][-1] != self.count - 1 or not all(_cut(*two) for two in pairwise(self.starts)):
+            raise InvalidInput("every level of a nest is cut where the one before is, and the last into single leaves")
+        if not all(variance >= 0 for variance in self.variances) or 0 in self.variances[1:]:
+            raise InvalidInput("a variance is at least 0, and 0 for the coarsest of several levels only")
+        if not 0 < self.variances[-1] < math.inf:
+            raise InvalidInput("the leaves of a nest are measured, with a variance above 0")
+
+    @classmethod
+    def regular(cls, count: int, sizes: Sequence[int], variances: Sequence[float]) -> Nest:
+        """Blocks of so many leaves at each level, coarse to fine; those at the end may be shorter."""
+        return cls(tuple(np.arange(0, count, size) for size in sizes), tuple(variances))
+
+    @property
+    def count(self) -> int:
+        """How many leaves."""
+        return len(self.starts[-1])
+
+    def estimate(self, measured: Sequence[Array]) -> tuple[Array, ...]:
+        """The best linear unbiased value of every node, level by level; each is the sum of its children.
+
+        `measured` has an array for every level; that of a level which is not measured is not read.
+        """
+        own = self._checked(measured)
+        up: list[Array] = [own[-1]]
+        below: list[Array] = []
+        for level in reversed(range(len(own) - 1)):
+            below.insert(0, np.add.reduceat(up[0], self._first[level]))
+            up.insert(0, below[0] + self._trust[level] * (own[level] - below[0]))
+        found = [up[0]]
+        for level, spread in enumerate(self._spread):
+            found.append(up[level + 1] + spread * (found[level] - below[level])[self._parent[level]])
+        return tuple(found)
+
+    def node_variances(self) -> tuple[Array, ...]:
+        """The variance of every estimate."""
+        found = [self._up[0]]
+        for level, spread in enumerate(self._spread):
+            own, parent = self._up[level + 1], self._parent[level]
+            found.append(own * (1 - spread) + spread**2 * found[level][parent])
+        return tuple(found)
+
+    def range_variance(self, first: int, last: int) -> float:
+        """The variance of the sum of the estimates of the leaves first to last, both included."""
+        if not 0 <= first <= last < self.count:
+            raise InvalidInput(f"a range is within the leaves 0 to {self.count - 1}, its first not after its last")
+        start, share, found = first, np.ones(last - first + 1), 0.0
+        for level in reversed(range(len(self.starts) - 1)):
+            here = slice(start, start + len(share))
+            parent, own = self._parent[level][here], self._up[level + 1][here]
+            start = int(parent[0])
+            weight = np.bincount(parent - start, share * own)
+            whole = self._below[level][start : start + len(weight)]
+            found += float((share**2 * own).sum() - (weight**2 / whole).sum())
+            share = weight / whole
+        return max(found + float((share**2 * self._up[0][start : start + len(share)]).sum()), 0.0)
+
+    def mean_range_variance(self) -> float:
+        """The mean of the variances of all ranges, each counted once."""
+        count, share = self.count, np.ones(self.count)
+        found = self.variances[-1] * (count * (count + 1) * (count + 2) / 6)
+        for level in reversed(range(len(self.starts) - 1)):
+            share *= np.repeat(self._spread[level], np.diff(self.starts[level + 1], append=count))
+            less = self._below[level] - self._up[level]
+            found -= float((less * over_ranges(share, self.starts[level])).sum())
+        return max(found / (count * (count + 1) / 2), 0.0)
+
+    def _checked(self, measured: Sequence[Array]) -> list[Array]:
+        if len(measured) != len(self.starts):
+            raise InvalidInput(f"this nest has {len(self.starts)} levels, but {len(measured)} were measured")
+        levels = []
+        for one, starts, variance in zip(measured, self.starts, self.variances, strict=True):
+            level = np.asarray(one, dtype=np.float64) if variance < math.inf else np.zeros(len(starts))
+            if level.shape != starts.shape or not np.isfinite(level).all():
+                raise InvalidInput(f"a level of {len(starts)} nodes is measured by as many finite numbers")
+            levels.append(level)
+        return levels
+
+    @cached_property
+    def _first(self) -> list[IntArray]:
+        """The place of the first child of every node, for all levels but the finest."""
+        return [np.searchsorted(finer, level) for level, finer in pairwise(self.starts)]
+
+    @cached_property
+    def _parent(self) -> list[IntArray]:
+        """The place of the parent of every node, for all levels but the coarsest."""
+        return [np.searchsorted(level, finer, side="right") - 1 for level, finer in pairwise(self.starts)]
+
+    @cached_property
+    def _upward(self) -> tuple[list[Array], list[Array]]:
+        """The variance of every node as known by all that is measured in it, and of the sum of its children."""
+        up: list[Array] = [np.full(self.count, self.variances[-1])]
+        below: list[Array] = []
+        for variance, first in zip(self.variances[-2::-1], self._first[::-1], strict=True):
+            below.insert(0, np.add.reduceat(up[0], first))
+            up.insert(0, below[0] if variance == math.inf else below[0] * (variance / (below[0] + variance)))
+        return up, below
+
+    @property
+    def _up(self) -> list[Array]:
+        return self._upward[0]
+
+    @property
+    def _below(self) -> list[Array]:
+        return self._upward[1]
+
+    @cached_property
+    def _trust(self) -> list[Array]:
+        """How far a node's own measurement is believed rather than the sum of its children."""
+        levels = zip(self._below, self.variances[:-1], strict=True)
+        return [below / (below + variance) for below, variance in levels]
+
+    @cached_property
+    def _spread(self) -> list[Array]:
+        """The share of every node in what its parent is put right by, for all levels but the coarsest."""
+        levels = zip(self._up[1:], self._below, self._parent, strict=True)
+        return [own / below[parent] for own, below, parent in levels]
+
+
+def _cut(level: IntArray, finer: IntArray) -> bool:
+    """Whether the finer level starts a node wherever this one does."""
+    place = np.searchsorted(finer, level)
+    return bool(place[-1] < len(finer) and (finer[place] == level).all())
+
+
+def over_ranges(weights: Array, starts: IntArray) -> Array:
+    """For every node, the sum over all ranges of leaves of the square of what its weights add up to in the range.
+
+    A range is the difference of two of the n + 1 prefixes, and the sum over pairs of squared differences of numbers p
+    is (n + 1) sum p^2 - (sum p)^2.
+    """
+    count, ends = len(weights), np.append(starts[1:], len(weights))
+    reached = np.cumsum(weights)
+    reached -= np.repeat(np.append(0.0, reached[starts[1:] - 1]), ends - starts)
+    after, later = reached[ends - 1], count - ends
+    once = np.add.reduceat(reached, starts) + later * after
+    twice = np.add.reduceat(reached * reached, starts) + later * after**2
+    sums: Array = (count + 1) * twice - once**2
+    return sums

@@ -1,0 +1,104 @@
+"""Refined answers: better numbers, how far off they may be, and what was used to make them better."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.exact import between
+from discreet.guarantee import Guarantee
+from discreet.inference.selected import quadratic_forms
+from discreet.inference.solving import Normal
+from discreet.inference.vectors import Array, frozen
+
+MOST_ANSWERS = 5_000
+"""A covariance of more answers than this is not written out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How the error of linearly refined answers is spread: V - V B (B'VB)^-1 B'V.
+
+    Where constants are noisy themselves (the answers' own total), `floating` are the columns of V B (B'VB)^-1 that
+    carry them and `of_floating` is the constants' covariance: that much comes back.
+    """
+
+    variance: Array
+    normal: Normal
+    floating: Array
+    of_floating: Array
+
+    @cached_property
+    def variances(self) -> Array:
+        """Of each answer; never above that of its own noise but for noisy constants."""
+        gained = quadratic_forms(self.normal.unit, self.normal.gram, self.normal.factor)
+        back = ((self.floating @ self.of_floating) * self.floating).sum(axis=1)
+        return frozen(self.variance * np.clip(1 - gained, 0.0, 1.0) + back)
+
+    def covariance(self) -> Array:
+        """Of all of them."""
+        root = self.normal.root
+        half = self.normal.unit.T.toarray() * root
+        gained = (self.normal.unit @ self.normal.solve(half)) * root[:, None]
+        dense = np.diag(self.variance) - gained + self.floating @ self.of_floating @ self.floating.T
+        return np.asarray((dense + dense.T) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """Answers that satisfy what must be true, with what is known of their error.
+
+    `dropped` names constraints that the others imply. `guarantee` is that of the noisy answers where all constraints
+    were structural. Covariance and variances are of the linear refinement by the equalities alone: `centre`.
+    """
+
+    values: Array
+    spread: Spread = field(repr=False)
+    centre: Array = field(repr=False)
+    low: Array | float = field(default=-math.inf, repr=False)
+    high: Array | float = field(default=math.inf, repr=False)
+    dropped: tuple[str, ...] = ()
+    guarantee: Guarantee | None = None
+
+    def __post_init__(self) -> None:
+        frozen(self.values)
+
+    def covariance(self) -> Array:
+        """The covariance of the refined answers, in full."""
+        if len(self.values) > MOST_ANSWERS:
+            raise InvalidInput(
+                f"the covariance of {len(self.values)} answers is too large to write out, at most {MOST_ANSWERS} fit; "
+                "use .variances()"
+            )
+        return self.spread.covariance()
+
+    def variances(self) -> Array:
+        """The variance of each refined answer."""
+        return self.spread.variances
+
+    def intervals(self, confidence: object = 0.95, step: float = 0.0) -> Array:
+        """For each answer two ends that hold the exact one with at least this confidence, each answer apart.
+
+        Assumed: the answers' noises are independent, each Laplace or Gaussian with the variance given; and the
+        confidence is at least 0.8. For whole-number versions of these say by `step` how far apart their values are:
+        half of it is added on both sides. Bounds that were declared cut an interval; it is widened to hold the value.
+        """
+        half = quantile(confidence) * np.sqrt(self.variances()) + step / 2
+        low = np.clip(self.centre - half, self.low, self.high)
+        high = np.clip(self.centre + half, self.low, self.high)
+        return np.column_stack([np.minimum(low, self.values), np.maximum(high, self.values)])
+
+
+def quantile(confidence: object) -> float:
+    """So many standard deviations hold a weighted sum of independent Laplace and Gaussian noises this often.
+
+    Such a sum is a normal whose variance is a weighted mean of exponentials and constants. From confidence 0.8 on the
+    worst of them is one of the two ends: a Laplace noise alone, or none but Gaussian ones (tests/test_linear.py).
+    """
+    level = float(between(confidence, 0, 1, "the confidence"))
+    return max(NormalDist().inv_cdf((1 + level) / 2), -math.log1p(-level) / math.sqrt(2))

@@ -1,0 +1,88 @@
+"""How much of what may be spent goes to each of several nested levels. Proof: nested.md.
+
+What is new at level l, its gain, is known with precision p_l = sum over k >= l of share_k^2 size_k, and the loss is the
+sum of gain_l / p_l. The shares add up to 1; where noise is Gaussian their squares do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate, compress, pairwise
+from typing import Literal
+
+Law = Literal["laplace", "gaussian"]
+LEAST = 1e-3
+"""A level with a smaller share tells next to nothing and is left out."""
+FINENESS = 2**20
+MOST_ROUNDS = 300
+
+
+def best_shares(traces: Sequence[float], sizes: Sequence[float], law: Law) -> tuple[float, ...]:
+    """The share of each level, coarse to fine: 0 for one that does not help, never for the finest.
+
+    `traces` has what there is to know, then what of it each level sees. The loss is the least of all for Gaussian
+    noise; for Laplace noise it is a local minimum, and no greater than that of equal shares.
+    """
+    if len(sizes) == 1:
+        return (1.0,)
+    gains = [finer - coarser for coarser, finer in pairwise(traces)]
+    shares = _gaussian(gains, sizes) if law == "gaussian" else _laplace(gains, sizes)
+    kept = [share >= LEAST for share in shares[:-1]] + [True]
+    if all(kept):
+        return shares if law == "gaussian" else exactly_one(shares)
+    fewer = iter(best_shares([traces[0], *compress(traces[1:], kept)], [*compress(sizes, kept)], law))
+    return tuple(next(fewer) if keep else 0.0 for keep in kept)
+
+
+def loss(traces: Sequence[float], sizes: Sequence[float], shares: Sequence[float]) -> float:
+    """The sum over levels of gain / precision."""
+    known = accumulate(share**2 * size for share, size in zip(shares[::-1], sizes[::-1], strict=True))
+    gains = [finer - coarser for coarser, finer in pairwise(traces)]
+    return sum(gain / precision for gain, precision in zip(gains[::-1], known, strict=True) if gain)
+
+
+def exactly_one(shares: Sequence[float]) -> tuple[float, ...]:
+    """The shares cut to multiples of one part in 2^20, the last taking the rest: as floats they add up to 1 exactly."""
+    coarse = [math.floor(share * FINENESS) / FINENESS for share in shares[:-1]]
+    return (*coarse, 1 - sum(coarse))
+
+
+def _gaussian(gains: Sequence[float], sizes: Sequence[float]) -> tuple[float, ...]:
+    squares = _squares(gains, sizes, [1.0] * len(sizes))
+    return tuple(math.sqrt(square / sum(squares)) for square in squares)
+
+
+def _laplace(gains: Sequence[float], sizes: Sequence[float]) -> tuple[float, ...]:
+    """From equal shares, again and again: the best squares where each costs what its root does near the last ones."""
+    shares = [1 / len(sizes)] * len(sizes)
+    for _ in range(MOST_ROUNDS):
+        roots = [math.sqrt(s) for s in _squares(gains, sizes, [1 / max(share, 1e-12) for share in shares])]
+        before, shares = shares, [root / sum(roots) for root in roots]
+        if max(abs(now - then) for now, then in zip(shares, before, strict=True)) < 1e-6:
+            break
+    return tuple(shares)
+
+
+def _squares(gains: Sequence[float], sizes: Sequence[float], prices: Sequence[float]) -> list[float]:
+    """The squared shares, but for a factor, of least loss for what they cost at these prices.
+
+    Precision p_l costs prices_l / sizes_l less what a coarser level's costs, so p_l = sqrt(gain / cost) were best;
+    but no coarser level has less precision than a finer one, so levels out of order are pooled.
+    """
+    dear = [price / size for price, size in zip(prices, sizes, strict=True)]
+    pools: list[tuple[float, float, int]] = []
+    for gain, cost in zip(gains, [dear[0], *(finer - coarser for coarser, finer in pairwise(dear))], strict=True):
+        last = gain, cost, 1
+        while pools and not _apart(pools[-1], last):
+            before = pools.pop()
+            last = before[0] + last[0], before[1] + last[1], before[2] + last[2]
+        pools.append(last)
+    precisions = [math.sqrt(gain / cost) for gain, cost, many in pools for _ in range(many)]
+    steps = pairwise([*precisions, 0.0])
+    return [(coarser - finer) / size for (coarser, finer), size in zip(steps, sizes, strict=True)]
+
+
+def _apart(coarser: tuple[float, float, int], finer: tuple[float, float, int]) -> bool:
+    """Whether the coarser pool has the greater precision; a finer one at no cost would have it without end."""
+    return finer[1] > 0 and coarser[0] * finer[1] > finer[0] * coarser[1]

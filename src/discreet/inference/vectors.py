@@ -1,0 +1,85 @@
+"""Vectors and matrices as people give them, read once: finite, of the right shape, as float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+
+Array = NDArray[np.float64]
+Places = NDArray[np.int64]
+Sparse = Any
+"""A scipy csc_array; scipy has no types."""
+
+
+def vector(given: object, what: str) -> Array:
+    """A list of finite numbers."""
+    read = _floats(given, what)
+    if read.ndim != 1 or not len(read):
+        raise InvalidInput(f"{what} must be a list of numbers, at least one, got shape {read.shape}")
+    if not np.isfinite(read).all():
+        raise InvalidInput(f"{what} must be finite numbers; take out or mend those that are NaN or infinite")
+    return read
+
+
+def constants(given: object, count: int) -> Array:
+    """The right hand side: one finite number for every constraint, and one alone where there is one."""
+    read = np.atleast_1d(_floats(given, "the constants c"))
+    if read.shape != (count,):
+        raise InvalidInput(f"B has {count} columns, a constraint each, so c must have {count} numbers, got {read.size}")
+    return vector(read, "the constants c") if count else read
+
+
+def variances(given: object, answers: int) -> Array:
+    """The variance of every answer's noise: 1 where nothing is said, one number for all, or one for each."""
+    if given is None:
+        return np.ones(answers)
+    read = _floats(given, "the variance")
+    if read.shape not in {(), (answers,)}:
+        raise InvalidInput(
+            f"the variance is one number or one for each of the {answers} answers, got shape {read.shape}"
+        )
+    if not (np.isfinite(read).all() and (read > 0).all()):
+        raise InvalidInput(
+            "every variance must be a finite number above 0, else the weights are singular; "
+            "state an answer that is known exactly as a constraint, fixed(value, of)"
+        )
+    return np.array(np.broadcast_to(read, (answers,)))
+
+
+def matrix(given: Any, shape: tuple[int | None, int | None], what: str) -> Sparse:
+    """A finite matrix, dense or sparse, as sparse; None in the shape is any number."""
+    from scipy import sparse
+
+    read = sparse.csc_array(given, copy=True) if sparse.issparse(given) and given.ndim == 2 else _floats(given, what)
+    if read.ndim != 2 or any(need not in {None, has} for need, has in zip(shape, read.shape, strict=True)):
+        asked = " x ".join("any number" if need is None else str(need) for need in shape)
+        got = " x ".join(map(str, read.shape)) or "one number"
+        raise InvalidInput(f"{what} must be a matrix of {asked}, got {got}")
+    columns = sparse.csc_array(read)
+    columns.data = _floats(columns.data, what)
+    if not np.isfinite(columns.data).all():
+        raise InvalidInput(f"{what} must hold finite numbers; take out or mend those that are NaN or infinite")
+    columns.sum_duplicates()
+    columns.eliminate_zeros()
+    return columns
+
+
+def frozen(values: Array) -> Array:
+    """The same array, which nobody can change any more."""
+    values.setflags(write=False)
+    return values
+
+
+def _floats(given: object, what: str) -> Array:
+    """A fresh copy, so that no caller's array is shared."""
+    try:
+        raw = np.asarray(given)
+        if raw.dtype.kind not in "biufO":
+            raise TypeError
+        return np.array(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{what} must be numbers, all lists in it equally long, got something else") from None

@@ -1,0 +1,170 @@
+"""What must be true of the counts of a reply whatever the data: from schema and question alone.
+
+Nothing here is taken from rows, so whatever is made to fit it stays as private as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.planner.atoms import Atoms, Count, Grid
+from discreet.query.predicate import All, Predicate
+from discreet.query.query import Aggregate, Key, Query
+from discreet.query.sets import whole
+from discreet.schema import Schema
+
+COUNTS = frozenset({"count", "count_distinct"})
+ONE = Fraction(1)
+NO_LESS_THAN_NONE = "no count is below 0"
+Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The least and the most that the cells of one count add up to, and the most of one cell; None for no most."""
+
+    least: int = 0
+    most: int | None = None
+    each: int | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Structure:
+    """What holds of some counts, each in the same cells. No cell is below 0; `words` say that and all the rest.
+
+    `possible`: by count and cell, whether a row can be counted there. `chain`: cells in the order in which the counts
+    of `chained` rise. `pairs`: the first count is at most the second in every cell.
+    """
+
+    names: tuple[str, ...]
+    possible: NDArray[np.bool_]
+    ends: tuple[Ends, ...]
+    chain: tuple[int, ...] = ()
+    chained: tuple[int, ...] = ()
+    pairs: Pairs = ()
+    words: tuple[str, ...] = (NO_LESS_THAN_NONE,)
+
+
+def counts_of(query: Query) -> tuple[Aggregate, ...]:
+    """The aggregates of a question that count, in its order."""
+    return tuple(one for one in query.aggregates if one.function in COUNTS)
+
+
+def structure(schema: Schema, query: Query, cells: int) -> Structure:
+    """What holds of the counts that a question asks for, over so many cells."""
+    counts, names = counts_of(query), _names(query)
+    private = any(schema.column(key.column).private_keys for key in query.keys)
+    keys = () if private else query.keys
+    atoms, keyed = _atoms(schema, query, counts, keys)
+    labels = [] if atoms is None else [atoms.labels(at) for at in range(len(counts))]
+    every_row = [bool(label.all()) for label in labels] or [False] * len(counts)
+    possible = np.ones((len(counts), cells), dtype=np.bool_)
+    if keyed and keys:
+        possible = np.stack([np.isin(np.arange(1, cells + 1), label) for label in labels])
+    pairs = _included(schema, counts, [label > 0 for label in labels])
+    # Of private keys only some are shown, and of rows without a key none.
+    each = zip(counts, every_row, strict=True)
+    ends = tuple(_ends(schema, one, covers and not private, bool(query.keys)) for one, covers in each)
+    chain = _chain(schema, keys)
+    chained = tuple(at for at, one in enumerate(counts) if chain and every_row[at] and _of_rows(schema, one))
+    made = Structure(names, possible, ends, chain if chained else (), chained, pairs)
+    return replace(made, words=(*made.words, *_words(schema, query, made)))
+
+
+def _names(query: Query) -> tuple[str, ...]:
+    """What the counts are called in the reply."""
+    told = {output.aggregate: output.label for output in reversed(query.presentation.outputs)}
+    places = [at for at, one in enumerate(query.aggregates) if one.function in COUNTS]
+    return tuple(told.get(at, query.aggregates[at].function) for at in places)
+
+
+def _atoms(
+    schema: Schema, query: Query, counts: Sequence[Aggregate], keys: tuple[Key, ...]
+) -> tuple[Atoms | None, bool]:
+    """Rows that no count tells apart, by key where that is not too many; None where it is too many without."""
+    asked = [_predicate(schema, query, one) for one in counts]
+    for by in (keys, ()):
+        grid = Grid(schema, [Count(predicate, ONE, by) for predicate in asked])
+        if grid.cells is not None:
+            return grid.atoms(), by == keys
+    return None, False
+
+
+def _predicate(schema: Schema, query: Query, one: Aggregate) -> Predicate:
+    """The rows that a count counts."""
+    if one.column is None:
+        return All((query.where, one.where))
+    return All((query.where, one.where, replace(whole(schema.column(one.column)), null=False)))
+
+
+def _of_rows(schema: Schema, one: Aggregate) -> bool:
+    """Whether it counts rows; units are rows where each has one."""
+    return one.function == "count" or schema.rows == 1
+
+
+def _ends(schema: Schema, one: Aggregate, every_row: bool, grouped: bool) -> Ends:
+    """Of a public number of units, each of which has a row and at most `rows` of them."""
+    if schema.units is None:
+        return Ends()
+    least, rows = schema.units if every_row else 0, schema.units * schema.rows
+    if _of_rows(schema, one):
+        return Ends(least, rows, rows)
+    return Ends(least, rows if grouped else schema.units, schema.units)
+
+
+def _chain(schema: Schema, keys: tuple[Key, ...]) -> tuple[int, ...]:
+    """The cells of the one key in the order in which its counts rise by declaration; that of missing values apart.
+
+    True of single values it is true of bins of w of them: the i-th value of a bin and the i-th of the next are w apart,
+    and compare in the same way; so do their sums. A last bin of fewer values is less still, so it fits where counts
+    fall, and is left out where they rise.
+    """
+    if len(keys) != 1 or schema.column(keys[0].column).counts is None:
+        return ()
+    column, width = schema.column(keys[0].column), keys[0].width
+    full, rest = divmod(column.size, width)
+    if column.counts == "rising":
+        return tuple(range(full))
+    return tuple(reversed(range(full + bool(rest))))
+
+
+def _included(schema: Schema, counts: Sequence[Aggregate], held: Sequence[NDArray[np.bool_]]) -> Pairs:
+    """Which count is at most which other in every cell, those that follow from others left out."""
+    many = range(len(held))
+    rows = [_of_rows(schema, one) for one in counts]
+    below = {(i, j) for i in many for j in many if (rows[j] or not rows[i]) and not np.any(held[i] & ~held[j])}
+    proper = {(i, j) for i, j in below if (j, i) not in below}
+    return tuple(sorted((i, j) for i, j in proper if not any((i, k) in proper and (k, j) in proper for k in many)))
+
+
+def _words(schema: Schema, query: Query, made: Structure) -> Iterator[str]:
+    """What else holds, for people."""
+    for name, ends, possible in zip(made.names, made.ends, made.possible, strict=True):
+        what = "all counts" if len(made.names) == 1 else f"all of {name}"
+        if query.keys:
+            yield from _sum_words(schema, what, ends)
+        elif ends.least == ends.most:
+            yield f"{name} is the public number of units, {ends.least:,}"
+        elif ends.most is not None:
+            yield f"{name} is at most {ends.most:,}"
+        if not possible.all():
+            count = int((~possible).sum())
+            yield f"{count:,} of the {len(possible):,} cells of {name} cannot have a row, so they are 0"
+    if made.chain:
+        name = query.keys[0].column
+        yield f"the counts are {schema.column(name).counts} with {name}, as the schema declares"
+    yield from (f"{made.names[i]} is at most {made.names[j]} in every row" for i, j in made.pairs)
+
+
+def _sum_words(schema: Schema, what: str, ends: Ends) -> Iterator[str]:
+    if ends.most is not None and ends.least == ends.most:
+        yield f"{what} add up to the public number of units, {ends.most:,}"
+    elif ends.most is not None:
+        least = f"at least {ends.least:,} and " if ends.least else ""
+        rows = "" if schema.rows == 1 else f", {schema.rows} rows of each"
+        yield f"{what} add up to {least}at most {ends.most:,}: there are {schema.units:,} units{rows}"

@@ -1,0 +1,175 @@
+"""What must be true of counts whatever the data: never more than is true, and all that the schema makes so."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tables
+from discreet.planner.choose import plan
+from discreet.planner.structure import Ends, Structure, counts_of, structure
+from discreet.query import parse_sql
+from discreet.query.predicate import All
+from discreet.query.totals import Measure, Totals
+from discreet.schema import Column, Schema
+from discreet.schema.column import Derived
+from discreet.sources.memory import MemorySource
+
+VISIT = Column("visit", "integer", lower=1, upper=7, counts="falling")
+AREA = Column("areas.area", "nominal", 0, 1, categories=("flat", "hilly"), derived=Derived("grade", (0, 1, 0)))
+QUESTIONS = (
+    "SELECT COUNT(*) FROM t",
+    "SELECT sex, COUNT(*) FROM t GROUP BY sex",
+    "SELECT sex, COUNT(*) FROM t WHERE sex = 'F' GROUP BY sex",
+    "SELECT sex, COUNT(*), COUNT(age), COUNT(DISTINCT pid) FROM t WHERE age > 0 GROUP BY sex",
+    "SELECT grade, COUNT(*), COUNT(score), COUNT(day) FROM t GROUP BY grade",
+    "SELECT grade, sex, COUNT(DISTINCT pid) FROM t WHERE grade <> 'low' OR sex = 'M' GROUP BY grade, sex",
+    "SELECT smoker, COUNT(day), SUM(score) FROM t WHERE day IS NOT NULL GROUP BY smoker",
+    "SELECT age, COUNT(*), COUNT(city) FROM t WHERE city = 'Oslo' GROUP BY age",
+    "SELECT sex, COUNT(*) FILTER (WHERE age > 0), COUNT(*) FILTER (WHERE age > 1 OR smoker) FROM t GROUP BY sex",
+)
+
+
+def with_columns(schema: Schema, *more: Column) -> Schema:
+    return replace(schema, columns={**schema.columns, **{column.name: column for column in more}})
+
+
+def of(question: str, schema: Schema) -> Structure:
+    query = parse_sql(question, schema)
+    return structure(schema, query, len(plan(schema, query, 1).cells()))
+
+
+def counted(question: str, schema: Schema, units: tables.Units) -> NDArray[np.int64]:
+    """The exact counts of a table, by count and cell."""
+    planned, source = plan(schema, parse_sql(question, schema), 1), MemorySource(schema, tables.rows_of(units))
+    found = []
+    for one in counts_of(planned.query):
+        what = Measure("units") if one.function == "count_distinct" else Measure("rows")
+        what = Measure("present", one.column) if one.column else what
+        totals = source.totals(Totals((what,), planned.keys, All((planned.query.where, one.where))))
+        found.append([totals.get(cell, (0,))[0] for cell in planned.cells()])
+    return np.array(found, dtype=np.int64)
+
+
+def assert_holds(made: Structure, counts: NDArray[np.int64]) -> None:
+    assert (counts >= 0).all()
+    assert not counts[~made.possible].any()
+    for own, ends in zip(counts, made.ends, strict=True):
+        assert ends.least <= own.sum() <= (own.sum() if ends.most is None else ends.most)
+        assert own.max() <= (own.max() if ends.each is None else ends.each)
+    for at in made.chained:
+        assert (np.diff(counts[at][list(made.chain)]) >= 0).all()
+    assert all((counts[i] <= counts[j]).all() for i, j in made.pairs)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_what_is_said_holds_of_every_table(question: str, relation: str, rows: int) -> None:
+    """Random tables, with values at the ends of their domains and missing ones: nothing said is ever untrue."""
+    chance = random.Random(f"{question}{relation}{rows}")
+    schema = tables.schema(relation, rows, units=12)
+    made = of(question, schema)
+    for _ in range(40):
+        units = {f"p{number}": tables.random_unit(chance, rows) for number in range(12)}
+        assert_holds(made, counted(question, schema, units))
+
+
+def test_the_public_number_of_units_is_the_total_where_each_is_one_row_and_all_count() -> None:
+    one, three = tables.schema("replace-one", 1, 1080), tables.schema("replace-one", 3, 1080)
+    grouped = "SELECT sex, COUNT(*) FROM t GROUP BY sex"
+    assert of(grouped, one).ends == (Ends(1080, 1080, 1080),)
+    assert "all counts add up to the public number of units, 1,080" in of(grouped, one).words
+    assert of(grouped, three).ends == (Ends(1080, 3240, 3240),)
+    assert of("SELECT sex, COUNT(*) FROM t WHERE age > 0 GROUP BY sex", one).ends == (Ends(0, 1080, 1080),)
+    assert of("SELECT sex, COUNT(DISTINCT pid) FROM t GROUP BY sex", three).ends == (Ends(1080, 3240, 1080),)
+    assert of(grouped, tables.schema("add-remove", 1, 0)).ends == (Ends(),)
+
+
+def test_a_count_of_a_column_that_is_never_missing_is_of_every_row() -> None:
+    made = of("SELECT sex, COUNT(score), COUNT(day) FROM t GROUP BY sex", tables.schema("replace-one", 1, 50))
+    least = dict(zip(made.names, (ends.least for ends in made.ends), strict=True))
+    assert least == {"COUNT(score)": 50, "COUNT(day)": 0}
+
+
+def test_cells_that_the_condition_contradicts_are_empty() -> None:
+    made = of("SELECT sex, COUNT(*) FROM t WHERE sex = 'F' GROUP BY sex", tables.schema("add-remove", 1, 0))
+    assert made.possible.tolist() == [[True, False, False]]
+    assert "2 of the 3 cells of COUNT(*) cannot have a row, so they are 0" in made.words
+
+
+def test_cells_that_a_lookup_contradicts_are_empty() -> None:
+    """Each value of the key has one derived value, so that only such pairs can occur."""
+    schema = replace(with_columns(tables.schema("add-remove", 1, 0), AREA), lookups={"areas": "grade"})
+    made = of("SELECT grade, area, COUNT(*) FROM t JOIN areas ON grade = areas.key GROUP BY grade, area", schema)
+    assert int(made.possible.sum()) == 3
+    assert made.possible[0].reshape(3, 3).argmax(axis=1).tolist() == [0, 1, 0]
+
+
+def test_a_declared_order_holds_of_single_values_and_of_bins() -> None:
+    """Counts that fall do so in a last bin of fewer values too; counts that rise need not."""
+    falling = with_columns(tables.schema("add-remove", 3, 0), VISIT)
+    rising = with_columns(falling, replace(VISIT, counts="rising"))
+    asked = "SELECT visit, COUNT(*) FROM t GROUP BY visit"
+    assert of(asked, falling).chain == (6, 5, 4, 3, 2, 1, 0)
+    assert of(asked, rising).chain == (0, 1, 2, 3, 4, 5, 6)
+    assert "the counts are falling with visit, as the schema declares" in of(asked, falling).words
+    binned = "SELECT BIN(visit, 3), COUNT(*) FROM t GROUP BY BIN(visit, 3)"
+    assert of(binned, falling).chain == (2, 1, 0)
+    assert of(binned, rising).chain == (0, 1)
+
+
+def test_bins_keep_a_declared_order_whatever_the_counts() -> None:
+    """The proof beside the code, tried: random falling and rising counts, every width."""
+    chance = random.Random(5)
+    for width, order in product(range(1, 8), ("falling", "rising")):
+        schema = with_columns(tables.schema("add-remove", 1, 0), replace(VISIT, counts=order))
+        key = "visit" if width == 1 else f"BIN(visit, {width})"
+        chain = of(f"SELECT {key}, COUNT(*) FROM t GROUP BY {key}", schema).chain
+        for _ in range(100):
+            counts = sorted((chance.randrange(9) for _ in range(7)), reverse=order == "falling")
+            bins = [sum(counts[at : at + width]) for at in range(0, 7, width)]
+            assert all(bins[one] <= bins[two] for one, two in pairwise(chain))
+
+
+def test_a_declared_order_is_used_only_where_it_was_declared_to_hold() -> None:
+    """Not under a condition, not beside another key, not of units that may have several rows."""
+    schema = with_columns(tables.schema("add-remove", 3, 0), VISIT)
+    for question in (
+        "SELECT visit, COUNT(*) FROM t WHERE age > 0 GROUP BY visit",
+        "SELECT visit, sex, COUNT(*) FROM t GROUP BY visit, sex",
+        "SELECT visit, COUNT(DISTINCT pid) FROM t GROUP BY visit",
+        "SELECT visit, COUNT(age) FROM t GROUP BY visit",
+        "SELECT sex, COUNT(*) FROM t GROUP BY sex",
+    ):
+        assert of(question, schema).chain == ()
+
+
+def test_counts_of_fewer_rows_are_no_more() -> None:
+    schema = tables.schema("add-remove", 3, 0)
+    made = of("SELECT COUNT(*), COUNT(age), COUNT(DISTINCT pid) FROM t", schema)
+    pairs = {(made.names[i], made.names[j]) for i, j in made.pairs}
+    assert pairs == {("COUNT(age)", "COUNT(*)"), ("COUNT(DISTINCT pid)", "COUNT(*)")}
+    assert "COUNT(age) is at most COUNT(*) in every row" in made.words
+
+
+def test_filters_that_follow_from_one_another_are_ordered() -> None:
+    question = "SELECT COUNT(*) FILTER (WHERE age > 2) AS a, COUNT(*) FILTER (WHERE age > 0) AS b, COUNT(*) AS c FROM t"
+    made = of(question, tables.schema("add-remove", 1, 0))
+    assert {(made.names[i], made.names[j]) for i, j in made.pairs} == {("a", "b"), ("b", "c")}
+
+
+def test_too_many_atoms_leave_out_what_they_would_tell() -> None:
+    """A condition on many columns at once: nothing is claimed of cells, and nothing goes wrong."""
+    wide = [Column(f"x{number}", "integer", 0, 1) for number in range(20)]
+    schema = with_columns(tables.schema("replace-one", 1, 9), *wide)
+    where = " OR ".join(f"{column.name} = 1" for column in wide)
+    made = of(f"SELECT sex, COUNT(*), COUNT(age) FROM t WHERE {where} GROUP BY sex", schema)
+    assert made.possible.all()
+    assert made.pairs == ()
+    assert made.ends == (Ends(0, 9, 9),) * 2
