@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -22,6 +24,31 @@ def test_the_first_screen_of_code_runs() -> None:
     assert blocks
     for block in blocks:
         assert "Differential privacy with epsilon " in run("-c", block)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_every_page_runs_and_prints_what_it_says(page: Path) -> None:
+    """Every Python block, as it stands; where a block of text follows, that is what it prints."""
+    blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", page.read_text(), re.DOTALL)
+    assert blocks
+    for block, printed in blocks:
+        said = run("-c", block)
+        assert said == (printed or said)
+
+
+def test_the_picture_of_the_attack_shows_its_numbers() -> None:
+    """The committed picture has the curves and the dots that the script computes, and the limits beside them."""
+    from demo import attack
+
+    committed = attack.PICTURE.read_text()
+    shapes = [
+        re.findall(r'<path aria-label="([^"]*)"[^>]* d="([^"]*)"', text) for text in (committed, attack.picture())
+    ]
+    assert shapes[0] == shapes[1]
+    assert len(shapes[0]) >= len(attack.TIMES) + len(attack.drawn())
+    assert [label for label in attack.labels() if label not in committed] == []
+    assert all(abs(dot["ratio"] - attack.log_ratio(dot["x"], attack.DRAWN)) < 0.15 for dot in attack.drawn())
+    assert 2.5 < max(dot["ratio"] for dot in attack.drawn()) < attack.bound(attack.DRAWN)
 
 
 def test_the_demo_shows_what_it_says(tmp_path: Path) -> None:

@@ -270,21 +270,33 @@ def levels(draw: random.Random) -> tuple[list[float], list[float]]:
     return [draw.choice([0.0, traces[0] / 2]), *traces], sizes
 
 
+def scaled(shares: list[float], law: str) -> list[float]:
+    whole = sum(shares) if law == "laplace" else math.hypot(*shares)
+    return [share / whole for share in shares]
+
+
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
-def test_no_near_shares_are_better(law: str) -> None:
-    """At 100 random problems, 100 small changes each; and equal shares are no better, for Gaussian noise no shares."""
-    draw, power = random.Random(7), 1 if law == "laplace" else 2
+def test_no_near_shares_of_the_same_levels_are_better(law: str) -> None:
+    """At 100 random problems, 100 small changes each; and equal shares of all levels are not."""
+    draw = random.Random(7)
     for _ in range(100):
         traces, sizes = levels(draw)
         shares = best_shares(traces, sizes, law)
-        least = loss(traces, sizes, shares)
-        for far in [0.01] * 100 + [1.0] * 100:
-            near = [max(share + far * draw.gauss(0, 1), 0.0) if share or far == 1 else 0.0 for share in shares]
-            if far == 1 and law == "laplace":
-                near = [1.0] * len(sizes)
-            near[-1] = max(near[-1], 1e-3)
-            scale = sum(one**power for one in near) ** (1 / power)
-            assert least <= loss(traces, sizes, [one / scale for one in near]) * (1 + 1e-5)
+        least = loss(traces, sizes, shares) * (1 - 1e-5)
+        assert least <= loss(traces, sizes, scaled([1.0] * len(sizes), law))
+        for _ in range(100):
+            near = scaled([share * draw.uniform(0.9, 1.1) for share in shares], law)
+            assert least <= loss(traces, sizes, near)
+
+
+def test_no_shares_at_all_are_better_with_gaussian_noise() -> None:
+    """At 100 random problems, 100 random shares each, levels that got none included."""
+    draw = random.Random(8)
+    for _ in range(100):
+        traces, sizes = levels(draw)
+        least = loss(traces, sizes, best_shares(traces, sizes, "gaussian")) * (1 - 1e-5)
+        for _ in range(100):
+            assert least <= loss(traces, sizes, scaled([draw.random() ** 3 for _ in sizes], "gaussian"))
 
 
 @pytest.mark.parametrize(("law", "known_total"), CASES)

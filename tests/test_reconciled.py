@@ -236,6 +236,18 @@ def test_numbers_that_are_no_counts_stay_as_they_are() -> None:
     assert [row["SUM(score)"] for row in spans] == [row["SUM(score)"] for row in own]
 
 
+def test_too_many_different_counts_leave_out_the_prior() -> None:
+    """Said, and the rest is done as without one."""
+    wide = Column("x", "integer", lower=0, upper=1999, missing=0)
+    schema = declared("replace-one", 1, 10**6)
+    schema = replace(schema, columns={**schema.columns, "x": wide})
+    asked = "SELECT x, COUNT(*) FROM t GROUP BY x"
+    made = planned(schema, asked, Fraction(1, 1000), prior=Prior.uniform(0, 1000))
+    found = fitted(told(made, [500] * 2000, 3))
+    assert found.because[0] == "there are too many different counts to weigh each with your prior"
+    assert found.rows == fitted(told(planned(schema, asked, Fraction(1, 1000)), [500] * 2000, 3)).rows
+
+
 def test_nothing_is_reconciled_where_nothing_is_counted() -> None:
     made = planned(declared("add-remove", 1, 0), "SELECT SUM(score) FROM t")
     assert told(made, [3], 1).reconciled is None

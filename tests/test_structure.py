@@ -5,18 +5,20 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from itertools import pairwise, product
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import tables
+from discreet.errors import InvalidInput
 from discreet.planner.choose import plan
 from discreet.planner.structure import Ends, Structure, counts_of, structure
 from discreet.query import parse_sql
 from discreet.query.predicate import All
 from discreet.query.totals import Measure, Totals
-from discreet.schema import Column, Schema
+from discreet.schema import Column, Schema, schema_from_text, schema_to_public_json
 from discreet.schema.column import Derived
 from discreet.sources.memory import MemorySource
 
@@ -109,6 +111,28 @@ def test_cells_that_a_lookup_contradicts_are_empty() -> None:
     made = of("SELECT grade, area, COUNT(*) FROM t JOIN areas ON grade = areas.key GROUP BY grade, area", schema)
     assert int(made.possible.sum()) == 3
     assert made.possible[0].reshape(3, 3).argmax(axis=1).tolist() == [0, 1, 0]
+
+
+DECLARED = """
+name: t
+source: t.csv
+neighbours: add-remove
+budget: {epsilon: 1}
+columns: {visit: {kind: integer, lower: 1, upper: 7, counts: falling}}
+"""
+
+
+def test_a_schema_declares_that_counts_rise_or_fall() -> None:
+    """Analysts may see it; what has no order has none."""
+    schema = schema_from_text(DECLARED, Path())
+    assert schema.column("visit") == VISIT
+    assert schema_to_public_json(schema)["columns"]["visit"]["counts"] == "falling"  # type: ignore[index]
+    with pytest.raises(InvalidInput, match="counts of visit must be one of rising, falling, got 'down'"):
+        schema_from_text(DECLARED.replace("falling", "down"), Path())
+    with pytest.raises(InvalidInput, match="column visit of kind nominal has no key 'counts'"):
+        schema_from_text(DECLARED.replace("integer, lower: 1, upper: 7", "nominal, keys: private"), Path())
+    with pytest.raises(InvalidInput, match="the values of sex have no order"):
+        Column("sex", "nominal", 0, 1, categories=("F", "M"), counts="rising")
 
 
 def test_a_declared_order_holds_of_single_values_and_of_bins() -> None:

@@ -101,7 +101,7 @@ class Answer:
     picture: Callable[[str | Path], Path] | None = field(default=None, repr=False, compare=False)
     reconcile: Callable[[], Reconciled | None] = field(default=lambda: None, repr=False, compare=False)
     in_range: Callable[[object, object, float], InRange] | None = field(default=None, repr=False, compare=False)
-    generalise: Callable[[float, int | None], tuple[Mapping[str, Population], ...]] | None = field(
+    generalise: Callable[[float, object], tuple[Mapping[str, Population], ...]] | None = field(
         default=None, repr=False, compare=False
     )
 
@@ -156,7 +156,7 @@ class Answer:
             raise InvalidInput(NO_RANGES)
         return self.in_range(low, high, float(between(confidence, 0, 1, "confidence")))
 
-    def population(self, confidence: float = 0.95, size: int | None = None) -> tuple[Mapping[str, Population], ...]:
+    def population(self, confidence: float = 0.95, size: object = None) -> tuple[Mapping[str, Population], ...]:
         """Each row's counts, means and proportions with noise and sampling error; `size` is that of the population."""
         if self.generalise is None:
             raise InvalidInput(NO_POPULATION)

@@ -122,7 +122,7 @@ class Guarantee:
 
     @staticmethod
     def nominal(epsilon: object, assumption: str) -> Guarantee:
-        """A figure that is no proven promise: from a document whose tables are reproduced, or of a part of an output."""
+        """A figure that is no proven promise: from a document whose tables are reproduced, or of part of an output."""
         return Guarantee("nominal", epsilon=_at_least_0(epsilon, "epsilon"), assumptions=(assumption,))
 
     @staticmethod

@@ -10,7 +10,8 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
-from discreet.answer import MOST_POSTERIORS, Answer, InRange, Interval, Reply
+from discreet.answer import MOST_POSTERIORS, Answer, InRange, Interval, Population, Reply
+from discreet.cli.population import population_lines
 from discreet.cli.show import bar, facts, left, table, text, value, warning
 from discreet.custodian import Preview
 from discreet.exact import shown
@@ -24,11 +25,17 @@ MOST_ROWS = 200
 SPAN = "95 % interval"
 POSTERIOR = "posterior mean"
 RECONCILED = "reconciled"
+MOST_BESIDE = 2
+"""With more numbers to a row a table has no room for the reconciled ones too; JSON has them."""
 ERROR = "expected error (root mean square)"
 
 
 def answer_screen(
-    answer: Answer, balances: Sequence[Balance], drawn: Path | None = None, ranges: Sequence[InRange] = ()
+    answer: Answer,
+    balances: Sequence[Balance],
+    drawn: Path | None = None,
+    ranges: Sequence[InRange] = (),
+    population: Sequence[Mapping[str, Population]] = (),
 ) -> Iterator[RenderableType]:
     """One number large and plain, or a table; below it all that belongs to it."""
     spans = answer.intervals(0.95)
@@ -39,13 +46,15 @@ def answer_screen(
     if len(answer.rows) > MOST_ROWS:
         yield f"... and {len(answer.rows) - MOST_ROWS:,} more rows; --json has all"
     yield from (_range(one) for one in ranges)
+    yield from population_lines(answer, population[:MOST_ROWS])
     if answer.warning:
         yield warning(answer.warning)
     pairs = {"question": answer.question, **_promise(answer.guarantee)}
     pairs |= {"mechanism": answer.mechanism, "accuracy": answer.accuracy}
     yield ""
     if answer.reconciled is not None and _fitted(answer):
-        pairs[RECONCILED] = "; ".join(answer.reconciled.because)
+        where = "" if len(answer.numbers) <= MOST_BESIDE else "with --json; "
+        pairs[RECONCILED] = where + "; ".join(answer.reconciled.because)
     pairs |= {"cost": _cost(answer), "left": left(balances)}
     yield facts(pairs | ({} if drawn is None else {"picture": str(drawn)}))
 
@@ -132,7 +141,7 @@ def _amount(cost: Guarantee) -> str:
 def _rows(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> Table:
     """Each number beside its interval; a bar where there is one whole number to a row, as of counts."""
     told = {name for row in spans for name, span in row.items() if span is not None}
-    fitted = _fitted(answer)
+    fitted = _fitted(answer) if len(answer.numbers) <= MOST_BESIDE else {}
     names = [part for name in answer.columns for part in _headings(name, told, fitted)]
     most, means = _most(answer), _means(answer)
     right = (*answer.numbers, RECONCILED, POSTERIOR)
@@ -160,7 +169,7 @@ def _headings(name: str, told: Container[str], fitted: Container[str]) -> list[s
 def _fitted(answer: Answer) -> dict[str, list[str]]:
     """The reconciled numbers of the names that have any but raw ones."""
     made = answer.reconciled if len(answer.rows) <= MOST_POSTERIORS else None
-    if made is None:
+    if made is None or (answer.single and answer.prior):  # one number with a prior is told by its posterior
         return {}
     pairs = list(zip(answer.rows, made.rows, strict=True))
     changed = [name for name in answer.numbers if any(raw[name] != fit[name] for raw, fit in pairs)]

@@ -18,6 +18,8 @@ from discreet.cli.options import (
     LedgerPlace,
     Model,
     NoiseScale,
+    PopulationSize,
+    PopulationToo,
     Prior,
     Question,
     Request,
@@ -61,6 +63,8 @@ def ask(
     constraint: Constraints = None,
     plot: Plot = None,
     ranges: Ranges = None,
+    population: PopulationToo = False,
+    population_size: PopulationSize = None,
     analyst: Analyst = "analyst",
     ledger: LedgerPlace = None,
     key: Key = None,
@@ -76,6 +80,7 @@ def ask(
     from discreet.cli.answers import answer_screen
     from discreet.custodian import Custodian, looking
     from discreet.errors import InvalidInput
+    from discreet.exact import rational_text
     from discreet.pictures import check_path
     from discreet.schema import load_schema
 
@@ -86,6 +91,11 @@ def ask(
     declared = load_schema(schema)
     asked_ranges = [_ends(one) for one in ranges or ()]
     custodian.check_ranges(declared, request.question, asked_ranges)
+    size = None if population_size is None else rational_text(population_size, "--population-size")
+    to_population = population or size is not None
+    if to_population:
+        check = custodian.check_population
+        check(declared, request.question, size, request.epsilon, request.delta, prior, model, **more)
     if plot is not None or looking.current_snapshot(declared) is None:
         # Refuse before anything is registered or charged.
         told = custodian.preview(declared, request.question, request.epsilon, prior, request.delta, model, **more)
@@ -98,10 +108,14 @@ def ask(
         balances = opened.budget(analyst)
     drawn = None if plot is None else answer.plot(plot)
     counted = [answer.range(low, high) for low, high in asked_ranges]
+    people = answer.population(size=size) if to_population else ()
     if json:
-        show.document(answer.to_json() | ({"ranges": [one.to_json() for one in counted]} if counted else {}))
+        beside: dict[str, Any] = {"ranges": [one.to_json() for one in counted]} if counted else {}
+        if to_population:
+            beside["population"] = [{name: one.to_json() for name, one in row.items()} for row in people]
+        show.document(answer.to_json() | beside)
     else:
-        show.screen(*answer_screen(answer, balances, drawn, counted))
+        show.screen(*answer_screen(answer, balances, drawn, counted, people))
 
 
 def preview(

@@ -66,6 +66,13 @@ Constraints = Annotated[
         help="What you know to be true of a count's rows, such as 'total = 1000', 'each <= 50', 'rising'; repeatable.",
     ),
 ]
+PopulationToo = Annotated[
+    bool,
+    typer.Option("--population", help="Tell counts, means and proportions for the population of a random sample too."),
+]
+PopulationSize = Annotated[
+    str | None, typer.Option(metavar="N", help="The same, for a population of so many units; where theirs is public.")
+]
 Model = Annotated[str | None, typer.Option(metavar="M", help="dp, approx-dp or individual-dp.")]
 Analyst = Annotated[str, typer.Option(metavar="A", help="Who asks.")]
 OneAnalyst = Annotated[str | None, typer.Option(metavar="A", help="One analyst.")]

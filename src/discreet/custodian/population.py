@@ -38,9 +38,10 @@ RANDOM = "the units are taken as a simple random sample"
 LARGEST = "the largest that mean and bounds allow"
 
 
-def check_population(schema: Schema, question: Question, size: object, **asked: Any) -> None:
+def check_population(schema: Schema, question: Question, size: object, *given: Any, **more: Any) -> None:
     """Refuse, before anything is charged, what has no interval for the population."""
-    _check(plan(schema, read(question, schema), **asked), size)
+    most = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
+    _check(plan(schema, read(question, schema), *given, **more, most=most), size)
 
 
 def generalises(plan: Plan) -> bool:

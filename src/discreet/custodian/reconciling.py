@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +33,12 @@ STEP = 1.0
 """Counts are whole, and so are their noises."""
 WHOLE = 0.25
 """What a whole-number noise is taken to vary more than it does; tests enumerate that intervals then hold."""
-MOST_LAWS = 2048
+LEAST_REFINED = 0.8
+"""At lower confidences a refined interval is not known to hold."""
+MOST_LAWS = 512
 """So many different draws are weighed with a prior, no more."""
 BY_PRIOR = "each count was first weighed with your prior by itself"
+NOT_BY_PRIOR = "there are too many different counts to weigh each with your prior"
 
 
 def counted(plan: Plan) -> list[int]:
@@ -63,8 +67,7 @@ def reconciled(
     if not noisy.places:
         return None
     rules = rules_of(reader.plan, stated)
-    values, means = noisy.told
-    fit = Fit(rules, values, noisy.variances)
+    fit = Fit(rules, noisy.values, noisy.variances)
     outputs = reader.plan.query.presentation.outputs
     labels = {one.label: noisy.places.index(one.aggregate) for one in outputs if one.aggregate in noisy.places}
     rows = tuple(
@@ -80,7 +83,7 @@ def reconciled(
             for row, at in zip(told, order, strict=True)
         )
 
-    return Reconciled(rows, intervals, (*([BY_PRIOR] if means else []), *rules.words))
+    return Reconciled(rows, intervals, (*noisy.words, *rules.words))
 
 
 def _plain(value: float) -> Reply:
@@ -104,8 +107,7 @@ class Counts:
         at = self.places[0]
         if len({numbers[at] for numbers in self.released.numbers}) > MOST_LAWS:
             return None
-        laws = [self.reader.posterior(at, numbers[at]) for numbers in self.released.numbers]
-        return [law for law in laws if law is not None]
+        return [cast(Posterior, self.reader.posterior(at, numbers[at])) for numbers in self.released.numbers]
 
     @cached_property
     def raw(self) -> Array:
@@ -114,11 +116,16 @@ class Counts:
         return np.array(own, dtype=np.float64)
 
     @property
-    def told(self) -> tuple[Array, bool]:
-        """What is made to fit, and whether it is posterior means: else the raw counts."""
-        if self.laws is None:
-            return self.raw, False
-        return np.array([[law.mean() for law in self.laws]]), True
+    def values(self) -> Array:
+        """What is made to fit: posterior means where there is a prior, else the raw counts."""
+        return self.raw if self.laws is None else np.array([[law.mean() for law in self.laws]])
+
+    @property
+    def words(self) -> list[str]:
+        """What became of a prior."""
+        if self.reader.plan.belief is None:
+            return []
+        return [NOT_BY_PRIOR if self.laws is None else BY_PRIOR]
 
     @property
     def variances(self) -> Array:
@@ -157,7 +164,7 @@ def _spans(fit: Fit, noisy: Counts, confidence: float) -> tuple[Array, Array]:
     """
     low, high = noisy.spans(confidence)
     counts, cells = fit.noisy.shape
-    for places, first in fit.parts:
+    for places, first in fit.parts if confidence >= LEAST_REFINED else ():
         plain = np.array([fit.tied(count) and noisy.plainly_noisy(count) for count in range(counts)])[places // cells]
         if not plain.any():
             continue

@@ -81,10 +81,8 @@ def strategies(count: int, law: Law, known_total: bool) -> tuple[Strategy, ...]:
 
 
 def _nested(kind: Kind, count: int, sizes: Sizes, weights: Weights, known_total: bool) -> Strategy:
-    variances = tuple(1 / weight**2 for weight in weights)
-    nest = Nest.regular(count, sizes, variances)
-    if known_total:
-        nest = Nest.regular(count, (count, *sizes), (0.0, *variances))
+    above, known = ((count,), (0.0,)) if known_total else ((), ())
+    nest = Nest.regular(count, above + sizes, known + tuple(1 / weight**2 for weight in weights))
     return Strategy(kind, sizes, weights, nest.mean_range_variance(), count)
 
 
@@ -138,7 +136,7 @@ def rollup_weights(blocks: Sequence[int], law: Law, known_total: bool) -> tuple[
     """The share of each level of nested groups, for the least mean square error of all groups of all levels.
 
     `blocks` has the number of groups of each level, coarse to fine; groups of a level are taken to be equally large.
-    A level may have weight 0, the finest never; where noise is Laplace, no other choice of levels is better.
+    A level may have weight 0, the finest never. Neither equal weights nor the finest level alone are better.
     """
     if not blocks or blocks[0] < 1 or any(finer < coarser for coarser, finer in pairwise(blocks)):
         raise InvalidInput("nested groups have at least one level, and no level fewer groups than the one before")

@@ -19,6 +19,8 @@ from discreet.inference.vectors import Array, Places, Sparse
 
 Flags = NDArray[np.bool_]
 ROUNDS = 60
+MOST_PROVED = 20_000
+"""The least proof that constraints contradict each other is looked for among so many; else the solver's is told."""
 KEPT_TO = 1e-9
 """Every constraint holds to this part of the largest value."""
 
@@ -92,9 +94,9 @@ def _solved(problem: Problem, must: Gathered, kept: Places) -> tuple[Array, Acti
     rows, right, cuts = _rows(problem)
     unit = max(1.0, -float(right.min(initial=0.0)))
     found = _solution(rows, right / unit, int(cuts[0]))
-    dual = np.split(np.array(found.z), cuts)
     if "Infeasible" in str(found.status):
-        raise _infeasible(problem, must, kept, dual)
+        proof = _least_proof(rows, right / unit, int(cuts[0]))
+        raise _infeasible(problem, must, kept, np.split(np.array(found.z) if proof is None else proof, cuts))
     tight = np.split(np.array(found.z) > np.array(found.s), cuts)
     active = Active(np.isfinite(problem.low), np.isfinite(problem.high), tight[3])
     active.low[active.low], active.high[active.high] = tight[1], tight[2]
@@ -138,8 +140,22 @@ def _solution(rows: Sparse, right: Array, equal: int) -> Any:
     return clarabel.DefaultSolver(shortest, linear, sparse.csc_matrix(rows), right, cones, settings).solve()
 
 
+def _least_proof(rows: Sparse, right: Array, equal: int) -> Array | None:
+    """Weights with which the rows add up to 0 <= -1, from a corner of all such: none of them can be left out."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    if len(right) > MOST_PROVED:
+        return None
+    free, cost = [(None, None)] * equal, np.repeat([0.0, 1.0], [equal, len(right) - equal])
+    sums, aim = sparse.vstack([rows.T, sparse.csr_array(right[None, :])]), np.zeros(rows.shape[1] + 1)
+    aim[-1] = -1
+    found = linprog(cost, A_eq=sums, b_eq=aim, bounds=free + [(0, None)] * (len(right) - equal), method="highs-ds")
+    return np.asarray(found.x) if found.status == 0 else None
+
+
 def _infeasible(problem: Problem, must: Gathered, kept: Places, dual: list[Array]) -> InvalidInput:
-    """The solver's certificate names the constraints that cannot hold together."""
+    """Weights with which the constraints add up to a contradiction name those that cannot hold together."""
     least = 1e-6 * max(float(np.abs(part).max(initial=0.0)) for part in dual)
     owners = [must.low_by[np.isfinite(problem.low)], must.high_by[np.isfinite(problem.high)], problem.step_by]
     named = np.concatenate([owner[part > least] for owner, part in zip(owners, dual[1:], strict=True)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -11,10 +12,10 @@ from discreet.errors import InvalidInput
 from discreet.guarantee import Guarantee
 from discreet.inference.constraints import Constraint
 from discreet.inference.gathered import Gathered, gather
-from discreet.inference.linear import LinearRefinement, by_equalities
+from discreet.inference.linear import EXACT, LinearRefinement, by_equalities
 from discreet.inference.projecting import nearest
 from discreet.inference.refined import Refined
-from discreet.inference.solving import listed
+from discreet.inference.solving import listed, normal
 from discreet.inference.vectors import Array, matrix, variances, vector
 
 MOST_WEIGHED = 200
@@ -80,17 +81,15 @@ def _label(
 
 def _each(must: Gathered, variance: Array, changes: object) -> float:
     """The largest rho of one refined number apart; infinite where it is not known to be smaller."""
+    if must.inequalities or must.floating or len(variance) > MOST_WEIGHED:
+        return math.inf
     moves = np.eye(len(variance)) if changes is None else matrix(changes, (None, len(variance)), "changes").toarray()
-    structural = must.matrix[:, np.flatnonzero(~must.fact)]
-    if np.abs(moves @ structural).max(initial=0.0) > 1e-9:
+    if np.abs(moves @ must.matrix[:, np.flatnonzero(~must.fact)]).max(initial=0.0) > EXACT:
         raise InvalidInput(
             "a change between neighbours must keep the structural constraints; give changes=, a row for each way in "
             "which the exact answers of two neighbouring data sets can differ"
         )
-    if must.inequalities or must.floating or len(variance) > MOST_WEIGHED:
-        return float("inf")
     from discreet.inference.rho import rho_apart
-    from discreet.inference.solving import normal
 
     kept = normal(must.matrix, variance).kept
     used = must.matrix[:, kept]

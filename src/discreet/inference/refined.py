@@ -36,17 +36,17 @@ class Spread:
     @cached_property
     def variances(self) -> Array:
         """Of each answer; never above that of its own noise but for noisy constants."""
-        gained = quadratic_forms(self.normal.unit, self.normal.gram, self.normal.factor)
+        gained = quadratic_forms(self.normal)
         back = ((self.floating @ self.of_floating) * self.floating).sum(axis=1)
         return frozen(self.variance * np.clip(1 - gained, 0.0, 1.0) + back)
 
     def covariance(self) -> Array:
         """Of all of them."""
-        root = self.normal.root
-        half = self.normal.unit.T.toarray() * root
-        gained = (self.normal.unit @ self.normal.solve(half)) * root[:, None]
-        dense = np.diag(self.variance) - gained + self.floating @ self.of_floating @ self.floating.T
-        return np.asarray((dense + dense.T) / 2)
+        root, unit = self.normal.root, self.normal.unit
+        basis = self.normal.basis if self.normal.small else None
+        gained = unit @ self.normal.solve(unit.T.toarray()) if basis is None else basis @ basis.T
+        dense = np.diag(self.variance) - np.outer(root, root) * gained
+        return np.asarray((dense + dense.T) / 2 + self.floating @ self.of_floating @ self.floating.T)
 
 
 @dataclass(frozen=True, eq=False)

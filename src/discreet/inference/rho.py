@@ -43,9 +43,9 @@ def rho(
     """The loss of these components of A x + D c told together, all of them unless given; it may be infinite.
 
     `noise_scale` is that of the continuous Laplace noise, a number or one for each answer; noise on whole numbers may
-    lose more (rho.md). `constants_change` is c - c' and `answers_change` mu - mu': a vector each, or several as rows for
-    several pairs of neighbours, and the largest loss counts. No solver's tolerance makes it too small: it is the sum
-    for a v that satisfies the equations to the last digits, and what these leave open is added.
+    lose more (rho.md). `constants_change` is c - c' and `answers_change` mu - mu': a vector each, or several as rows
+    for several pairs of neighbours, and the largest loss counts. No solver's tolerance makes it too small: it is the
+    sum for a v that satisfies the equations to the last digits, and what these leave open is added.
     """
     told = _told(A, D, noise_scale, constants_change, answers_change, components)
     return told.apart() if len(told.rows) == 1 else told.together()

@@ -11,19 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from discreet.inference.solving import Normal
 from discreet.inference.vectors import Array, Places, Sparse
 
 MOST_DENSE = 6_000
+"""So many constraints are inverted in full, where more than a tenth of their factor is filled."""
 
 
-def quadratic_forms(unit: Sparse, gram: Sparse, factor: Any) -> Array:
+def quadratic_forms(normal: Normal) -> Array:
     """s' (S'S)^-1 s for every row s of S."""
-    count = gram.shape[0]
-    if not count:
-        return np.zeros(unit.shape[0])
-    if count <= MOST_DENSE and (count <= 500 or 10 * factor.L.nnz > count * count):
-        return _dense(unit, gram)
-    inverse = selected_inverse(gram, factor)
+    unit, count = normal.unit, normal.unit.shape[1]
+    if normal.small:
+        return np.asarray((normal.basis**2).sum(axis=1))
+    if count <= MOST_DENSE and 10 * normal.factor.L.nnz > count * count:
+        return _dense(unit, normal.gram)
+    inverse = selected_inverse(normal.gram, normal.factor)
     return np.asarray((unit @ inverse).multiply(unit).sum(axis=1)).ravel()
 
 

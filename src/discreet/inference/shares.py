@@ -21,8 +21,8 @@ MOST_ROUNDS = 300
 def best_shares(traces: Sequence[float], sizes: Sequence[float], law: Law) -> tuple[float, ...]:
     """The share of each level, coarse to fine: 0 for one that does not help, never for the finest.
 
-    `traces` has what there is to know, then what of it each level sees. The loss is the least of all for Gaussian
-    noise; for Laplace noise it is a local minimum, and no greater than that of equal shares.
+    `traces` has what is known before, then what each level sees. The loss is the least of all for Gaussian noise, for
+    Laplace noise a local minimum, reached from equal shares.
     """
     if len(sizes) == 1:
         return (1.0,)

@@ -26,6 +26,7 @@ SAME = 1e-9
 """Two numbers that differ by this part of their size are the same."""
 MOST_PRODUCTS = 200_000_000
 CROWDED = 1_000
+SMALL = 100_000
 BLOCK = 64
 NAMED = 5
 
@@ -49,6 +50,16 @@ class Normal:
     def factor(self) -> Any:
         """Its factor."""
         return _factored(self.gram)
+
+    @property
+    def small(self) -> bool:
+        """Whether S is written out in full where that is more exact."""
+        return bool(self.unit.shape[0] * self.unit.shape[1] <= SMALL)
+
+    @cached_property
+    def basis(self) -> Array:
+        """Orthonormal columns that span S, dense: unlike S'S it does not square the condition of S."""
+        return np.linalg.qr(self.unit.toarray())[0]
 
     def solve(self, right: Array) -> Array:
         """y with (S'S) y = right, refined until it no longer improves."""

@@ -77,7 +77,7 @@ def check_published(schema: Schema) -> None:
 def beside(schema: Schema, query: Query, measurements: Sequence[Measurement], loss: Fraction | None) -> tuple[str, ...]:
     """What a label says of each published statistic, and of all counts among them; `loss` is the answer's epsilon."""
     counted = [_counted(one, schema) for one in schema.published]
-    told = None if loss is None else _told(schema, query, measurements, counted)
+    told = _told(schema, query, measurements, counted) if any(counted) and loss is not None else None
     said, useful = [], []
     for place, (one, count) in enumerate(zip(schema.published, counted, strict=True)):
         meaning = UNTOLD
@@ -156,7 +156,8 @@ def _is_sum(region: Truths, labels: Labels) -> bool:
 
 def _all_cells(labels: Labels, kinds: Truths) -> bool:
     """Whether every cell counts some of these kinds of rows."""
-    return np.unique(labels[(labels > 0) & kinds]).size == np.unique(labels[labels > 0]).size
+    sizes = np.bincount(labels)
+    return bool((sizes > 0)[1:].sum() == (np.bincount(labels[kinds], minlength=len(sizes)) > 0)[1:].sum())
 
 
 def _matched(labels: Labels, codes: Labels) -> Truths:

@@ -144,14 +144,12 @@ def _included(schema: Schema, counts: Sequence[Aggregate], held: Sequence[NDArra
 
 def _words(schema: Schema, query: Query, made: Structure) -> Iterator[str]:
     """What else holds, for people."""
-    for name, ends, possible in zip(made.names, made.ends, made.possible, strict=True):
-        what = "all counts" if len(made.names) == 1 else f"all of {name}"
-        if query.keys:
-            yield from _sum_words(schema, what, ends)
-        elif ends.least == ends.most:
-            yield f"{name} is the public number of units, {ends.least:,}"
-        elif ends.most is not None:
-            yield f"{name} is at most {ends.most:,}"
+    smaller = {at for at, _ in made.pairs}
+    for at, (name, ends, possible) in enumerate(zip(made.names, made.ends, made.possible, strict=True)):
+        all_of = "all counts" if len(made.names) == 1 else f"all of {name}"
+        what = f"{all_of} add up to" if query.keys else f"{name} is"
+        if at not in smaller and ends.most is not None:
+            yield _sum_words(schema, what, ends.least, ends.most)
         if not possible.all():
             count = int((~possible).sum())
             yield f"{count:,} of the {len(possible):,} cells of {name} cannot have a row, so they are 0"
@@ -161,10 +159,9 @@ def _words(schema: Schema, query: Query, made: Structure) -> Iterator[str]:
     yield from (f"{made.names[i]} is at most {made.names[j]} in every row" for i, j in made.pairs)
 
 
-def _sum_words(schema: Schema, what: str, ends: Ends) -> Iterator[str]:
-    if ends.most is not None and ends.least == ends.most:
-        yield f"{what} add up to the public number of units, {ends.most:,}"
-    elif ends.most is not None:
-        least = f"at least {ends.least:,} and " if ends.least else ""
-        rows = "" if schema.rows == 1 else f", {schema.rows} rows of each"
-        yield f"{what} add up to {least}at most {ends.most:,}: there are {schema.units:,} units{rows}"
+def _sum_words(schema: Schema, what: str, least: int, most: int) -> str:
+    if least == most:
+        return f"{what} the public number of units, {most:,}"
+    above = f"at least {least:,} and " if least else ""
+    rows = "" if schema.rows == 1 else f", {schema.rows} rows of each"
+    return f"{what} {above}at most {most:,}: there are {schema.units:,} units{rows}"

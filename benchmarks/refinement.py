@@ -1,0 +1,57 @@
+"""Speed of refining 100,000 answers by what must be true of them: `make bench`. The noise is made up."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from benchmarks.measure import Line, best_time, report
+from discreet import at_least, increasing, nested, reconcile, refine_linear, total
+
+CELLS = 100_000
+
+
+def tree(branching: int) -> dict[int, range]:
+    """Cell i has the parts branching * i + 1, ..., as far as there are cells."""
+    return {
+        cell: range(branching * cell + 1, min(branching * cell + branching + 1, CELLS))
+        for cell in range((CELLS - 2) // branching + 1)
+    }
+
+
+def trees() -> list[Line]:
+    found, noisy = [], np.random.default_rng(1).laplace(scale=10, size=CELLS)
+    for branching in (2, 10):
+        name, must = f"a tree of {CELLS:,} cells, {branching} parts each", nested(tree(branching))
+        sums = must.bind(noisy)
+        zero = np.zeros(sums.matrix.shape[1])
+        took = best_time(lambda sums=sums, zero=zero: refine_linear(noisy, sums.matrix, zero, 200), 3)
+        found.append(Line(f"{name}: values", took, "s", 1, False))
+        took = best_time(lambda sums=sums, zero=zero: refine_linear(noisy, sums.matrix, zero, 200).variances(), 3)
+        found.append(Line(f"{name}: values and variances", took, "s", 3, False))
+        took = best_time(lambda must=must: reconcile(noisy, [must, at_least(0)], 200), 1)
+        found.append(Line(f"{name}: none negative", took, "s", 20, False))
+    return found
+
+
+def lists() -> list[Line]:
+    noisy = np.arange(CELLS) * 0.01 + np.random.default_rng(2).laplace(scale=10, size=CELLS)
+    asked = {
+        "in order": [increasing()],
+        "none negative, with a total": [at_least(0), total(50_000_000)],
+        "in order, with a total": [increasing(), total(50_000_000)],
+    }
+    return [
+        Line(f"{CELLS:,} cells, {name}", best_time(lambda must=must: reconcile(noisy, must), 1), "s", bar, False)
+        for (name, must), bar in zip(asked.items(), (1, 1, 20), strict=True)
+    ]
+
+
+def main() -> int:
+    """Print every line; fail where a bar is missed."""
+    return report(trees, lists)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,386 @@
+"""The several counts of one question: chosen by expected error, private on every neighbour, drawn once, unbiased."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.custodian import draw
+from discreet.errors import InvalidInput
+from discreet.inference import sums
+from discreet.inference.laws import laplace_tail
+from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.kernel.noise import Independent
+from discreet.planner.asked import Asked
+from discreet.planner.choose import plan, plan_asked, plan_like
+from discreet.planner.estimates import Weighted
+from discreet.planner.facts import Facts
+from discreet.planner.noisy import Noisy
+from discreet.planner.plan import Plan
+from discreet.planner.rational import independent, inverse, product, unit
+from discreet.planner.strategy import Strategy, Workload, strategies
+from discreet.planner.together import AS_ASKED
+from discreet.query import parse_sql
+from discreet.query.predicate import TRUE
+from discreet.schema import Schema
+from discreet.sources.memory import MemorySource
+from tables import neighbours_of, random_unit, rows_of, schema
+
+JOINTLY, ATOMS, TOTAL, BOTH = "as asked, jointly", "atoms", "atoms and total", "as asked and atoms"
+NAMES = (JOINTLY, ATOMS, TOTAL, BOTH)
+RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace-one", 3)]
+TAILS = [
+    "",
+    "WHERE grade <> 'low'",
+    "WHERE grade <> 'low' OR sex = 'F'",
+    "GROUP BY grade",
+    "WHERE smoker GROUP BY grade",
+]
+
+
+def filters(*conditions: str) -> str:
+    return ", ".join(f"COUNT(*) FILTER (WHERE {one}) AS c{at}" for at, one in enumerate(conditions))
+
+
+WORKLOADS = {
+    "disjoint": filters(*(f"age = {age}" for age in range(-3, 4))),
+    "nested": filters(*(f"age >= {age}" for age in range(-2, 5))),
+    "overlapping": filters("sex = 'F'", "smoker", "age > 0", "sex = 'F' AND smoker"),
+    "with their total": "COUNT(*) AS n, " + filters("sex = 'F'", "sex = 'M'"),
+    "of values": "COUNT(age), COUNT(day), COUNT(city)",
+    "margins": filters("sex = 'F'", "sex = 'M'", *(f"age = {age}" for age in (-3, 0, 4)), "city = 'Oslo'"),
+}
+
+
+def planned(declared: Schema, select: str, tail: str = "", epsilon: object = 1) -> Plan:
+    return plan(declared, parse_sql(f"SELECT {select} FROM t {tail}", declared), epsilon)
+
+
+def forced(own: Plan, strategy: str) -> Plan:
+    """The same question by another strategy, as a stored answer by it is read."""
+    like = tuple(f"discrete Laplace, {strategy}" if isinstance(one, Noisy) else one.name for one in own.measurements)
+    return plan_asked(own.schema, own.query, Asked(own.epsilon, like=like))
+
+
+def noisy(own: Plan) -> list[Noisy]:
+    return [one for one in own.measurements if isinstance(one, Noisy)]
+
+
+def inputs(own: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> draw.Exact:
+    return draw.exact(own, MemorySource(own.schema, rows_of(people)), own.cells(), own.query.where)
+
+
+def mean_variance(own: Plan, mechanism: str) -> float:
+    errors = [one.expected_error or 0.0 for one in own.candidates if one.mechanism == mechanism]
+    return sum(error**2 for error in errors) / len(errors)
+
+
+@pytest.mark.parametrize(("relation", "rows"), RELATIONS)
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("tables", [10, pytest.param(400, marks=pytest.mark.soak)])
+def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows: int, tail: str, tables: int) -> None:
+    """Exactly, over all cells and totals, for every strategy; and what it costs is no more than epsilon and its rho."""
+    chance = random.Random(f"{relation} {rows} {tail}")
+    declared = schema(relation, rows, units=5)
+    plans = [forced(planned(declared, select, tail), name) for select in WORKLOADS.values() for name in NAMES]
+    plans = [own for own in plans if any(one.together for one in noisy(own))]
+    assert len(plans) > 15
+    worst = dict.fromkeys(NAMES, Fraction(0))
+    for _ in range(tables):
+        people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
+        other = neighbours_of(people, relation, rows, chance)
+        for own in plans:
+            at, one = next((at, one) for at, one in enumerate(own.measurements) if isinstance(one, Noisy))
+            pairs = zip(inputs(own, people).inputs[at], inputs(own, other).inputs[at], strict=True)
+            moved = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in pairs]  # type: ignore[call-overload]
+            scales = [Fraction(component.scale) for component in one.form.components]
+            shares = [change / scale for cell in moved for change, scale in zip(cell, scales, strict=True)]
+            assert sum(shares) <= 1, (own.mechanism, tail)
+            assert sum(share**2 for share in shares) / 2 <= own.cost.rho, (own.mechanism, tail)
+            assert [float(law.rate) for law in one.noise.noises] == [float(1 / scale) for scale in scales]  # type: ignore[union-attr]
+            worst[one.strategy] = max(worst[one.strategy], sum(shares, Fraction(0)))
+    assert min(worst.values()) > Fraction(1, 2), worst
+
+
+@pytest.mark.parametrize(("relation", "rows"), RELATIONS)
+@pytest.mark.parametrize("tail", ["", "GROUP BY smoker"])
+def test_the_declared_bound_is_reached(relation: str, rows: int, tail: str) -> None:
+    """For some neighbours all of it is used up: no smaller scale would do."""
+    chance = random.Random(11)
+    declared = schema(relation, rows, units=2)
+    own = forced(planned(declared, filters("sex = 'F'", "age > 0"), tail), ATOMS)
+    most = Fraction(0)
+    for _ in range(3000):
+        people = {name: random_unit(chance, rows) for name in ("a", "b")}
+        other = neighbours_of(people, relation, rows, chance)
+        pairs = zip(inputs(own, people).inputs[0], inputs(own, other).inputs[0], strict=True)
+        moved = sum(abs(x - y) for pair in pairs for x, y in zip(*pair, strict=True))  # type: ignore[call-overload]
+        most = max(most, moved / Fraction(noisy(own)[0].form.components[0].scale))
+        if most == 1:
+            break
+    assert most == 1
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("tail", TAILS)
+def test_without_noise_every_strategy_gives_the_exact_counts(relation: str, tail: str) -> None:
+    """Unbiased to the last digit, since the estimates are fractions; atoms are what the plain counts say they are."""
+    chance = random.Random(tail)
+    declared = schema(relation, 3, units=9)
+    people = {f"p{number}": random_unit(chance, 3) for number in range(9)}
+    for select in WORKLOADS.values():
+        own = planned(declared, select, tail)
+        alone = [planned(declared, part, tail) for part in _parts(select)]
+        for name in NAMES:
+            together = forced(own, name)
+            if not any(one.together for one in noisy(together)):
+                continue
+            seen = inputs(together, people)
+            told = [[one.value(cell) for cell in seen.inputs[at]] for at, one in enumerate(noisy(together))]  # type: ignore[arg-type]
+            exact = [inputs(one, people).inputs[0] for one in alone]
+            labels = [output.aggregate for output in own.query.presentation.outputs]
+            assert [told[at or 0] for at in labels] == [[cell[0] for cell in column] for column in exact]  # type: ignore[index]
+
+
+def _parts(select: str) -> list[str]:
+    return select.split(", ")
+
+
+@pytest.mark.parametrize(
+    ("workload", "relation", "chosen", "better"),
+    [
+        ("disjoint", "add-remove", JOINTLY, 49),
+        ("disjoint", "replace-one", TOTAL, 12),
+        ("nested", "add-remove", ATOMS, 12),
+        ("nested", "replace-one", TOTAL, 8),
+        ("overlapping", "add-remove", ATOMS, 4.5),
+        ("overlapping", "replace-one", TOTAL, 2.1),
+        ("with their total", "add-remove", ATOMS, 5.4),
+        ("of values", "add-remove", ATOMS, 2.2),
+    ],
+)
+def test_the_best_strategy_is_chosen_and_better_than_as_asked(
+    workload: str, relation: str, chosen: str, better: float
+) -> None:
+    """The mean variance falls by so much, as previewed; the name is told, and all candidates are by theirs."""
+    own = planned(schema(relation, 1, units=50), WORKLOADS[workload], "WHERE grade <> 'low'", Fraction(1, 10))
+    assert own.mechanism == f"discrete Laplace, {chosen}"
+    assert {one.mechanism for one in own.candidates} >= {AS_ASKED, JOINTLY, ATOMS}
+    assert {one.mechanism for one in own.candidates if one.chosen} == {chosen}
+    assert mean_variance(own, AS_ASKED) > better * mean_variance(own, chosen)
+    assert all(mean_variance(own, chosen) <= 1.001 * mean_variance(own, name) for name in (AS_ASKED, *NAMES))
+
+
+@pytest.mark.parametrize("workload", ["disjoint", "nested", "overlapping"])
+def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
+    """Drawn 400 times: the mean squared error of each count within a fifth or so of what was promised, 95 % covered."""
+    chance = random.Random(5)
+    declared = schema("add-remove", 1, units=5)
+    own = planned(declared, WORKLOADS[workload], epsilon=Fraction(1, 2))
+    people = {f"p{number}": random_unit(chance, 1) for number in range(40)}
+    secret = inputs(own, people)
+    exact = [one.value(secret.inputs[at][0]) for at, one in enumerate(noisy(own))]  # type: ignore[arg-type]
+    drawn = [draw.release(own, secret, [0]).numbers[0] for _ in range(400)]
+    promised = {one.aggregate: one.expected_error for one in own.candidates if one.chosen}
+    covered = errors = expected = 0.0
+    for at, one in enumerate(noisy(own)):
+        meaning = own.meaning(one)
+        reach = meaning.reach(0.95)
+        off = [float(one.value(numbers[at]) - exact[at]) for numbers in drawn]
+        errors += sum(error**2 for error in off) / len(off)
+        expected += (promised[own.query.presentation.outputs[at].label] or 0.0) ** 2
+        covered += sum(abs(error) <= reach for error in off) / len(off) / len(noisy(own))
+        low, high = meaning.interval(drawn[0][at], 0.95)
+        assert high - low == pytest.approx(2 * reach)
+    assert errors == pytest.approx(expected, rel=0.25)
+    assert 0.93 <= covered <= 0.975
+
+
+def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same numbers serve every count: a second draw would be a second loss."""
+    declared = schema("add-remove", 1, units=5)
+    own = planned(declared, f"SUM(age), {WORKLOADS['nested']}", "GROUP BY sex")
+    drawings: list[int] = []
+    plain = Independent.draw_units
+
+    def counted(self: Independent, size: int, entropy: object) -> object:
+        drawings.append(len(self.noises))
+        return plain(self, size, entropy)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Independent, "draw_units", counted)
+    released = draw.release(own, inputs(own, {"p": random_unit(random.Random(1), 1)}), [0] * 3)
+    group = [at for at, one in enumerate(own.measurements) if isinstance(one, Noisy) and one.together]
+    assert len(group) == 7
+    assert len(drawings) == 2
+    assert all(len({cell[at] for at in group}) == 1 for cell in released.numbers)
+
+
+def test_counts_get_the_shares_of_counts() -> None:
+    """Of four aggregates with two counts the counts have half of epsilon; all together they cost epsilon, no more."""
+    declared = schema("add-remove", 1, units=5)
+    own = planned(declared, "SUM(age), AVG(score), " + filters("sex = 'F'", "smoker"), epsilon=2)
+    counts = [one for one in noisy(own) if one.together]
+    assert len(counts) == 2
+    rates = [law.rate * Fraction(part.scale) for law, part in zip(counts[0].noise.noises, counts[0].form.components)]  # type: ignore[union-attr] # noqa: B905
+    assert set(rates) == {Fraction(1)}
+    assert own.cost.epsilon == own.guarantee.epsilon == 2
+    assert own.cost.rho <= Fraction(1, 4) + Fraction(1, 2)
+
+
+def test_public_counts_stay_public_and_one_count_alone_is_as_before() -> None:
+    """A filter makes the number of rows private; without one it is what the schema says, and takes no share."""
+    declared = schema("replace-one", 1, units=50)
+    own = planned(declared, "COUNT(*), " + filters("sex = 'F'", "smoker"))
+    assert own.measurements[0].name == "public by the schema"
+    single = planned(declared, "COUNT(*) FILTER (WHERE sex = 'F')")
+    assert single.mechanism == "discrete Laplace"
+    assert noisy(single)[0].form.components[0].scale == 1
+    assert noisy(single)[0].form.measures[0].where != TRUE
+    units = planned(schema("replace-one", 3, units=50), "COUNT(DISTINCT pid) FILTER (WHERE smoker)")
+    assert units.mechanism != "public by the schema"
+
+
+def test_a_stored_answer_is_found_at_any_epsilon() -> None:
+    """What names it does not depend on epsilon, and tells one strategy from another; so does the plan it is read by."""
+    declared = schema("replace-one", 1, units=50)
+    for select in WORKLOADS.values():
+        plans = [planned(declared, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
+        assert len({own.question() for own in plans}) == 1
+        again = plan_like(plans[0], Asked(Fraction(1)))
+        assert again.question() == plans[0].question()
+        assert [one.form for one in noisy(again)] == [one.form for one in noisy(plans[2])]
+        assert [one.noise for one in noisy(again)] == [one.noise for one in noisy(plans[2])]
+    assert len({forced(plans[0], name).question() for name in (*NAMES, "none of these")}) == 5
+
+
+def test_under_delta_nothing_is_together() -> None:
+    """Gaussian noise is shared as it was."""
+    declared = schema("add-remove", 1, units=5)
+    query = parse_sql(f"SELECT {WORKLOADS['nested']} FROM t", declared)
+    own = plan(declared, query, 1, 1e-6)
+    assert not any(one.together for one in noisy(own))
+
+
+def test_too_many_atoms_are_asked_as_they_are() -> None:
+    """Seven halves cut a table into 128 atoms, which is too many; 100 thresholds of a date likewise."""
+    declared = schema("add-remove", 1, units=5)
+    halves = filters("sex = 'F'", "smoker", "age > 0", "grade = 'low'", "day IS NULL", "city = 'Oslo'", "score > 1")
+    own = planned(declared, halves)
+    assert own.mechanism == "discrete Laplace"
+    assert {one.mechanism for one in own.candidates} == {AS_ASKED}
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.001, 30, 10_000])
+def test_extremes_of_epsilon_are_planned_and_told(epsilon: object) -> None:
+    """Weights, reaches and previews stay finite and in order."""
+    declared = schema("add-remove", 3, units=5)
+    for select in WORKLOADS.values():
+        own = planned(declared, select, epsilon=epsilon)
+        for one in noisy(own):
+            reaches = [own.meaning(one).reach(confidence) for confidence in (0.5, 0.95, 0.999)]
+            assert reaches == sorted(reaches)
+            assert math.isfinite(reaches[-1])
+
+
+@pytest.mark.parametrize(
+    ("select", "said"),
+    [
+        (filters("age > 99", "smoker"), "no row can satisfy"),
+        (filters("age > 1 AND age < 1"), "no row can satisfy"),
+    ],
+)
+def test_refusals(select: str, said: str) -> None:
+    """One sentence, before anything is charged."""
+    with pytest.raises(InvalidInput, match=said) as refusal:
+        planned(schema("add-remove", 1, units=5), select)
+    assert "\n" not in str(refusal.value)
+
+
+def brute(held: np.ndarray, totals: Sequence[Sequence[int]], weights: Sequence[int]) -> np.ndarray:
+    """Weighted least squares in floating point, by the pseudo-inverse."""
+    told, scaled = np.array(totals, float), np.array(weights, float)[:, None] * np.array(totals, float)
+    assert told.shape[1] == held.shape[1]
+    return np.asarray(held @ np.linalg.pinv(scaled) * np.array(weights, float))
+
+
+@st.composite
+def works(draw_: st.DrawFn) -> Workload:
+    counts, atoms = draw_(st.integers(2, 5)), draw_(st.integers(1, 7))
+    columns = st.lists(st.integers(0, 1), min_size=counts, max_size=counts).filter(any)
+    held = draw_(st.lists(columns, min_size=atoms, max_size=atoms, unique_by=tuple))
+    return Workload(np.array(held, dtype=np.int64).T, draw_(st.booleans()))
+
+
+@given(works(), st.sampled_from(RELATIONS), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_every_strategy_is_least_squares_and_its_bounds_are_exact(
+    work: Workload, relation: tuple[str, int], grouped: bool
+) -> None:
+    """L S = H exactly; L is the pseudo-inverse's; `most` and `square` are those of the worst pair, found one by one."""
+    facts = Facts(schema(relation[0], relation[1], units=5), TRUE, 4 if grouped else None)
+    for one in strategies(work, facts):
+        totals = np.array(one.totals) if one.of_atoms else work.held
+        assert product(one.estimates, totals.tolist()) == tuple(tuple(map(Fraction, row)) for row in work.held.tolist())
+        expected = brute(work.held, totals.tolist(), one.weights)
+        assert np.allclose(np.array(one.estimates, float), expected, atol=1e-9)
+        most, square = worst_pair(one, totals, work, facts)
+        assert (one.most, one.square) == (max(most, 1), max(square, 1))
+        assert one.rho(Fraction(1)) <= Fraction(1, 2)
+
+
+def worst_pair(one: Strategy, totals: np.ndarray, work: Workload, facts: Facts) -> tuple[int, int]:
+    columns = [tuple(column) for column in totals.T.tolist()]
+    weigh = [tuple(w * x for w, x in zip(one.weights, column, strict=True)) for column in columns]
+    if not facts.replaces:
+        return max(map(sum, weigh)), max(sum(x * x for x in column) for column in weigh)
+    if facts.grouped:  # two cells side by side
+        return 2 * max(map(sum, weigh)), 2 * max(sum(x * x for x in column) for column in weigh)
+    weigh += [(0,) * len(one.weights)] * (work.nothing or facts.rows > 1)
+    changes = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in combinations(weigh, 2)]
+    return max(map(sum, changes), default=0), max((sum(x * x for x in change) for change in changes), default=0)
+
+
+@given(st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=4))
+def test_fractions_are_solved_exactly(rows: list[list[int]]) -> None:
+    """The rows kept are as many as the rank, and a product with the inverse is the unit."""
+    kept = independent(rows)
+    assert len(kept) == np.linalg.matrix_rank(np.array(rows))
+    if kept:
+        gram = product(kept, tuple(zip(*kept, strict=True)))
+        assert product(gram, inverse(gram)) == unit(len(kept))
+
+
+def test_the_law_of_a_weighted_sum() -> None:
+    """Against partial fractions where these are exact, and against enumeration where the noise is nearly none."""
+    two = Independent((DiscreteLaplace(Fraction(1, 100), 1), DiscreteLaplace(Fraction(1, 300), 1)))
+    at = sums.reach(two, (1.0, 0.5), 0.95)
+    assert laplace_tail([100, 150], np.array([at]))[0] == pytest.approx(0.05, rel=0.03)
+    many = Independent((DiscreteLaplace(3, 1),) * 20)
+    law = np.array([1.0])
+    each = np.array([DiscreteLaplace(3, 1).probability(k) for k in range(-12, 13)])
+    for _ in range(20):
+        law = np.convolve(law, each)
+    middle = len(law) // 2
+    for confidence in (0.5, 0.9, 0.99, 0.999):
+        reach = sums.reach(many, (1.0,) * 20, confidence)
+        inside = law[middle - math.floor(reach) : middle + math.floor(reach) + 1].sum()
+        assert inside >= confidence
+        assert reach < 1.1 + next(k for k in range(99) if law[middle - k : middle + k + 1].sum() >= confidence)
+    line = sums.combined(many, (1.0,) * 20)
+    assert line.sd == pytest.approx(math.sqrt(20 * DiscreteLaplace(3, 1).variance()))
+
+
+def test_a_weighted_estimate_spans_its_ranges() -> None:
+    """The least and greatest value over the ranges of the totals, whatever the signs."""
+    own = Weighted((Fraction(1, 2), Fraction(-1), Fraction(0)))
+    assert own.value((4, 1, 9)) == 1
+    ranges = [(Fraction(0), Fraction(4)), (Fraction(1), Fraction(3)), (Fraction(0), Fraction(9))]
+    assert own.span(ranges) == (-3, 1)
