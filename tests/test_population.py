@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
 import pytest
+from commands import run
 from streams import Stream
 from tables import schema
 
 from discreet import Custodian, InvalidInput, Unsupported
-from discreet.answer import Population
 from discreet.custodian.draw import Released
 from discreet.custodian.population import generalised
 from discreet.custodian.reader import Reader
-from discreet.inference.sampling import Sampled, binomial, hypergeometric, poisson, silent
+from discreet.inference.sampling import Law, Sampled, binomial, hypergeometric, poisson, silent
 from discreet.planner.choose import plan
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Plan
@@ -30,7 +29,7 @@ COLUMNS = (
     Column("smoker", "boolean", lower=0, upper=1, categories=("false", "true"), missing=0),
     Column("days", "integer", lower=0, upper=100, missing=0),
 )
-Drawn = Callable[[random.Random], int]
+Samples = Sequence[Sequence[int]]
 
 
 def declared(units: int | None, rows: int = 1) -> Schema:
@@ -45,14 +44,18 @@ def planned(question: str, units: int | None, epsilon: object) -> Plan:
     return plan(own, parse_sql(question, own), epsilon)
 
 
-def drawn(planned: Plan, samples: Sequence[Sequence[int]], column: str, seed: int) -> list[Released]:
-    """What the noise makes of each sample of codes; a count WHERE smoker is of the true ones."""
+def drawn(planned: Plan, samples: Samples, seed: int) -> list[Released]:
+    """What the noise makes of each sample of codes; a count is of the true ones."""
     entropy, parts = Stream(seed), []
     for one in planned.measurements:
         assert isinstance(one, Noisy)
         noises = one.noise.draw_units(len(samples), entropy)
-        inputs = [one.inputs([_amount(measure.what, sample) for measure in one.form.measures]) for sample in samples]
-        parts.append([tuple(int(x + n) for x, n in zip(*pair, strict=True)) for pair in zip(inputs, noises, strict=True)])
+        inputs = [
+            one.inputs(tuple(_amount(measure.what, sample) for measure in one.form.measures)) for sample in samples
+        ]
+        parts.append(
+            [tuple(int(x + n) for x, n in zip(*pair, strict=True)) for pair in zip(inputs, noises, strict=True)]
+        )
     return [Released(((),), (tuple(row),)) for row in zip(*parts, strict=True)]
 
 
@@ -64,7 +67,7 @@ def _amount(what: str, sample: Sequence[int]) -> int:
 def coverage(
     question: str,
     truth: float,
-    samples: Sequence[Sequence[int]],
+    samples: Samples,
     epsilon: object,
     units: int | None,
     size: int | None = None,
@@ -79,5 +82,249 @@ def coverage(
         row = generalised(reader, Released(((),), (numbers,)), (0,), 0.95, size)[0]
         return next(iter(row.values())).interval
 
-    spans = [told(one.numbers[0]) for one in drawn(own, samples, "days", seed)]
+    spans = [told(one.numbers[0]) for one in drawn(own, samples, seed)]
     return sum(low <= truth <= high for low, high in spans) / len(spans)
+
+
+def shares(n: int, p: float, runs: int, seed: int) -> list[list[int]]:
+    """Samples of truth values from an endless population."""
+    chance = random.Random(seed)
+    return [[int(chance.random() < p) for _ in range(n)] for _ in range(runs)]
+
+
+def drawn_from(population: Sequence[int], n: int, runs: int, seed: int) -> list[list[int]]:
+    """Samples without replacement."""
+    chance = random.Random(seed)
+    return [chance.sample(population, n) for _ in range(runs)]
+
+
+def skewed(count: int, seed: int) -> list[int]:
+    """Days in hospital, most of them few."""
+    chance = random.Random(seed)
+    return [min(int(chance.expovariate(1 / 8)), 100) for _ in range(count)]
+
+
+RUNS = 2000
+LEAST = 0.938
+"""Four in a thousand sets of 2,000 draws at exactly 95 % would fall below it."""
+COUNT = "SELECT COUNT(*) FROM t WHERE smoker"
+SHARE = "SELECT AVG(smoker) FROM t"
+CASES = [(50, 0.02, 0.1), (50, 0.3, 1), (400, 0.02, 1), (400, 0.3, 0.1)]
+
+
+@pytest.mark.parametrize(("n", "p", "epsilon"), CASES)
+def test_intervals_of_counts_hold_the_expected_count(n: int, p: float, epsilon: float) -> None:
+    """With a public number of units, of an endless and a finite population; and without, where counts are Poisson."""
+    endless = shares(n, p, RUNS, 1)
+    finite = drawn_from([1] * round(2 * n * p) + [0] * (2 * n - round(2 * n * p)), n, RUNS, 2)
+    assert coverage(COUNT, n * p, endless, epsilon, n) >= LEAST
+    assert coverage(COUNT, round(2 * n * p), finite, epsilon, n, 2 * n) >= LEAST
+    assert coverage(COUNT, n * p, endless, epsilon, None) >= LEAST
+
+
+@pytest.mark.parametrize(("n", "p", "epsilon"), CASES)
+def test_intervals_of_proportions_hold_the_proportion(n: int, p: float, epsilon: float) -> None:
+    endless = shares(n, p, RUNS, 3)
+    finite = drawn_from([1] * round(2 * n * p) + [0] * (2 * n - round(2 * n * p)), n, RUNS, 4)
+    assert coverage(SHARE, p, endless, epsilon, n) >= LEAST
+    assert coverage(SHARE, p, finite, epsilon, n, 2 * n) >= LEAST
+    assert coverage(SHARE, p, endless, epsilon, None) >= LEAST
+
+
+MEANS = [("SELECT AVG(days) FROM t", 60, 2), ("SELECT AVG(days), VAR(days) FROM t", 400, 4)]
+
+
+def means_hold(question: str, n: int, epsilon: float, runs: int, least: float) -> None:
+    """Of a skewed number between bounds; public and private numbers of rows, and a finite population."""
+    population = skewed(2 * n, 5)
+    mean = sum(population) / len(population)
+    chance = random.Random(6)
+    endless = [[chance.choice(population) for _ in range(n)] for _ in range(runs)]
+    assert coverage(question, mean, endless, epsilon, n) >= least
+    assert coverage(question, mean, endless, epsilon, None) >= least
+    assert coverage(question, mean, drawn_from(population, n, runs, 7), epsilon, n, 2 * n) >= least
+
+
+@pytest.mark.parametrize(("question", "n", "epsilon"), MEANS)
+def test_intervals_of_means_hold_the_mean(question: str, n: int, epsilon: float) -> None:
+    means_hold(question, n, epsilon, 150, 0.91)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("question", "n", "epsilon"), MEANS)
+def test_intervals_of_means_hold_the_mean_in_many_draws(question: str, n: int, epsilon: float) -> None:
+    means_hold(question, n, epsilon, RUNS, LEAST)
+
+
+def test_both_parts_are_needed() -> None:
+    """The trap itself: noise alone, or sampling alone, does not hold the expected count."""
+    own = planned(COUNT, 400, 0.05)
+    reader, held = Reader(own), [0, 0]
+    for one in drawn(own, shares(400, 0.3, 400, 8), 9):
+        told = generalised(reader, one, (0,), 0.95, None)[0]["COUNT(*)"]
+        for at, reach in enumerate((told.noise, told.sampling)):
+            held[at] += abs(told.value - 120) <= reach
+    assert held[0] / 400 < 0.94
+    assert held[1] / 400 < 0.6
+
+
+def test_without_noise_the_intervals_are_those_of_the_books() -> None:
+    """Clopper and Pearson's of a share, Garwood's of a count, and a finite population by trying every size of a part."""
+    from scipy import stats
+
+    for n, k in ((10, 0), (50, 3), (1000, 400), (10**6, 20)):
+        low, high = ends(k / n, binomial(n), 1.0)
+        assert low == pytest.approx(stats.beta.ppf(0.025, k, n - k + 1) if k else 0, rel=1e-3, abs=1e-12)
+        assert high == pytest.approx(stats.beta.ppf(0.975, k + 1, n - k), rel=1e-3)
+    for k in (0, 1, 5, 100):
+        low, high = ends(k, poisson, float("inf"))
+        assert low == pytest.approx(stats.chi2.ppf(0.025, 2 * k) / 2 if k else 0, rel=3e-3, abs=1e-12)
+        assert high == pytest.approx(stats.chi2.ppf(0.975, 2 * k + 2) / 2, rel=1e-3)
+    for n, size, k in ((10, 20, 3), (100, 1000, 0), (100, 100, 30)):
+        kept = [
+            part
+            for part in range(size + 1)
+            if min(stats.hypergeom.sf(k - 1, size, part, n), stats.hypergeom.cdf(k, size, part, n)) > 0.025
+        ]
+        low, high = (size * end for end in ends(k / n, hypergeometric(n, size), 1.0))
+        assert (low, high) == pytest.approx((max(kept[0] - 0.5, 0), kept[-1] + 0.5), abs=0.01)
+
+
+def ends(told: float, law: Law, most: float) -> tuple[float, float]:
+    return Sampled(told, law, silent, (0.0, most), 0.1).interval(0.95)
+
+
+def test_a_whole_population_is_moved_by_noise_alone() -> None:
+    own = planned(COUNT, 400, 1)
+    told = generalised(Reader(own), Released(((),), (((120,),),)), (0,), 0.95, 400)[0]["COUNT(*)"]
+    assert told.noise == 3
+    assert told.sampling < 0.6
+    assert told.interval == pytest.approx((116.5, 123.5), abs=0.01)
+
+
+HEAD = """
+name: people
+source: people.csv
+{who}
+budget: {{epsilon: 50, delta: 1e-5}}
+analyst_budget: {{epsilon: 50, delta: 1e-5}}
+models: [dp, approx-dp]
+columns:
+  age: {{kind: integer, lower: 0, upper: 99, missing: 0}}
+  smoker: {{kind: boolean}}
+  town: {{kind: nominal, keys: private}}
+"""
+PUBLIC = "neighbours: replace-one\nunits: 400"
+
+
+def write_people(folder: Path, who: str = PUBLIC) -> Path:
+    rows = (
+        f"p{n // 2},{n % 100},{'true' if n % 4 == 0 else 'false'},{'Oslo' if n % 2 else 'Rome'}" for n in range(400)
+    )
+    (folder / "people.csv").write_text("\n".join(("id,age,smoker,town", *rows)) + "\n")
+    (folder / "people.yaml").write_text(HEAD.format(who=who))
+    return folder / "people.yaml"
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Iterator[Custodian]:
+    with Custodian.open(write_people(tmp_path)) as custodian:
+        yield custodian
+
+
+def test_a_mean_of_truth_values_is_their_proportion(people: Custodian) -> None:
+    """In SQL and JSON, with HAVING, a prior between 0 and 1, and bounds of 0 and 1."""
+    answer = people.answer("SELECT AVG(smoker) FROM people", epsilon=10)
+    assert answer.value == pytest.approx(0.25, abs=0.05)
+    assert people.answer({"from": "people", "select": [{"avg": "smoker"}]}, epsilon=1).rows == answer.rows
+    kept = people.answer("SELECT AVG(smoker) FROM people HAVING AVG(smoker) > 0.9", epsilon=1)
+    assert kept.rows == ()
+    known = people.answer("SELECT AVG(smoker) FROM people", epsilon=1, prior="normal(0.3, 0.1) on [0, 1]").posterior
+    assert known is not None
+    assert 0.1 < known.mean() < 0.4
+    with pytest.raises(InvalidInput, match="SUM is of numbers; smoker is boolean"):
+        people.answer("SELECT SUM(smoker) FROM people", epsilon=1)
+
+
+def test_an_answer_speaks_for_the_population(people: Custodian) -> None:
+    """Both parts are named, medians are left out, a count of all is exact, and nothing is paid."""
+    question = "SELECT COUNT(*), COUNT(smoker) AS told, AVG(age), MEDIAN(age) FROM people"
+    answer = people.answer(question, epsilon=4)
+    before = people.budget()
+    (row,) = answer.population()
+    assert list(row) == ["COUNT(*)", "told", "AVG(age)"]
+    assert (row["COUNT(*)"].interval, row["COUNT(*)"].noise) == ((400, 400), 0)
+    assert answer.population(size=1000)[0]["COUNT(*)"].value == 1000
+    mean = row["AVG(age)"]
+    assert mean.interval[0] < mean.value < mean.interval[1]
+    assert max(mean.noise, mean.sampling) < (mean.interval[1] - mean.interval[0]) / 2 < mean.noise + mean.sampling + 1
+    assert mean.words == (
+        "the mean in the population; the units are taken as a simple random sample; "
+        "their variance is taken as the largest that mean and bounds allow"
+    )
+    narrow, wide = answer.population(0.5)[0]["AVG(age)"], answer.population(0.999)[0]["AVG(age)"]
+    assert wide.interval[0] < narrow.interval[0] < narrow.interval[1] < wide.interval[1]
+    assert people.budget() == before
+
+
+def test_a_variance_beside_a_mean_narrows_it(people: Custodian) -> None:
+    (row,) = people.answer("SELECT AVG(age), STDDEV(age) FROM people WHERE age < 5", epsilon=20).population()
+    (alone,) = people.answer("SELECT AVG(age) FROM people WHERE age < 5", epsilon=10).population()
+    assert row["AVG(age)"].sampling < alone["AVG(age)"].sampling
+    assert row["AVG(age)"].words.endswith("their variance is taken as the most that was told")
+
+
+def test_keys_that_are_private_and_groups_speak_for_the_population_too(people: Custodian) -> None:
+    told = people.answer("SELECT town, COUNT(*) FROM people GROUP BY town", epsilon=2, delta=1e-6).population()
+    assert all(row["COUNT(*)"].interval[0] < 200 < row["COUNT(*)"].interval[1] for row in told)
+    groups = people.answer("SELECT smoker, COUNT(*), AVG(age) FROM people GROUP BY smoker", epsilon=2)
+    assert [list(row) for row in groups.population()] == [["COUNT(*)", "AVG(age)"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("question", "given", "said"),
+    [
+        ("SELECT MEDIAN(age) FROM people", {}, "of plain counts, means and proportions; this answer has none"),
+        ("SELECT COUNT(*) FROM people WHERE smoker", {"size": 399}, "at least the 400 units of people; got 399"),
+        ("SELECT COUNT(*) FROM people WHERE smoker", {"size": 1e3 + 0.5}, "size of the population must be a whole"),
+        ("SELECT COUNT(*) FROM people WHERE smoker", {"size": "many"}, "size of the population must be a number"),
+        ("SELECT COUNT(*) FROM people WHERE smoker", {"confidence": 1}, "confidence must be between 0 and 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(people: Custodian, question: str, given: dict[str, object], said: str) -> None:
+    answer = people.answer(question, epsilon=1)
+    with pytest.raises(InvalidInput, match=said):
+        answer.population(**given)  # type: ignore[arg-type]
+
+
+def test_rows_of_one_unit_are_no_sample(tmp_path: Path) -> None:
+    """Units are drawn, so only they are told for a population where each may have several rows."""
+    who = "neighbours: add-remove\nunit: {column: id, rows: 2}"
+    with Custodian.open(write_people(tmp_path, who)) as people:
+        with pytest.raises(Unsupported, match=r"AVG\(age\) has no interval for it; ask for COUNT\(DISTINCT id\) alone"):
+            people.answer("SELECT AVG(age) FROM people", epsilon=1).population()
+        units = people.answer("SELECT COUNT(DISTINCT id) FROM people", epsilon=1)
+        (row,) = units.population()
+        assert row["COUNT(DISTINCT id)"].sampling == pytest.approx(28, abs=3)
+        with pytest.raises(InvalidInput, match="of use where the number of units is public"):
+            units.population(size=1000)
+
+
+def test_the_command_shows_both_parts(tmp_path: Path) -> None:
+    """One line for one number, a table for groups, JSON only on request; refusals come before any charge."""
+    declared = str(write_people(tmp_path))
+    asked = ["ask", declared, "SELECT AVG(smoker) FROM people", "--epsilon", "1"]
+    shown = run(*asked, "--population").stdout
+    assert "for the population: 0." in shown
+    assert "sampling ±0.0" in shown
+    assert "population" not in json.loads(run(*asked, "--json").stdout)
+    told = json.loads(run(*asked, "--json", "--population").stdout)["population"][0]["AVG(smoker)"]
+    assert set(told) == {"value", "interval", "confidence", "noise", "sampling", "words"}
+    groups = "SELECT smoker, COUNT(*) FROM people GROUP BY smoker"
+    table = run("ask", declared, groups, "--epsilon", "1", "--population-size", "5000").stdout
+    assert "the count in the population of 5,000" in table
+    refused = run("ask", declared, "SELECT MEDIAN(age) FROM people", "--epsilon", "1", "--population")
+    assert refused.returncode == 2
+    assert "this answer has none of them" in refused.stderr
+    assert run("ask", declared, groups, "--epsilon", "1", "--population-size", "12").returncode == 2
+    assert "MEDIAN" not in run("history", declared).stdout

@@ -239,7 +239,7 @@ def test_95_percent_intervals_cover_at_least_93_percent_with_inequalities() -> N
     [
         ([at_most(3), total(100)], ["every cell is at most 3", "all cells add up to 100"], []),
         ([at_least(0), total(-5, [0, 1]), increasing([3, 4])], ["at least 0", "cells 0, 1 add up to -5"], ["fall"]),
-        ([total(3), total(4), total(1, [0])], ["add up to 3", "add up to 4"], ["cell 0 add"]),
+        ([total(3), total(4), total(1, [0])], ["add up to 3", "add up to 4"], ["cell 0 adds"]),
         ([at_least(4, [1]), at_most(3), at_most(9)], ["cell 1 is at least 4", "every cell is at most 3"], ["most 9"]),
         ([fixed(2, 0), at_most(1), nested(4, [3])], ["cell 0 is 2", "at most 1"], ["sum"]),
         ([increasing([0, 1]), fixed([2, 1], [0, 1])], ["cell 0 is 2", "cell 1 is 1", "cells 0, 1 do not fall"], []),
@@ -383,7 +383,10 @@ def test_changes_between_neighbours_must_keep_what_is_structural() -> None:
         (lambda: total(5, "ab"), "whole numbers"),
         (lambda: at_least(math.nan), "none of them NaN"),
         (lambda: at_least([1, 2], [0]), "a number, or a list with one for each cell"),
-        (lambda: at_most("many"), "a number, or a list with one for each cell"),
+        (lambda: at_most("many"), "the greatest value must be numbers"),
+        (lambda: at_most([[1], [1, 2]]), "the greatest value must be numbers"),
+        (lambda: total(5, [[1], [1, 2]]), "whole numbers"),
+        (lambda: nested([0], [1]), "the parents of a nesting are a list of whole numbers"),
         (lambda: fixed(math.inf, [0]), "fixed cells are named and have finite values"),
         (lambda: nested(0, [0, 1]), "a cell cannot be a part of itself"),
         (lambda: nested({}), "with at least one parent"),
@@ -405,7 +408,7 @@ def test_bad_input_is_refused_in_one_sentence(made: Callable[[], object], messag
 
 
 def test_constraints_say_themselves_in_words() -> None:
-    assert total(5, [3]).name == "cell 3 add up to 5"
+    assert total(5, [3]).name == "cell 3 adds up to 5"
     assert at_least(0, range(9)).name == "cells 0, 1, 2, 3 and 5 more are at least 0"
     assert nested({0: [1, 2], 3: [4, 5]}).name == "2 cells are the sums of their parts"
     assert total(5).structural

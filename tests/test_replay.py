@@ -45,6 +45,9 @@ AGGREGATES = [
     "SECOND_MAX(day)",
     "MODE(grade)",
     "COUNT(*), SUM(score), AVG(age)",
+    "COUNT(*) FILTER (WHERE sex = 'F')",
+    "COUNT(DISTINCT pid) FILTER (WHERE smoker)",
+    "COUNT(*) FILTER (WHERE smoker), COUNT(age), SUM(age)",
 ]
 TAILS = ["", "WHERE age > 0", "WHERE sex = 'F' OR NOT smoker", "GROUP BY sex", "GROUP BY BIN(age, 3), grade"]
 TAILS += ["WHERE city <> 'Oslo' GROUP BY smoker", "GROUP BY city"]

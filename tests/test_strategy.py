@@ -7,12 +7,14 @@ import random
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet import Custodian
 from discreet.custodian import draw
 from discreet.errors import InvalidInput
 from discreet.inference import sums
@@ -20,21 +22,25 @@ from discreet.inference.laws import laplace_tail
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent
 from discreet.planner.asked import Asked
-from discreet.planner.choose import plan, plan_asked, plan_like
+from discreet.planner.choose import counted_plan, plan, plan_asked, plan_like
 from discreet.planner.estimates import Weighted
 from discreet.planner.facts import Facts
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Plan
 from discreet.planner.rational import independent, inverse, product, unit
-from discreet.planner.strategy import Strategy, Workload, strategies
+from discreet.planner.strategy import ASKED_AND_ATOMS as BOTH
+from discreet.planner.strategy import ATOMS, JOINTLY, Strategy, Workload, strategies
+from discreet.planner.strategy import ATOMS_AND_TOTAL as TOTAL
+from discreet.planner.tally import Tally, counts_of
 from discreet.planner.together import AS_ASKED
 from discreet.query import parse_sql
 from discreet.query.predicate import TRUE
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
 from tables import neighbours_of, random_unit, rows_of, schema
+from test_custodian import write_people
 
-JOINTLY, ATOMS, TOTAL, BOTH = "as asked, jointly", "atoms", "atoms and total", "as asked and atoms"
+ONE = Fraction(1)
 NAMES = (JOINTLY, ATOMS, TOTAL, BOTH)
 RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace-one", 3)]
 TAILS = [
@@ -66,7 +72,7 @@ def planned(declared: Schema, select: str, tail: str = "", epsilon: object = 1) 
 
 def forced(own: Plan, strategy: str) -> Plan:
     """The same question by another strategy, as a stored answer by it is read."""
-    like = tuple(f"discrete Laplace, {strategy}" if isinstance(one, Noisy) else one.name for one in own.measurements)
+    like = tuple(f"discrete Laplace ({strategy})" if isinstance(one, Noisy) else one.name for one in own.measurements)
     return plan_asked(own.schema, own.query, Asked(own.epsilon, like=like))
 
 
@@ -90,7 +96,8 @@ def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows:
     """Exactly, over all cells and totals, for every strategy; and what it costs is no more than epsilon and its rho."""
     chance = random.Random(f"{relation} {rows} {tail}")
     declared = schema(relation, rows, units=5)
-    plans = [forced(planned(declared, select, tail), name) for select in WORKLOADS.values() for name in NAMES]
+    asked = [planned(declared, select, tail) for select in WORKLOADS.values()]
+    plans = [forced(own, name) for own in asked for name in NAMES]
     plans = [own for own in plans if any(one.together for one in noisy(own))]
     assert len(plans) > 15
     worst = dict.fromkeys(NAMES, Fraction(0))
@@ -172,7 +179,7 @@ def test_the_best_strategy_is_chosen_and_better_than_as_asked(
 ) -> None:
     """The mean variance falls by so much, as previewed; the name is told, and all candidates are by theirs."""
     own = planned(schema(relation, 1, units=50), WORKLOADS[workload], "WHERE grade <> 'low'", Fraction(1, 10))
-    assert own.mechanism == f"discrete Laplace, {chosen}"
+    assert own.mechanism == f"discrete Laplace ({chosen})"
     assert {one.mechanism for one in own.candidates} >= {AS_ASKED, JOINTLY, ATOMS}
     assert {one.mechanism for one in own.candidates if one.chosen} == {chosen}
     assert mean_variance(own, AS_ASKED) > better * mean_variance(own, chosen)
@@ -261,6 +268,25 @@ def test_a_stored_answer_is_found_at_any_epsilon() -> None:
     assert len({forced(plans[0], name).question() for name in (*NAMES, "none of these")}) == 5
 
 
+def test_a_session_counts_what_a_filter_leaves() -> None:
+    """Two disjoint filters together cost no more than one of them; a filter that was passed over would cost twice."""
+    declared = schema("add-remove", 1, units=5)
+    own = counted_plan(
+        declared, parse_sql(f"SELECT {filters('age > 0', 'age < 0')} FROM t", declared), Fraction(2), ONE
+    )
+    assert Tally(declared, ONE).plus(counts_of(own, Fraction(2))).spent == Fraction(1, 2)
+
+
+def test_keys_that_are_not_public_have_counts_together_too() -> None:
+    """After the threshold, with what is left of epsilon; the count that chose the keys is no part of it."""
+    declared = schema("add-remove", 1, units=5)
+    select = "COUNT(*), " + filters("sex = 'F'", "smoker", "age > 0")
+    own = plan(declared, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared), 1, 1e-6)
+    assert own.measurements[0].name == "discrete Laplace over a threshold"
+    assert all(one.together for one in noisy(own))
+    assert own.cost.epsilon <= 1
+
+
 def test_under_delta_nothing_is_together() -> None:
     """Gaussian noise is shared as it was."""
     declared = schema("add-remove", 1, units=5)
@@ -302,6 +328,31 @@ def test_refusals(select: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said) as refusal:
         planned(schema("add-remove", 1, units=5), select)
     assert "\n" not in str(refusal.value)
+
+
+ASKED = """SELECT COUNT(*) FILTER (WHERE age >= 40) AS a, COUNT(*) FILTER (WHERE age >= 60) AS b, COUNT(*) AS n
+    FROM people WHERE sex = 'F'"""
+
+
+def test_a_custodian_answers_together_stores_and_previews(tmp_path: Path) -> None:
+    """One charge of epsilon; the same question again, or at less, is the stored answer; the preview says why."""
+    with Custodian.open(write_people(tmp_path)) as people:
+        told = people.preview(ASKED, 0.5)
+        assert "atoms" in told.mechanism
+        assert told.reason.startswith("the counts together have an expected error of ")
+        made = people.answer(ASKED, 0.5)
+        assert made.guarantee.epsilon == Fraction(1, 2)
+        assert set(made.rows[0]) == {"a", "b", "n"}
+        spans = made.intervals(0.95)[0]
+        assert all(low < value < high for value, (low, high) in zip(made.rows[0].values(), spans.values(), strict=True))
+        assert people.answer(ASKED, 0.5).rows == made.rows
+        again = people.answer(ASKED.replace("age >= 60", "NOT age < 60"), 0.25)
+        assert (again.rows, again.stored) == (made.rows, True)
+        assert again.intervals(0.95) == made.intervals(0.95)
+        before = people.preview(ASKED, 0.5).balances
+        with pytest.raises(InvalidInput, match="no row can satisfy"):
+            people.answer("SELECT COUNT(*), COUNT(*) FILTER (WHERE age > 999) FROM people", 0.5)
+        assert people.preview(ASKED, 0.5).balances == before
 
 
 def brute(held: np.ndarray, totals: Sequence[Sequence[int]], weights: Sequence[int]) -> np.ndarray:

@@ -20,8 +20,9 @@ def population_lines(answer: Answer, rows: Sequence[Mapping[str, Population]]) -
     if answer.single:
         one = rows[0][answer.numbers[0]]
         number, span, noise, sampling = _numbers(one)
-        yield f"for the population: {number}, {one.confidence:.0%} {span} (noise {noise}, sampling {sampling})"
+        yield f"for the population: {number}, {100 * one.confidence:.4g} % {span} (noise {noise}, sampling {sampling})"
     else:
+        yield ""
         yield _table(answer, rows)
     said = {name: one.words for row in rows for name, one in row.items()}
     if len(set(said.values())) == 1:

@@ -111,7 +111,7 @@ class Sample:
         value = float(cast(Fraction, self.reader.values(at, numbers[at])[0]))
         if self.reader.plan.query.aggregates[at].function == "avg":
             return self._mean(name, at, value, numbers)
-        made = self._count(name, at, value)
+        made = self._count(name, at, value, numbers)
         return made if self._clear(at, numbers[at]) else replace(made, interval=(0.0, made.interval[1]))
 
     def _all(self, name: str) -> Population:
@@ -120,17 +120,18 @@ class Sample:
         words = f"every unit counts, so that it is the size of the {'sample' if self.size is None else 'population'}"
         return Population(name, count, (count, count), self.confidence, 0.0, 0.0, words)
 
-    def _count(self, name: str, at: int, value: float) -> Population:
-        units, noise = self.reader.plan.schema.units, self._noise(at)
+    def _count(self, name: str, at: int, value: float, numbers: Numbers) -> Population:
+        units, noise, reach = self.reader.plan.schema.units, self._noise(at), self._reach(at, numbers[at])
         if units is None:
             told = Sampled(value, poisson, noise, (0.0, math.inf), math.sqrt(max(value, 0.0) + 1))
             words = f"the count to be expected in such a sample; {RANDOM}, their number not being public"
-            return self._made(name, told, self.confidence, (0.0, 1.0), words)
+            return self._made(name, told, self.confidence, (0.0, 1.0), reach, words)
         told = _share(value / units, _drawn(units, self.size), noise, units, units)
         words = f"the count to be expected in such a sample of {units:,}; {RANDOM}"
         if self.size is not None:
             words = f"the count in the population of {self.size:,}; {RANDOM} of {units:,}"
-        return self._made(name, told, self.confidence, (0.0, float(self.size or units)), words)
+        most = float(self.size or units)
+        return self._made(name, told, self.confidence, (0.0, most), reach * most / units, words)
 
     def _noise(self, at: int) -> Above:
         """The noise of a count."""
@@ -157,7 +158,8 @@ class Sample:
         law = _averaged(units, size, variance) if beside else _drawn(units, size)
         miss = (1 - self.confidence) * (1 - SIDE * ((not public) + math.isfinite(variance)))
         told = _share(share, law, noise.above, width, units)
-        return self._made(name, told, 1 - miss, (low, width), self._words(column, public, beside))
+        reach, words = self._reach(at, numbers[at]), self._words(column, public, beside)
+        return self._made(name, told, 1 - miss, (low, width), reach, words)
 
     def _behind(self, at: int, value: float, drawn: tuple[int, ...]) -> tuple[int, LineNoise, bool]:
         """Of how many units a mean is, its noise, and whether their number is public.
@@ -193,13 +195,20 @@ class Sample:
             said.append(f"their variance is taken as {'the most that was told' if beside else LARGEST}")
         return "; ".join(said)
 
-    def _made(self, name: str, told: Sampled, confidence: float, place: tuple[float, float], words: str) -> Population:
+    def _made(
+        self, name: str, told: Sampled, confidence: float, place: tuple[float, float], reach: float, words: str
+    ) -> Population:
         """In units of the answer, from where it is counted and by how much."""
         low, width = place
         least, most = told.interval(confidence)
         span = low + width * least, low + width * most
-        noise, sampling = width * told.by_noise(self.confidence), width * told.by_sampling(self.confidence)
-        return Population(name, low + width * told.value, span, self.confidence, noise, sampling, words)
+        sampling = width * told.by_sampling(self.confidence)
+        return Population(name, low + width * told.value, span, self.confidence, reach, sampling, words)
+
+    def _reach(self, at: int, drawn: tuple[int, ...]) -> float:
+        """How far the noise alone goes: half the interval of the exact number."""
+        low, high = cast("tuple[float, float]", self.reader.span(at, drawn, self.confidence))
+        return (high - low) / 2
 
     @property
     def _side(self) -> float:

@@ -18,6 +18,7 @@ from discreet.ledger.stored import Offer
 from discreet.planner.asked import Asked, Given
 from discreet.planner.choose import plan, plan_asked
 from discreet.planner.plan import Candidate, Plan
+from discreet.planner.together import mean_errors
 from discreet.query import to_sql
 from discreet.query.query import Query
 from discreet.schema import Schema
@@ -107,6 +108,8 @@ def previewed(planned: Plan, question: str) -> Preview:
 
 def reason(planned: Plan) -> str:
     """Why this mechanism."""
+    if sum(one.chosen for one in planned.candidates) > 1:
+        return _reason_of_several(planned)
     rivals = [one for one in planned.candidates if not one.chosen]
     own, known = planned.expected_error, [one for one in rivals if one.expected_error is not None]
     if own is None and not known:
@@ -119,6 +122,15 @@ def reason(planned: Plan) -> str:
         return f"its error is known beforehand; that of the {rivals[0].mechanism} depends on the rows"
     nearest = min(known, key=lambda one: one.expected_error or 0.0)
     return f"its expected error is {own:,.4g}, that of the {nearest.mechanism} {nearest.expected_error:,.4g}"
+
+
+def _reason_of_several(planned: Plan) -> str:
+    """Counts are measured by the strategy with the least mean variance, all else one by one."""
+    means = mean_errors(planned.candidates)
+    if len(means) < 2:
+        return "each number by the mechanism that fits it best"
+    (first, least), (second, next_best) = sorted(means.items(), key=lambda one: one[1])[:2]
+    return f"the counts together have an expected error of {least:,.4g} by {first}, {next_best:,.4g} by {second}"
 
 
 def with_offer(told: Preview, offer: Offer | None) -> Preview:

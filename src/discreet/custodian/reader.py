@@ -11,9 +11,11 @@ from datetime import date
 from typing import cast
 
 from discreet.answer import Interval
+from discreet.errors import Internal
 from discreet.planner.chosen import Chosen
 from discreet.planner.individual import AboutOne
 from discreet.planner.meaning import Meaning
+from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Counted, Known, Plan
 from discreet.planner.refined import RefinedTotal
@@ -48,6 +50,8 @@ class Reader:
             return (drawn[0],)
         if isinstance(one, Noisy):
             return (self._meaning(at, one).raw(drawn, self.plan.belief),)
+        if isinstance(one, Nested):
+            raise Internal("nested counts are read together, not one by one")
         return (one.value(drawn),) if isinstance(one, RefinedTotal) else one.values(drawn)
 
     def span(self, at: int, drawn: Drawn, confidence: float) -> Interval:

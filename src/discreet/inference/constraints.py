@@ -6,14 +6,14 @@ using it is not post-processing (rho.md). Cells are counted from 0, in the order
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.inference.vectors import Array, Places, Sparse, constants, matrix, vector
+from discreet.inference.vectors import Array, Places, Sparse, constants, floats, matrix, vector
 
 SHOWN = 4
 """So many cells are named in words, no more."""
@@ -64,14 +64,14 @@ class Constraint:
 def total(value: object, of: object = None) -> Constraint:
     """These cells (all where none are named) add up to the value."""
     wanted, places = _number(value, "the total"), _places(of)
-    name = f"{_cells(places)} add up to {wanted:.12g}"
+    name = f"{_cells(places)} {_verb(places, 'add', 'adds')} up to {wanted:.12g}"
     return Constraint(name, lambda noisy: _sum(_at(places, noisy, name), noisy, wanted, name))
 
 
 def same_total(of: object = None) -> Constraint:
     """These cells add up to what the noisy ones do."""
     places = _places(of)
-    name = f"{_cells(places)} keep their total"
+    name = f"{_cells(places)} {_verb(places, 'keep their', 'keeps its')} total"
 
     def bind(noisy: Array) -> Equalities:
         at = _at(places, noisy, name)
@@ -97,14 +97,14 @@ def at_most(high: object, of: object = None) -> Constraint:
 def increasing(of: object = None) -> Constraint:
     """These cells do not fall, in the order they are named."""
     places = _places(of)
-    name = f"{_cells(places)} do not fall"
+    name = f"{_cells(places)} {_verb(places, 'do', 'does')} not fall"
     return Constraint(name, lambda noisy: Chain(_at(places, noisy, name)))
 
 
 def decreasing(of: object = None) -> Constraint:
     """These cells do not rise, in the order they are named."""
     places = _places(of)
-    name = f"{_cells(places)} do not rise"
+    name = f"{_cells(places)} {_verb(places, 'do', 'does')} not rise"
     return Constraint(name, lambda noisy: Chain(_at(places, noisy, name)[::-1]))
 
 
@@ -126,11 +126,11 @@ def fixed(value: object, of: object) -> Constraint:
 
 def nested(parent: int | Mapping[int, Sequence[int]], parts: object = None) -> Constraint:
     """The cell `parent` is the sum of the cells `parts`; or many such at once, as {parent: parts, ...}."""
-    family = parent if isinstance(parent, Mapping) else {parent: parts}
+    family = list(parent.items()) if isinstance(parent, Mapping) else [(parent, parts)]
     if not family or (isinstance(parent, Mapping) and parts is not None):
         raise InvalidInput("nesting is nested(parent, parts), or nested({parent: parts, ...}) with at least one parent")
-    heads = _listed(list(family), "the parents of a nesting")
-    lists = [_listed(children, "the parts of a cell") for children in family.values()]
+    heads = _listed([head for head, _ in family], "the parents of a nesting")
+    lists = [_listed(children, "the parts of a cell") for _, children in family]
     if any(head in children for head, children in zip(heads.tolist(), map(np.ndarray.tolist, lists), strict=True)):
         raise InvalidInput("a cell cannot be a part of itself; name its parts without it")
 
@@ -191,30 +191,29 @@ def _columns(rows: Places, columns: Places, entries: Array, shape: tuple[int, in
 
 
 def _number(value: object, what: str) -> float:
-    if np.ndim(value) != 0:  # type: ignore[arg-type]
+    if np.iterable(value):
         raise InvalidInput(f"{what} must be one number, got a list")
     return float(vector([value], what)[0])
 
 
 def _level(value: object, of: object, what: str) -> tuple[Array, Places | None]:
     """One number or one for each cell; infinite where there is no bound, but never NaN."""
-    try:
-        level = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{what} must be a number, or a list with one for each cell") from None
-    places = _places(of)
+    level, places = floats(value, what), _places(of)
     if level.ndim > 1 or np.isnan(level).any() or (level.ndim and places is not None and level.shape != places.shape):
         raise InvalidInput(f"{what} must be a number, or a list with one for each cell, none of them NaN")
     return level, places
 
 
 def _places(of: object) -> Places | None:
-    return None if of is None else _listed([of] if np.ndim(of) == 0 else of, "the cells of a constraint")  # type: ignore[arg-type]
+    return None if of is None else _listed(of if np.iterable(of) else [of], "the cells of a constraint")
 
 
 def _listed(of: object, what: str) -> Places:
     """Distinct places, at least one."""
-    read = np.asarray(of if isinstance(of, np.ndarray) else list(of) if np.iterable(of) else of)
+    try:
+        read = np.asarray(list(of) if isinstance(of, Iterable) else of)
+    except ValueError:  # lists in it of unequal length
+        read = np.zeros(0)
     if read.ndim != 1 or read.dtype.kind not in "iu" or not len(read) or int(read.min()) < 0:
         raise InvalidInput(f"{what} are a list of whole numbers, counted from 0, at least one")
     if len(np.unique(read)) != len(read):
@@ -240,6 +239,10 @@ def _cells(places: Places | None, *, each: bool = False) -> str:
     more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
     many = len(places) > 1
     return f"cell{'s' if many else ''} {listed}{more}{(' are' if many else ' is') if each else ''}"
+
+
+def _verb(places: Places | None, many: str, one: str) -> str:
+    return one if places is not None and len(places) == 1 else many
 
 
 def _levels(level: Array) -> str:

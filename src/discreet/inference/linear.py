@@ -21,7 +21,7 @@ EXACT = 1e-9
 
 
 def refine_linear(noisy: object, B: Any, c: object, variance: object = None) -> Refined:  # noqa: N803
-    """The best linear unbiased answers that satisfy B' mu = c: least squares, weighted by 1/variance.
+    """The best linear unbiased answers that satisfy B' mu = c: least squares, weighted by 1/variance (linear.md).
 
     B has a row for each answer and a column for each constraint, dense or scipy sparse. The variance of the noise is
     one number, or one for each answer; the refined values do not depend on it where it is the same for all.
@@ -85,6 +85,8 @@ class LinearRefinement:
     def best(B: Any, variance: object = None) -> LinearRefinement:  # noqa: N803
         """The best linear unbiased one for these constraints, none of which the others may imply."""
         columns = matrix(B, (None, None), "B")
+        if columns.shape[0] > MOST_ANSWERS:
+            raise InvalidInput(f"A is written out for at most {MOST_ANSWERS} answers; use refine_linear for more")
         weights = variances(variance, columns.shape[0])
         ready = normal(columns, weights)
         if len(ready.lost):

@@ -1,7 +1,7 @@
 """The nearest answers under equalities, bounds and order together: a sparse interior-point solver, then an exact end.
 
 The solver (clarabel) tells which bounds and orders are met with equality; with these fixed, least squares is linear
-again and is solved to the last digits. Signs of the multipliers and the other constraints prove that it is the best.
+again and is solved to the last digits. The solver's own distance, or the multipliers, prove that it is the best.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from discreet.inference.solving import normal
 from discreet.inference.vectors import Array, Places, Sparse
 
 Flags = NDArray[np.bool_]
-ROUNDS = 60
+ROUNDS = 30
 MOST_PROVED = 20_000
 """The least proof that constraints contradict each other is looked for among so many; else the solver's is told."""
 KEPT_TO = 1e-9
-"""Every constraint holds to this part of the largest value."""
+"""Every constraint holds to this part of the numbers in it."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -32,6 +32,11 @@ class Active:
     low: Flags
     high: Flags
     step: Flags
+
+    @property
+    def any(self) -> bool:
+        """Whether there are some."""
+        return bool(self.low.any() or self.high.any() or self.step.any())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,20 +67,21 @@ class Problem:
         """Half the weighted squared distance."""
         return float(((values - self.start) ** 2 / self.variance).sum() / 2)
 
-    def violation(self, values: Array) -> float:
-        """By how much the worst constraint is missed."""
+    def missed(self, values: Array) -> float:
+        """By what part of the numbers in it the worst constraint is missed."""
+        size = max(1.0, float(np.abs(values).max()))
         gaps = [self.low - values, values - self.high, values[self.before] - values[self.after]]
-        missed = np.abs(self.matrix.T @ values - self.constants)
-        return max(float(gap.max(initial=0.0)) for gap in (*gaps, missed))
+        sums = np.abs(self.matrix.T @ values - self.constants) / np.maximum(1.0, np.abs(self.matrix).T @ np.abs(values))
+        return max(float(sums.max(initial=0.0)), *(float(gap.max(initial=0.0)) / size for gap in gaps))
 
 
 def by_solver(start: Array, variance: Array, must: Gathered, kept: Places) -> Array:
     """The nearest answers; refused where no answers satisfy all."""
     problem = _problem(start, variance, must, kept)
     rough, active = _solved(problem, must, kept)
-    tolerance = KEPT_TO * max(1.0, float(np.abs(rough).max()))
-    for found in (_polished(problem, active), rough):
-        if found is not None and problem.violation(found) <= tolerance:
+    reach = problem.objective(rough) * (1 + KEPT_TO)
+    for found in (_polished(problem, active, reach), rough):
+        if found is not None and problem.missed(found) <= KEPT_TO:
             return found
     raise Unsupported("the solver found no answers that satisfy these constraints closely enough; use fewer of them")
 
@@ -162,8 +168,12 @@ def _infeasible(problem: Problem, must: Gathered, kept: Places, dual: list[Array
     return must.contradiction(kept[np.abs(dual[0]) > least].tolist(), np.unique(named[named != NOBODY]).tolist())
 
 
-def _polished(problem: Problem, active: Active) -> Array | None:
-    """Exact least squares with the active constraints as equalities; which are active is mended until all signs fit."""
+def _polished(problem: Problem, active: Active, reach: float) -> Array | None:
+    """Exact least squares with the active constraints as equalities; which are active is mended until it is the best.
+
+    It is where it satisfies all and is as near as the solver's answer, or where every multiplier has its sign: these
+    are not unique where constraints that are met imply each other.
+    """
     slack = 1e-12 * max(1.0, float(np.abs(problem.start).max()))
     steps = problem.steps
     best: Array | None = None
@@ -175,11 +185,10 @@ def _polished(problem: Problem, active: Active) -> Array | None:
             values[problem.before] > values[problem.after] + slack,
         )
         wrong = _wrong(problem, active, pushes)
-        if not (missed.low.any() or missed.high.any() or missed.step.any()):
-            if best is None or problem.objective(values) < problem.objective(best):
-                best = values
-            if not (wrong.low.any() or wrong.high.any() or wrong.step.any()):
-                return values
+        if not missed.any and (best is None or problem.objective(values) < problem.objective(best)):
+            best = values
+        if not missed.any and (not wrong.any or problem.objective(values) <= reach):
+            break
         active = Active(
             (active.low & ~wrong.low) | missed.low,
             (active.high & ~wrong.high) | missed.high,

@@ -85,9 +85,11 @@ class Refined:
         """For each answer two ends that hold the exact one with at least this confidence, each answer apart.
 
         Assumed: the answers' noises are independent, each Laplace or Gaussian with the variance given; and the
-        confidence is at least 0.8. For whole-number versions of these say by `step` how far apart their values are:
+        confidence is at least one half. Of whole-number versions of these say by `step` how far apart the values are:
         half of it is added on both sides. Bounds that were declared cut an interval; it is widened to hold the value.
         """
+        if not 0 <= step < math.inf:
+            raise InvalidInput("the step between whole-number noises must be a finite number of at least 0, such as 1")
         half = quantile(confidence) * np.sqrt(self.variances()) + step / 2
         low = np.clip(self.centre - half, self.low, self.high)
         high = np.clip(self.centre + half, self.low, self.high)
@@ -97,8 +99,7 @@ class Refined:
 def quantile(confidence: object) -> float:
     """So many standard deviations hold a weighted sum of independent Laplace and Gaussian noises this often.
 
-    Such a sum is a normal whose variance is a weighted mean of exponentials and constants. From confidence 0.8 on the
-    worst of them is one of the two ends: a Laplace noise alone, or none but Gaussian ones (tests/test_linear.py).
+    From one half on the worst of such sums is one of the two ends: a Laplace noise alone, or Gaussian ones (linear.md).
     """
     level = float(between(confidence, 0, 1, "the confidence"))
     return max(NormalDist().inv_cdf((1 + level) / 2), -math.log1p(-level) / math.sqrt(2))

@@ -77,11 +77,6 @@ def normal(deviation: Callable[[float], float]) -> Law:
     return lambda target: (target + deviation(target) * z, chances)
 
 
-def certain(target: float) -> tuple[Array, Array]:
-    """No sampling at all."""
-    return np.array([target]), np.ones(1)
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Sampled:
     """A noisy number of a sample: what was told, and the laws of sample and noise about the population's number.
@@ -115,17 +110,10 @@ class Sampled:
 
         return _end(not_below, told, self.ends[0], self.first), _end(not_above, told, self.ends[1], self.first)
 
-    def by_noise(self, confidence: float) -> float:
-        """Half the interval, were the sample the whole population."""
-        return _half(replace(self, law=certain).interval(confidence))
-
     def by_sampling(self, confidence: float) -> float:
         """Half the interval, were there no noise."""
-        return _half(replace(self, above=silent).interval(confidence))
-
-
-def _half(ends: tuple[float, float]) -> float:
-    return (ends[1] - ends[0]) / 2
+        low, high = replace(self, above=silent).interval(confidence)
+        return (high - low) / 2
 
 
 def _end(kept: Callable[[float], bool], told: float, end: float, first: float) -> float:

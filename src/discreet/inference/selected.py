@@ -29,7 +29,7 @@ def quadratic_forms(normal: Normal) -> Array:
     return np.asarray((unit @ inverse).multiply(unit).sum(axis=1)).ravel()
 
 
-def _dense(unit: Sparse, gram: Sparse, block: int = 4096) -> Array:
+def _dense(unit: Sparse, gram: Sparse, block: int = 1024) -> Array:
     inverse = np.linalg.inv(gram.toarray())
     rows = unit.tocsr()
     parts = [rows[start : start + block] for start in range(0, rows.shape[0], block)]

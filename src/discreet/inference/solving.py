@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.inference.vectors import Array, Places, Sparse
+from discreet.inference.vectors import LARGEST, Array, Places, Sparse
 
 RIDGE = 1e-14
 """Added to the unit diagonal, so that the pivot of a redundant constraint is tiny but not exactly 0."""
@@ -143,21 +143,35 @@ def _independent(unit: Sparse, units: Array) -> Places:
     factor = _factored((unit.T @ unit).tocsc())
     small = np.abs(factor.U.diagonal())[factor.perm_c] < SMALL_PIVOT
     kept, doubtful = every[~small], every[small]
+    if _all_implied(unit, units, kept, doubtful):
+        return np.asarray(kept)
     for start in range(0, len(doubtful), BLOCK):
         apart = _apart(unit, units, kept, doubtful[start : start + BLOCK])
         kept = np.sort(np.concatenate([kept, apart]))
     return np.asarray(kept)
 
 
+def _all_implied(unit: Sparse, units: Array, kept: Places, doubtful: Places) -> bool:
+    """Whether the kept columns imply all others: two sums of these with weights in which nothing cancels tell."""
+    angles = np.arange(1.0, len(doubtful) + 1)
+    sums = unit[:, doubtful] @ np.column_stack([np.cos(angles), np.sin(angles)])
+    return bool((np.linalg.norm(_left_over(unit, units, kept, sums), axis=0) <= LEFT_OVER).all())
+
+
 def _apart(unit: Sparse, units: Array, kept: Places, doubtful: Places) -> Places:
     """Those of the doubtful columns that neither the kept ones nor each other imply."""
     from scipy.linalg import qr
 
-    trial = Normal(np.ones(len(units)), unit[:, kept].tocsc(), np.ones(len(kept)), kept, doubtful)
-    columns = unit[:, doubtful].toarray()
-    rest = (columns - trial.unit @ trial.solve(trial.unit.T @ columns)) * units[:, None]
-    triangle, order = qr(rest / np.linalg.norm(columns * units[:, None], axis=0), mode="r", pivoting=True)
+    rest = _left_over(unit, units, kept, unit[:, doubtful].toarray())
+    triangle, order = qr(rest, mode="r", pivoting=True)
     return np.asarray(doubtful[order[: int((np.abs(np.diag(triangle)) > LEFT_OVER).sum())]])
+
+
+def _left_over(unit: Sparse, units: Array, kept: Places, columns: Array) -> Array:
+    """What the kept columns leave of these, as a part of their length in the units of B."""
+    trial = Normal(np.ones(len(units)), unit[:, kept].tocsc(), np.ones(len(kept)), kept, kept)
+    rest = (columns - trial.unit @ trial.solve(trial.unit.T @ columns)) * units[:, None]
+    return np.asarray(rest / np.maximum(np.linalg.norm(columns * units[:, None], axis=0), 1 / LARGEST))
 
 
 def _factored(gram: Sparse) -> Any:

@@ -33,11 +33,13 @@ def combined(noise: Independent, weights: tuple[float, ...]) -> Combined:
 
 
 def reach(noise: Independent, weights: tuple[float, ...], confidence: float) -> float:
-    """A distance, hardly more than the least, that the sum stays within with at least this probability."""
+    """A distance, to four digits and hardly more than the least, that the sum stays within with this probability."""
     gap, beyond = _law(_parts(noise, weights))
     inside = np.flatnonzero(beyond <= 1 - confidence)
     place = int(inside[0]) if len(inside) else PLACES
-    return (place + BLUR * WITHIN) * gap
+    off = (place + BLUR * WITHIN) * gap
+    digit = 10.0 ** (math.floor(math.log10(off)) - 3)
+    return math.ceil(off / digit) * digit
 
 
 def _parts(noise: Independent, weights: tuple[float, ...]) -> tuple[tuple[float, float, int], ...]:

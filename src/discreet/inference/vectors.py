@@ -13,21 +13,24 @@ Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 Sparse = Any
 """A scipy csc_array; scipy has no types."""
+LARGEST = 1e100
+"""No number is larger, and no variance smaller than 1 by it, so that no product overflows."""
+FINITE = "finite numbers of at most 10^100; take out or mend those that are NaN, infinite or larger"
 
 
 def vector(given: object, what: str) -> Array:
     """A list of finite numbers."""
-    read = _floats(given, what)
+    read = floats(given, what)
     if read.ndim != 1 or not len(read):
         raise InvalidInput(f"{what} must be a list of numbers, at least one, got shape {read.shape}")
-    if not np.isfinite(read).all():
-        raise InvalidInput(f"{what} must be finite numbers; take out or mend those that are NaN or infinite")
+    if not (np.abs(read) <= LARGEST).all():
+        raise InvalidInput(f"{what} must be {FINITE}")
     return read
 
 
 def constants(given: object, count: int) -> Array:
     """The right hand side: one finite number for every constraint, and one alone where there is one."""
-    read = np.atleast_1d(_floats(given, "the constants c"))
+    read = np.atleast_1d(floats(given, "the constants c"))
     if read.shape != (count,):
         raise InvalidInput(f"B has {count} columns, a constraint each, so c must have {count} numbers, got {read.size}")
     return vector(read, "the constants c") if count else read
@@ -37,12 +40,12 @@ def variances(given: object, answers: int) -> Array:
     """The variance of every answer's noise: 1 where nothing is said, one number for all, or one for each."""
     if given is None:
         return np.ones(answers)
-    read = _floats(given, "the variance")
+    read = floats(given, "the variance")
     if read.shape not in {(), (answers,)}:
         raise InvalidInput(
             f"the variance is one number or one for each of the {answers} answers, got shape {read.shape}"
         )
-    if not (np.isfinite(read).all() and (read > 0).all()):
+    if not ((read >= 1 / LARGEST) & (read <= LARGEST)).all():
         raise InvalidInput(
             "every variance must be a finite number above 0, else the weights are singular; "
             "state an answer that is known exactly as a constraint, fixed(value, of)"
@@ -54,15 +57,15 @@ def matrix(given: Any, shape: tuple[int | None, int | None], what: str) -> Spars
     """A finite matrix, dense or sparse, as sparse; None in the shape is any number."""
     from scipy import sparse
 
-    read = sparse.csc_array(given, copy=True) if sparse.issparse(given) and given.ndim == 2 else _floats(given, what)
+    read = sparse.csc_array(given, copy=True) if sparse.issparse(given) and given.ndim == 2 else floats(given, what)
     if read.ndim != 2 or any(need not in {None, has} for need, has in zip(shape, read.shape, strict=True)):
         asked = " x ".join("any number" if need is None else str(need) for need in shape)
         got = " x ".join(map(str, read.shape)) or "one number"
         raise InvalidInput(f"{what} must be a matrix of {asked}, got {got}")
     columns = sparse.csc_array(read)
-    columns.data = _floats(columns.data, what)
-    if not np.isfinite(columns.data).all():
-        raise InvalidInput(f"{what} must hold finite numbers; take out or mend those that are NaN or infinite")
+    columns.data = floats(columns.data, what)
+    if not (np.abs(columns.data) <= LARGEST).all():
+        raise InvalidInput(f"{what} must hold {FINITE}")
     columns.sum_duplicates()
     columns.eliminate_zeros()
     return columns
@@ -74,8 +77,8 @@ def frozen(values: Array) -> Array:
     return values
 
 
-def _floats(given: object, what: str) -> Array:
-    """A fresh copy, so that no caller's array is shared."""
+def floats(given: object, what: str) -> Array:
+    """Numbers of any shape, a fresh copy, so that no caller's array is shared."""
     try:
         raw = np.asarray(given)
         if raw.dtype.kind not in "biufO":

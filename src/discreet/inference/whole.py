@@ -21,6 +21,7 @@ from discreet.inference.vectors import Array, Places
 
 SNAP = 1e-7
 """A number so near to a whole one is that one."""
+MOST = 1e12
 NOT_NESTED = (
     "whole numbers are kept for totals and nesting in which each cell is a part of one total at most "
     "and all constants are whole; leave out whole=True, or state the totals so"
@@ -64,6 +65,8 @@ class Rounding:
 
     def rounded(self, values: Array) -> Array:
         """Each value becomes the whole number below or above it."""
+        if np.abs(values).max() > MOST:
+            raise Unsupported("whole numbers are kept up to 10^12, beyond which floats blur them; leave out whole=True")
         near = _snapped(values)
         for before, after in sorted(_steps(self.must), key=lambda step: self.rank[step[0]]):
             near[after] = max(near[after], near[before])
@@ -144,5 +147,5 @@ def _ranks(must: Gathered) -> Places:
 
 def _snapped(values: Array) -> Array:
     whole = np.round(values)
-    slack = np.maximum(SNAP, 1e-12 * np.abs(whole))
+    slack = np.maximum(SNAP, 1e-15 * np.abs(whole))
     return np.where(np.abs(values - whole) <= slack, whole, values)

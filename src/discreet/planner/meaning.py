@@ -112,10 +112,12 @@ class Meaning:
         if isinstance(estimate, Linear):
             return float(cast(Noise, self.noisy.single).interval(confidence)[1]) * abs(float(estimate.slope))
         if isinstance(estimate, Weighted):
-            if self._alone is None:
-                return sums.reach(cast(Independent, self.noisy.noise), self._weights, confidence)
-            noise, weight = self._alone
-            return noise.interval(confidence)[1] * weight
+            if self._alone is not None:
+                noise, weight = self._alone
+                return noise.interval(confidence)[1] * weight
+            off = sums.reach(cast(Independent, self.noisy.noise), self._weights, confidence)
+            whole = all(one.denominator == 1 for one in estimate.weights)
+            return float(math.floor(off)) if whole else off
         if self.ratio is not None:
             ends = (self.ratio.scaled(share, self.rows) for share in (0.0, 0.5, 1.0))
             return max(quantile(self.noisy.noise, weights, confidence) for weights in ends)

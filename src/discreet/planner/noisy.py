@@ -86,7 +86,7 @@ class Noisy:
     def name(self) -> str:
         """What people call it."""
         if isinstance(self.noise, Independent):
-            return NAMES[type(self.noise.noises[0])] + (f", {self.strategy}" if self.strategy else "")
+            return NAMES[type(self.noise.noises[0])] + (f" ({self.strategy})" if self.strategy else "")
         return "box staircase" if isinstance(self.noise, BoxStaircase) else "polygon staircase"
 
     @property

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.planner.atoms import Count, Grid
 from discreet.planner.facts import Facts
-from discreet.planner.rational import independent, inverse, product, unit
+from discreet.planner.rational import Matrix, independent, inverse, product, unit
 from discreet.query.predicate import All, Predicate
 
 MOST_CELLS = 2**16
@@ -26,8 +26,8 @@ MOST_SOLVED = 16
 FINEST = 16
 """Weights are ratios of whole numbers, the smaller at most this."""
 RATIOS = tuple(2.0 ** (half / 2) for half in range(-8, 9))
+JOINTLY, ATOMS, ATOMS_AND_TOTAL, ASKED_AND_ATOMS = "as asked, jointly", "atoms", "atoms and total", "as asked and atoms"
 Whole = NDArray[np.int64]
-Matrix = tuple[tuple[Fraction, ...], ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -108,14 +108,14 @@ def _asked(work: Workload, facts: Facts) -> Strategy:
         across = tuple(zip(*basis, strict=True))
         fitted = product(product(across, inverse(product(basis, across))), basis)
     totals = _rows(np.eye(counts, dtype=np.int64))
-    return _strategy("as asked, jointly", work, facts, totals, (1,) * counts, fitted, of_atoms=False)
+    return _strategy(JOINTLY, work, facts, totals, (1,) * counts, fitted, of_atoms=False)
 
 
 def _atoms(work: Workload, facts: Facts) -> Strategy:
     """Every atom; a count is the sum of its own."""
     atoms = work.held.shape[1]
     estimates = tuple(tuple(map(Fraction, row)) for row in _rows(work.held))
-    return _strategy("atoms", work, facts, _rows(np.eye(atoms, dtype=np.int64)), (1,) * atoms, estimates)
+    return _strategy(ATOMS, work, facts, _rows(np.eye(atoms, dtype=np.int64)), (1,) * atoms, estimates)
 
 
 def _atoms_and_total(work: Workload, facts: Facts, own: int, more: int) -> Strategy:
@@ -126,7 +126,7 @@ def _atoms_and_total(work: Workload, facts: Facts, own: int, more: int) -> Strat
         (*(Fraction(held) - pull * sum(row) for held in row), pull * sum(row)) for row in _rows(work.held)
     )
     totals = (*_rows(np.eye(atoms, dtype=np.int64)), (1,) * atoms)
-    return _strategy("atoms and total", work, facts, totals, (own,) * atoms + (more,), estimates)
+    return _strategy(ATOMS_AND_TOTAL, work, facts, totals, (own,) * atoms + (more,), estimates)
 
 
 def _asked_and_atoms(work: Workload, facts: Facts, own: int, more: int) -> Strategy:
@@ -141,7 +141,7 @@ def _asked_and_atoms(work: Workload, facts: Facts, own: int, more: int) -> Strat
     asked = tuple(tuple((at == to) - value for to, value in enumerate(row)) for at, row in enumerate(left))
     estimates = tuple(one + two for one, two in zip(product(left, held), asked, strict=True))
     totals = (*_rows(np.eye(atoms, dtype=np.int64)), *held)
-    return _strategy("as asked and atoms", work, facts, totals, (own,) * atoms + (more,) * counts, estimates)
+    return _strategy(ASKED_AND_ATOMS, work, facts, totals, (own,) * atoms + (more,) * counts, estimates)
 
 
 def _strategy(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -14,7 +14,15 @@ from discreet.planner.facts import Facts
 from discreet.planner.meaning import Meaning
 from discreet.planner.noisy import NAMES, Component, Form, Noisy, laplace
 from discreet.planner.plan import Candidate
-from discreet.planner.strategy import Strategy, Workload, strategies
+from discreet.planner.strategy import (
+    ASKED_AND_ATOMS,
+    ATOMS,
+    ATOMS_AND_TOTAL,
+    JOINTLY,
+    Strategy,
+    Workload,
+    strategies,
+)
 from discreet.query.canonical import within
 from discreet.query.predicate import All, Predicate, Some
 from discreet.query.query import Aggregate
@@ -27,7 +35,8 @@ MOST_NUMBERS = 2**17
 BETTER = 0.999
 """A strategy that is hardly better than a simpler one is not chosen."""
 AS_ASKED = "as asked"
-BY = f"{NAMES[DiscreteLaplace]}, "
+STRATEGIES = (AS_ASKED, JOINTLY, ATOMS, ATOMS_AND_TOTAL, ASKED_AND_ATOMS)
+BY = f"{NAMES[DiscreteLaplace]} ("
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -66,20 +75,31 @@ def together(counts: Counts, asked: Sequence[Noisy], like: Sequence[str]) -> Tog
     work = Workload.of(facts, counts.filters)
     found = {} if work is None else {one.name: one for one in _weighed(counts, work)}
     errors |= {name: _errors(one, facts, counts.epsilon) for name, one in found.items()}
-    taken = like[0].removeprefix(BY) if like else _least(errors)
-    if like and taken not in found:
-        taken = AS_ASKED
-    costs = {name: Guarantee.dp(counts.epsilon, facts.schema.neighbours, facts.schema.unit_name) for name in errors}
-    costs[AS_ASKED] = Guarantee.dp(share, facts.schema.neighbours, facts.schema.unit_name)
-    listed = tuple(
-        Candidate(label, name, costs[name], own[at], name == taken)
+    taken = like[0].removeprefix(BY).removesuffix(")") if like else _least(errors)
+    own = found.get(taken)
+    if own is None or work is None:
+        return Together(tuple(asked), len(asked) * share**2 / 2, _listed(counts, errors, AS_ASKED))
+    return Together(_measurements(own, counts, work), own.rho(counts.epsilon), _listed(counts, errors, taken))
+
+
+def _listed(counts: Counts, errors: Mapping[str, Sequence[float]], taken: str) -> tuple[Candidate, ...]:
+    """What was weighed for each count: as asked at its own share, by a strategy at that of all."""
+    schema, own = counts.facts.schema, counts.epsilon / len(counts.labels)
+    one, every = (Guarantee.dp(cost, schema.neighbours, schema.unit_name) for cost in (own, counts.epsilon))
+    return tuple(
+        Candidate(label, name, one if name == AS_ASKED else every, error[at], name == taken)
         for at, label in enumerate(counts.labels)
-        for name, own in errors.items()
+        for name, error in errors.items()
     )
-    if taken == AS_ASKED or work is None:
-        return Together(tuple(asked), len(asked) * share**2 / 2, listed)
-    own = found[taken]
-    return Together(_measurements(own, counts, work), own.rho(counts.epsilon), listed)
+
+
+def mean_errors(candidates: Sequence[Candidate]) -> dict[str, float]:
+    """The root mean square error over the counts, by strategy; nothing where no strategy was weighed."""
+    found: dict[str, list[float]] = {}
+    for one in candidates:
+        if one.mechanism in STRATEGIES:
+            found.setdefault(one.mechanism, []).append(one.expected_error or 0.0)
+    return {name: math.sqrt(sum(error**2 for error in own) / len(own)) for name, own in found.items()}
 
 
 def _weighed(counts: Counts, work: Workload) -> list[Strategy]:
@@ -89,7 +109,7 @@ def _weighed(counts: Counts, work: Workload) -> list[Strategy]:
     return [one for one in found if cells * len(one.totals) * len(counts.aggregates) <= MOST_NUMBERS]
 
 
-def _least(errors: dict[str, list[float]]) -> str:
+def _least(errors: Mapping[str, Sequence[float]]) -> str:
     """The least mean variance; of two nearly alike the first."""
     means = {name: sum(error**2 for error in own) for name, own in errors.items()}
     best = AS_ASKED
