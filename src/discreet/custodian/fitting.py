@@ -18,6 +18,9 @@ from discreet.inference.refined import Refined
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 NEAR = 1e-6
+KEEPING = 10
+"""From so many cells on, counts that may not be below 0 are nearer the truth if their total stays as it was drawn."""
+KEPT = "together the counts keep the total they were drawn with"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +59,12 @@ class Fit:
         ends = self.rules.structure.ends[count]
         return ends.least == ends.most or bool(self.rules.own)
 
+    def keeps(self, count: int) -> bool:
+        """Whether its cells keep their total: else each that is lifted to 0 would lift the total too."""
+        made = self.rules.structure
+        free = made.ends[count].least != made.ends[count].most and count not in made.chained
+        return free and not made.pairs and not self.rules.own and len(self._cells(count)) >= KEEPING
+
     def _cells(self, count: int) -> Places:
         """The cells that are solved for: those that cannot have a row are left out, unless the analyst names cells."""
         return np.flatnonzero(self.rules.structure.possible[count] | bool(self.rules.own))
@@ -68,6 +77,9 @@ class Fit:
         rules = [at_least(0), *self._of_count(count, at), *self._stated()]
         if below is not None:
             rules.append(at_most(below[cells]))
+        if self.keeps(count):
+            ends, drawn = self.rules.structure.ends[count], round(float(noisy[cells].sum()))
+            rules.append(total(max(ends.least, drawn if ends.most is None else min(drawn, ends.most))))
         try:
             return self._settled(noisy[cells], self.variance[count][cells], rules, {count: at[cells]}, whole=True)
         except Unsupported:

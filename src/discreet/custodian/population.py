@@ -18,8 +18,8 @@ from discreet.custodian.question import Question, read
 from discreet.custodian.reader import Reader
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import whole
-from discreet.inference.line import LineNoise, Spread
-from discreet.inference.sampling import Above, Law, Sampled, binomial, hypergeometric, normal, poisson
+from discreet.inference.line import Spread
+from discreet.inference.sampling import Above, Law, Sampled, binomial, hypergeometric, normal, poisson, tabulated
 from discreet.planner.choose import plan
 from discreet.planner.meaning import Meaning
 from discreet.planner.noisy import Noisy
@@ -103,6 +103,7 @@ class Sample:
     confidence: float
     size: int | None
     _meanings: dict[int, Meaning] = field(default_factory=dict)
+    _noises: dict[int, Above] = field(default_factory=dict)
 
     def number(self, name: str, at: int, numbers: Numbers) -> Population:
         """One number of one row."""
@@ -134,9 +135,12 @@ class Sample:
         return self._made(name, told, self.confidence, (0.0, most), reach * most / units, words)
 
     def _noise(self, at: int) -> Above:
-        """The noise of a count."""
-        one = self.reader.plan.measurements[at]
-        return Spread(one.threshold.noise, 1.0).above if isinstance(one, Counted) else self._meaning(at).line().above
+        """The noise of a number that is one total."""
+        if at not in self._noises:
+            one = self.reader.plan.measurements[at]
+            line = Spread(one.threshold.noise, 1.0) if isinstance(one, Counted) else self._meaning(at).line()
+            self._noises[at] = tabulated(line)
+        return self._noises[at]
 
     def _clear(self, at: int, drawn: tuple[int, ...]) -> bool:
         """Whether a key would have been shown without its noise; if not, only the upper end says anything."""
@@ -157,11 +161,11 @@ class Sample:
         beside = units >= FEW and variance < share * (1 - share)
         law = _averaged(units, size, variance) if beside else _drawn(units, size)
         miss = (1 - self.confidence) * (1 - SIDE * ((not public) + math.isfinite(variance)))
-        told = _share(share, law, noise.above, width, units)
+        told = _share(share, law, noise, width, units)
         reach, words = self._reach(at, numbers[at]), self._words(column, public, beside)
         return self._made(name, told, 1 - miss, (low, width), reach, words)
 
-    def _behind(self, at: int, value: float, drawn: tuple[int, ...]) -> tuple[int, LineNoise, bool]:
+    def _behind(self, at: int, value: float, drawn: tuple[int, ...]) -> tuple[int, Above, bool]:
         """Of how many units a mean is, its noise, and whether their number is public.
 
         The totals tell a mean times the noisy number of rows m, not the exact one n (Fieller 1954): the sample's error
@@ -169,11 +173,14 @@ class Sample:
         """
         ratio, most = self._meaning(at).ratio, self.reader.plan.schema.units
         if ratio is None:
-            return most or 0, self._meaning(at).line(), True
+            return most or 0, self._noise(at), True
         rows = max(ratio.rows(drawn), 0.0)
         beyond = max(ratio.most_rows(drawn, self._side), 1.0)
         units = math.floor(min(rows, rows**2 / min(beyond, most or math.inf)))
-        return units, ratio.line(ratio.share(value), rows), False
+        line = ratio.line(ratio.share(value), rows)
+        half = sum(map(abs, ratio.scaled(ratio.share(value), rows))) / 2
+        # The tails of a weighted sum are those of noises spread over their cells, half a unit farther than they are.
+        return units, lambda away: line.above(away - half), False
 
     def _variance(self, at: int, numbers: Numbers) -> float:
         """The most that the variance under a mean may be, where it was asked for beside it."""

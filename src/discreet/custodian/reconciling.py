@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.answer import Answer, Interval, Reconciled, Reply
 from discreet.custodian.draw import Released
-from discreet.custodian.fitting import Fit
+from discreet.custodian.fitting import KEPT, Fit
 from discreet.custodian.reader import Reader
 from discreet.custodian.stating import Stated, require_countable, rules_of
 from discreet.inference.refined import quantile
@@ -83,7 +83,8 @@ def reconciled(
             for row, at in zip(told, order, strict=True)
         )
 
-    return Reconciled(rows, intervals, (*noisy.words, *rules.words))
+    kept = [KEPT] if any(map(fit.keeps, range(len(noisy.places)))) else []
+    return Reconciled(rows, intervals, (*noisy.words, *rules.words, *kept))
 
 
 def _plain(value: float) -> Reply:

@@ -134,7 +134,7 @@ def _rows(problem: Problem) -> tuple[Sparse, Array, Places]:
 
 def _solution(rows: Sparse, right: Array, equal: int) -> Any:
     """The shortest z with rows z <= right, the first `equal` of them with equality."""
-    import clarabel  # type: ignore[import-untyped]
+    import clarabel
     from scipy import sparse
 
     settings = clarabel.DefaultSettings()

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.inference.line import LineNoise
+
 Array = NDArray[np.float64]
 Law = Callable[[float], tuple[Array, Array]]
 """For a target: what a sample may tell, and with which chances."""
@@ -22,6 +24,8 @@ Above = Callable[[Array], Array]
 PLACES = 1000
 FARTHEST = 8.0
 """Standard deviations; what lies farther out is left out, but for ten more units."""
+BEYOND = 60.0
+"""The same of a noise, whose tails are heavier."""
 FINE = 1e-4
 """An end is found to this part of its distance from what was told."""
 EQUAL = 1e-9
@@ -30,6 +34,21 @@ EQUAL = 1e-9
 def silent(away: Array) -> Array:
     """No noise at all."""
     return (away <= EQUAL).astype(np.float64)
+
+
+def tabulated(noise: LineNoise) -> Above:
+    """The tail of a noise, read from a table: whole units by themselves near 0, farther out by the chord above it."""
+    unit = noise.unit or noise.sd / PLACES
+    steps = noise.sd / unit * np.sinh(np.linspace(0, math.asinh(BEYOND), PLACES))
+    places = np.unique(np.concatenate((np.arange(PLACES), np.round(steps)))) + 1
+    beyond = noise.above(places * unit)
+
+    def above(away: Array) -> Array:
+        units = np.round(away / unit)
+        tail = np.interp(np.where(units > 0, units, 1 - units), places, beyond, right=0.0)
+        return np.where(units > 0, tail, 1 - tail)
+
+    return above
 
 
 def binomial(units: int) -> Law:

@@ -140,11 +140,24 @@ class Meaning:
         """Where the exact number lies with at least this probability."""
         if self.ratio is not None:
             return self.ratio.interval(released, confidence)
+        off = self._reach_once(confidence)
         if isinstance(self.noisy.form.estimate, Weighted):
-            middle, off = float(self.noisy.value(released)), self.reach(confidence)
-            return middle - off, middle + off
-        low, high = self.noisy.span(released, confidence)
+            middle = float(self.noisy.value(released))
+            return middle - float(off[0]), middle + float(off[0])
+        low, high = self.noisy.span_within(released, off)
         return float(low), float(high)
+
+    @cached_property
+    def _reaches(self) -> dict[float, list[Fraction]]:
+        return {}
+
+    def _reach_once(self, confidence: float) -> list[Fraction]:
+        """How far the noises go, or of a weighted sum how far it goes: the same in every cell, so worked out once."""
+        if confidence not in self._reaches:
+            summed = isinstance(self.noisy.form.estimate, Weighted)
+            own = [Fraction(self.reach(confidence))] if summed else self.noisy.reach(confidence)
+            self._reaches[confidence] = own
+        return self._reaches[confidence]
 
     def raw(self, released: Sequence[int], belief: Belief | None) -> Fraction:
         """The number asked for; where nearly nothing was counted, the prior mean or the middle of the bounds."""

@@ -104,21 +104,24 @@ class Noisy:
 
     def span(self, released: Sequence[int], confidence: float) -> tuple[Fraction, Fraction]:
         """An interval that holds the exact number with at least this probability; the noises share the rest."""
-        reach = [Fraction(end) for end in self._reach(confidence)]
+        return self.span_within(released, self.reach(confidence))
+
+    def span_within(self, released: Sequence[int], reach: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
+        """The same, where the noises go so far."""
         low, high = self.form.estimate.span([(x - r, x + r) for x, r in zip(released, reach, strict=True)])
         told = self.value(released)  # where nearly nothing was counted it is a stand-in, and may lie outside
         return min(low, told), max(high, told)
 
-    def _reach(self, confidence: float) -> list[float]:
+    def reach(self, confidence: float) -> list[Fraction]:
         """How far the noises go, all of them with this probability: the parts of a box together, others shared out."""
         if isinstance(self.noise, BoxStaircase):
             beyond, _ = self.noise.region(confidence)
             boxes = zip(self.noise.boxes.reaches, self.noise.boxes.widths, strict=True)
-            return [float(math.ceil(reach + max(math.ceil(beyond), 0) * width)) for reach, width in boxes]
+            return [Fraction(math.ceil(reach + max(math.ceil(beyond), 0) * width)) for reach, width in boxes]
         each = 1 - (1 - confidence) / len(self.form.components)
         if isinstance(self.noise, Independent):
-            return [noise.interval(each)[1] for noise in self.noise.noises]
-        return [end for _, end in self.noise.interval(each)]
+            return [Fraction(noise.interval(each)[1]) for noise in self.noise.noises]
+        return [Fraction(end) for _, end in self.noise.interval(each)]
 
 
 NAMES: dict[type[Noise], str] = {
