@@ -34,6 +34,7 @@ bench: $(READY)
 	.venv/bin/python -m benchmarks.kernel
 	.venv/bin/python -m benchmarks.ledger
 	.venv/bin/python -m benchmarks.planner
+	.venv/bin/python -m benchmarks.refinement
 	.venv/bin/python -m benchmarks.ranges
 	.venv/bin/python -m benchmarks.query
 	.venv/bin/python -m benchmarks.error

@@ -16,6 +16,7 @@ from commands import discreet, done
 from discreet import Answer, Custodian, InvalidInput, Unsupported
 from discreet.custodian import draw
 from discreet.custodian.draw import Released
+from discreet.custodian.nested import Blocks
 from discreet.custodian.reply import answer, from_text, to_text
 from discreet.planner.choose import plan
 from discreet.planner.nested import Nested
@@ -284,6 +285,34 @@ def test_the_layout_is_applied_to_what_is_told(registry: Custodian) -> None:
     assert made.rows[0]["ward"] == "(all)"
     assert made.reconciled is not None
     assert [row["ward"] for row in made.reconciled.rows] == [row["ward"] for row in made.rows]
+
+
+def test_a_histogram_is_drawn(registry: Custodian, tmp_path: Path) -> None:
+    """A bar for each block of bins, at most a hundred, with its interval; dates as dates; also from stored draws."""
+    for text, bars in (("SELECT HISTOGRAM(age, 64) FROM t", 64), ("SELECT HISTOGRAM(seen, 7) FROM t", 7)):
+        assert registry.preview(text, epsilon=2).pictured
+        picture = registry.answer(text, epsilon=2).plot(tmp_path / "h.svg").read_text()
+        assert picture.count('aria-roledescription="rect mark"') == bars
+        assert picture.count('aria-roledescription="rule mark"') == bars
+        assert "Differential privacy with epsilon 2" in picture
+    assert "2024-01" in picture
+    with_prior = registry.answer("SELECT HISTOGRAM(age, 8) FROM t", epsilon=2, prior="normal(150, 50)")
+    assert with_prior.plot(tmp_path / "p.html").exists()
+    assert not registry.preview(ROLLUP, epsilon=2).pictured
+    with pytest.raises(InvalidInput, match="HISTOGRAM"):
+        registry.answer(ROLLUP, epsilon=2).plot(tmp_path / "r.svg")
+
+
+def test_neighbouring_bins_are_drawn_together_where_they_are_many() -> None:
+    declared = schema("add-remove", 1, units=5, columns=wide(1024))
+    own = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 1024) FROM t", declared), 1)
+    counts = [at % 5 for at in range(1024)]
+    released = draw.release(own, draw.Exact(own.cells(), [measured(own).inputs(counts)]), [0] * 1024)
+    bars = Blocks(own, measured(own), released).bars("title")
+    assert len(bars.counts) == 94
+    assert bars.edges[0] == 0
+    assert bars.edges[-1] == 1024
+    assert sum(bars.counts) == pytest.approx(sum(counts), abs=200)
 
 
 def test_the_command_counts_ranges(registry: Custodian, tmp_path: Path) -> None:

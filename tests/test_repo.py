@@ -105,6 +105,7 @@ VALUES = {
     "shapes",
     "posterior",
     "accuracy",
+    "bars",
     "pictures",
     "spend",
     "guarantee",

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.bars import Bars
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.posterior import Array, Posterior
 from discreet.schema.column import day
@@ -88,7 +89,7 @@ class Drawing:
         return next(iter(self.laws.values())).names or ()
 
 
-def save_picture(drawing: Drawing, path: str | Path) -> Path:
+def save_picture(drawing: Drawing | Bars, path: str | Path) -> Path:
     """Draw to an .svg, .png or .html file, whole or not at all."""
     target = check_path(path)
     try:
@@ -121,7 +122,7 @@ def _write(target: Path, content: bytes) -> None:
         raise Unavailable(f"the picture {target.name[:40]!r} cannot be written there; choose another place") from None
 
 
-def _svg(drawing: Drawing) -> bytes:
+def _svg(drawing: Drawing | Bars) -> bytes:
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(_spec(drawing, _caption(drawing)))
@@ -129,13 +130,13 @@ def _svg(drawing: Drawing) -> bytes:
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).encode()
 
 
-def _png(drawing: Drawing) -> bytes:
+def _png(drawing: Drawing | Bars) -> bytes:
     import vl_convert
 
     return bytes(vl_convert.vegalite_to_png(_spec(drawing, _caption(drawing)), scale=2))
 
 
-def _html(drawing: Drawing) -> bytes:
+def _html(drawing: Drawing | Bars) -> bytes:
     import vl_convert
 
     # vl_convert's own page would let a title that holds </script> end the script.
@@ -145,7 +146,7 @@ def _html(drawing: Drawing) -> bytes:
     return PAGE.format(title=title, sentence=sentence, ink=INK, library=library, spec=spec).encode()
 
 
-PAINTERS: Mapping[str, Callable[[Drawing], bytes]] = {".svg": _svg, ".png": _png, ".html": _html}
+PAINTERS: Mapping[str, Callable[[Drawing | Bars], bytes]] = {".svg": _svg, ".png": _png, ".html": _html}
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -168,15 +169,20 @@ script-src 'unsafe-inline' 'unsafe-eval'">
 """
 
 
-def _spec(drawing: Drawing, caption: list[Layer]) -> Layer:
+def _spec(drawing: Drawing | Bars, caption: list[Layer]) -> Layer:
     """The picture in Vega-Lite."""
     title = {"text": _clean(drawing.title, 90), "anchor": "start", "frame": "group", "fontSize": 15, "limit": WIDTH}
     told = {"title": title, "description": _clean(drawing.sentence, 600), "config": CONFIG, "padding": 14}
-    layers = _bars(drawing) if drawing.names else _curves(drawing)
-    return told | {"width": WIDTH, "height": HEIGHT, "layer": layers + caption}
+    return told | {"width": WIDTH, "height": HEIGHT, "layer": _layers(drawing) + caption}
 
 
-def _caption(drawing: Drawing) -> list[Layer]:
+def _layers(drawing: Drawing | Bars) -> list[Layer]:
+    if isinstance(drawing, Bars):
+        return drawing.layers()
+    return _bars(drawing) if drawing.names else _curves(drawing)
+
+
+def _caption(drawing: Drawing | Bars) -> list[Layer]:
     """The sentence under the axis, for a file that is the picture alone."""
     lines = textwrap.wrap(_clean(drawing.sentence, 600), 100)
     place = {"x": 0, "y": HEIGHT + (52 if len(drawing.names) <= FEW else 130), "align": "left", "baseline": "top"}

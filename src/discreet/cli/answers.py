@@ -192,7 +192,7 @@ def _most(answer: Answer) -> int:
 
 
 def _whole(number: Reply) -> int:
-    return number if isinstance(number, int) else 0
+    return round(number) if isinstance(number, int | float) else 0
 
 
 def _span(span: Interval) -> str:

@@ -9,12 +9,14 @@ from datetime import date
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import pairwise
+from pathlib import Path
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.answer import NO_RANGES, Answer, InRange, Interval, Reconciled
+from discreet.bars import Bars
 from discreet.custodian.draw import Released
 from discreet.custodian.layout import arranged, key_value, plain, rows_told
 from discreet.custodian.question import Question, read
@@ -22,6 +24,7 @@ from discreet.errors import InvalidInput
 from discreet.inference.constraints import Constraint, at_least, nested, total
 from discreet.inference.nested import Nest
 from discreet.inference.reconcile import reconcile
+from discreet.pictures import save_picture
 from discreet.planner.nested import Level, Nested, reach
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Plan
@@ -30,6 +33,7 @@ from discreet.query.totals import Cell
 from discreet.schema import Column, Schema
 from discreet.schema.column import Value
 
+MOST_BARS = 100
 ALL = "(all)"
 """Stands in a row of a ROLLUP for a key that it is a total over."""
 Array = NDArray[np.float64]
@@ -95,10 +99,10 @@ class Blocks:
         key = self.plan.query.keys[0]
         column = self.plan.schema.column(key.column)
         count = float(self.counts[-1][first : last + 1].sum())
-        variance = self.nest.range_variance(first, last)
         ends = column.lower + first * key.width, min(column.lower + (last + 1) * key.width - 1, column.upper)
         shown_low, shown_high = (plain(column.value(end)) for end in ends)
-        return InRange(shown_low, shown_high, round(count, 2), _around(count, variance, confidence), confidence)
+        interval = self._range_interval(first, last, confidence)
+        return InRange(shown_low, shown_high, round(count, 2), interval, confidence)
 
     @cached_property
     def whole_counts(self) -> tuple[NDArray[np.int64], ...]:
@@ -114,6 +118,34 @@ class Blocks:
             rules.append(total(self.nested.known, range(len(starts[0]))))
         cells = reconcile(noisy, rules, variance, whole=True).values[firsts[-2] :].round().astype(np.int64)
         return tuple(np.add.reduceat(cells, own.starts) for own in self.nested.levels)
+
+    def bars(self, title: str) -> Bars:
+        """A picture: neighbouring bins together where there are too many to be seen."""
+        key = self.plan.query.keys[0]
+        column = self.plan.schema.column(key.column)
+        bins = -(-column.size // key.width)
+        size = -(-bins // MOST_BARS)
+        ends = [(first, min(first + size, bins)) for first in range(0, bins, size)]
+        counts = [int(self.whole_counts[-1][low:high].sum()) for low, high in ends]
+        spans = [self._range_interval(low, high - 1, 0.95) for low, high in ends]
+        step = 1.0 if column.kind == "date" else float(column.step)
+        edges = [column.lower + low * key.width for low, _ in ends] + [column.upper + 1]
+        missing = " Rows without a value are not shown." if column.nullable else ""
+        said = "Bars are the reconciled counts, each with the 95 % interval that holds the exact one."
+        told = [_possible(span, count) for span, count in zip(spans, counts, strict=True)]
+        return Bars(
+            title,
+            column.name,
+            tuple(edge * step for edge in edges),
+            tuple(map(float, counts)),
+            tuple(told),
+            f"{said}{missing} {self.plan.guarantee.words()}",
+            column.kind == "date",
+        )
+
+    def _range_interval(self, first: int, last: int, confidence: float) -> tuple[float, float]:
+        count = float(self.counts[-1][first : last + 1].sum())
+        return _around(count, self.nest.range_variance(first, last), confidence)
 
     @property
     def because(self) -> tuple[str, ...]:
@@ -136,16 +168,22 @@ def nested_answer(made: Answer, plan: Plan, nested: Nested, released: Released) 
         posteriors=partial(_no_posteriors, len(order), made.numbers),
         reconcile=partial(_reconciled, blocks, order),
         in_range=blocks.in_range if plan.query.nesting == "ranges" else None,
+        picture=_picture(blocks, made.question) if plan.query.nesting == "ranges" else None,
     )
 
 
-def ranges(plan: Plan, released: Released) -> Callable[[object, object, float], InRange] | None:
-    """Ranges of a histogram whose cells were measured one by one, for a prior, an accuracy or a noise scale."""
+def ranged(made: Answer, plan: Plan, released: Released) -> Answer:
+    """With ranges and a picture, where the cells of a histogram were measured one by one: for a prior or an accuracy."""
     one = plan.measurements[0]
     if plan.query.nesting != "ranges" or not isinstance(one, Noisy):
-        return None
+        return made
     every = Level(np.arange(len(released.cells)), Fraction(1), one.single)
-    return Blocks(plan, Nested(one.form, (every,), one.name), released).in_range
+    blocks = Blocks(plan, Nested(one.form, (every,), one.name), released)
+    return replace(made, in_range=blocks.in_range, picture=_picture(blocks, made.question))
+
+
+def _picture(blocks: Blocks, question: str) -> Callable[[str | Path], Path]:
+    return lambda path: save_picture(blocks.bars(question), path)
 
 
 def check_ranges(schema: Schema, question: Question, asked: Sequence[tuple[object, object]]) -> None:
@@ -183,16 +221,16 @@ def _reconciled(blocks: Blocks, order: Sequence[int]) -> Reconciled:
     def intervals(confidence: float) -> tuple[Mapping[str, Interval], ...]:
         found = _spans(blocks, order, confidence)
         return tuple(
-            {name: _possible(span, counts[at]) for name, span in row.items()}
+            {name: _possible(cast("tuple[float, float]", span), counts[at]) for name, span in row.items()}
             for at, row in zip(order, found, strict=True)
         )
 
     return Reconciled(rows_told(rows, order, blocks.plan.query.presentation), intervals, blocks.because)
 
 
-def _possible(span: Interval, count: int) -> Interval:
+def _possible(span: tuple[float, float], count: int) -> tuple[float, float]:
     """The part from 0 up, and at least what is told."""
-    low, high = cast("tuple[float, float]", span)
+    low, high = span
     return min(max(low, 0.0), float(count)), max(high, float(count))
 
 

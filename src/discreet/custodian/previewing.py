@@ -102,8 +102,15 @@ def previewed(planned: Plan, question: str) -> Preview:
         reason=reason(planned),
         warnings=tuple(weak),
         prior_error=alone,
-        pictured=not planned.query.keys and len(planned.measurements) == 1 and Reader(planned).pictured(0),
+        pictured=pictured(planned),
     )
+
+
+def pictured(planned: Plan) -> bool:
+    """Whether the answer can be drawn: a histogram, or one number with a law to show."""
+    if planned.query.nesting == "ranges":
+        return True
+    return not planned.query.keys and len(planned.measurements) == 1 and Reader(planned).pictured(0)
 
 
 def reason(planned: Plan) -> str:

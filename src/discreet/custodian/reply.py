@@ -13,7 +13,7 @@ from typing import Any
 from discreet.answer import Answer, Interval
 from discreet.custodian.draw import Released
 from discreet.custodian.layout import arranged, key_value, rows_told
-from discreet.custodian.nested import nested_answer, ranges
+from discreet.custodian.nested import nested_answer, ranged
 from discreet.custodian.population import generalised, generalises
 from discreet.custodian.reader import Reader
 from discreet.custodian.reconciling import reconciled
@@ -97,11 +97,10 @@ def _told_by(made: Answer, plan: Plan, released: Released, stated: Sequence[Stat
         intervals=partial(_each, partial(_spans, reader), released, tuple(order)),
         posteriors=partial(_each, partial(_posteriors, reader), released, tuple(order)),
         warning=_warning(reader, released, order),
-        in_range=ranges(plan, released),
         generalise=partial(generalised, reader, released, tuple(order)) if generalises(plan) else None,
     )
     fitting = cache(partial(reconciled, told, reader, released, tuple(order), tuple(stated)))
-    return _with_meaning(replace(told, reconcile=fitting), reader, released, order)
+    return ranged(_with_meaning(replace(told, reconcile=fitting), reader, released, order), plan, released)
 
 
 def _with_meaning(made: Answer, reader: Reader, released: Released, order: Sequence[int]) -> Answer:

@@ -40,7 +40,7 @@ def tabulated(noise: LineNoise) -> Above:
     """The tail of a noise, read from a table: whole units by themselves near 0, farther out by the chord above it."""
     unit = noise.unit or noise.sd / PLACES
     steps = noise.sd / unit * np.sinh(np.linspace(0, math.asinh(BEYOND), PLACES))
-    places = np.unique(np.concatenate((np.arange(PLACES), np.round(steps)))) + 1
+    places: Array = np.unique(np.concatenate((np.arange(PLACES, dtype=np.float64), np.round(steps)))) + 1.0
     beyond = noise.above(places * unit)
 
     def above(away: Array) -> Array:
