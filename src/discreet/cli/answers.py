@@ -139,11 +139,12 @@ def _amount(cost: Guarantee) -> str:
 
 
 def _rows(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> Table:
-    """Each number beside its interval; a bar where there is one whole number to a row, as of counts."""
+    """Each number beside its interval; a bar where there is one count or other whole number to a row."""
     told = {name for row in spans for name, span in row.items() if span is not None}
     fitted = _fitted(answer) if len(answer.numbers) <= MOST_BESIDE else {}
     names = [part for name in answer.columns for part in _headings(name, told, fitted)]
-    most, means = _most(answer), _means(answer)
+    lengths, means = _lengths(answer), _means(answer)
+    most = max(lengths, default=0)
     right = (*answer.numbers, RECONCILED, POSTERIOR)
     made = table(*names, *([POSTERIOR] if means else []), *([""] if most else []), right=right)
     for at, (row, around) in enumerate(list(zip(answer.rows, spans, strict=True))[:MOST_ROWS]):
@@ -157,7 +158,7 @@ def _rows(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> Table:
         if means:
             cells.append(means[at])
         if most:
-            cells.append(bar(_whole(row[answer.numbers[0]]), most))
+            cells.append(bar(lengths[at], most))
         made.add_row(*cells)
     return made
 
@@ -184,15 +185,13 @@ def _means(answer: Answer) -> list[str]:
     return [value(law.mean()) if law is not None and law.numeric else "" for law in laws]
 
 
-def _most(answer: Answer) -> int:
-    """What the longest bar stands for; 0 where bars would say nothing."""
+def _lengths(answer: Answer) -> list[int]:
+    """How long the bar of each row is; none where bars would say nothing."""
     if len(answer.numbers) != 1 or len(answer.rows) < 2:
-        return 0
-    return max(_whole(row[answer.numbers[0]]) for row in answer.rows)
-
-
-def _whole(number: Reply) -> int:
-    return round(number) if isinstance(number, int | float) else 0
+        return []
+    numbers = [row[answer.numbers[0]] for row in answer.rows]
+    whole = int | float if answer.in_range is not None or answer.reconciled is not None else int
+    return [round(one) if isinstance(one, whole) else 0 for one in numbers]
 
 
 def _span(span: Interval) -> str:

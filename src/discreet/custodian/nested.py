@@ -173,7 +173,7 @@ def nested_answer(made: Answer, plan: Plan, nested: Nested, released: Released) 
 
 
 def ranged(made: Answer, plan: Plan, released: Released) -> Answer:
-    """With ranges and a picture, where the cells of a histogram were measured one by one: for a prior or an accuracy."""
+    """With ranges and a picture, where the cells of a histogram were measured one by one: for a prior, say."""
     one = plan.measurements[0]
     if plan.query.nesting != "ranges" or not isinstance(one, Noisy):
         return made
