@@ -24,12 +24,12 @@ WOMEN = "SELECT COUNT(*) FROM t WHERE sex = 'F'"
 ALL = "SELECT COUNT(*) FROM t"
 BY_BOTH = "SELECT sex, grade, COUNT(*) FROM t GROUP BY sex, grade"
 NONE_APART = "no bound for each number apart, nor for all together"
-ALONE = "this answer alone cannot be refined by it, together with others it may be"
+ALONE = "it is no sum of the counts of this answer, together with others it may be"
 UNTOLD = "what it adds to this answer cannot be told"
 
 
 def rho(loss: str) -> str:
-    return f"rho {loss} for each number apart, no bound for all together"
+    return f"rho {loss} for each number apart; no bound for all together, nor if cut at 0 as well"
 
 
 def said(sql: str, *questions: str | None, neighbours: str = "add-remove", rows: int = 1, **more: object) -> list[str]:
@@ -46,7 +46,7 @@ def said(sql: str, *questions: str | None, neighbours: str = "add-remove", rows:
 
 
 def refined(loss: str) -> str:
-    return f"whoever refines this answer by it: {loss}"
+    return f"whoever refines this answer by it linearly: {loss}"
 
 
 def test_a_total_makes_each_number_cost_twice() -> None:

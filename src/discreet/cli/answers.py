@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
-from discreet.answer import MOST_POSTERIORS, Answer, InRange, Interval, Population, Reply
+from discreet.answer import MOST_POSTERIORS, Answer, InRange, Interval, Population
 from discreet.cli.population import population_lines
 from discreet.cli.show import bar, facts, left, table, text, value, warning
 from discreet.custodian import Preview

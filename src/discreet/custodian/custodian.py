@@ -120,7 +120,8 @@ class Custodian:
         more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
         request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows)
         planned = plan_or_stored(self.schema, query, request, self._offer(analyst, fresh))
-        check_stated(planned, constraints)
+        stated = constraints if isinstance(constraints, str) else tuple(constraints)  # read twice
+        check_stated(planned, stated)
         told = to_sql(query, self.schema)
         if planned.free:
             return public_answer(planned, told, self._spent())
@@ -132,7 +133,7 @@ class Custodian:
         if (epsilon_drawn, rho) != (planned.epsilon, planned.rho):
             planned = self._planned_at(planned, request, epsilon_drawn, rho)
         paid = planned.epsilon if receipt.charged else FREE
-        return answer(planned, released, told, paid, receipt.entry, self._spent(), constraints)
+        return answer(planned, released, told, paid, receipt.entry, self._spent(), stated)
 
     def preview(
         self,

@@ -43,6 +43,8 @@ class Fit:
 
     @cached_property
     def _solved(self) -> tuple[Array, list[tuple[Places, Refined]]]:
+        if self.noisy.size == 1 and not self.rules.own:
+            return self._one(), []
         if self.rules.structure.pairs:
             return self._together()
         values, parts = np.zeros(self.noisy.shape), []
@@ -54,6 +56,13 @@ class Fit:
                 parts.append((cells + count * self.noisy.shape[1], first))
         return values, parts
 
+    def _one(self) -> Array:
+        """A single count, which is nearest where it is, or at an end; no solver is loaded for that."""
+        ends = self.rules.structure.ends[0]
+        tops = [most for most in (ends.most, ends.each) if most is not None]
+        nearest = min([max(round(float(self.noisy[0, 0])), ends.least), *tops])
+        return np.where(self.rules.structure.possible, float(nearest), 0.0)
+
     def tied(self, count: int) -> bool:
         """Whether its cells are tied by an equation, so that each tells something of the others."""
         ends = self.rules.structure.ends[count]
@@ -64,6 +73,12 @@ class Fit:
         made = self.rules.structure
         free = made.ends[count].least != made.ends[count].most and count not in made.chained
         return free and not made.pairs and not self.rules.own and len(self._cells(count)) >= KEEPING
+
+    def _kept(self, count: int, drawn: int, cells: int) -> int:
+        """The total that was drawn, as far as it is possible."""
+        ends = self.rules.structure.ends[count]
+        tops = [ends.most, None if ends.each is None else ends.each * cells]
+        return min([max(drawn, ends.least), *(top for top in tops if top is not None)])
 
     def _cells(self, count: int) -> Places:
         """The cells that are solved for: those that cannot have a row are left out, unless the analyst names cells."""
@@ -78,8 +93,7 @@ class Fit:
         if below is not None:
             rules.append(at_most(below[cells]))
         if self.keeps(count):
-            ends, drawn = self.rules.structure.ends[count], round(float(noisy[cells].sum()))
-            rules.append(total(max(ends.least, drawn if ends.most is None else min(drawn, ends.most))))
+            rules.append(total(self._kept(count, round(float(noisy[cells].sum())), len(cells))))
         try:
             return self._settled(noisy[cells], self.variance[count][cells], rules, {count: at[cells]}, whole=True)
         except Unsupported:
@@ -141,21 +155,22 @@ class Fit:
     ) -> tuple[Refined, Refined]:
         """The nearest numbers, first with the cells of each count free to add up to anything, then within their ends.
 
-        Beyond an end, by convexity, the nearest numbers that fit add up to that end.
+        Beyond an end, by convexity, the nearest numbers that fit add up to that end; one count at a time, the farthest
+        first, since what is forced on one may bring another back.
         """
         first = fit = reconcile(noisy, rules, variance, whole=whole)
         for _ in own:
-            forced = list(self._forced(fit.values, own))
-            if not forced:
+            forced = max(self._forced(fit.values, own), key=lambda one: one[0], default=None)
+            if forced is None:
                 break
-            rules = [*rules, *forced]
+            rules = [*rules, forced[1]]
             fit = reconcile(noisy, rules, variance, whole=whole)
         return first, fit
 
-    def _forced(self, values: Array, own: Mapping[int, Places]) -> Iterator[Constraint]:
-        """Totals at an end, of the counts that add up to more or less than they may."""
+    def _forced(self, values: Array, own: Mapping[int, Places]) -> Iterator[tuple[float, Constraint]]:
+        """How far each count adds up to more or less than it may, and the total at the end it is beyond."""
         for count, places in own.items():
             ends, found = self.rules.structure.ends[count], float(values[places].sum())
             end = max(ends.least, found if ends.most is None else min(found, ends.most))
             if len(places) and ends.least != ends.most and abs(end - found) > NEAR:
-                yield total(end, of=places)
+                yield abs(end - found), total(end, of=places)

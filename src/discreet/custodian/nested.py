@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import cast
@@ -20,6 +20,7 @@ from discreet.bars import Bars
 from discreet.custodian.draw import Released
 from discreet.custodian.layout import arranged, key_value, plain, rows_told
 from discreet.custodian.question import Question, read
+from discreet.custodian.reconciling import or_as_drawn
 from discreet.errors import InvalidInput
 from discreet.inference.constraints import Constraint, at_least, nested, total
 from discreet.inference.nested import Nest
@@ -111,7 +112,7 @@ class Blocks:
         levels = [(own, one) for own, one in zip(self.nested.levels, told, strict=True) if one is not None]
         firsts = np.cumsum([0, *(len(one) for _, one in levels)])
         noisy = np.concatenate([one for _, one in levels])
-        variance = np.repeat([own.noise.variance() for own, _ in levels if own.noise], np.diff(firsts))
+        variance = np.repeat([own.variance for own, _ in levels], np.diff(firsts))
         starts = [own.starts for own, _ in levels]
         rules = [*_nests(starts, firsts), at_least(0, range(int(firsts[-2]), int(firsts[-1])))]
         if self.nested.known is not None:
@@ -161,12 +162,15 @@ def nested_answer(made: Answer, plan: Plan, nested: Nested, released: Released) 
     blocks, layout = Blocks(plan, nested, released), plan.query.presentation
     rows = [_row(blocks, node, blocks.count(node)) for node in blocks.shown]
     order = tuple(arranged(rows, layout))
-    return replace(
+    told = replace(
         made,
         rows=rows_told(rows, order, layout),
         intervals=partial(_spans, blocks, order),
         posteriors=partial(_no_posteriors, len(order), made.numbers),
-        reconcile=partial(_reconciled, blocks, order),
+    )
+    return replace(
+        told,
+        reconcile=cache(partial(or_as_drawn, told, partial(_reconciled, blocks, order))),
         in_range=blocks.in_range if plan.query.nesting == "ranges" else None,
         picture=_picture(blocks, made.question) if plan.query.nesting == "ranges" else None,
     )

@@ -6,7 +6,7 @@ us; so the guarantee of the raw counts is that of the reconciled ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -19,6 +19,7 @@ from discreet.custodian.draw import Released
 from discreet.custodian.fitting import KEPT, Fit
 from discreet.custodian.reader import Reader
 from discreet.custodian.stating import Stated, require_countable, rules_of
+from discreet.errors import DiscreetError
 from discreet.inference.refined import quantile
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
 from discreet.kernel.discrete_laplace import DiscreteLaplace
@@ -57,6 +58,14 @@ def check_stated(plan: Plan, stated: Sequence[Stated]) -> None:
         rules = rules_of(plan, stated)
         shape = rules.structure.possible.shape
         _ = Fit(rules, np.zeros(shape), np.ones(shape)).values
+
+
+def or_as_drawn(made: Answer, fitting: Callable[[], Reconciled | None]) -> Reconciled | None:
+    """What fits; where no such numbers were found, the rows as they were drawn, and why: they were paid for."""
+    try:
+        return fitting()
+    except DiscreetError as refusal:
+        return Reconciled(made.rows, made.intervals, (f"as drawn, since nothing that fits was found: {refusal}",))
 
 
 def reconciled(

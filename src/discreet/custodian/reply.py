@@ -16,7 +16,7 @@ from discreet.custodian.layout import arranged, key_value, rows_told
 from discreet.custodian.nested import nested_answer, ranged
 from discreet.custodian.population import generalised, generalises
 from discreet.custodian.reader import Reader
-from discreet.custodian.reconciling import reconciled
+from discreet.custodian.reconciling import or_as_drawn, reconciled
 from discreet.custodian.stating import Stated
 from discreet.custodian.telling import drawing, sentence
 from discreet.guarantee import Guarantee
@@ -99,8 +99,9 @@ def _told_by(made: Answer, plan: Plan, released: Released, stated: Sequence[Stat
         warning=_warning(reader, released, order),
         generalise=partial(generalised, reader, released, tuple(order)) if generalises(plan) else None,
     )
-    fitting = cache(partial(reconciled, told, reader, released, tuple(order), tuple(stated)))
-    return ranged(_with_meaning(replace(told, reconcile=fitting), reader, released, order), plan, released)
+    fitting = partial(reconciled, told, reader, released, tuple(order), tuple(stated))
+    fitted = replace(told, reconcile=cache(partial(or_as_drawn, told, fitting)))
+    return ranged(_with_meaning(fitted, reader, released, order), plan, released)
 
 
 def _with_meaning(made: Answer, reader: Reader, released: Released, order: Sequence[int]) -> Answer:

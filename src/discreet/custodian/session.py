@@ -175,7 +175,7 @@ def _counting(question: Question, schema: Schema) -> Query:
     query = read(question, schema)
     if query.unit is not None:
         raise Unsupported("a session answers counting questions; ask about one person outside it")
-    if query.where == FALSE:
+    if FALSE in {query.where, *(one.where for one in query.aggregates)}:
         raise InvalidInput("no row can satisfy this condition, whatever the table; for missing values write IS NULL")
     private = [key.column for key in query.keys if schema.column(key.column).private_keys]
     if private:

@@ -74,6 +74,11 @@ def _label(
         raise InvalidInput(
             f"to say what a fact costs ({said}), give the guarantee and the variance of the noisy answers"
         )
+    if changes is None and guarantee.unit != "row":
+        raise InvalidInput(
+            f"the promise is for a {guarantee.unit}, which may have several rows; give changes=, a row for each way in "
+            "which the exact answers of two neighbouring data sets can differ"
+        )
     from discreet.inference.rho import fact_guarantee
 
     return fact_guarantee(guarantee, must.facts, _each(must, variance, changes))

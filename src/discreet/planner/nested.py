@@ -17,6 +17,7 @@ from discreet.planner.noisy import NAMES, Form
 from discreet.query.totals import Cell
 
 Starts = NDArray[np.intp]
+LEAST = 1e-12
 Draws = NDArray[np.int64] | NDArray[np.object_]
 
 
@@ -29,6 +30,11 @@ class Level:
     noise: Noise | None
     keys: int = 0
     """By how many of the group keys the blocks of a ROLLUP are told apart."""
+
+    @property
+    def variance(self) -> float:
+        """Of one count; infinite where it is not measured, never so small that it cannot be divided by."""
+        return math.inf if self.noise is None else max(self.noise.variance(), LEAST)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -82,7 +88,7 @@ class Nested:
     def nest(self) -> Nest:
         """The blocks with the variance of their noise; the public total as one block more, exactly known."""
         starts = [level.starts for level in self.levels]
-        variances = [math.inf if level.noise is None else level.noise.variance() for level in self.levels]
+        variances = [level.variance for level in self.levels]
         if self.known is None:
             return Nest(tuple(starts), tuple(variances))
         if len(starts[0]) == 1:

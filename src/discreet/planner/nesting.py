@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.errors import Unsupported
+from discreet.errors import InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
 from discreet.inference.nested import Strategy, rollup_weights, strategies
 from discreet.kernel.discrete_gaussian import WIDEST, DiscreteGaussian
@@ -111,7 +111,12 @@ def possible_cells(schema: Schema, query: Query) -> tuple[Cell, ...]:
 
 
 def check_nested(schema: Schema, query: Query, request: Asked) -> None:
-    """A ROLLUP is of public keys, and asked by epsilon alone."""
+    """A ROLLUP is of public keys, and asked by epsilon alone; a histogram tells more than a public number."""
+    if query.nesting == "ranges":
+        facts = Facts(schema, query.where)
+        if len(cells_of(schema, query)) == 1 and known_number(query.aggregates[0], schema, facts) is not None:
+            raise InvalidInput("a HISTOGRAM of one bin is the number of rows, which is public; ask for more bins")
+        return
     if query.nesting != "rollup":
         return
     if any(schema.column(key.column).private_keys for key in query.keys):

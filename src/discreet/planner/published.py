@@ -134,9 +134,9 @@ def _told(
 
 def _meaning(told: Told, place: int, schema: Schema, loss: Fraction) -> str:
     if told.refined_by(place):
-        return f"whoever refines this answer by it: {_bound(told, [place], schema, loss)}"
+        return f"whoever refines this answer by it linearly: {_bound(told, [place], schema, loss)}"
     several = len(told.counts) > 1  # then it may be a sum of cells of several of them
-    return UNTOLD if several else "this answer alone cannot be refined by it, together with others it may be"
+    return UNTOLD if several else "it is no sum of the counts of this answer, together with others it may be"
 
 
 def _bound(told: Told, places: Sequence[int], schema: Schema, loss: Fraction) -> str:
@@ -144,7 +144,7 @@ def _bound(told: Told, places: Sequence[int], schema: Schema, loss: Fraction) ->
     if rows is None:
         return "no bound for each number apart, nor for all together"
     steps = rows if schema.neighbours == "add-remove" else -(-rows // 2)
-    return f"rho {shown(steps * loss)} for each number apart, no bound for all together"
+    return f"rho {shown(steps * loss)} for each number apart; no bound for all together, nor if cut at 0 as well"
 
 
 def _is_sum(region: Truths, labels: Labels) -> bool:

@@ -39,7 +39,7 @@ class Workload:
 
     @staticmethod
     def of(facts: Facts, filters: Sequence[Predicate]) -> Workload | None:
-        """From the filters of the counts; None where there are too many atoms."""
+        """From the filters of the counts; None where there are too many atoms, or a count can hold no row."""
         grid = Grid(facts.schema, [Count(All((facts.where, own)), Fraction(1)) for own in filters])
         if grid.cells is None or grid.cells > MOST_CELLS:
             return None
@@ -48,7 +48,9 @@ class Workload:
             return None
         held = np.stack([atoms.labels(place) for place in range(len(filters))])
         some = held.any(axis=0)
-        return Workload(held[:, some], bool((~some).any())) if some.sum() <= MOST_ATOMS else None
+        if some.sum() > MOST_ATOMS or not held.any(axis=1).all():
+            return None
+        return Workload(held[:, some], bool((~some).any()))
 
     def moved(self, rows: Whole, facts: Facts) -> Whole:
         """How far the totals of atoms in `rows` are moved: by a row of the table, or by one that takes its place."""
