@@ -29,7 +29,7 @@ UNTOLD = "what it adds to this answer cannot be told"
 
 
 def rho(loss: str) -> str:
-    return f"rho {loss} for each number apart; no bound for all together, nor if cut at 0 as well"
+    return f"rho {loss} for each number apart, no bound for all together or if cut at 0 as well"
 
 
 def said(sql: str, *questions: str | None, neighbours: str = "add-remove", rows: int = 1, **more: object) -> list[str]:
@@ -82,8 +82,8 @@ def test_both_margins_of_a_table_make_each_number_cost_four_times() -> None:
     grades = [f"SELECT COUNT(*) FROM t WHERE grade = '{grade}'" for grade in ("low", "middle", "high")]
     texts = said(BY_BOTH, WOMEN, *grades)
     assert texts[:4] == [refined(rho("0.2"))] * 4
-    assert texts[4] == f"whoever refines this answer by all these counts: {rho('0.4')}"
-    assert said(BY_BOTH, WOMEN, ALL)[2] == f"whoever refines this answer by all these counts: {rho('0.2')}"
+    assert texts[4] == f"whoever refines this answer by all these counts linearly: {rho('0.4')}"
+    assert said(BY_BOTH, WOMEN, ALL)[2] == f"whoever refines this answer by all these counts linearly: {rho('0.2')}"
 
 
 def test_what_is_no_sum_of_the_cells_is_said_to_be_none() -> None:
@@ -120,7 +120,11 @@ def test_several_counts_are_each_looked_at() -> None:
 def test_what_cuts_the_cells_counts_only_with_others() -> None:
     """Women do not refine grades, and with the total each grade still has rows to exchange."""
     texts = said("SELECT grade, COUNT(*) FROM t GROUP BY grade", WOMEN, ALL)
-    assert texts == [ALONE, refined(rho("0.2")), f"whoever refines this answer by all these counts: {rho('0.2')}"]
+    assert texts == [
+        ALONE,
+        refined(rho("0.2")),
+        f"whoever refines this answer by all these counts linearly: {rho('0.2')}",
+    ]
 
 
 def test_a_session_says_it_too() -> None:

@@ -88,7 +88,7 @@ def beside(schema: Schema, query: Query, measurements: Sequence[Measurement], lo
             meaning = _meaning(told, place, schema, loss)
         said.append(f"published exactly before: {one.statistic} = {one.value}; {meaning}")
     if len(useful) > 1 and told is not None and loss is not None:
-        said.append(f"whoever refines this answer by all these counts: {_bound(told, useful, schema, loss)}")
+        said.append(f"whoever refines this answer by all these counts linearly: {_bound(told, useful, schema, loss)}")
     return tuple(said)
 
 
@@ -144,7 +144,7 @@ def _bound(told: Told, places: Sequence[int], schema: Schema, loss: Fraction) ->
     if rows is None:
         return "no bound for each number apart, nor for all together"
     steps = rows if schema.neighbours == "add-remove" else -(-rows // 2)
-    return f"rho {shown(steps * loss)} for each number apart; no bound for all together, nor if cut at 0 as well"
+    return f"rho {shown(steps * loss)} for each number apart, no bound for all together or if cut at 0 as well"
 
 
 def _is_sum(region: Truths, labels: Labels) -> bool:
