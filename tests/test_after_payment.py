@@ -82,7 +82,7 @@ def test_a_stated_most_of_each_cell_bounds_the_total_too(custodian: Custodian) -
     text = "SELECT BIN(age, 5) AS b, COUNT(*) FROM t WHERE sex = 'F' GROUP BY b"
     made = custodian.answer(text, epsilon=1, constraints=(one for one in ["each <= 3"])).reconciled  # type: ignore[arg-type]
     assert made is not None
-    assert "you stated: each <= 3" in made.because
+    assert "you stated, and it is taken to be true of every data set: each <= 3" in made.because
     assert max(int(row["COUNT(*)"]) for row in made.rows) <= 3  # type: ignore[arg-type]
 
 

@@ -201,7 +201,7 @@ def test_a_rollup_tells_every_total_before_its_parts(registry: Custodian) -> Non
             parts = sum(count for (key, sex), count in counts.items() if key == ward and sex != "(all)")
             assert counts[ward, "(all)"] == pytest.approx(parts, abs=0.05)
     assert made.intervals(0.95)[0]["COUNT(*)"] == (1200, 1200)
-    assert "the public number of rows, 1,200" in " ".join(made.reconciled.because)
+    assert "the public number of units, 1,200" in " ".join(made.reconciled.because)
 
 
 def test_the_stored_answer_says_the_same(registry: Custodian) -> None:
@@ -243,11 +243,35 @@ def test_ranges_are_of_whole_bins_and_values_of_the_column(registry: Custodian) 
     )
 
 
-@pytest.mark.parametrize("ends", [(10, 5), ("x", 5), (None, 5), (math.nan, 5), ("2024-01-01", 5)])
+@pytest.mark.parametrize("ends", [(10, 5), ("x", 5), (None, 5), (math.nan, 5), ("2024-01-01", 5), (2, 1), (900, 800)])
 def test_ranges_that_are_none_are_refused(registry: Custodian, ends: tuple[object, object]) -> None:
     made = registry.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=1)
     with pytest.raises(InvalidInput):
         made.range(*ends)
+
+
+@pytest.mark.parametrize("ends", [(70, 90), (-9, -1)])
+def test_ranges_beyond_all_values_are_refused(registry: Custodian, ends: tuple[int, int]) -> None:
+    with pytest.raises(InvalidInput, match="go from 0 to 63; this range lies beyond them"):
+        registry.answer("SELECT HISTOGRAM(age, 16) FROM t", epsilon=1).range(*ends)
+
+
+def test_bins_that_cannot_have_a_row_are_0(registry: Custodian) -> None:
+    """Of a histogram with a condition on its own column; so is the cell of missing values."""
+    made = registry.answer("SELECT HISTOGRAM(age, 8) FROM t WHERE age < 16", epsilon=Fraction(1, 100)).reconciled
+    assert made is not None
+    assert [row["COUNT(*)"] for row in made.rows[2:]] == [0] * 7
+    assert "7 of the 9 cells cannot have a row, so they are 0" in made.because
+
+
+def test_a_histogram_asked_in_several_ways_is_found_again(registry: Custodian) -> None:
+    """By epsilon, accuracy, noise scale or with a prior, in any order: stored answers of one kind serve that kind."""
+    text, kinds = "SELECT HISTOGRAM(age, 4) FROM t", [{"epsilon": 1}, {"accuracy": "±50 at 95%"}, {"noise_scale": 20}]
+    kinds += [{"epsilon": 2, "prior": "normal(300, 50)"}, {"accuracy": "±80 at 95%"}, {"noise_scale": 30}]
+    for first in kinds:
+        for second in kinds:
+            for more in (first, second):
+                assert len(registry.answer(text, **more).rows) == 5  # type: ignore[arg-type]
 
 
 def test_other_answers_have_no_ranges(registry: Custodian) -> None:

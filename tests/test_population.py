@@ -283,7 +283,7 @@ def test_keys_that_are_private_and_groups_speak_for_the_population_too(people: C
 @pytest.mark.parametrize(
     ("question", "given", "said"),
     [
-        ("SELECT MEDIAN(age) FROM people", {}, "of plain counts, means and proportions; this answer has none"),
+        ("SELECT MEDIAN(age) FROM people", {}, "is of COUNT, of AVG and of proportions"),
         ("SELECT COUNT(*) FROM people WHERE smoker", {"size": 399}, "at least the 400 units of people; got 399"),
         ("SELECT COUNT(*) FROM people WHERE smoker", {"size": 1e3 + 0.5}, "size of the population must be a whole"),
         ("SELECT COUNT(*) FROM people WHERE smoker", {"size": "many"}, "size of the population must be a number"),
@@ -324,6 +324,6 @@ def test_the_command_shows_both_parts(tmp_path: Path) -> None:
     assert "the count in the population of 5,000" in table
     refused = discreet("ask", declared, "SELECT MEDIAN(age) FROM people", "--epsilon", "1", "--population")
     assert refused.code == 2
-    assert "this answer has none of them" in refused.err
+    assert "not of a HISTOGRAM or ROLLUP" in refused.err
     assert discreet("ask", declared, groups, "--epsilon", "1", "--population-size", "12").code == 2
     assert "MEDIAN" not in discreet("history", declared).out

@@ -297,7 +297,9 @@ def test_an_analyst_states_what_she_knows(texts: list[Any], holds: Any) -> None:
     for seed in range(5):
         found = fitted(told(made, sparse(40, 1000, 7), seed, texts))
         assert holds(np.round(numbers(found.rows), 6))
-        assert any(words.startswith("you stated: ") for words in found.because)
+        assert any(
+            words.startswith("you stated, and it is taken to be true of every data set: ") for words in found.because
+        )
 
 
 @pytest.mark.parametrize(
@@ -391,7 +393,7 @@ def test_a_stored_answer_is_reconciled_alike(people: Path) -> None:
     assert fitted(again).rows == fitted(first).rows
     assert fitted(again).intervals(0.9) == fitted(first).intervals(0.9)
     assert numbers(fitted(stated).rows).max() <= 25
-    assert fitted(stated).because[-1] == "you stated: each <= 25"
+    assert fitted(stated).because[-1] == "you stated, and it is taken to be true of every data set: each <= 25"
 
 
 @pytest.mark.parametrize("refused", ["fact: total = 60", "total = 61", "each <= 2", "nonsense"])
@@ -409,7 +411,7 @@ def test_the_command_shows_both(people: Path) -> None:
     shown = done("ask", people, ASKED, "--epsilon", "0.05", "--constraint", "each <= 40").out
     assert "reconciled" in shown
     assert "all counts add up to the public number of units, 60" in shown
-    assert "you stated: each <= 40" in shown
+    assert "you stated, and it is taken to be true of every data set: each <= 40" in shown
     document = done("ask", people, ASKED, "--epsilon", "0.05", "--json").document["reconciled"]
     assert sum(row["COUNT(*)"] for row in document["rows"]) == 60
     assert len(document["intervals_95"]) == 7

@@ -20,7 +20,10 @@ Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
 Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
 NO_PICTURE = "a picture shows a HISTOGRAM, or one number with a public law or a prior; this question has neither"
 NO_RANGES = "ranges are asked of the answer to SELECT HISTOGRAM(column, bins) alone; ask for that"
-NO_POPULATION = "an interval for the population is of plain counts, means and proportions; this answer has none of them"
+NO_POPULATION = (
+    "an interval for the population is of COUNT, of AVG and of proportions, in the groups of GROUP BY too; not of a "
+    "HISTOGRAM or ROLLUP, of medians or of sums"
+)
 MOST_POSTERIORS = 512
 """JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
 
@@ -37,8 +40,10 @@ class Reconciled:
 
 @dataclass(frozen=True, slots=True)
 class InRange:
-    """How many rows lie in a range of a histogram's column: the range that was counted, the number, its interval."""
+    """How many rows lie in a range of a histogram's column: what was counted, in whole bins, and its interval."""
 
+    asked: tuple[str, str]
+    """The ends as they were asked for."""
     low: Reply
     high: Reply
     value: float
@@ -47,7 +52,7 @@ class InRange:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
-        ends = {"low": _plain(self.low), "high": _plain(self.high)}
+        ends = {"asked": list(self.asked), "low": _plain(self.low), "high": _plain(self.high)}
         return ends | {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
 
 
@@ -189,7 +194,7 @@ class Answer:
         spans = self.intervals(0.95)
         told["intervals_95"] = [{name: _ends(span) for name, span in row.items()} for row in spans]
         told["posteriors"] = None if len(self.rows) > MOST_POSTERIORS else self._posteriors()
-        told["reconciled"] = None if len(self.rows) > MOST_POSTERIORS else self._reconciled()
+        told["reconciled"] = self._reconciled()
         told |= {"shaped_by_prior": self.shaped, "warning": self.warning, "meaning": self.meaning}
         told |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
         told["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
-from discreet.answer import MOST_POSTERIORS, Answer, InRange, Interval, Population
+from discreet.answer import Answer, InRange, Interval, Population
 from discreet.cli.population import population_lines
 from discreet.cli.show import bar, facts, left, table, text, value, warning
 from discreet.custodian import Preview
@@ -77,7 +77,12 @@ def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableTy
 
 
 def _range(one: InRange) -> str:
-    return f"{value(one.low)} to {value(one.high)}: {value(one.value)}, {one.confidence:.0%} {_span(one.interval)}"
+    """With the bins that were counted, where they are not just what was asked for."""
+    ends = f"{value(one.low)} to {value(one.high)}"
+    asked = "{} to {}".format(*one.asked)
+    same = (str(one.low), str(one.high)) == one.asked
+    where = ends if same else f"{asked}, in whole bins {ends}"
+    return f"{where}: {value(one.value)}, {one.confidence:.0%} {_span(one.interval)}"
 
 
 def _day(number: float) -> str:
@@ -169,7 +174,7 @@ def _headings(name: str, told: Container[str], fitted: Container[str]) -> list[s
 
 def _fitted(answer: Answer) -> dict[str, list[str]]:
     """The reconciled numbers of the names that have any but raw ones."""
-    made = answer.reconciled if len(answer.rows) <= MOST_POSTERIORS else None
+    made = answer.reconciled
     if made is None or (answer.single and answer.prior):  # one number with a prior is told by its posterior
         return {}
     pairs = list(zip(answer.rows, made.rows, strict=True))

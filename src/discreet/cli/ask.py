@@ -87,17 +87,18 @@ def ask(
     request = read_request(question, epsilon, delta, noise_scale, accuracy, rows)
     more = _more(request, distance, interval)
     if plot is not None:
-        check_path(plot)  # refuse before anything is charged
+        check_path(plot)
     declared = load_schema(schema)
     asked_ranges = [_ends(one) for one in ranges or ()]
-    custodian.check_ranges(declared, request.question, asked_ranges)
     size = None if population_size is None else rational_text(population_size, "--population-size")
     to_population = population or size is not None
+    # Whatever is refused is refused before anything is registered or charged.
+    custodian.check_ranges(declared, request.question, asked_ranges)
+    asked = request.epsilon, request.delta, prior, model
+    custodian.check_constraints(declared, request.question, constraint or (), *asked, **more)
     if to_population:
-        check = custodian.check_population
-        check(declared, request.question, size, request.epsilon, request.delta, prior, model, **more)
+        custodian.check_population(declared, request.question, size, *asked, **more)
     if plot is not None or looking.current_snapshot(declared) is None:
-        # Refuse before anything is registered or charged.
         told = custodian.preview(declared, request.question, request.epsilon, prior, request.delta, model, **more)
         if plot is not None and not told.pictured:
             raise InvalidInput(NO_PICTURE)

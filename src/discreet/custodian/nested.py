@@ -22,16 +22,17 @@ from discreet.custodian.layout import arranged, key_value, plain, rows_told
 from discreet.custodian.question import Question, read
 from discreet.custodian.reconciling import or_as_drawn
 from discreet.errors import InvalidInput
-from discreet.inference.constraints import Constraint, at_least, nested, total
+from discreet.inference.constraints import Constraint, at_least, fixed, nested, total
 from discreet.inference.nested import Nest
 from discreet.inference.reconcile import reconcile
 from discreet.pictures import save_picture
 from discreet.planner.nested import Level, Nested, reach
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Plan
+from discreet.planner.structure import structure
 from discreet.query.query import Query
 from discreet.query.totals import Cell
-from discreet.schema import Column, Schema
+from discreet.schema import Schema
 from discreet.schema.column import Value
 
 MOST_BARS = 100
@@ -103,7 +104,8 @@ class Blocks:
         ends = column.lower + first * key.width, min(column.lower + (last + 1) * key.width - 1, column.upper)
         shown_low, shown_high = (plain(column.value(end)) for end in ends)
         interval = self._range_interval(first, last, confidence)
-        return InRange(shown_low, shown_high, round(count, 2), interval, confidence)
+        asked = _text(low), _text(high)
+        return InRange(asked, shown_low, shown_high, round(count, 2), interval, confidence)
 
     @cached_property
     def whole_counts(self) -> tuple[NDArray[np.int64], ...]:
@@ -114,11 +116,22 @@ class Blocks:
         noisy = np.concatenate([one for _, one in levels])
         variance = np.repeat([own.variance for own, _ in levels], np.diff(firsts))
         starts = [own.starts for own, _ in levels]
-        rules = [*_nests(starts, firsts), at_least(0, range(int(firsts[-2]), int(firsts[-1])))]
+        cells = np.arange(int(firsts[-2]), int(firsts[-1]))
+        rules = [*_nests(starts, firsts), at_least(0, cells)]
+        if self.empty.any():
+            rules.append(fixed(0, cells[self.empty]))
         if self.nested.known is not None:
             rules.append(total(self.nested.known, range(len(starts[0]))))
-        cells = reconcile(noisy, rules, variance, whole=True).values[firsts[-2] :].round().astype(np.int64)
-        return tuple(np.add.reduceat(cells, own.starts) for own in self.nested.levels)
+        fitted = reconcile(noisy, rules, variance, whole=True).values[firsts[-2] :].round().astype(np.int64)
+        return tuple(np.add.reduceat(fitted, own.starts) for own in self.nested.levels)
+
+    @cached_property
+    def empty(self) -> NDArray[np.bool_]:
+        """The cells that cannot have a row; a ROLLUP has left them out already."""
+        many = len(self.released.cells)
+        if self.nested.cells is not None:
+            return np.zeros(many, dtype=np.bool_)
+        return np.asarray(~structure(self.plan.schema, self.plan.query, many).possible[0])
 
     def bars(self, title: str) -> Bars:
         """A picture: neighbouring bins together where there are too many to be seen."""
@@ -151,9 +164,11 @@ class Blocks:
     @property
     def because(self) -> tuple[str, ...]:
         """What the whole counts were made to fit."""
-        said = ["no count is below 0", "counts are whole and add up to the counts of the blocks they are parts of"]
+        said = ["no count is below 0", "counts are whole, and parts add up to their totals"]
+        if self.empty.any():
+            said.append(f"{int(self.empty.sum()):,} of the {len(self.empty):,} cells cannot have a row, so they are 0")
         if self.nested.known is not None:
-            said.append(f"all counts add up to the public number of rows, {self.nested.known:,}")
+            said.append(f"all counts add up to the public number of units, {self.nested.known:,}")
         return tuple(said)
 
 
@@ -258,16 +273,18 @@ def _around(count: float, variance: float, confidence: float) -> tuple[float, fl
 
 
 def _bins(schema: Schema, query: Query, low: object, high: object) -> tuple[int, int]:
-    """The first and the last bin of a range."""
+    """The first and the last bin of a range; what lies beyond a bound counts as the bound."""
     (key,) = query.keys
-    first, last = (_bin(schema.column(key.column), key.width, value) for value in (low, high))
-    if first > last:
+    column = schema.column(key.column)
+    ends = [column.place(_text(value)) for value in (low, high)]
+    if ends[0] > ends[1]:
         raise InvalidInput("a range goes from its low end up to its high end; these are the other way round")
-    return first, last
+    if ends[0] > column.upper or ends[1] < column.lower:
+        least, most = (_text(plain(column.value(end))) for end in (column.lower, column.upper))
+        raise InvalidInput(f"the values of {column.name} go from {least} to {most}; this range lies beyond them")
+    codes = [min(max(math.floor(end), column.lower), column.upper) for end in ends]
+    return (codes[0] - column.lower) // key.width, (codes[1] - column.lower) // key.width
 
 
-def _bin(column: Column, width: int, value: object) -> int:
-    """The bin of a value of the column; values beyond its bounds count as the bounds."""
-    text = value.isoformat() if isinstance(value, date) else str(value)
-    code = math.floor(column.place(text))
-    return (min(max(code, column.lower), column.upper) - column.lower) // width
+def _text(value: object) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value)

@@ -40,8 +40,7 @@ LARGEST = "the largest that mean and bounds allow"
 
 def check_population(schema: Schema, question: Question, size: object, *given: Any, **more: Any) -> None:
     """Refuse, before anything is charged, what has no interval for the population."""
-    most = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
-    _check(plan(schema, read(question, schema), *given, **more, most=most), size)
+    _check(plan(schema, read(question, schema), *given, **more), size)
 
 
 def generalises(plan: Plan) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +17,20 @@ from numpy.typing import NDArray
 from discreet.answer import Answer, Interval, Reconciled, Reply
 from discreet.custodian.draw import Released
 from discreet.custodian.fitting import KEPT, Fit
+from discreet.custodian.question import Question, read
 from discreet.custodian.reader import Reader
 from discreet.custodian.stating import Stated, require_countable, rules_of
 from discreet.errors import DiscreetError
 from discreet.inference.refined import quantile
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
 from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.planner.choose import plan
 from discreet.planner.estimates import Linear
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Known, Plan
 from discreet.planner.structure import COUNTS
 from discreet.posterior import Posterior
+from discreet.schema import Schema
 
 Array = NDArray[np.float64]
 STEP = 1.0
@@ -58,6 +61,12 @@ def check_stated(plan: Plan, stated: Sequence[Stated]) -> None:
         rules = rules_of(plan, stated)
         shape = rules.structure.possible.shape
         _ = Fit(rules, np.zeros(shape), np.ones(shape)).values
+
+
+def check_constraints(schema: Schema, question: Question, stated: Sequence[Stated], *given: Any, **more: Any) -> None:
+    """Refuse, before anything is registered or charged, what cannot be stated of a question's count."""
+    if stated:
+        check_stated(plan(schema, read(question, schema), *given, **more), stated)
 
 
 def or_as_drawn(made: Answer, fitting: Callable[[], Reconciled | None]) -> Reconciled | None:

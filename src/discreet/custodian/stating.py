@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.errors import InvalidInput, Unsupported
+from discreet.errors import InvalidInput
 from discreet.exact import rational_text, whole
 from discreet.inference.constraints import Constraint, Equalities, at_least, decreasing, increasing
 from discreet.planner.plan import Plan
@@ -24,6 +24,7 @@ FACT = (
     "a fact taken from the data set tells about its rows, so it is not used in an answer; use the library's reconcile "
     "with accept_facts=True, which says what it costs"
 )
+STATED = "you stated, and it is taken to be true of every data set: "
 HOW = "a constraint is written as: total = 1000, total <= 1000, total >= 10, each <= 50, each >= 1, rising or falling"
 
 
@@ -50,7 +51,10 @@ def require_countable(counts: int, stated: Sequence[Stated]) -> None:
     if isinstance(stated, str):
         raise InvalidInput('constraints are a list, such as ["total = 1000"]')
     if stated and counts != 1:
-        raise Unsupported("constraints are of the one noisy count of a question over public keys; ask for that alone")
+        raise InvalidInput(
+            "a constraint is of one COUNT with noise, alone or in the groups of GROUP BY; not of several counts, of a "
+            "HISTOGRAM or of a ROLLUP, and not where the schema makes the count public"
+        )
 
 
 def _with(rules: Rules, plan: Plan, one: Stated) -> Rules:
@@ -62,7 +66,7 @@ def _with(rules: Rules, plan: Plan, one: Stated) -> Rules:
     text = " ".join(one.split()).lower()
     if text.startswith("fact"):
         raise InvalidInput(FACT)
-    said = replace(rules, words=(*rules.words, f"you stated: {text}"))
+    said = replace(rules, words=(*rules.words, STATED + text))
     if text in {"rising", "falling"}:
         return replace(said, own=(*rules.own, _along(plan, text)))
     found = WRITTEN.fullmatch(text)
@@ -81,7 +85,7 @@ def _with_constraint(rules: Rules, one: Constraint) -> Rules:
     terms = one.bind(np.zeros(rules.structure.possible.shape[1]))
     if isinstance(terms, Equalities) and terms.floating:
         raise InvalidInput("a constraint of an answer names its total, such as total(1000); the noisy one may not fit")
-    return replace(rules, own=(*rules.own, one), words=(*rules.words, f"you stated: {one.name}"))
+    return replace(rules, own=(*rules.own, one), words=(*rules.words, STATED + one.name))
 
 
 def _along(plan: Plan, text: str) -> Constraint:

@@ -192,7 +192,8 @@ def _columns(rows: Places, columns: Places, entries: Array, shape: tuple[int, in
 
 def _number(value: object, what: str) -> float:
     if np.iterable(value):
-        raise InvalidInput(f"{what} must be one number, got a list")
+        got = "a text" if isinstance(value, str | bytes) else "a list"
+        raise InvalidInput(f"{what} must be one number, such as 10, got {got}")
     return float(vector([value], what)[0])
 
 

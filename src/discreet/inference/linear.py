@@ -7,7 +7,7 @@ X + V B lambda with (B'VB) lambda = c - B'X.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,14 @@ def refine_linear(noisy: object, B: Any, c: object, variance: object = None) -> 
     """The best linear unbiased answers that satisfy B' mu = c: least squares, weighted by 1/variance (linear.md).
 
     B has a row for each answer and a column for each constraint, dense or scipy sparse. The variance of the noise is
-    one number, or one for each answer; the refined values do not depend on it where it is the same for all.
+    one number, or one for each answer; the refined values do not depend on it where it is the same for all, and need
+    none then, but intervals do.
     """
     answers = vector(noisy, "the noisy answers")
     columns = matrix(B, (len(answers), None), "B")
     right = constants(c, columns.shape[1])
-    return by_equalities(answers, columns, right, variances(variance, len(answers)), "constraint {}".format)
+    refined = by_equalities(answers, columns, right, variances(variance, len(answers)), "constraint {}".format)
+    return replace(refined, in_units=variance is None)
 
 
 def by_equalities(
@@ -115,7 +117,10 @@ class LinearRefinement:
         return _same(self.A + self.D @ columns.T, np.eye(len(self.A))) and _same(self.h, 0.0)
 
     def covariance(self, variance: object = None) -> Array:
-        """A V A': the covariance of the refined answers, for independent noises of these variances."""
+        """A V A': the covariance of the refined answers, for independent noises of these variances.
+
+        In units of the common variance where none is given.
+        """
         return np.asarray((self.A * variances(variance, len(self.A))) @ self.A.T)
 
     def _fitting(self, B: Any) -> Array:  # noqa: N803

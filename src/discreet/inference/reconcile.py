@@ -43,12 +43,12 @@ def reconcile(
     must = gather(answers, constraints)
     label = _label(must, weights if variance is not None else None, accept_facts, guarantee, changes)
     if not whole:
-        return replace(_reconciled(answers, weights, must), guarantee=label)
+        return replace(_reconciled(answers, weights, must), guarantee=label, in_units=variance is None)
     from discreet.inference.whole import Rounding
 
     rounding = Rounding.of(must)
     found = _reconciled(answers, weights, rounding.must)
-    return replace(found, values=rounding.rounded(found.values), guarantee=label)
+    return replace(found, values=rounding.rounded(found.values), guarantee=label, in_units=variance is None)
 
 
 def _reconciled(answers: Array, variance: Array, must: Gathered) -> Refined:
@@ -62,6 +62,8 @@ def _label(
     must: Gathered, variance: Array | None, accept_facts: bool, guarantee: Guarantee | None, changes: object
 ) -> Guarantee | None:
     """The guarantee of the refined answers: unchanged, unless facts were used."""
+    if not isinstance(guarantee, Guarantee | None):
+        raise InvalidInput("the guarantee must be that of the noisy answers, such as Guarantee.dp(0.1)")
     if not must.facts:
         return guarantee
     said = listed(list(must.facts))

@@ -55,6 +55,7 @@ class Refined:
 
     `dropped` names constraints that the others imply. `guarantee` is that of the noisy answers where all constraints
     were structural. Covariance and variances are of the linear refinement by the equalities alone: `centre`.
+    `in_units` says that no variance was given: all variances are then in units of the common one.
     """
 
     values: Array
@@ -64,12 +65,13 @@ class Refined:
     high: Array | float = field(default=math.inf, repr=False)
     dropped: tuple[str, ...] = ()
     guarantee: Guarantee | None = None
+    in_units: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         frozen(self.values)
 
     def covariance(self) -> Array:
-        """The covariance of the refined answers, in full."""
+        """The covariance of the refined answers, in full; in units of the common variance where none was given."""
         if len(self.values) > MOST_ANSWERS:
             raise InvalidInput(
                 f"the covariance of {len(self.values)} answers is too large to write out, at most {MOST_ANSWERS} fit; "
@@ -78,7 +80,7 @@ class Refined:
         return self.spread.covariance()
 
     def variances(self) -> Array:
-        """The variance of each refined answer."""
+        """The variance of each refined answer; in units of the common variance where none was given."""
         return self.spread.variances
 
     def intervals(self, confidence: object = 0.95, step: float = 0.0) -> Array:
@@ -88,6 +90,8 @@ class Refined:
         confidence is at least one half. Of whole-number versions of these say by `step` how far apart the values are:
         half of it is added on both sides. Bounds that were declared cut an interval; it is widened to hold the value.
         """
+        if self.in_units:
+            raise InvalidInput("say the variance of the noise, such as variance=200, to have intervals")
         if not 0 <= step < math.inf:
             raise InvalidInput("the step between whole-number noises must be a finite number of at least 0, such as 1")
         half = quantile(confidence) * np.sqrt(self.variances()) + step / 2

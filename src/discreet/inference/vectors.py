@@ -15,6 +15,13 @@ Sparse = Any
 """A scipy csc_array; scipy has no types."""
 LARGEST = 1e100
 """No number is larger, and no variance smaller than 1 by it, so that no product overflows."""
+HAS = {
+    "A": "a row and a column for each cell, such as [[1, 0], [0, 1]]",
+    "B": "a row for each cell and a column for each constraint, such as [[1], [-1]]",
+    "D": "a row for each cell and a column for each constraint, such as [[1], [-1]]",
+    "changes": "a row for each way to differ and a column for each cell, such as [[1, 0], [0, 1]]",
+}
+"""What the matrices that people give are made of."""
 FINITE = "finite numbers of at most 10^100; take out or mend those that are NaN, infinite or larger"
 
 
@@ -37,7 +44,7 @@ def constants(given: object, count: int) -> Array:
 
 
 def variances(given: object, answers: int) -> Array:
-    """The variance of every answer's noise: 1 where nothing is said, one number for all, or one for each."""
+    """The variance of every answer's noise: one number for all, or one for each; the unit, 1, where none is given."""
     if given is None:
         return np.ones(answers)
     read = floats(given, "the variance")
@@ -54,14 +61,15 @@ def variances(given: object, answers: int) -> Array:
 
 
 def matrix(given: Any, shape: tuple[int | None, int | None], what: str) -> Sparse:
-    """A finite matrix, dense or sparse, as sparse; None in the shape is any number."""
+    """A finite matrix, one of those in HAS, dense or sparse, as sparse; None in the shape is any number."""
     from scipy import sparse
 
     read = sparse.csc_array(given, copy=True) if sparse.issparse(given) and given.ndim == 2 else floats(given, what)
-    if read.ndim != 2 or any(need not in {None, has} for need, has in zip(shape, read.shape, strict=True)):
-        asked = " x ".join("any number" if need is None else str(need) for need in shape)
-        got = " x ".join(map(str, read.shape)) or "one number"
-        raise InvalidInput(f"{what} must be a matrix of {asked}, got {got}")
+    if read.ndim != 2:
+        raise InvalidInput(f"{what} has {HAS[what]}")
+    for need, has, side in zip(shape, read.shape, ("row", "column"), strict=True):
+        if need not in {None, has}:
+            raise InvalidInput(f"{what} has {HAS[what]}; here it must have {need} {side}{'s' * (need != 1)}, got {has}")
     columns = sparse.csc_array(read)
     columns.data = floats(columns.data, what)
     if not (np.abs(columns.data) <= LARGEST).all():

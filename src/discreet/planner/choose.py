@@ -78,16 +78,20 @@ def _plain(schema: Schema, query: Query, facts: Facts, request: Asked) -> Plan:
     if any(schema.column(key.column).private_keys for key in query.keys):
         return _over_threshold(schema, query, facts, epsilon, request)
     if query.nesting and request.prior is None and request.near is None:
-        return _plan(schema, query, epsilon, _nested(query, facts, epsilon, request), request)
+        nested = _nested(query, facts, epsilon, request)
+        if nested is not None:
+            return _plan(schema, query, epsilon, nested, request)
     measured = _measured(query, query.aggregates, facts, epsilon, request)
     return _plan(schema, query, epsilon, measured, request)
 
 
-def _nested(query: Query, facts: Facts, epsilon: Fraction, request: Asked) -> Measured:
-    """The best of the ways to measure blocks of cells together with the cells."""
+def _nested(query: Query, facts: Facts, epsilon: Fraction, request: Asked) -> Measured | None:
+    """The best of the ways to measure blocks with their cells; None where a stored answer was drawn cell by cell."""
     schema = facts.schema
     found = ways(query, facts, epsilon, request.delta)
     able = [one for one in found if one.measurement is not None and one.name in (request.like or (one.name,))]
+    if not able:
+        return None
     best_way = min(able, key=lambda one: one.expected_error)
     label = _label(query, query.aggregates[0])
     listed = [Candidate(label, one.name, one.noises.cost(), one.expected_error, one is best_way) for one in found]

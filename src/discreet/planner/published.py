@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import shown
+from discreet.exact import rational_text, shown
 from discreet.planner.atoms import Count, Grid, Labels
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Known, Measurement
 from discreet.planner.tally import count_of
 from discreet.query import parse_sql
-from discreet.query.predicate import TRUE
+from discreet.query.canonical import simplify
+from discreet.query.predicate import FALSE, TRUE, Predicate
 from discreet.query.query import Query
 from discreet.schema import Published, Schema
 
@@ -69,9 +70,20 @@ class Told:
 
 
 def check_published(schema: Schema) -> None:
-    """Refuse a schema with a published question that is not one count of its table."""
+    """Refuse a schema with a published question that is not one count of its table, or with a value it cannot have."""
+    values: dict[Predicate, tuple[int, str]] = {}
     for one in schema.published:
-        _counted(one, schema)
+        count = _counted(one, schema)
+        if count is None:
+            continue
+        predicate, value = simplify(count.predicate, schema), _value(one, schema)
+        _check_public(one, predicate, value, schema)
+        first, name = values.setdefault(predicate, (value, one.statistic))
+        if value != first:
+            raise InvalidInput(
+                f"what is published as {name[:40]!r} and as {one.statistic[:40]!r} is one question with two values; "
+                "keep the right one"
+            )
 
 
 def beside(schema: Schema, query: Query, measurements: Sequence[Measurement], loss: Fraction | None) -> tuple[str, ...]:
@@ -105,6 +117,33 @@ def _counted(one: Published, schema: Schema) -> Count | None:
     if kinds != ["count"] or query.keys or query.presentation.having:
         raise InvalidInput(f"{name} must be one count of rows, such as SELECT COUNT(*) FROM {schema.name}")
     return count_of(query.aggregates[0], query, schema, Fraction(1))
+
+
+def _value(one: Published, schema: Schema) -> int:
+    """A published count as a number that the table can have."""
+    most = None if schema.units is None else schema.units * schema.rows
+    try:
+        value = rational_text(one.value)
+    except InvalidInput:
+        value = Fraction(-1)
+    if value.denominator > 1 or value < 0 or (most is not None and value > most):
+        allowed = "of at least 0" if most is None else f"from 0 to {most}, the most rows there can be"
+        raise InvalidInput(
+            f"what is published as {one.statistic[:40]!r} has a question, a count, so its value must be a whole number "
+            f"{allowed}, got {one.value[:40]!r}"
+        )
+    return int(value)
+
+
+def _check_public(one: Published, predicate: Predicate, value: int, schema: Schema) -> None:
+    """A count of no row is 0, and one of all is the number of units where each is a row."""
+    public = 0 if predicate == FALSE else None
+    if predicate == TRUE and _rows_are_public(schema):
+        public = schema.units
+    if public is not None and value != public:
+        raise InvalidInput(
+            f"what is published as {one.statistic[:40]!r} is {public} by the schema itself, got {value}; mend one of them"
+        )
 
 
 def _rows_are_public(schema: Schema) -> bool:

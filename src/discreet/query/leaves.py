@@ -11,6 +11,7 @@ from sqlglot import exp
 from discreet.errors import InvalidInput
 from discreet.exact import rational_text
 from discreet.query.asked import Call, Constant, Name
+from discreet.query.labels import FUNCTIONS, unknown
 from discreet.query.tokens import SHAPE
 from discreet.schema.column import EPOCH, days
 
@@ -38,6 +39,8 @@ def only(node: exp.Expression, *parts: str) -> None:
 def refused(node: object, wanted: str) -> InvalidInput:
     """What to say where another kind of node was wanted."""
     noun = NOUNS.get(type(node), "something else")  # type: ignore[arg-type]
+    if isinstance(node, exp.Literal) and node.is_string:
+        noun = "a text"
     hint = "a text is written in single quotes, like 'F'" if (wanted, noun) == ("a constant", "a column") else SHAPE
     return InvalidInput(f"{wanted} is allowed here, not {noun}; {hint}")
 
@@ -74,6 +77,8 @@ def _call(node: exp.Anonymous) -> Call:
     function = str(node.this).upper()
     if not node.expressions:
         raise InvalidInput(f"{function[:40]!r} needs a column, or * for COUNT")
+    if function not in FUNCTIONS | {"ROLLUP"}:
+        raise InvalidInput(unknown(function))
     first, *rest = node.expressions
     numbers = tuple(number(part) for part in rest)
     if isinstance(first, exp.Star):
@@ -102,7 +107,7 @@ def constant(node: exp.Expression) -> Constant:
         return str(node.this)
     if isinstance(node, exp.Cast):
         return _date(node)
-    return number(node)
+    return number(node, "a constant")
 
 
 def _date(node: exp.Cast) -> date:
@@ -114,7 +119,7 @@ def _date(node: exp.Cast) -> date:
     return EPOCH + timedelta(days=days(str(text.this), "a constant after DATE"))
 
 
-def number(node: exp.Expression) -> Fraction:
+def number(node: exp.Expression, wanted: str = "a number") -> Fraction:
     """A number by its digits, with any signs before it."""
     sign = 1
     node = bare(node)
@@ -122,5 +127,5 @@ def number(node: exp.Expression) -> Fraction:
         only(node, "this")
         sign, node = -sign, bare(node.this)
     if not isinstance(node, exp.Literal) or node.is_string:
-        raise refused(node, "a constant")
+        raise refused(node, wanted)
     return sign * rational_text(str(node.this))

@@ -29,6 +29,7 @@ LOGIC = {TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.IN, TokenType.IS,
 SIGNS = {TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT, TokenType.DASH, TokenType.PLUS}
 GRAMMAR = VALUES | COMPARISONS | CLAUSES | LOGIC | SIGNS
 FILTER = [TokenType.FILTER, TokenType.L_PAREN, TokenType.WHERE]
+FILTERED = "FILTER is written FILTER (WHERE condition), right after a count such as COUNT(*)"
 ENDS = VALUES | {TokenType.R_PAREN}
 ORDERS = {TokenType.ASC, TokenType.DESC}
 OPENS = {TokenType.L_PAREN, TokenType.DASH, TokenType.PLUS, TokenType.DOT}
@@ -105,7 +106,8 @@ def _names(tokens: Sequence[Token]) -> Iterator[Token]:
         if kind not in GRAMMAR and not filters:
             if before in ENDS or kind not in WORDS or not token.text.isidentifier():
                 where = f"line {token.line}, column {token.col - len(token.text) + 1}"
-                raise InvalidInput(f"{token.text[:40]!r} has no place at {where}; {SHAPE}")
+                usage = FILTERED if kind == TokenType.FILTER else SHAPE
+                raise InvalidInput(f"{token.text[:40]!r} has no place at {where}; {usage}")
             kind = TokenType.VAR
         yield Token(kind, token.text, token.line, token.col, token.start, token.end)
         before = kind
