@@ -13,13 +13,13 @@ from pathlib import Path
 import altair as alt
 import numpy as np
 
-from demo.pictures import BLUE, GREEN, GREY, HEIGHT, ORANGE, WIDTH, svg
+from demo.pictures import BLUE, GREEN, HEIGHT, ORANGE, WIDTH, svg
 from discreet import rho
 
 EPSILON = 1.0
 SCALE = 2 / EPSILON
 TIMES = (1, 2, 5, 10)
-COLOURS = (GREY, GREEN, BLUE, ORANGE)
+COLOURS = ("#64707d", GREEN, BLUE, ORANGE)
 DRAWN, DRAWS, FEWEST = 5, 200_000, 200
 EDGES = np.linspace(10.5, 14.5, 17)
 PICTURE = Path(__file__).parents[1] / "docs" / "attack.svg"
@@ -82,7 +82,7 @@ def picture() -> str:
     level = alt.Chart(alt.Data(values=[{"ratio": EPSILON}])).mark_rule(strokeDash=[4, 4], color="#111").encode(y=y)
     notes = [
         {"x": 13, "ratio": 0.4, "text": "dashed: ε, the most that the noisy counts tell"},
-        {"x": 12.6, "ratio": 2.3, "text": f"dots: {DRAWS:,} draws of each"},
+        {"x": 12.6, "ratio": 2.3, "text": f"dots: {DRAWS:,} draws from each of the two tables, k = {DRAWN}"},
     ]
     told = alt.Chart(alt.Data(values=notes)).mark_text(align="left", color="#111").encode(x=x, y=y, text="text:N")
     return svg((level + lines + dots + words + told).properties(width=WIDTH, height=HEIGHT * 1.3))

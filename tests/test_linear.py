@@ -187,8 +187,8 @@ def test_a_constraint_that_only_a_precise_answer_tells_apart_is_kept() -> None:
 @pytest.mark.parametrize(
     ("noisy", "B", "c", "variance", "message"),
     [
-        ([1, 2], [[1], [1], [1]], [3], None, "B must be a matrix of 2 x any number, got 3 x 1"),
-        ([1, 2], [1, 1], [3], None, "B must be a matrix of 2 x any number, got 2"),
+        ([1, 2], [[1], [1], [1]], [3], None, "such as [[1], [-1]]; here it must have 2 rows, got 3"),
+        ([1, 2], [1, 1], [3], None, "B has a row for each cell and a column for each constraint, such as"),
         ([1, 2], [[1], [1]], [3, 4], None, "B has 1 columns, a constraint each, so c must have 1 numbers, got 2"),
         (
             [1, math.nan],
@@ -305,7 +305,18 @@ def test_the_quantile_covers_every_weighted_sum_of_laplace_and_gaussian_noises(c
 @pytest.mark.parametrize("confidence", [0, 1, 95, "0.95", math.nan])
 def test_a_confidence_is_between_0_and_1(confidence: object) -> None:
     with pytest.raises(InvalidInput, match="the confidence"):
-        refine_linear([3, 5], [[1], [1]], 10).intervals(confidence)
+        refine_linear([3, 5], [[1], [1]], 10, 2).intervals(confidence)
+
+
+def test_without_a_variance_there_are_no_intervals() -> None:
+    """No variance is invented: values need none, variances and covariance are in units of the common one."""
+    refined = refine_linear([3, 5], [[1], [1]], 10)
+    assert refined.values.tolist() == [4, 6]
+    assert refined.variances() == pytest.approx([0.5, 0.5])
+    assert refined.covariance() == pytest.approx(np.array([[0.5, -0.5], [-0.5, 0.5]]))
+    with pytest.raises(InvalidInput, match=r"^say the variance of the noise, such as variance=200, to have intervals$"):
+        refined.intervals()
+    assert refine_linear([3, 5], [[1], [1]], 10, 1).intervals().shape == (2, 2)
 
 
 def test_the_best_refinement_is_constrained_unbiased_and_what_least_squares_gives() -> None:
@@ -355,11 +366,11 @@ def test_a_shift_makes_a_refinement_biased() -> None:
     ("made", "message"),
     [
         (lambda: LinearRefinement([[1, 0]], [[1]]), "A must be square, with a row for each of at most 5000 answers"),
-        (lambda: LinearRefinement([[1]], [[1], [1]]), "D must be a matrix of 1 x any number, got 2 x 1"),
+        (lambda: LinearRefinement([[1]], [[1], [1]]), "here it must have 1 row, got 2"),
         (lambda: LinearRefinement([[1]], [[1]], [1, 2]), "h must have a number for each of the 1 answers, got 2"),
         (lambda: LinearRefinement.best([[1]]).apply([1, 2], 3), "this refinement is of 1 answers, got 2"),
         (lambda: LinearRefinement.best([[1, 2], [1, 2]]), "the other constraints imply constraint"),
-        (lambda: LinearRefinement.best([[1], [1]]).is_unbiased([[1]]), "B must be a matrix of 2 x 1, got 1 x 1"),
+        (lambda: LinearRefinement.best([[1], [1]]).is_unbiased([[1]]), "here it must have 2 rows, got 1"),
     ],
 )
 def test_a_refinement_whose_shapes_do_not_fit_is_refused(made: object, message: str) -> None:

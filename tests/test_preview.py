@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import cast
@@ -12,6 +13,7 @@ import pytest
 
 from discreet import BudgetExceeded, Custodian, InvalidInput, Prior, Schema, Unsupported, load_schema
 from discreet.custodian import preview
+from discreet.custodian.previewing import reason
 from discreet.exact import exp_above
 from discreet.planner.choose import plan
 from discreet.planner.refined import RefinedTotal
@@ -75,6 +77,20 @@ def test_the_preview_names_what_the_answer_then_does(people: Custodian) -> None:
     assert (chosen.mechanism, chosen.expected_error) == (told.mechanism, told.expected_error)
     assert told.expected_error == min(one.expected_error or 9e9 for one in told.candidates)
     assert people.preview(MEAN, 0.5).times == 3
+
+
+def test_the_reason_names_a_rival_that_is_told_apart() -> None:
+    """As a sentence; one whose error has the same four digits is no reason, and is left out."""
+    declared = schema("add-remove", 1, 0)
+    planned = plan(declared, parse_sql("SELECT COUNT(*) FROM t", declared), 1)
+    mine, other = replace(planned.candidates[0], expected_error=1022.21, chosen=True), planned.candidates[0]
+
+    def told(error: float) -> str:
+        rival = replace(other, mechanism="rival", expected_error=error, chosen=False)
+        return reason(replace(planned, candidates=(mine, rival)))
+
+    assert told(2044.4) == "its expected error is 1,022, that of the rival is 2,044"
+    assert told(1022.4) == "the one that fits what was asked"
 
 
 def test_a_prior_changes_what_an_answer_means_and_not_what_it_costs(people: Custodian) -> None:

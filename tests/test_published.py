@@ -263,6 +263,54 @@ def test_a_bad_question_is_refused_before_anything_else(question: str, why: str,
     assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "people.yaml"}
 
 
+def checked(*entries: tuple[str, str, str | None], neighbours: str = "replace-one", rows: int = 1) -> None:
+    """Of a table of fifty units, where their number is public."""
+    published = tuple(Published(*entry) for entry in entries)
+    check_published(schema(neighbours, rows, 50, published=published))
+
+
+@pytest.mark.parametrize("value", ["many", "-1", "2.5", "51", "1/2", "nan", ""])
+def test_a_published_count_is_a_number_that_the_table_can_have(value: str) -> None:
+    """Whole, not below 0, and not above all rows where these are public; without a question it is any text."""
+    limits = "must be a whole number from 0 to 50, the most rows there can be, got "
+    with pytest.raises(
+        InvalidInput, match=f"^what is published as 'women' has a question, a count, .* {limits}'{value}'$"
+    ):
+        checked(("women", value, WOMEN))
+    checked(("women", value, None))
+
+
+def test_how_large_a_published_count_can_be() -> None:
+    """All rows of all units; under add-remove there is no most."""
+    checked(("women", "150", WOMEN), rows=3)
+    checked(("women", "10000", WOMEN), neighbours="add-remove")
+    with pytest.raises(InvalidInput, match="from 0 to 150, the most"):
+        checked(("women", "151", WOMEN), rows=3)
+    with pytest.raises(InvalidInput, match=r"must be a whole number of at least 0, got '-1'$"):
+        checked(("women", "-1", WOMEN), neighbours="add-remove")
+
+
+def test_a_published_count_does_not_contradict_the_schema() -> None:
+    """A count of all units is the number of them, one of no row is 0."""
+    checked(("all", "50", ALL), ("ages", "50.0", "SELECT COUNT(*) FROM t WHERE age < 99 OR age IS NULL"))
+    with pytest.raises(InvalidInput, match=r"^what is published as 'all' is 50 by the schema, got 49; mend one"):
+        checked(("all", "49", ALL))
+    with pytest.raises(InvalidInput, match=r"^what is published as 'none' is 0 by the schema, got 1; mend one"):
+        checked(("none", "1", ALL + " WHERE FALSE"), neighbours="add-remove")
+    checked(("all", "49", ALL), rows=2)
+    checked(("all", "49", ALL), neighbours="add-remove")
+
+
+def test_one_question_has_one_value() -> None:
+    """However it is written; the same value twice is no contradiction."""
+    written = [("a", "SELECT COUNT(age) FROM t"), ("b", "SELECT COUNT(*) FROM t WHERE age IS NOT NULL")]
+    checked(*((name, "7", question) for name, question in written))
+    two = "^what is published as 'a' and as 'b' is one question with two values; keep the right one$"
+    with pytest.raises(InvalidInput, match=two):
+        checked(*((name, str(value), question) for value, (name, question) in enumerate(written)))
+    checked(("women", "7", WOMEN), ("all", "8", ALL), neighbours="add-remove")
+
+
 def test_an_answer_tells_it(tmp_path: Path) -> None:
     """The whole way: from the file to the label of an answer, and again with a stored one."""
     head = f"{HEAD}published: [{{statistic: everyone, value: 400, question: SELECT COUNT(*) FROM people}}]\n"

@@ -194,6 +194,10 @@ REFUSED: list[tuple[object, str]] = [
     ({**COUNT, "select": [5]}, "a column must be a text"),
     ({**COUNT, "select": [{}]}, "one function"),
     ({**COUNT, "select": [{"count": "*", "sum": "age"}]}, "one function"),
+    (
+        {**COUNT, "select": [{"count": "*", "filter": {"age": {"<": 9}}}]},
+        'may stand "where" for a count, .* select "as"',
+    ),
     ({**COUNT, "select": [{"count": "*", "orders": [1]}]}, "has no key 'orders'"),
     ({**COUNT, "select": [{"percentile_cont": "age"}]}, r"write QUANTILE\(x, 0.5\)"),
     ({**COUNT, "select": [{"quantile": "age", "orders": ["half"]}]}, "plain number"),

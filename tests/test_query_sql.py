@@ -335,6 +335,9 @@ def test_one_unit_is_asked_for_only_where_that_is_allowed() -> None:
 
 
 SHAPE = "a question is SELECT"
+FILTER_IS = r"^FILTER, at line 1, column \d+, is written FILTER \(WHERE condition\), right after a count$"
+CUBE_INSTEAD = r"^there is no CUBE here; write GROUP BY ROLLUP \(a, b\)$"
+ROLLUP_GIVES = r"gives one count of rows, COUNT\(\*\) or COUNT\(x\), and its totals"
 REFUSED = {
     # other statements, other clauses
     "": "begins with SELECT",
@@ -352,7 +355,7 @@ REFUSED = {
     "SELECT COUNT(*) FROM registry LIMIT 5, 2": "'OFFSET' has no place",
     "SELECT COUNT(*) FROM registry LIMIT 0": "LIMIT must be a whole number",
     "SELECT COUNT(*) FROM registry LIMIT 2.5": "LIMIT must be a whole number",
-    "SELECT COUNT(*) FROM registry LIMIT age": "a constant is allowed here",
+    "SELECT COUNT(*) FROM registry LIMIT age": "a number is allowed here, not a column",
     "SELECT COUNT(*) FROM registry FOR UPDATE": "'FOR' has no place",
     "SELECT COUNT(*) FROM registry FOR UNIT 17": "'FOR' has no place",
     "SELECT COUNT(*) FROM registry QUALIFY 1": "'QUALIFY' has no place",
@@ -393,9 +396,10 @@ REFUSED = {
     "SELECT AVG(age) - 1 FROM registry": "not arithmetic",
     "SELECT AVG(MAX(age)) FROM registry": "a bracket cannot open",
     "SELECT COUNT(*) OVER () FROM registry": "'OVER' has no place",
-    "SELECT COUNT(*) FILTER (age > 30) FROM registry": "'FILTER' has no place",
-    "SELECT COUNT(*) FILTER FROM registry": "'FILTER' has no place",
-    "SELECT age FILTER (WHERE age > 30) FROM registry": "'FILTER' has no place",
+    "SELECT COUNT(*) FILTER (age > 30) FROM registry": FILTER_IS,
+    "SELECT COUNT(*) FILTER WHERE age < 40 FROM registry": FILTER_IS,
+    "SELECT COUNT(*) FILTER FROM registry": FILTER_IS,
+    "SELECT age FILTER (WHERE age > 30) FROM registry": FILTER_IS,
     "SELECT SUM(age) FILTER (WHERE age > 30) FROM registry": "FILTER is for counts, not for 'SUM'",
     "SELECT BIN(age, 5) FILTER (WHERE age > 30) FROM registry": "FILTER is for counts",
     "SELECT COUNT(*) FILTER (WHERE COUNT(*) FILTER (WHERE age > 30) > 1) FROM registry": "right after a count",
@@ -431,11 +435,13 @@ REFUSED = {
     "SELECT QUANTILE(age) FROM registry": "needs an order",
     "SELECT QUANTILE(age, 1) FROM registry": "between 0 and 1",
     "SELECT QUANTILE(age, 0.1234567) FROM registry": "six digits",
-    "SELECT QUANTILE(age, income) FROM registry": "a constant is allowed here, not a column",
+    "SELECT QUANTILE(age, income) FROM registry": "a number is allowed here, not a column",
     "SELECT HISTOGRAM(age, 10), COUNT(*) FROM registry": "stands alone",
     "SELECT HISTOGRAM(age, 10) FROM registry GROUP BY sex": "stands alone",
     "SELECT HISTOGRAM(age, 10) AS h FROM registry": "AS names one column",
     "SELECT HISTOGRAM(age, 0) FROM registry": "number of bins",
+    "SELECT HISTOGRAM(income, 'a') FROM registry": "a number is allowed here, not a text",
+    "SELECT HISTOGRAM(income, 100000000) FROM registry": "too many bins; ask for at most 100,000 bins of income",
     "SELECT HISTOGRAM(sex, 2) FROM registry": "numbers and dates",
     "SELECT HISTOGRAM(age) FROM registry": r"is written HISTOGRAM\(x, bins\)",
     # keys
@@ -451,11 +457,13 @@ REFUSED = {
     "SELECT COUNT(*) FROM registry GROUP BY 1": "not aggregates",
     "SELECT COUNT(*) FROM registry GROUP BY 2": "places 1 to 1",
     "SELECT COUNT(*) FROM registry GROUP BY HISTOGRAM(age, 5)": "not aggregates",
-    "SELECT sex, AVG(income) FROM registry GROUP BY ROLLUP (sex)": "gives one COUNT and its totals",
-    "SELECT sex, COUNT(*), COUNT(city) FROM registry GROUP BY ROLLUP (sex)": "gives one COUNT and its totals",
+    "SELECT sex, AVG(income) FROM registry GROUP BY ROLLUP (sex)": ROLLUP_GIVES,
+    "SELECT sex, COUNT(*), COUNT(city) FROM registry GROUP BY ROLLUP (sex)": ROLLUP_GIVES,
     "SELECT sex, COUNT(*) FROM registry GROUP BY ROLLUP (sex), smoker": "ROLLUP",
     "SELECT sex, COUNT(*) FROM registry GROUP BY ROLLUP (sex), ROLLUP (smoker)": "ROLLUP",
-    "SELECT sex, COUNT(*) FROM registry GROUP BY CUBE (sex)": "no CUBE here",
+    "SELECT sex, COUNT(*) FROM registry GROUP BY CUBE (sex)": CUBE_INSTEAD,
+    "SELECT sex, COUNT(*) FROM registry GROUP BY CUBE (sex, smoker)": CUBE_INSTEAD,
+    "SELECT sex, COUNT(*) FROM registry GROUP BY ROLLUP (sex, smoker), city": "alone there",
     "SELECT sex, COUNT(*) FROM registry GROUP BY ROLLUP (sex, sex)": "names a key twice",
     "SELECT sex, smoker, COUNT(*) FROM registry GROUP BY ROLLUP (sex)": "add it to GROUP BY",
     "SELECT COUNT(*) FROM registry GROUP BY ALL": "there is no column 'ALL'",
@@ -508,7 +516,7 @@ REFUSED = {
     "SELECT sex, COUNT(*) FROM registry GROUP BY sex HAVING sex > 5": "put a condition on a column into WHERE",
     "SELECT COUNT(*) FROM registry HAVING COUNT(*) > 5 OR COUNT(*) < 3": "and AND between several",
     "SELECT COUNT(*) FROM registry HAVING NOT COUNT(*) > 5": "and AND between several",
-    "SELECT COUNT(*) FROM registry HAVING COUNT(*) > 'a'": "a constant is allowed here",
+    "SELECT COUNT(*) FROM registry HAVING COUNT(*) > 'a'": "a number is allowed here, not a text",
     "SELECT MIN(admitted) FROM registry HAVING MIN(admitted) > 5": "not numbers",
     "SELECT COUNT(*) FROM registry ORDER BY 2": "places 1 to 1",
     "SELECT COUNT(*) FROM registry ORDER BY 1 NULLS LAST": "NULLS",
@@ -527,6 +535,21 @@ def test_all_else_is_refused_in_a_sentence(text: str) -> None:
     assert "sqlglot" not in said
     assert refusal.value.__cause__ is None
     assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
+
+
+def test_totals_are_of_rows_not_of_units() -> None:
+    with pytest.raises(InvalidInput, match=ROLLUP_GIVES):
+        parse_sql("SELECT sex, COUNT(DISTINCT person_id) FROM registry GROUP BY ROLLUP (sex)", MANY)
+
+
+def test_a_histogram_of_the_most_bins_is_read() -> None:
+    """As many as a refusal tells, one fewer where a value can be missing."""
+    missing = replace(REGISTRY.columns["income"], missing=None)
+    for column, most in ((REGISTRY.columns["income"], 100_000), (missing, 99_999)):
+        declared = replace(REGISTRY, columns={**REGISTRY.columns, "income": column})
+        assert read(f"SELECT HISTOGRAM(income, {most}) FROM registry", declared).nesting == "ranges"
+        with pytest.raises(InvalidInput, match=f"ask for at most {most:,} bins of income"):
+            parse_sql("SELECT HISTOGRAM(income, 100001) FROM registry", declared)
 
 
 def test_a_table_without_units_counts_rows() -> None:

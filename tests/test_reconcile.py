@@ -381,7 +381,8 @@ def test_changes_between_neighbours_must_keep_what_is_structural() -> None:
     ("made", "message"),
     [
         (lambda: total(math.nan), "the total must be finite numbers"),
-        (lambda: total([1, 2]), "the total must be one number, got a list"),
+        (lambda: total([1, 2]), "the total must be one number, such as 10, got a list"),
+        (lambda: total("5"), "the total must be one number, such as 10, got a text"),
         (lambda: total(5, []), "the cells of a constraint are a list of whole numbers, counted from 0, at least one"),
         (lambda: total(5, [0, 0]), "the cells of a constraint name a cell twice; name each once"),
         (lambda: total(5, [-1]), "counted from 0"),
@@ -398,6 +399,8 @@ def test_changes_between_neighbours_must_keep_what_is_structural() -> None:
         (lambda: nested({}), "with at least one parent"),
         (lambda: nested({0: [1]}, [2]), "with at least one parent"),
         (lambda: linear([[1], [1]], [1, 2]), "B has 1 columns, a constraint each, so c must have 1 numbers, got 2"),
+        (lambda: linear([1, -1], 0), "B has a row for each cell and a column for each constraint, such as [[1], [-1]]"),
+        (lambda: reconcile([1, 2], guarantee="dp"), "the guarantee must be that of the noisy answers, such as"),
         (lambda: reconcile([1, 2], [total(5, [7])]), "there is no cell 7 among 2 answers, counted from 0"),
         (lambda: reconcile([1, 2], [at_least([1, 2, 3])]), "the bound of 2 cells is one number or one for each, got 3"),
         (lambda: reconcile([1, 2], [linear([[1]], [1])]), "B has 1 rows but there are 2 answers"),
@@ -413,9 +416,42 @@ def test_bad_input_is_refused_in_one_sentence(made: Callable[[], object], messag
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_without_a_variance_there_are_no_intervals(whole: bool) -> None:
+    """As of refine_linear, with inequalities and whole numbers too."""
+    rules = [total(10), at_least(0)]
+    with pytest.raises(InvalidInput, match=r"^say the variance of the noise, such as variance=200, to have intervals$"):
+        reconcile([3, 5], rules, whole=whole).intervals()
+    assert reconcile([3, 5], rules, 1, whole=whole).intervals().shape == (2, 2)
+    assert reconcile([3, 5], rules, whole=whole).variances() == pytest.approx([0.5, 0.5])
+
+
 def test_constraints_say_themselves_in_words() -> None:
     assert total(5, [3]).name == "cell 3 adds up to 5"
     assert at_least(0, range(9)).name == "cells 0, 1, 2, 3 and 5 more are at least 0"
     assert nested({0: [1, 2], 3: [4, 5]}).name == "2 cells are the sums of their parts"
     assert total(5).structural
     assert not total(5).fact().structural
+
+
+def test_where_the_solver_stalls_the_answer_is_still_the_nearest() -> None:
+    """Variances of many sizes, an order and a total across it: what is told is no farther than a point that fits."""
+    noisy = [8.146, 12.689, 4.946, 16.401, 10.187, -0.003, 20.522, 12.135, -0.683]
+    variance = [113.75, 14.21, 2.36, 672.43, 2.07, 0.02, 2.98, 2.2, 266.36]
+    rules = [at_least(0), decreasing([6, 3, 1, 7, 0, 4, 2, 8, 5]), total(48, [7, 6, 8, 2, 0, 5])]
+    values = reconcile(noisy, rules, variance).values
+    assert float(((values - noisy) ** 2 / variance).sum()) / 2 == pytest.approx(0.0197739, abs=1e-6)
+
+
+def test_variances_too_far_apart_are_refused() -> None:
+    """Beyond 10^12 times each other differences drown in rounding, and intervals would be too short."""
+    with pytest.raises(InvalidInput, match="10\\^12 times each other"):
+        reconcile([0, 1], [total(0)], variance=[1e-8, 1e8])
+
+
+def test_too_many_constraints_on_one_cell_are_refused() -> None:
+    """Rather than take minutes and gigabytes."""
+    many = 3_001
+    parts = {2 * at + 1: [0, 2 * at + 2] for at in range(many)}
+    with pytest.raises(Unsupported, match="do not fit into memory"):
+        reconcile([1.0] * (2 * many + 1), [nested(parts)])

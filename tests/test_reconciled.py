@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import tables
 from commands import discreet, done
-from discreet import Custodian, InvalidInput, Prior, Unsupported
+from discreet import Custodian, InvalidInput, Prior
 from discreet.answer import Answer, Reconciled
 from discreet.custodian import draw, reply
 from discreet.custodian.draw import Released, release
@@ -150,6 +150,118 @@ def test_a_count_of_fewer_rows_is_no_more_in_any_row() -> None:
             assert (units <= every).all()
             assert all(isinstance(row[name], int) for row in found for name in names)
             assert relation == "add-remove" or 30 <= every.sum() <= 30 * rows
+
+
+YOUNG, OLD, NONE = (f"COUNT(*) FILTER (WHERE age {what})" for what in ("< 0", ">= 0", "IS NULL"))
+SPLIT = f"{YOUNG} AS young, {OLD} AS old, COUNT(age) AS aged"
+EVERYONE = f"{YOUNG} AS young, {OLD} AS old, {NONE} AS nobody"
+APART = f"{YOUNG} AS young, COUNT(*) FILTER (WHERE age > 2) AS older"
+NESTED = f"COUNT(*) AS every, COUNT(age) AS aged, {OLD} AS old"
+CROSSED = f"{YOUNG} AS young, COUNT(*) FILTER (WHERE sex = 'F') AS women, COUNT(*) FILTER (WHERE smoker) AS smokers"
+OF_PARTS = "the counts are made of the same parts, none of which is below 0"
+
+
+def by(key: str, counts: str, where: str = "") -> str:
+    return f"SELECT {key}, {counts} FROM t {where} GROUP BY {key}" if key else f"SELECT {counts} FROM t {where}"
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 2), Fraction(20)])
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("key", ["", "grade", "ward"])
+def test_counts_of_one_question_fit_together(key: str, relation: str, epsilon: Fraction) -> None:
+    """Those that make up a third add up to it in every cell; all together and those apart to what there is."""
+    schema, units = declared(relation, 1, 300), random_units(1, 300, 1)
+    split, everyone, apart = (planned(schema, by(key, counts), epsilon) for counts in (SPLIT, EVERYONE, APART))
+    for seed in range(4):
+        found = fitted(drawn(split, units, seed))
+        young, old, aged = (numbers(found.rows, name) for name in ("young", "old", "aged"))
+        assert (young + old == aged).all()
+        assert OF_PARTS in found.because
+        assert not any("in every row" in why for why in found.because)
+        every = fitted(drawn(everyone, units, seed))
+        some = fitted(drawn(apart, units, seed)).rows
+        shown = np.array([numbers(every.rows, name) for name in ("young", "old", "nobody")])
+        assert (shown >= 0).all()
+        if relation == "replace-one":
+            assert shown.sum() == 300
+            assert "the parts add up to the public number of units, 300" in every.because
+            assert numbers(some, "young").sum() + numbers(some, "older").sum() <= 300
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_counts_that_cross_keep_what_follows_from_their_parts(relation: str) -> None:
+    """What two counts have in common, and what neither has, is told beside them and fits: so do several rows each."""
+    both = "COUNT(*) FILTER (WHERE age < 0 AND sex = 'F') AS both, COUNT(*) FILTER (WHERE age < 0 OR sex = 'F') AS some"
+    for rows, where in ((1, ""), (3, ""), (1, "WHERE score > 1")):
+        made = planned(declared(relation, rows, 60), by("grade", f"{CROSSED}, {both}", where), Fraction(1, 10))
+        for seed in range(5):
+            found = fitted(drawn(made, random_units(rows, 60, seed), seed)).rows
+            young, women, common, some = (numbers(found, name) for name in ("young", "women", "both", "some"))
+            assert (young + women == common + some).all()
+            assert (common <= np.minimum(young, women)).all()
+            assert relation == "add-remove" or some.sum() <= 60 * rows
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("key", ["", "ward"])
+@pytest.mark.parametrize("counts", [NESTED, SPLIT, APART, CROSSED])
+def test_counts_that_fit_together_are_no_farther(counts: str, key: str, relation: str) -> None:
+    """Over 200 seeded draws the mean square error is not above that of raw counts; far below it in sparse cells.
+
+    But for a quarter: raw counts without a key fit already, in thirds, and these are whole.
+    """
+    made = planned(declared(relation, 1, 500), by(key, counts), Fraction(1, 4))
+    units = random_units(1, 500, 2)
+    chance = random.Random(6)
+    for own in units.values():
+        own[0]["ward"] = 1 + int(40 * chance.random() ** 4)
+    secret = exact_inputs(made, MemorySource(made.schema, tables.rows_of(units)), made.cells(), made.query.where)
+    raw, better = [], []
+    for seed in range(25 if key else 200):
+        with patch.object(draw, "SYSTEM", Stream(seed)):
+            released = release(made, secret, [0] * len(secret.cells))
+        answer = reply.answer(made, released, "a question", made.epsilon, 1, {})
+        for name in (part.split(" AS ")[1] for part in counts.split(", ")):
+            exact = [_counted(units, name, row.get("ward")) for row in answer.rows]
+            raw.append(((numbers(answer.rows, name) - exact) ** 2).mean())
+            better.append(((numbers(fitted(answer).rows, name) - exact) ** 2).mean())
+    assert np.mean(better) <= (0.7 * np.mean(raw) if key else np.mean(raw) + WHOLE)
+
+
+def _counted(units: tables.Units, name: str, ward: object) -> int:
+    """By a plain loop over the rows, of one ward or of all."""
+    held: dict[str, Callable[[Any], bool]] = {
+        "every": bool,
+        "young": lambda row: row["age"] is not None and row["age"] < 0,
+        "old": lambda row: row["age"] is not None and row["age"] >= 0,
+        "older": lambda row: row["age"] is not None and row["age"] > 2,
+        "aged": lambda row: row["age"] is not None,
+        "women": lambda row: row["sex"] == 0,
+        "smokers": lambda row: row["smoker"] == 1,
+    }
+    return sum(held[name](row) for own in units.values() for row in own if ward is None or row["ward"] == ward)
+
+
+def test_counts_that_fit_already_stay() -> None:
+    """With hardly any noise nothing is moved, though their parts are not told and could be halves."""
+    made = planned(declared("replace-one", 1, 300), by("grade", f"{CROSSED}, {OLD} AS old"), Fraction(200))
+    for seed in range(5):
+        answer = drawn(made, random_units(1, 300, seed), seed)
+        assert fitted(answer).rows == answer.rows
+
+
+def test_counts_of_a_thousand_groups_fit_in_seconds() -> None:
+    schema = declared("replace-one", 1, 20_000)
+    wide = Column("x", "integer", lower=0, upper=999, missing=0)
+    made = planned(replace(schema, columns={**schema.columns, "x": wide}), by("x", f"{CROSSED}, {OLD} AS old"))
+    chance = random.Random(4)
+    units = {f"p{at}": [tables.random_row(chance) | {"x": chance.randrange(1000)}] for at in range(20_000)}
+    answer = drawn(made, units, 1)
+    start = time.monotonic()
+    found = fitted(answer).rows
+    took = time.monotonic() - start
+    assert (numbers(found, "young") + numbers(found, "old")).sum() <= 20_000
+    assert took < 10, took
 
 
 @pytest.mark.parametrize(("relation", "gain"), [("replace-one", 0.6), ("add-remove", 0.65)])
@@ -329,7 +441,7 @@ def test_what_cannot_be_true_is_refused_before_anything_is_drawn(texts: Any, sai
 def test_constraints_are_of_one_count() -> None:
     schema = declared("replace-one", 1, 1000)
     for question in ("SELECT ward, COUNT(*), COUNT(day) FROM t GROUP BY ward", "SELECT SUM(score) FROM t"):
-        with pytest.raises(Unsupported, match="of the one noisy count"):
+        with pytest.raises(InvalidInput, match="is of one COUNT with noise"):
             check_stated(planned(schema, question), ["total = 1000"])
     with pytest.raises(InvalidInput, match="along one group key"):
         check_stated(planned(schema, "SELECT ward, sex, COUNT(*) FROM t GROUP BY ward, sex"), ["rising"])

@@ -188,6 +188,37 @@ def test_filters_that_follow_from_one_another_are_ordered() -> None:
     assert {(made.names[i], made.names[j]) for i, j in made.pairs} == {("a", "b"), ("b", "c")}
 
 
+def test_several_counts_of_rows_are_sums_of_parts() -> None:
+    """Every set of counts that a row can be in, by cell; all rows together are the public units."""
+    asked = "SELECT sex, COUNT(*) FILTER (WHERE age < 0) AS y, COUNT(*) FILTER (WHERE age >= 0) AS o, COUNT(age) AS b"
+    made = of(f"{asked} FROM t GROUP BY sex", tables.schema("replace-one", 1, 50)).parts
+    assert made is not None
+    assert sorted(map(tuple, made.labels.T.tolist())) == sorted(
+        (cell * first, cell * (1 - first), cell) for cell in (1, 2, 3) for first in (0, 1)
+    )
+    assert made.ends == Ends(0, 50, 50)
+    everyone = of(f"{asked}, COUNT(*) AS n FROM t GROUP BY sex", tables.schema("replace-one", 3, 50))
+    assert everyone.parts is not None
+    assert everyone.parts.ends == Ends(50, 150, 150)
+    assert everyone.words[-1] == "the counts are made of the same parts, none of which is below 0"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT sex, COUNT(*) FROM t GROUP BY sex",
+        "SELECT sex, COUNT(*), COUNT(DISTINCT pid) FROM t GROUP BY sex",
+        "SELECT visit, COUNT(*), COUNT(age) FROM t GROUP BY visit",
+        "SELECT city, COUNT(*), COUNT(age) FROM t GROUP BY city",
+    ],
+)
+def test_parts_are_of_several_counts_of_rows_over_public_keys(question: str) -> None:
+    """Not of units that may have several rows, nor beside a declared order."""
+    schema = with_columns(tables.schema("add-remove", 3, 0), VISIT)
+    query = parse_sql(question, schema)
+    assert structure(schema, query, 9).parts is None
+
+
 def test_too_many_atoms_leave_out_what_they_would_tell() -> None:
     """A condition on many columns at once: nothing is claimed of cells, and nothing goes wrong."""
     wide = [Column(f"x{number}", "integer", 0, 1) for number in range(20)]

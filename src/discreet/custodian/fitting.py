@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.custodian.parts import nearest_whole
 from discreet.custodian.stating import Rules
 from discreet.errors import Unsupported
 from discreet.inference.constraints import Constraint, at_least, at_most, fixed, increasing, total
@@ -20,7 +21,7 @@ Places = NDArray[np.intp]
 NEAR = 1e-6
 KEEPING = 10
 """From so many cells on, counts that may not be below 0 are nearer the truth if their total stays as it was drawn."""
-KEPT = "together the counts keep the total they were drawn with"
+KEPT = "together the counts keep the total they were drawn with, as far as that fits"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,8 @@ class Fit:
     def _solved(self) -> tuple[Array, list[tuple[Places, Refined]]]:
         if self.noisy.size == 1 and not self.rules.own:
             return self._one(), []
+        if self.rules.structure.parts is not None:
+            return nearest_whole(self.rules.structure.parts, self.noisy, self.variance, keeping=KEEPING), []
         if self.rules.structure.pairs:
             return self._together()
         values, parts = np.zeros(self.noisy.shape), []
@@ -71,6 +74,8 @@ class Fit:
     def keeps(self, count: int) -> bool:
         """Whether its cells keep their total: else each that is lifted to 0 would lift the total too."""
         made = self.rules.structure
+        if made.parts is not None:
+            return made.ends[count].least != made.ends[count].most and self.noisy.shape[1] >= KEEPING
         free = made.ends[count].least != made.ends[count].most and count not in made.chained
         return free and not made.pairs and not self.rules.own and len(self._cells(count)) >= KEEPING
 

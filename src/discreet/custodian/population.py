@@ -35,6 +35,7 @@ SIDE = 0.1
 FEW = 30
 """Of fewer units a mean is not taken as normal, whatever its variance."""
 RANDOM = "the units are taken as a simple random sample"
+TOLD = "the most that was told, and what a sample may hide of it"
 LARGEST = "the largest that mean and bounds allow"
 
 
@@ -103,9 +104,15 @@ class Sample:
     size: int | None
     _meanings: dict[int, Meaning] = field(default_factory=dict)
     _noises: dict[int, Above] = field(default_factory=dict)
+    _found: dict[tuple[int, Numbers], Population] = field(default_factory=dict)
 
     def number(self, name: str, at: int, numbers: Numbers) -> Population:
-        """One number of one row."""
+        """One number of one row; the same draws tell the same."""
+        if (at, numbers) not in self._found:
+            self._found[at, numbers] = self._number(name, at, numbers)
+        return self._found[at, numbers]
+
+    def _number(self, name: str, at: int, numbers: Numbers) -> Population:
         if isinstance(self.reader.plan.measurements[at], Known):
             return self._all(name)
         value = float(cast(Fraction, self.reader.values(at, numbers[at])[0]))
@@ -156,10 +163,10 @@ class Sample:
             words = self._words(column, public, beside=False)
             return Population(name, value, (low, low + width), self.confidence, width / 2, width / 2, words)
         share, size = (value - low) / width, self.size if public else None
-        variance = self._variance(at, numbers) / width**2
+        variance = self._hidden(self._variance(at, numbers) / width**2, units)
         beside = units >= FEW and variance < share * (1 - share)
         law = _averaged(units, size, variance) if beside else _drawn(units, size)
-        miss = (1 - self.confidence) * (1 - SIDE * ((not public) + math.isfinite(variance)))
+        miss = (1 - self.confidence) * (1 - SIDE * ((not public) + 2 * math.isfinite(variance)))
         told = _share(share, law, noise, width, units)
         reach, words = self._reach(at, numbers[at]), self._words(column, public, beside)
         return self._made(name, told, 1 - miss, (low, width), reach, words)
@@ -191,6 +198,13 @@ class Sample:
                 return most if beside.function == "var" else most**2
         return math.inf
 
+    def _hidden(self, variance: float, units: int) -> float:
+        """With what a sample may hide of the population's variance, between 0 and 1 (Maurer and Pontil 2009)."""
+        if units < FEW or math.isinf(variance):
+            return math.inf
+        beyond = math.sqrt(2 * math.log(1 / (1 - self._side)) / (units - 1))
+        return (math.sqrt(variance) + beyond) ** 2
+
     def _words(self, column: Column, public: bool, beside: bool) -> str:
         what = "proportion" if column.kind == "boolean" else "mean"
         own = f" of {self.size:,}" if self.size is not None and public else ""
@@ -198,7 +212,7 @@ class Sample:
         if self.size is not None and not public:
             said.append("the size does not enter, since the number of rows behind it is not public")
         if column.kind != "boolean":
-            said.append(f"their variance is taken as {'the most that was told' if beside else LARGEST}")
+            said.append(f"their variance is taken as {TOLD if beside else LARGEST}")
         return "; ".join(said)
 
     def _made(

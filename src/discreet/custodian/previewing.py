@@ -117,8 +117,9 @@ def reason(planned: Plan) -> str:
     """Why this mechanism."""
     if sum(one.chosen for one in planned.candidates) > 1:
         return _reason_of_several(planned)
-    rivals = [one for one in planned.candidates if not one.chosen]
-    own, known = planned.expected_error, [one for one in rivals if one.expected_error is not None]
+    own = planned.expected_error
+    rivals = [one for one in planned.candidates if not (one.chosen or _looks_alike(one.expected_error, own))]
+    known = [one for one in rivals if one.expected_error is not None]
     if own is None and not known:
         return "its error depends on the rows, so that it is told in numbers of rows" if planned.candidates else ""
     if own is None:
@@ -128,7 +129,12 @@ def reason(planned: Plan) -> str:
     if not known:
         return f"its error is known beforehand; that of the {rivals[0].mechanism} depends on the rows"
     nearest = min(known, key=lambda one: one.expected_error or 0.0)
-    return f"its expected error is {own:,.4g}, that of the {nearest.mechanism} {nearest.expected_error:,.4g}"
+    return f"its expected error is {own:,.4g}, that of the {nearest.mechanism} is {nearest.expected_error:,.4g}"
+
+
+def _looks_alike(one: float | None, two: float | None) -> bool:
+    """Whether two errors are told by the same digits."""
+    return one is not None and two is not None and f"{one:,.4g}" == f"{two:,.4g}"
 
 
 def _reason_of_several(planned: Plan) -> str:

@@ -41,6 +41,7 @@ LEAST_REFINED = 0.8
 """At lower confidences a refined interval is not known to hold."""
 MOST_LAWS = 512
 """So many different draws are weighed with a prior, no more."""
+KEPT_BY_PRIOR = "together the counts keep the total of what your prior made of them, as far as that fits"
 BY_PRIOR = "each count was first weighed with your prior by itself"
 NOT_BY_PRIOR = "there are too many different counts to weigh each with your prior"
 
@@ -101,7 +102,8 @@ def reconciled(
             for row, at in zip(told, order, strict=True)
         )
 
-    kept = [KEPT] if any(map(fit.keeps, range(len(noisy.places)))) else []
+    words = KEPT if noisy.laws is None else KEPT_BY_PRIOR
+    kept = [words] if any(map(fit.keeps, range(len(noisy.places)))) else []
     return Reconciled(rows, intervals, (*noisy.words, *rules.words, *kept))
 
 

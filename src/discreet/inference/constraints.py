@@ -69,7 +69,7 @@ def total(value: object, of: object = None) -> Constraint:
 
 
 def same_total(of: object = None) -> Constraint:
-    """These cells add up to what the noisy ones do."""
+    """These cells add up to what the noisy ones do; no answers fit where that is beyond other constraints."""
     places = _places(of)
     name = f"{_cells(places)} {_verb(places, 'keep their', 'keeps its')} total"
 

@@ -96,7 +96,10 @@ class LinearRefinement:
             raise InvalidInput(f"the other constraints imply {said}; leave that out")
         picked = np.diag(1 / ready.size)
         shares = ready.root[:, None] * (ready.unit @ ready.solve(picked))
-        return LinearRefinement(np.eye(len(weights)) - shares @ columns.T.toarray(), shares)
+        taken = shares @ columns.T.toarray()
+        own = np.eye(len(weights)) - taken
+        rounding = EXACT**1.5 * (1 + np.abs(shares) @ np.abs(columns.T.toarray()))
+        return LinearRefinement(np.where(np.abs(own) > rounding, own, 0.0), shares)
 
     def apply(self, noisy: object, c: object) -> Array:
         """A X + D c + h."""
@@ -108,8 +111,9 @@ class LinearRefinement:
     def is_constrained(self, B: Any) -> bool:  # noqa: N803
         """Whether B' of the refined answers is c, whatever the noisy ones and c are: B'A = 0, B'D = I, B'h = 0."""
         columns = self._fitting(B)
-        held = _same(columns.T @ self.D, np.eye(columns.shape[1])) and _same(columns.T @ self.A, 0.0)
-        return held and _same(columns.T @ self.h, 0.0)
+        size = np.maximum(1.0, np.abs(columns).max(axis=0, initial=0.0))[:, None]
+        held = _same(columns.T @ self.D, np.eye(columns.shape[1])) and _same(columns.T @ self.A / size, 0.0)
+        return held and _same(columns.T @ self.h / size[:, 0], 0.0)
 
     def is_unbiased(self, B: Any) -> bool:  # noqa: N803
         """Whether the refined answers are right on average wherever B' mu = c: A + D B' = I and h = 0."""

@@ -6,6 +6,7 @@ again and is solved to the last digits. The solver's own distance, or the multip
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ from discreet.inference.vectors import Array, Places, Sparse
 
 Flags = NDArray[np.bool_]
 ROUNDS = 30
+LONGEST_STEPS = (0.99, 0.9, 0.7)
+"""How much of the way to a bound the solver goes at once: by its own choice, and shorter where it stalls."""
 MOST_PROVED = 20_000
 """The least proof that constraints contradict each other is looked for among so many; else the solver's is told."""
 KEPT_TO = 1e-9
@@ -78,9 +81,11 @@ class Problem:
 def by_solver(start: Array, variance: Array, must: Gathered, kept: Places) -> Array:
     """The nearest answers; refused where no answers satisfy all."""
     problem = _problem(start, variance, must, kept)
-    rough, active = _solved(problem, must, kept)
-    reach = problem.objective(rough) * (1 + KEPT_TO)
-    for found in (_polished(problem, active, reach), rough):
+    rough, active, settled = _solved(problem, must, kept)
+    # Where the solver did not come to rest, its answer proves nothing: then only multipliers do.
+    reach = problem.objective(rough) * (1 + KEPT_TO) if settled else -math.inf
+    best, proved = _polished(problem, active, reach)
+    for found in (best, rough) if settled else (best,) if proved else ():
         if found is not None and problem.missed(found) <= KEPT_TO:
             return found
     raise Unsupported("the solver found no answers that satisfy these constraints closely enough; use fewer of them")
@@ -95,18 +100,22 @@ def _problem(start: Array, variance: Array, must: Gathered, kept: Places) -> Pro
     return Problem(start, variance, matrix, must.constants[kept], must.low, must.high, before, after, owner)
 
 
-def _solved(problem: Problem, must: Gathered, kept: Places) -> tuple[Array, Active]:
-    """The solver's answer and what it finds active."""
+def _solved(problem: Problem, must: Gathered, kept: Places) -> tuple[Array, Active, bool]:
+    """The solver's answer, what it finds active, and whether it came to rest: with shorter steps, if not at once."""
     rows, right, cuts = _rows(problem)
     unit = max(1.0, -float(right.min(initial=0.0)))
-    found = _solution(rows, right / unit, int(cuts[0]))
+    for longest in LONGEST_STEPS:
+        found = _solution(rows, right / unit, int(cuts[0]), longest)
+        if str(found.status) == "Solved" or "Infeasible" in str(found.status):
+            break
     if "Infeasible" in str(found.status):
         proof = _least_proof(rows, right / unit, int(cuts[0]))
         raise _infeasible(problem, must, kept, np.split(np.array(found.z) if proof is None else proof, cuts))
     tight = np.split(np.array(found.z) > np.array(found.s), cuts)
     active = Active(np.isfinite(problem.low), np.isfinite(problem.high), tight[3])
     active.low[active.low], active.high[active.high] = tight[1], tight[2]
-    return problem.start + np.sqrt(problem.variance) * np.array(found.x) * unit, active
+    rough = problem.start + np.sqrt(problem.variance) * np.array(found.x) * unit
+    return rough, active, str(found.status) == "Solved"
 
 
 def _rows(problem: Problem) -> tuple[Sparse, Array, Places]:
@@ -132,13 +141,14 @@ def _rows(problem: Problem) -> tuple[Sparse, Array, Places]:
     return rows, np.concatenate(gaps) / size, np.cumsum([len(gap) for gap in gaps[:3]])
 
 
-def _solution(rows: Sparse, right: Array, equal: int) -> Any:
+def _solution(rows: Sparse, right: Array, equal: int, longest: float) -> Any:
     """The shortest z with rows z <= right, the first `equal` of them with equality."""
     import clarabel
     from scipy import sparse
 
     settings = clarabel.DefaultSettings()
     settings.verbose = False
+    settings.max_step_fraction = longest
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
     cones = [clarabel.ZeroConeT(equal), clarabel.NonnegativeConeT(len(right) - equal)]
     shortest = sparse.csc_matrix(sparse.eye_array(rows.shape[1]))
@@ -168,11 +178,11 @@ def _infeasible(problem: Problem, must: Gathered, kept: Places, dual: list[Array
     return must.contradiction(kept[np.abs(dual[0]) > least].tolist(), np.unique(named[named != NOBODY]).tolist())
 
 
-def _polished(problem: Problem, active: Active, reach: float) -> Array | None:
+def _polished(problem: Problem, active: Active, reach: float) -> tuple[Array | None, bool]:
     """Exact least squares with the active constraints as equalities; which are active is mended until it is the best.
 
     It is where it satisfies all and is as near as the solver's answer, or where every multiplier has its sign: these
-    are not unique where constraints that are met imply each other.
+    are not unique where constraints that are met imply each other. Also whether that is shown.
     """
     slack = 1e-12 * max(1.0, float(np.abs(problem.start).max()))
     steps = problem.steps
@@ -188,13 +198,13 @@ def _polished(problem: Problem, active: Active, reach: float) -> Array | None:
         if not missed.any and (best is None or problem.objective(values) < problem.objective(best)):
             best = values
         if not missed.any and (not wrong.any or problem.objective(values) <= reach):
-            break
+            return values, True
         active = Active(
             (active.low & ~wrong.low) | missed.low,
             (active.high & ~wrong.high) | missed.high,
             (active.step & ~wrong.step) | missed.step,
         )
-    return best
+    return best, False
 
 
 def _with_equalities(problem: Problem, active: Active, steps: Sparse) -> tuple[Array, tuple[Array, Array]]:

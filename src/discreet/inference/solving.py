@@ -25,6 +25,8 @@ LEFT_OVER = 1e-7
 SAME = 1e-9
 """Two numbers that differ by this part of their size are the same."""
 MOST_PRODUCTS = 200_000_000
+MOST_ON_ONE = 3_000
+"""So many constraints on one cell take seconds; twice as many a minute and gigabytes."""
 CROWDED = 1_000
 SMALL = 100_000
 BLOCK = 64
@@ -92,7 +94,7 @@ def normal(B: Sparse, variance: Array) -> Normal:  # noqa: N803 (the documents' 
     scaled = sparse.diags_array(root).tocsc() @ B
     size = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel())
     per_cell = np.bincount(B.indices, minlength=B.shape[0]).astype(np.float64)
-    if float(per_cell @ per_cell) > MOST_PRODUCTS:
+    if float(per_cell @ per_cell) > MOST_PRODUCTS or per_cell.max(initial=0.0) > MOST_ON_ONE:
         raise Unsupported(
             "so many constraints on the same cells do not fit into memory; state totals as sums of other totals, nested"
         )

@@ -22,6 +22,7 @@ HAS = {
     "changes": "a row for each way to differ and a column for each cell, such as [[1, 0], [0, 1]]",
 }
 """What the matrices that people give are made of."""
+FARTHEST = 1e12
 FINITE = "finite numbers of at most 10^100; take out or mend those that are NaN, infinite or larger"
 
 
@@ -55,6 +56,11 @@ def variances(given: object, answers: int) -> Array:
     if not ((read >= 1 / LARGEST) & (read <= LARGEST)).all():
         raise InvalidInput(
             "every variance must be a finite number above 0, else the weights are singular; "
+            "state an answer that is known exactly as a constraint, fixed(value, of)"
+        )
+    if read.max() > FARTHEST * read.min():
+        raise InvalidInput(
+            "variances more than 10^12 times each other are beyond what can be weighed; "
             "state an answer that is known exactly as a constraint, fixed(value, of)"
         )
     return np.array(np.broadcast_to(read, (answers,)))

@@ -142,7 +142,7 @@ def _check_public(one: Published, predicate: Predicate, value: int, schema: Sche
         public = schema.units
     if public is not None and value != public:
         raise InvalidInput(
-            f"what is published as {one.statistic[:40]!r} is {public} by the schema itself, got {value}; mend one of them"
+            f"what is published as {one.statistic[:40]!r} is {public} by the schema, got {value}; mend one of them"
         )
 
 

@@ -21,6 +21,10 @@ from discreet.schema import Schema
 COUNTS = frozenset({"count", "count_distinct"})
 ONE = Fraction(1)
 NO_LESS_THAN_NONE = "no count is below 0"
+OF_PARTS = "the counts are made of the same parts, none of which is below 0"
+MOST_PARTS = 2**17
+MOST_COUNTED = 2**19
+"""Counts times cells, and counts times parts, beyond which the parts are left out."""
 Pairs = tuple[tuple[int, int], ...]
 
 
@@ -34,11 +38,24 @@ class Ends:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Parts:
+    """Rows that no count tells apart: every count of rows is, in each cell, the sum of its parts there.
+
+    `labels`: by count and part, the number of the cell, from 1, in which the part is counted, or 0. All that are not 0
+    of one part are the same, and each part has one. `ends` are of the sum of all parts.
+    """
+
+    labels: NDArray[np.int64]
+    ends: Ends
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Structure:
     """What holds of some counts, each in the same cells. No cell is below 0; `words` say that and all the rest.
 
     `possible`: by count and cell, whether a row can be counted there. `chain`: cells in the order in which the counts
-    of `chained` rise. `pairs`: the first count is at most the second in every cell.
+    of `chained` rise. `pairs`: the first count is at most the second in every cell. `parts`: what several counts of
+    rows are made of, from which all but the order follows; None where that is not known, or too much to solve for.
     """
 
     names: tuple[str, ...]
@@ -47,6 +64,7 @@ class Structure:
     chain: tuple[int, ...] = ()
     chained: tuple[int, ...] = ()
     pairs: Pairs = ()
+    parts: Parts | None = None
     words: tuple[str, ...] = (NO_LESS_THAN_NONE,)
 
 
@@ -72,7 +90,9 @@ def structure(schema: Schema, query: Query, cells: int) -> Structure:
     ends = tuple(_ends(schema, one, covers and not private, bool(query.keys)) for one, covers in each)
     chain = _chain(schema, keys)
     chained = tuple(at for at, one in enumerate(counts) if chain and every_row[at] and _of_rows(schema, one))
-    made = Structure(names, possible, ends, chain if chained else (), chained, pairs)
+    apart = chained or private or not keyed or not all(_of_rows(schema, one) for one in counts)
+    parts = None if apart or len(counts) < 2 else _parts(schema, counts, np.stack(labels), cells)
+    made = Structure(names, possible, ends, chain if chained else (), chained, pairs, parts)
     return replace(made, words=(*made.words, *_words(schema, query, made)))
 
 
@@ -117,6 +137,15 @@ def _ends(schema: Schema, one: Aggregate, every_row: bool, grouped: bool) -> End
     return Ends(least, rows if grouped else schema.units, schema.units)
 
 
+def _parts(schema: Schema, counts: Sequence[Aggregate], labels: NDArray[np.int64], cells: int) -> Parts | None:
+    """The atoms that are counted at all; None where there are none, or too many."""
+    counted = labels.any(axis=0)
+    many = int(counted.sum())
+    if not 0 < many <= MOST_PARTS or len(counts) * max(many, cells) > MOST_COUNTED:
+        return None
+    return Parts(labels[:, counted], _ends(schema, counts[0], bool(counted.all()), grouped=True))
+
+
 def _chain(schema: Schema, keys: tuple[Key, ...]) -> tuple[int, ...]:
     """The cells of the one key in the order in which its counts rise by declaration; that of missing values apart.
 
@@ -148,7 +177,7 @@ def _words(schema: Schema, query: Query, made: Structure) -> Iterator[str]:
     for at, (name, ends, possible) in enumerate(zip(made.names, made.ends, made.possible, strict=True)):
         all_of = "all counts" if len(made.names) == 1 else f"all of {name}"
         what = f"{all_of} add up to" if query.keys else f"{name} is"
-        if at not in smaller and ends.most is not None:
+        if at not in smaller and ends.most is not None and (made.parts is None or ends.least):
             yield _sum_words(schema, what, ends.least, ends.most)
         if not possible.all():
             count = int((~possible).sum())
@@ -156,7 +185,13 @@ def _words(schema: Schema, query: Query, made: Structure) -> Iterator[str]:
     if made.chain:
         name = query.keys[0].column
         yield f"the counts are {schema.column(name).counts} with {name}, as the schema declares"
-    yield from (f"{made.names[i]} is at most {made.names[j]} in every row" for i, j in made.pairs)
+    if made.parts is None:
+        yield from (f"{made.names[i]} is at most {made.names[j]} in every row" for i, j in made.pairs)
+        return
+    yield OF_PARTS
+    whole_sum = made.parts.ends
+    if whole_sum.most is not None and not any(ends.least for ends in made.ends):
+        yield _sum_words(schema, "the parts add up to", whole_sum.least, whole_sum.most)
 
 
 def _sum_words(schema: Schema, what: str, least: int, most: int) -> str:

@@ -158,7 +158,10 @@ def _call(value: Object) -> Call:
     """{"count": "*"}, {"avg": "income"}, {"quantile": "age", "orders": ["0.5"]}."""
     functions = [key for key in value if key not in {*NUMBERS.values(), "where"}]
     if len(functions) != 1:
-        raise InvalidInput('an output is a column or one function, such as {"avg": "income"}')
+        raise InvalidInput(
+            'an output is a column or one function, such as {"avg": "income"}; beside the function may stand "where" '
+            'for a count, its "orders", "width" or "bins", and in select "as"'
+        )
     function = functions[0]
     said = NUMBERS.get(function.lower(), "")
     _closed(value, (function, said, "where"), f"{function[:40]!r}")

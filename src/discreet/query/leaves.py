@@ -11,7 +11,7 @@ from sqlglot import exp
 from discreet.errors import InvalidInput
 from discreet.exact import rational_text
 from discreet.query.asked import Call, Constant, Name
-from discreet.query.labels import FUNCTIONS, unknown
+from discreet.query.selected import FUNCTIONS, unknown
 from discreet.query.tokens import SHAPE
 from discreet.schema.column import EPOCH, days
 
@@ -77,8 +77,8 @@ def _call(node: exp.Anonymous) -> Call:
     function = str(node.this).upper()
     if not node.expressions:
         raise InvalidInput(f"{function[:40]!r} needs a column, or * for COUNT")
-    if function not in FUNCTIONS | {"ROLLUP"}:
-        raise InvalidInput(unknown(function))
+    if function not in FUNCTIONS:
+        raise unknown(function)
     first, *rest = node.expressions
     numbers = tuple(number(part) for part in rest)
     if isinstance(first, exp.Star):

@@ -43,7 +43,10 @@ def _nesting(question: Question, keys: Sequence[Key], aggregates: Sequence[Aggre
     if not question.rollup:
         return ""
     if not keys or len(aggregates) != 1 or aggregates[0].function != "count":
-        raise InvalidInput("ROLLUP (a, b) gives one COUNT and its totals; ask for anything else with GROUP BY a, b")
+        raise InvalidInput(
+            "ROLLUP (a, b) gives one count of rows, COUNT(*) or COUNT(x), and its totals; "
+            "ask for anything else with GROUP BY a, b"
+        )
     return "rollup"
 
 
@@ -103,6 +106,7 @@ def _keys(question: Question, selected: Sequence[Meant], scope: Scope) -> tuple[
         raise InvalidInput("ROLLUP names a key twice; name each once")
     if _is_histogram(question.items[0]):
         found = dict.fromkeys(one.what for one in selected if isinstance(one.what, Key))
+        _check_bins(next(iter(found)), scope.schema)
     for one in selected:
         if isinstance(one.what, Key) and one.what not in found:
             raise InvalidInput(f"{one.label[:40]!r} is neither an aggregate nor a group key; add it to GROUP BY")
@@ -121,6 +125,14 @@ def _key(place: Place, selected: Sequence[Meant], scope: Scope) -> Key:
     if len(found) > 1 or not isinstance(found[0].what, Key):
         raise InvalidInput("GROUP BY takes columns and BIN(x, width), not aggregates")
     return found[0].what
+
+
+def _check_bins(key: Key, schema: Schema) -> None:
+    """A missing value is a cell of its own beside the bins."""
+    column = schema.column(key.column)
+    most = MOST_CELLS - column.nullable
+    if -(-column.size // key.width) > most:
+        raise InvalidInput(f"this histogram has too many bins; ask for at most {most:,} bins of {column.name}")
 
 
 def _check_cells(keys: Sequence[Key], schema: Schema) -> None:

@@ -32,6 +32,7 @@ INSTEAD = {
     "ROLLUP": "GROUP BY ROLLUP (a, b), alone there",
     "CUBE": "GROUP BY ROLLUP (a, b)",
 }
+FUNCTIONS = frozenset({*SPELLINGS, "BIN", "HISTOGRAM"})
 FINEST_ORDER = 10**6
 
 
@@ -54,7 +55,7 @@ def meant(what: Name | Call, scope: Scope) -> list[Meant]:
     if what.function == "HISTOGRAM":
         return [_histogram(what, scope), Meant("COUNT(*)", Aggregate("count"))]
     if what.function not in SPELLINGS:
-        raise InvalidInput(_unknown(what.function))
+        raise unknown(what.function)
     function = SPELLINGS[what.function]
     if function == "count_distinct":
         return [_units(what, scope)]
@@ -175,7 +176,8 @@ def _listed(numbers: Sequence[Fraction]) -> str:
     return ", ".join(number_text(number)[:40] for number in numbers[:3])
 
 
-def _unknown(function: str) -> str:
+def unknown(function: str) -> InvalidInput:
+    """What to say of a function that is not one of ours."""
     if function in INSTEAD:
-        return f"there is no {function} here; write {INSTEAD[function]}"
-    return f"there is no function {function[:40]!r}; there are {', '.join(SPELLINGS)}, BIN and HISTOGRAM"
+        return InvalidInput(f"there is no {function} here; write {INSTEAD[function]}")
+    return InvalidInput(f"there is no function {function[:40]!r}; there are {', '.join(SPELLINGS)}, BIN and HISTOGRAM")

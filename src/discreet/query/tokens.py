@@ -29,7 +29,6 @@ LOGIC = {TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.IN, TokenType.IS,
 SIGNS = {TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT, TokenType.DASH, TokenType.PLUS}
 GRAMMAR = VALUES | COMPARISONS | CLAUSES | LOGIC | SIGNS
 FILTER = [TokenType.FILTER, TokenType.L_PAREN, TokenType.WHERE]
-FILTERED = "FILTER is written FILTER (WHERE condition), right after a count such as COUNT(*)"
 ENDS = VALUES | {TokenType.R_PAREN}
 ORDERS = {TokenType.ASC, TokenType.DESC}
 OPENS = {TokenType.L_PAREN, TokenType.DASH, TokenType.PLUS, TokenType.DOT}
@@ -106,8 +105,9 @@ def _names(tokens: Sequence[Token]) -> Iterator[Token]:
         if kind not in GRAMMAR and not filters:
             if before in ENDS or kind not in WORDS or not token.text.isidentifier():
                 where = f"line {token.line}, column {token.col - len(token.text) + 1}"
-                usage = FILTERED if kind == TokenType.FILTER else SHAPE
-                raise InvalidInput(f"{token.text[:40]!r} has no place at {where}; {usage}")
+                if kind == TokenType.FILTER:
+                    raise InvalidInput(f"FILTER, at {where}, is written FILTER (WHERE condition), right after a count")
+                raise InvalidInput(f"{token.text[:40]!r} has no place at {where}; {SHAPE}")
             kind = TokenType.VAR
         yield Token(kind, token.text, token.line, token.col, token.start, token.end)
         before = kind
