@@ -251,9 +251,9 @@ def test_a_distance_that_does_not_fit(schema: Path, question: str, prior: str, d
         (COUNT, "out.pdf", "a picture's name ends in .svg, .png or .html; 'out.pdf' does not"),
         (COUNT, "out", "a picture's name ends in .svg, .png or .html"),
         (COUNT, "none/out.svg", "the folder for the picture 'out.svg' does not exist; make it first"),
-        ("SELECT hospital, COUNT(*) FROM registry GROUP BY hospital", "out.svg", "a picture shows one number"),
-        ("SELECT AVG(age), COUNT(*) FROM registry WHERE stay > 3", "out.svg", "a picture shows one number"),
-        (MEDIAN, "out.svg", "a picture shows one number with a public law or a prior"),
+        ("SELECT hospital, COUNT(*) FROM registry GROUP BY hospital", "out.svg", "a picture shows a HISTOGRAM, or one number"),
+        ("SELECT AVG(age), COUNT(*) FROM registry WHERE stay > 3", "out.svg", "a picture shows a HISTOGRAM, or one number"),
+        (MEDIAN, "out.svg", "a picture shows a HISTOGRAM, or one number with a public law or a prior"),
     ],
     ids=["a suffix", "no suffix", "no folder", "groups", "two numbers", "no public law"],
 )

@@ -177,7 +177,8 @@ def test_one_person(tmp_path: Path) -> None:
             assert a.guarantee.unit == "unit (id)"
         assert spent(custodian) == 1
         b = custodian.answer("SELECT age FROM people FOR UNIT 'p1'", epsilon=1, analyst="x", prior="point(44)")
-        assert b.value == 44
+        assert b.posterior is not None  # a tenth of what is used for a prior lies in its tails, so no draw is certain
+        assert b.posterior.median() == 44
         assert spent(custodian) == 2
 
 
