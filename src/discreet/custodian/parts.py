@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import Unsupported
+from discreet.inference.solver import solve
 from discreet.planner.structure import Ends, Parts
 
 Array = NDArray[np.float64]
@@ -124,24 +125,13 @@ def _nearest(made: Made, noisy: Array, variance: Array, totals: Array | None) ->
 
 def _solved(equal: Any, right: Array, below: Any, level: Array, weighed: int) -> Array:
     """Of all x with equal x = right and below x <= level one whose first, which are weighed, are shortest: the rest."""
-    import clarabel
     from scipy import sparse
 
     unit = max(1.0, float(np.abs(right).max()))
     squares = np.zeros(equal.shape[1])
     squares[:weighed] = 1
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    found = clarabel.DefaultSolver(
-        sparse.csc_matrix(sparse.diags_array(squares)),
-        np.zeros(len(squares)),
-        sparse.csc_matrix(sparse.vstack([equal, below])),
-        np.concatenate([right, level]) / unit,
-        [clarabel.ZeroConeT(len(right)), clarabel.NonnegativeConeT(len(level))],
-        settings,
-    ).solve()
-    values = np.array(found.x)[weighed:] * unit
+    beyond = np.concatenate([right, level]) / unit
+    values = np.array(solve(squares, sparse.vstack([equal, below]), beyond, len(right)).x)[weighed:] * unit
     if not np.isfinite(values).all():
         raise Unsupported("the solver found no parts that make these counts; ask for fewer counts at once")
     return values

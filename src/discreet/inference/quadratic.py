@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.inference.gathered import NOBODY, Gathered
+from discreet.inference.solver import infeasible, settled, solve
 from discreet.inference.solving import normal
 from discreet.inference.vectors import Array, Places, Sparse
 
 Flags = NDArray[np.bool_]
 ROUNDS = 30
-LONGEST_STEPS = (0.99, 0.9, 0.7)
-"""How much of the way to a bound the solver goes at once: by its own choice, and shorter where it stalls."""
 MOST_PROVED = 20_000
 """The least proof that constraints contradict each other is looked for among so many; else the solver's is told."""
 KEPT_TO = 1e-9
@@ -101,21 +99,18 @@ def _problem(start: Array, variance: Array, must: Gathered, kept: Places) -> Pro
 
 
 def _solved(problem: Problem, must: Gathered, kept: Places) -> tuple[Array, Active, bool]:
-    """The solver's answer, what it finds active, and whether it came to rest: with shorter steps, if not at once."""
+    """The solver's answer, what it finds active, and whether it came to rest."""
     rows, right, cuts = _rows(problem)
     unit = max(1.0, -float(right.min(initial=0.0)))
-    for longest in LONGEST_STEPS:
-        found = _solution(rows, right / unit, int(cuts[0]), longest)
-        if str(found.status) == "Solved" or "Infeasible" in str(found.status):
-            break
-    if "Infeasible" in str(found.status):
+    found = solve(np.ones(rows.shape[1]), rows, right / unit, int(cuts[0]))
+    if infeasible(found):
         proof = _least_proof(rows, right / unit, int(cuts[0]))
         raise _infeasible(problem, must, kept, np.split(np.array(found.z) if proof is None else proof, cuts))
     tight = np.split(np.array(found.z) > np.array(found.s), cuts)
     active = Active(np.isfinite(problem.low), np.isfinite(problem.high), tight[3])
     active.low[active.low], active.high[active.high] = tight[1], tight[2]
     rough = problem.start + np.sqrt(problem.variance) * np.array(found.x) * unit
-    return rough, active, str(found.status) == "Solved"
+    return rough, active, settled(found)
 
 
 def _rows(problem: Problem) -> tuple[Sparse, Array, Places]:
@@ -139,21 +134,6 @@ def _rows(problem: Problem) -> tuple[Sparse, Array, Places]:
     size = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel())
     rows = (scaled @ sparse.diags_array(1 / size)).T.tocsc()
     return rows, np.concatenate(gaps) / size, np.cumsum([len(gap) for gap in gaps[:3]])
-
-
-def _solution(rows: Sparse, right: Array, equal: int, longest: float) -> Any:
-    """The shortest z with rows z <= right, the first `equal` of them with equality."""
-    import clarabel
-    from scipy import sparse
-
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_step_fraction = longest
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    cones = [clarabel.ZeroConeT(equal), clarabel.NonnegativeConeT(len(right) - equal)]
-    shortest = sparse.csc_matrix(sparse.eye_array(rows.shape[1]))
-    linear = np.zeros(rows.shape[1])
-    return clarabel.DefaultSolver(shortest, linear, sparse.csc_matrix(rows), right, cones, settings).solve()
 
 
 def _least_proof(rows: Sparse, right: Array, equal: int) -> Array | None:
