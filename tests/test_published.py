@@ -58,6 +58,16 @@ def test_a_total_makes_each_number_cost_twice() -> None:
     assert said(BY_BOTH, WOMEN, epsilon=1.5) == [refined(rho("3"))]
 
 
+def test_histograms_and_rollups_are_counts_too() -> None:
+    """Of a ROLLUP the totals are told as well: one that is published itself has no bound."""
+    histogram = "SELECT HISTOGRAM(age, 8) FROM t"
+    assert said(histogram, ALL, WOMEN)[:2] == [refined(rho("0.2")), ALONE]
+    assert said("SELECT sex, COUNT(*) FROM t GROUP BY ROLLUP (sex)", ALL) == [refined(NONE_APART)]
+    by_both = "SELECT grade, sex, COUNT(*) FROM t GROUP BY ROLLUP (grade, sex)"
+    assert said(by_both, WOMEN) == [refined(rho("0.2"))]
+    assert said(by_both, WOMEN, neighbours="replace-one") == [refined(rho("0.1"))]
+
+
 def test_a_number_that_is_published_itself_has_no_bound() -> None:
     assert said(WOMEN, WOMEN) == [refined(NONE_APART)]
     assert said("SELECT sex, COUNT(*) FROM t GROUP BY sex", WOMEN) == [refined(NONE_APART)]

@@ -8,7 +8,7 @@ far as one row can be exchanged for another that every published count counts al
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import rational_text, shown
 from discreet.planner.atoms import Count, Grid, Labels
+from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Known, Measurement
 from discreet.planner.tally import count_of
 from discreet.query import parse_sql
 from discreet.query.canonical import simplify
 from discreet.query.predicate import FALSE, TRUE, Predicate
-from discreet.query.query import Query
+from discreet.query.query import Aggregate, Query
 from discreet.schema import Published, Schema
 
 MOST_CELLS = 100_000
@@ -158,9 +159,10 @@ def _told(
     noisy = [(one, measured) for one, measured in pairs if not isinstance(measured, Known)]
     units = schema.rows == 1  # a count of units is one of rows
     functions = {"count", "count_distinct"} if units else {"count"}
-    if not noisy or not all(one.function in functions and isinstance(measured, Noisy) for one, measured in noisy):
+    plain = (one.function in functions and isinstance(measured, Noisy | Nested) for one, measured in noisy)
+    if not noisy or not all(plain):
         return None
-    counts = [count_of(one, query, schema, Fraction(1)) for one, _ in noisy]
+    counts = [part for one, measured in noisy for part in _levels(one, measured, query, schema)]
     regions = [Count(TRUE, Fraction(1)) if one is None else one for one in published]
     grid = Grid(schema, [*counts, *regions])
     if grid.cells is None or grid.cells > MOST_CELLS:
@@ -169,6 +171,15 @@ def _told(
     labels = [atoms.labels(place) for place in range(len(counts) + len(regions))]
     inside = tuple(label > 0 for label in labels[len(counts) :])
     return Told(tuple(labels[: len(counts)]), inside, _rows_are_public(schema))
+
+
+def _levels(one: Aggregate, measured: Measurement, query: Query, schema: Schema) -> list[Count]:
+    """The counts that are told: of a ROLLUP those of every level but a public one, else those of the cells."""
+    count = count_of(one, query, schema, Fraction(1))
+    if query.nesting != "rollup" or not isinstance(measured, Nested):
+        return [count]
+    first = 0 if measured.known is None else 1
+    return [replace(count, keys=query.keys[:keys]) for keys in range(first, len(query.keys) + 1)]
 
 
 def _meaning(told: Told, place: int, schema: Schema, loss: Fraction) -> str:
