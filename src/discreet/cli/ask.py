@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,6 +28,9 @@ from discreet.cli.options import (
     SchemaFile,
     read_request,
 )
+
+if TYPE_CHECKING:
+    from discreet.answer import InRange, Population
 
 Key = Annotated[
     str | None, typer.Option(metavar="K", help="A name for this request: a retry with it never pays twice.")
@@ -109,14 +113,11 @@ def ask(
         balances = opened.budget(analyst)
     drawn = None if plot is None else answer.plot(plot)
     counted = [answer.range(low, high) for low, high in asked_ranges]
-    people = answer.population(size=size) if to_population else ()
+    people = answer.population(size=size) if to_population else None
     if json:
-        beside: dict[str, Any] = {"ranges": [one.to_json() for one in counted]} if counted else {}
-        if to_population:
-            beside["population"] = [{name: one.to_json() for name, one in row.items()} for row in people]
-        show.document(answer.to_json() | beside)
+        show.document(answer.to_json() | _beside(counted, people))
     else:
-        show.screen(*answer_screen(answer, balances, drawn, counted, people))
+        show.screen(*answer_screen(answer, balances, drawn, counted, people or ()))
 
 
 def preview(
@@ -152,6 +153,14 @@ def preview(
         show.document(preview_to_json(planned))
     else:
         show.screen(*preview_screen(planned))
+
+
+def _beside(counted: Sequence[InRange], people: Sequence[Mapping[str, Population]] | None) -> dict[str, Any]:
+    """What was asked for beside the answer, for JSON."""
+    told: dict[str, Any] = {"ranges": [one.to_json() for one in counted]} if counted else {}
+    if people is not None:
+        told["population"] = [{name: one.to_json() for name, one in row.items()} for row in people]
+    return told
 
 
 def _ends(text: str) -> tuple[str, str]:
