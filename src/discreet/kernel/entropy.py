@@ -1,11 +1,12 @@
 """The one door to randomness: bits from the operating system's generator, or from a script in tests.
 
-Nothing else in discreet touches a generator. There is no seed and no buffer: a forked worker shares no state
-with its parent, so the two draw apart.
+Nothing else in discreet touches a generator. The system's has no seed and no buffer: a forked worker shares no state
+with its parent, so the two draw apart. A release alone draws one secret key and then all else from that.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import Protocol
 
@@ -41,3 +42,19 @@ def bits(count: int, entropy: Entropy) -> int:
     """A uniform integer of `count` bits."""
     size = -(-count // 8)
     return int.from_bytes(entropy.take(size), "big") >> (8 * size - count)
+
+
+class KeyedEntropy:
+    """Bytes that follow from a secret key drawn through the door: SHAKE-256 of the key, what it is for, and a count.
+
+    A release that is made again from the same rows and the same key comes out the same, which is how its custodian
+    can check it later; who does not have the key cannot tell the bytes from fresh ones.
+    """
+
+    def __init__(self, key: bytes, purpose: str) -> None:
+        self._start = key + purpose.encode() + b"\0"
+        self._taken = 0
+
+    def take(self, count: int) -> bytes:
+        self._taken += 1
+        return hashlib.shake_256(self._start + self._taken.to_bytes(8, "big")).digest(count)

@@ -1,0 +1,52 @@
+"""What is measured of a release beside its original, all in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from discreet.posterior import Array
+
+Pair = tuple[float, float]
+"""Before and after."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Utility and risk; None where it cannot be measured, as what needs the two files' rows side by side."""
+
+    rows: int
+    numeric: tuple[str, ...]
+    """The columns that correlations, means, variances and quantiles are of."""
+    sse: float | None
+    sse_of: Mapping[str, float]
+    il1s: float | None
+    means: Mapping[str, Pair]
+    variances: Mapping[str, Pair]
+    quantiles: Mapping[str, tuple[tuple[float, float, float], ...]]
+    """Of each numeric column: the level, before, after."""
+    correlations: tuple[Array, Array]
+    correlation_change: float
+    """The mean of |after - before| over the pairs of numeric columns; `correlation_change_sd` is its deviation."""
+    correlation_change_sd: float
+    marginals: Mapping[str, float]
+    """Between 0 and 1: the greatest difference of the distribution functions, or half the sum for nominal columns."""
+    propensity: float
+    """How well a model tells the two files apart: 0 not at all, 1 wholly."""
+    linkage: float | None
+    """The share of original records, in percent, that the nearest released record leads back to; ties are shared."""
+    linkage_by_chance: float
+    disclosure: Mapping[str, float]
+    """For each confidential column: how likely an intruder who knows all quasi-identifiers comes near its value."""
+    disclosure_by_chance: Mapping[str, float]
+    unique: Pair
+    """The share of rows whose quasi-identifiers nobody else has."""
+    knows: Mapping[str, tuple[tuple[int, float], ...]]
+    """For each confidential column: j, and the chance that one who knows j others of a group has for the last value."""
+    intersection: tuple[tuple[str, int, float], ...]
+    """For each earlier release: its name, the least number of rows left in common, the share left with under k."""
+    k: int | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        raise NotImplementedError

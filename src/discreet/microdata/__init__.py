@@ -1,0 +1,1 @@
+"""TRUSTED: groups of records, and files that hide each record in its group."""

@@ -1,0 +1,150 @@
+"""A table from what people hold: a DuckDB relation, an Arrow table, or a mapping of numpy arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInput
+from discreet.microdata.table import ABSENT, Attribute, Kind, Table
+from discreet.taxonomy import Taxonomy
+
+KINDS = ("numeric", "ordinal", "nominal")
+
+
+def read_table(
+    table: object,
+    kinds: Mapping[str, str] | None = None,
+    categories: Mapping[str, Sequence[str]] | None = None,
+    taxonomies: Mapping[str, Taxonomy] | None = None,
+    domains: Mapping[str, tuple[float, float]] | None = None,
+) -> Table:
+    """The table; numbers and dates are numeric, all else nominal, unless `kinds` says otherwise.
+
+    `categories` lists the values of an ordinal column in order, `taxonomies` those of a nominal one with their
+    meaning; without them the values are a flat list. `domains` bounds numeric columns; without, their values do.
+    """
+    if isinstance(table, Table):
+        return table
+    given = (kinds or {}, categories or {}, taxonomies or {}, domains or {})
+    columns = _columns(table)
+    for name in {name for known in given for name in known} - set(columns):
+        raise InvalidInput(f"there is no column {str(name)[:40]!r}; there are {', '.join(columns)}")
+    return Table({name: _attribute(name, values, *given) for name, values in columns.items()})
+
+
+def _columns(table: object) -> dict[str, NDArray[Any]]:
+    if isinstance(table, Mapping):
+        found = {str(name): _one_dimension(str(name), values) for name, values in table.items()}
+    elif hasattr(table, "fetchnumpy"):
+        found = {name: _plain(values) for name, values in table.fetchnumpy().items()}
+    elif hasattr(table, "column_names") and hasattr(table, "column"):
+        found = {name: np.asarray(table.column(name).to_numpy()) for name in table.column_names}
+    else:
+        raise InvalidInput(
+            f"a table is a DuckDB relation, an Arrow table or a mapping of numpy arrays, got {type(table).__name__}"
+        )
+    if not found:
+        raise InvalidInput("the table has no columns; give it at least one")
+    return found
+
+
+def _one_dimension(name: str, values: object) -> NDArray[Any]:
+    array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+    if array.ndim != 1:
+        raise InvalidInput(f"the column {name[:40]!r} must have one value for each row")
+    return _plain(array)
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Without a mask: what is masked is NaN, NaT or None."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    hidden = np.ma.getmaskarray(array)
+    data: NDArray[Any] = np.asarray(array.data)
+    if not hidden.any():
+        return data
+    if data.dtype.kind in "iuf":
+        return np.where(hidden, np.nan, data.astype(np.float64))
+    if data.dtype.kind == "M":
+        return np.where(hidden, np.datetime64("NaT"), data)
+    listed: NDArray[Any] = data.astype(object)
+    listed[hidden] = None
+    return listed
+
+
+def _attribute(
+    name: str,
+    values: NDArray[Any],
+    kinds: Mapping[str, str],
+    categories: Mapping[str, Sequence[str]],
+    taxonomies: Mapping[str, Taxonomy],
+    domains: Mapping[str, tuple[float, float]],
+) -> Attribute:
+    values = _numbers_where_all_are(values)
+    natural = "numeric" if values.dtype.kind in "iufM" else "nominal"
+    kind = kinds.get(name, "ordinal" if name in categories else "nominal" if name in taxonomies else natural)
+    if kind not in KINDS:
+        raise InvalidInput(f"a column is numeric, ordinal or nominal; {name[:40]!r} is said to be {str(kind)[:40]!r}")
+    if kind == "numeric":
+        if natural != "numeric":
+            raise InvalidInput(
+                f"the column {name[:40]!r} is declared numeric and holds text; convert it, or declare it"
+            )
+        return _numeric(name, values, domains.get(name))
+    return _listed(name, kind, values, categories.get(name), taxonomies.get(name))  # type: ignore[arg-type]
+
+
+def _numbers_where_all_are(values: NDArray[Any]) -> NDArray[Any]:
+    """A column of Python objects as numbers, where they are numbers or None."""
+    if values.dtype.kind != "O":
+        return values
+    present = [value for value in values.tolist() if value is not None]
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
+        return values
+    return np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
+
+
+def _numeric(name: str, values: NDArray[Any], domain: tuple[float, float] | None) -> Attribute:
+    look = "date" if values.dtype.kind == "M" else "integer" if values.dtype.kind in "iu" else "number"
+    if look == "date":
+        absent = np.isnat(values)
+        numbers = np.where(absent, np.nan, values.astype("datetime64[D]").astype(np.int64).astype(np.float64))
+    else:
+        numbers = values.astype(np.float64)
+    if np.isinf(numbers).any():
+        raise InvalidInput(f"the column {name[:40]!r} holds infinite numbers; clip them or leave them out")
+    present = numbers[~np.isnan(numbers)]
+    seen = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
+    lower, upper = domain or seen
+    return Attribute(name, "numeric", numbers, lower=float(lower), upper=float(upper), look=look)  # type: ignore[arg-type]
+
+
+def _listed(
+    name: str, kind: Kind, values: NDArray[Any], order: Sequence[str] | None, taxonomy: Taxonomy | None
+) -> Attribute:
+    texts = [None if _absent(value) else _text(value) for value in values.tolist()]
+    seen = sorted({text for text in texts if text is not None})
+    known = tuple(order) if order is not None else tuple(taxonomy.leaves) if taxonomy is not None else tuple(seen)
+    if taxonomy is not None:  # inner concepts may be values too
+        known = (*known, *(text for text in seen if text not in set(known) and text in taxonomy.ancestors))
+    places = {text: place for place, text in enumerate(known)}
+    if not set(seen) <= set(places):
+        raise InvalidInput(f"the column {name[:40]!r} holds values that are not among its categories; list them all")
+    codes = np.array([ABSENT if text is None else places[text] for text in texts], dtype=np.int64)
+    truth = set(known) <= {"false", "true"} and values.dtype.kind == "b"
+    return Attribute(
+        name, kind, codes, known, taxonomy, 0.0, float(max(len(known) - 1, 0)), "truth" if truth else "text"
+    )
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _absent(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
