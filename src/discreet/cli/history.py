@@ -53,7 +53,7 @@ def _cost(entry: Entry) -> str:
     from discreet.exact import shown
 
     if entry.epsilon is None:
-        return ""
+        return "outside the account" if entry.kind == "release" else ""
     model = "" if entry.model == "dp" else f" {entry.model}"
     part = "" if entry.part is None else f" in {entry.part.kind} {entry.part.name}"
     return f"{shown(entry.epsilon)}{model}{part}" + (", reused" if entry.kind == "reuse" else "")

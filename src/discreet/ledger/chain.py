@@ -58,6 +58,10 @@ class Head:
         """The head once an answer is drawn in a model, on a part."""
         return replace(self._reached(part), weaker=self.weaker or model != "dp")
 
+    def released(self) -> Head:
+        """The head once a file was released under a promise that no account counts."""
+        return replace(self, weaker=True)
+
     def followed(self, body: str) -> Head:
         """The head after one more entry."""
         return replace(self, seq=self.seq + 1, hash=link(self.hash, body))
@@ -76,6 +80,10 @@ def digest(*texts: str) -> str:
 def _sha256(text: str) -> str:
     # What was damaged may be no text at all; its hash must still be taken.
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+RELEASED = digest("release")
+"""What every release is found by."""
 
 
 def written(body: Mapping[str, Any]) -> str:
@@ -109,6 +117,11 @@ def registration(head: Head, ledger: str, disjoint: bool) -> Body:
         "disjoint": disjoint,
         "finds": digest("snapshot", head.snapshot),
     }
+
+
+def released(head: Head, what: str, manifest: str) -> Body:
+    """The body of a release that no account pays for: what it is in words, and the hash of its manifest."""
+    return _body("release", head) | {"query": what, "sha256": _sha256(manifest), "finds": RELEASED}
 
 
 def charged(head: Head, charge: Charge) -> Body:

@@ -103,10 +103,10 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the history; a registration has no analyst, query, model or spend."""
+    """One line of the history; a registration has no analyst, query, model or spend, a release a query alone."""
 
     entry: int
-    kind: Literal["register", "charge", "reuse"]
+    kind: Literal["register", "charge", "reuse", "release"]
     at: str
     snapshot: str
     analyst: str | None = None

@@ -20,7 +20,7 @@ from discreet.exact import positive, whole
 from discreet.ledger import chain, rows, verifying
 from discreet.ledger.accounts import NOTHING, Account, delta, spent
 from discreet.ledger.chain import Body, Head
-from discreet.ledger.charge import MODELS, Balance, Caps, Charge, Entry, Model, Receipt, Verified
+from discreet.ledger.charge import LONGEST_QUERY, MODELS, Balance, Caps, Charge, Entry, Model, Receipt, Verified
 from discreet.ledger.database import Database
 from discreet.ledger.opening import database_at, ledger_in
 from discreet.ledger.paying import DATASET, pay, payers
@@ -81,7 +81,7 @@ class Ledger:
                 raise InvalidInput(
                     f"this ledger has another data set of the name {dataset[:40]!r}; open its own ledger"
                 )
-            elif not _known(connection, dataset, snapshot):
+            elif not _found(connection, dataset, chain.digest("snapshot", snapshot)):
                 fresh = head.refreshed(snapshot)
                 rows.carry_over(connection, head, fresh, disjoint)
                 rows.append(connection, fresh, chain.registration(fresh, self.id, disjoint))
@@ -113,6 +113,16 @@ class Ledger:
                 rows.append(connection, head, chain.answered(head, body, answer))
         return answer if first is None else first
 
+    def release(self, dataset: str, snapshot: str, what: str, manifest: str) -> int:
+        """Enter a file released under a promise that is not differential privacy; the data set is flagged for good."""
+        text(what, "what was released", longest=LONGEST_QUERY)
+        with self._database.writing() as connection:
+            head = rows.registered(rows.hold_head(connection, dataset), dataset)
+            if snapshot != head.snapshot:
+                raise InvalidInput(f"{dataset[:40]!r} has another snapshot by now; release again")
+            head = head.released()
+            return rows.append(connection, head, chain.released(head, what, manifest)).seq
+
     def balance(self, dataset: str, caps: Caps, analyst: str | None = None) -> tuple[Balance, ...]:
         """What the data set, or one analyst on it, has spent of each allowed model and has left."""
         cap = caps.dataset if analyst is None else caps.analyst
@@ -120,8 +130,10 @@ class Ledger:
             head = rows.registered(rows.find_head(connection, dataset), dataset)
             owner = DATASET if analyst is None else text(analyst, "analyst")
             total = rows.position(connection, head, owner, None, caps.models).total(NOTHING)
+            released = _found(connection, dataset, chain.RELEASED)
         models = [model for model in MODELS if model in caps.models]
-        return tuple(_balance(total, model, analyst, cap, head.weaker) for model in models)
+        weaker = {"dp": head.weaker, "approx-dp": released, "individual-dp": released}
+        return tuple(_balance(total, model, analyst, cap, weaker[model]) for model in models)
 
     def offered(self, charge: Charge) -> Offer | None:
         """The stored answer that the charge would get instead of a draw; None where there is none, or it is fresh."""
@@ -137,7 +149,7 @@ class Ledger:
             return times(charge, payers(connection, head.drawn(charge.model, charge.part), charge, caps))
 
     def history(self, dataset: str, analyst: str | None = None, limit: int = 100) -> list[Entry]:
-        """The last registrations, charges and reuses, newest first; of one analyst where one is named."""
+        """The last registrations, charges, reuses and releases, newest first; of one analyst where one is named."""
         wanted = select(entries.c.body).where(entries.c.dataset == dataset, entries.c.kind != "answer")
         if analyst is not None:
             wanted = wanted.where(entries.c.analyst == analyst)
@@ -159,24 +171,22 @@ def silent(done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
-def _known(connection: Connection, dataset: str, snapshot: str) -> bool:
-    before = select(entries.c.seq).where(
-        entries.c.dataset == dataset, entries.c.finds == chain.digest("snapshot", snapshot)
-    )
+def _found(connection: Connection, dataset: str, finds: str) -> bool:
+    before = select(entries.c.seq).where(entries.c.dataset == dataset, entries.c.finds == finds)
     return connection.execute(before.limit(1)).one_or_none() is not None
 
 
 def _balance(total: Account, model: Model, analyst: str | None, cap: Budget, weaker: bool) -> Balance:
     epsilon = spent(total, model, cap)
     left = Fraction(0) if epsilon is None else max(Fraction(0), cap.epsilon - epsilon)
-    flags = (WEAKER,) if weaker and model == "dp" else ()
+    flags = (WEAKER,) if weaker else ()
     return Balance(model, analyst, epsilon, delta(total, model, cap), cap, left, flags)
 
 
 def _line(body: Body) -> Entry:
     told = Entry(body["seq"], body["kind"], body["at"], body["snapshot"])
-    if body["kind"] == "register":
-        return told
+    if body["kind"] in {"register", "release"}:
+        return replace(told, query=body.get("query"))
     return replace(
         told,
         analyst=body["analyst"],

@@ -31,6 +31,9 @@ class Replay:
                 self._charge(body)
             case "reuse":
                 self._reuse(body, chain.read(source or ""))
+            case "release":
+                _must(body["finds"] == chain.RELEASED and {"query", "sha256"} <= body.keys())
+                self.head = self.head.released()
             case "answer":
                 self._answer(body, chain.read(source or ""), answer)
             case _:
