@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from discreet.accuracy import Accuracy as Accuracy
     from discreet.answer import Answer as Answer
+    from discreet.assess.anonymity import measure_anonymity as measure_anonymity
+    from discreet.assess.claims import check_claim as check_claim
+    from discreet.assess.compare import compare_release as compare_release
+    from discreet.assess.intruder import reidentification as reidentification
     from discreet.custodian import Custodian as Custodian
     from discreet.distance import Distance as Distance
     from discreet.errors import BudgetExceeded as BudgetExceeded
@@ -66,8 +70,19 @@ if TYPE_CHECKING:
     from discreet.kernel.smooth import SmoothOrderStatistic as SmoothOrderStatistic
     from discreet.kernel.staircase import Staircase as Staircase
     from discreet.ledger import Ledger as Ledger
+    from discreet.microdata.anatomy import anatomy as anatomy
+    from discreet.microdata.diversity import Closeness as Closeness
+    from discreet.microdata.diversity import Distinct as Distinct
+    from discreet.microdata.diversity import Spread as Spread
+    from discreet.microdata.generalise import generalise as generalise
+    from discreet.microdata.mdav_id import mdav_id as mdav_id
+    from discreet.microdata.microaggregate import microaggregate as microaggregate
+    from discreet.microdata.swapping import ir_swap as ir_swap
+    from discreet.microdata.swapping import mdav_swap as mdav_swap
+    from discreet.microdata.t_close import t_close as t_close
     from discreet.posterior import Posterior as Posterior
     from discreet.prior import Prior as Prior
+    from discreet.release import Release as Release
     from discreet.schema import Schema as Schema
     from discreet.schema import load_schema as load_schema
     from discreet.taxonomy import Taxonomy as Taxonomy
@@ -128,6 +143,25 @@ HOME = {
     "discreet.prior": ("Prior",),
     "discreet.schema": ("Schema", "load_schema"),
     "discreet.taxonomy": ("Taxonomy",),
+    "discreet.assess.anonymity": ("measure_anonymity",),
+    "discreet.assess.claims": ("check_claim",),
+    "discreet.assess.compare": ("compare_release",),
+    "discreet.assess.intruder": ("reidentification",),
+    "discreet.microdata.anatomy": ("anatomy",),
+    "discreet.microdata.diversity": (
+        "Closeness",
+        "Distinct",
+        "Spread",
+    ),
+    "discreet.microdata.generalise": ("generalise",),
+    "discreet.microdata.mdav_id": ("mdav_id",),
+    "discreet.microdata.microaggregate": ("microaggregate",),
+    "discreet.microdata.swapping": (
+        "ir_swap",
+        "mdav_swap",
+    ),
+    "discreet.microdata.t_close": ("t_close",),
+    "discreet.release": ("Release",),
 }
 __version__ = "0.1.0"
 WHERE = {name: module for module, names in HOME.items() for name in names}

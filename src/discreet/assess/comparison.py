@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+import numpy as np
 
 from discreet.posterior import Array
 
@@ -47,6 +50,39 @@ class Comparison:
     """For each earlier release: its name, the least number of rows left in common, the share left with under k."""
     k: int | None = None
 
+    @property
+    def risk(self) -> str:
+        """One plain sentence."""
+        from discreet.assess.verdict import risk_sentence
+
+        return risk_sentence(self)
+
+    @property
+    def utility(self) -> str:
+        """One plain sentence."""
+        from discreet.assess.verdict import utility_sentence
+
+        return utility_sentence(self)
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The chief figures in words."""
+        from discreet.assess.verdict import told
+
+        return told(self)
+
     def to_json(self) -> dict[str, object]:
-        """Machine-readable."""
-        raise NotImplementedError
+        """Machine-readable; null for what is not known."""
+        measured = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+        return {**measured, "verdict": {"risk": self.risk, "utility": self.utility}}
+
+
+def _plain(value: object) -> object:
+    """As JSON holds it."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""`discreet ledger verify`: whether a ledger is what was written."""
+"""`discreet verify`: whether a released file is what it says."""
 
 from __future__ import annotations
 
@@ -8,24 +8,38 @@ import typer
 
 from discreet.cli.options import Json
 
-Place = Annotated[
-    str, typer.Argument(metavar="LEDGER", help="The ledger's file or database address.", show_default=False)
+Released = Annotated[str, typer.Argument(metavar="OUT", help="A released table, .csv or .parquet.", show_default=False)]
+Original = Annotated[
+    str | None,
+    typer.Option(metavar="SCHEMA", help="The schema of the data set it was made of; for the custodian alone."),
 ]
+Quasi = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A quasi-identifier, without a manifest.")]
+Confidential = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="A confidential column, without a manifest.")
+]
+K = Annotated[int | None, typer.Option("-k", metavar="K", help="The k-anonymity to check, without a manifest.")]
+T = Annotated[str | None, typer.Option("-t", metavar="T", help="The t-closeness to check, without a manifest.")]
 
 
-def verify(ledger: Place, json: Json = False) -> None:
-    """Recompute the chain of entries and every account; exit code 6 if something is not as it was written."""
+def verify(
+    out: Released,
+    original: Original = None,
+    quasi: Quasi = None,
+    confidential: Confidential = None,
+    k: K = None,
+    t: T = None,
+    json: Json = False,
+) -> None:
+    """Measure a released file and check its claim; exit code 6 where it does not hold.
+
+    The claim and the columns come from the manifest beside the file, or from the options.
+    """
     from discreet.cli import show
-    from discreet.custodian.binding import existing_ledger
-    from discreet.custodian.document import verified_to_json
+    from discreet.custodian.verifying import verify_release
 
-    with show.counting("verifying") as progress, existing_ledger(ledger) as opened:
-        verified = opened.verify(progress=progress)
+    with show.stages() as progress:
+        found = verify_release(out, original, tuple(quasi or ()), tuple(confidential or ()), k, t, progress)
     if json:
-        show.document(verified_to_json(verified))
+        show.document(found.to_json())
     else:
-        show.screen(
-            show.text(f"The ledger holds: {verified.entries:,} entries, each as it was written.", "bold"),
-            show.facts({"head": verified.head}),
-            "Keep the head elsewhere: with it a ledger that was replaced as a whole is found out too.",
-        )
+        show.screen(show.text(found.words, "bold"), show.facts(found.told))

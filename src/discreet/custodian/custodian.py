@@ -25,12 +25,16 @@ from discreet.custodian.previewing import (
     previewed,
     with_offer,
 )
+from discreet.custodian.publishing import Holding, publish
 from discreet.custodian.question import Question, read
+from discreet.custodian.recipe import recipe_of
 from discreet.custodian.reconciling import check_stated
 from discreet.custodian.registering import Progress, first_use, open_source, register, silent
 from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_text
 from discreet.custodian.session import Session, open_session
 from discreet.custodian.stating import Stated
+from discreet.custodian.sweeping import swept
+from discreet.custodian.writing import Targets
 from discreet.distance import Distance
 from discreet.errors import DiscreetError, Internal, Unavailable
 from discreet.ledger import Balance, Caps, Entry, Ledger
@@ -39,9 +43,11 @@ from discreet.planner.asked import Asked, Given, asked
 from discreet.planner.choose import plan_like
 from discreet.planner.plan import Plan
 from discreet.query import to_sql
+from discreet.release import Release
 from discreet.schema import Schema, load_schema
 
 if TYPE_CHECKING:
+    from discreet.assess.sweep import Sweep
     from discreet.sources.plan import Source
 
 
@@ -165,6 +171,40 @@ class Custodian:
         names = self.schema, self._source, self._ledger, self._caps, self._snapshot.name
         return open_session(*names, noise_scale, epsilon, analyst, key)
 
+    def publish(
+        self,
+        method: str,
+        out: str | Path,
+        k: object = None,
+        t: object = None,
+        epsilon: object = None,
+        report: str | Path | None = None,
+        *,
+        force: bool = False,
+        progress: Progress = silent,
+        **more: Any,
+    ) -> Release:
+        """Protect the table by a method and write it to a .csv or .parquet file, its manifest beside it.
+
+        A custodian's act: it may be refused for what is in the rows, and `report`, an .html or .json file, tells of
+        them. `more` is what the method takes besides k and t: see `discreet publish --help`. No method here is
+        differential privacy: the release is entered in the ledger, and every total is flagged from then on.
+        """
+        recipe = recipe_of(self.schema, method, k, epsilon, t=t, **more)
+        return publish(self._holding(), recipe, Targets.of(out, report, force), progress)
+
+    def sweep(
+        self,
+        ks: str | Sequence[int] = "k=3..300",
+        methods: str | Sequence[str] = (),
+        report: str | Path | None = None,
+        *,
+        force: bool = False,
+        progress: Progress = silent,
+    ) -> Sweep:
+        """Risk and utility of methods over k, and which to choose; nothing is released. For the custodian alone."""
+        return swept(self._holding(), ks, methods, report, force, progress)
+
     def budget(self, analyst: str | None = None) -> tuple[Balance, ...]:
         """What is spent and left, of the data set and of one analyst, in every model."""
         whole = self._ledger.balance(self.schema.name, self._caps)
@@ -184,6 +224,9 @@ class Custodian:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _holding(self) -> Holding:
+        return Holding(self.schema, self._snapshot, self._source, self._ledger)
 
     def _spent(self) -> dict[str, Fraction | None]:
         return {one.model: one.epsilon for one in self._ledger.balance(self.schema.name, self._caps)}

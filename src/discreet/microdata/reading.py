@@ -28,8 +28,9 @@ def read_table(
     `categories` lists the values of an ordinal column in order, `taxonomies` those of a nominal one with their
     meaning; without them the values are a flat list. `domains` bounds numeric columns; without, their values do.
     """
-    if isinstance(table, Table):
-        return table
+    known = table if isinstance(table, Table) else getattr(table, "table", None)  # of a Protected
+    if isinstance(known, Table):
+        return known
     given = (kinds or {}, categories or {}, taxonomies or {}, domains or {})
     columns = _columns(table)
     for name in {name for known in given for name in known} - set(columns):

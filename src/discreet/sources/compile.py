@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlglot import exp
 
 from discreet.query.predicate import TRUE, All, Predicate, Within
+from discreet.query.released import ReleasePlan
 from discreet.query.totals import Bins, Histogram, Measure, Texts, Totals
 from discreet.schema import Column, Schema
+from discreet.sources import release
 from discreet.sources.cells import first_bin, unshifted
 from discreet.sources.conditions import condition
 from discreet.sources.layout import Dialect, Layout
 from discreet.sources.plan import require_one_row_each
+from discreet.sources.statement import Statement, divided, statement
 
 MOST_ROWS = 2**38
 """A snapshot has fewer rows, so that no sum overflows."""
@@ -22,14 +24,6 @@ INTEGER, BIGINT = 2**31, 2**63
 """What whole numbers of 32 and of 64 bits stay below."""
 WIDE = {"duckdb": "INT128", "postgres": "DECIMAL", "spark": "DECIMAL(14, 0)"}
 """For codes whose squares may not fit 64 bits; a code has at most 14 digits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """SQL of one dialect, and the texts that are its parameters, in order."""
-
-    sql: str
-    texts: tuple[str, ...]
 
 
 class Compiler:
@@ -51,6 +45,18 @@ class Compiler:
         named = exp.EQ(this=self._layout.unit(), expression=exp.Literal.string(unit))
         where = named if self._layout.holds_text(unit) else exp.false()
         return self._statement(exp.select(exp.Max(this=self._layout.column(column))).from_(self._table).where(where))
+
+    def count(self) -> Statement:
+        """One row, of how many rows there are."""
+        return self._statement(exp.select(exp.Count(this=exp.Star())).from_(self._table))
+
+    def records(self) -> Statement:
+        """Every row, in the one order of all rows."""
+        return self._statement(release.records(self._layout, self._table))
+
+    def released(self, plan: ReleasePlan, key: str) -> Statement:
+        """Every row: its codes, those that were changed, and its groups, in an order that follows from the key."""
+        return self._statement(release.released(plan, key, self._layout, self._table))
 
     def _totals(self, plan: Totals) -> Statement:
         """A row for each cell: its keys, then its measures with nothing subtracted."""
@@ -76,10 +82,7 @@ class Compiler:
         return [_key(key, self._layout) for key in keys]
 
     def _statement(self, select: exp.Select) -> Statement:
-        texts = [literal for literal in select.find_all(exp.Literal) if literal.is_string]
-        for place, text in enumerate(texts, start=1):
-            text.replace(self._layout.parameter(place))
-        return Statement(select.sql(self._layout.dialect), tuple(text.name for text in texts))
+        return statement(select, self._layout)
 
 
 def _key(key: Bins | Texts, layout: Layout) -> exp.Expression:
@@ -90,13 +93,7 @@ def _key(key: Bins | Texts, layout: Layout) -> exp.Expression:
     public = layout.public(key.column)
     first = first_bin(key, public)
     code = _cast(layout.column(key.column), "BIGINT") if public.upper - first >= INTEGER else layout.column(key.column)
-    return _divided(exp.Sub(this=code, expression=exp.Literal.number(first)), key.width, layout.dialect)
-
-
-def _divided(difference: exp.Expression, width: int, dialect: Dialect) -> exp.Expression:
-    """Whole division of what is never negative, so that rounding down and towards 0 are the same."""
-    parts = {"this": exp.paren(difference), "expression": exp.Literal.number(width)}
-    return exp.Div(**parts, typed=True) if dialect == "postgres" else exp.IntDiv(**parts)
+    return divided(exp.Sub(this=code, expression=exp.Literal.number(first)), key.width, layout.dialect)
 
 
 def _measured(measure: Measure, layout: Layout) -> exp.Expression:

@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.errors import Unavailable
+from discreet.query.released import Batch, ReleasePlan
 from discreet.query.totals import Amounts, Cell, Histogram, Totals
 from discreet.schema import Schema
 from discreet.sources import cells
-from discreet.sources.compile import Compiler, Statement
+from discreet.sources.batches import SIZE, Shape
+from discreet.sources.compile import Compiler
+from discreet.sources.statement import Statement
 
 TABLE = "snapshot"
 GROUP_BITS = 20
@@ -47,6 +50,18 @@ class DuckDBSource:
         """The code of one unit's value; None where the unit is absent or has none."""
         return cells.only(self._rows(self._compiler.individual(column, unit)))
 
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self._rows(self._compiler.count())[0][0])
+
+    def records(self) -> Iterator[Batch]:
+        """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
+        return self._batches(Shape.records(self._schema), self._compiler.records())
+
+    def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
+        """All rows, what the plan makes of them and their groups, in an order that follows from the key alone."""
+        return self._batches(Shape.released(plan, self._schema), self._compiler.released(plan, key))
+
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
@@ -59,6 +74,15 @@ class DuckDBSource:
         """Counts and bins fit 64 bits; sums may not, and would come as floats this way."""
         with _silent(), self._connection.cursor() as cursor:
             return [_filled(column) for column in cursor.execute(statement.sql, statement.texts).fetchnumpy().values()]
+
+    def _batches(self, shape: Shape, statement: Statement) -> Iterator[Batch]:
+        """By way of a table: DuckDB makes arrays of a whole reply only."""
+        with _silent(), self._connection.cursor() as cursor:
+            cursor.execute(f"CREATE TEMP TABLE reply AS {statement.sql}", statement.texts)
+            [[rows]] = cursor.execute("SELECT count(*) FROM reply").fetchall()
+            for first in range(0, rows, SIZE):
+                some = cursor.execute("FROM reply WHERE rowid >= ? AND rowid < ?", [first, first + SIZE])
+                yield shape.batch([_filled(column) for column in some.fetchnumpy().values()])
 
 
 def _filled(column: NDArray[Any]) -> NDArray[Any]:

@@ -30,9 +30,13 @@ class Layout:
         """What is public about a column."""
         return self.schema.column(name)
 
+    def place(self, name: str) -> int:
+        """Which column of the schema it is, from 0."""
+        return list(self.schema.columns).index(name)
+
     def column(self, name: str) -> exp.Column:
         """A column by the name it has in the schema."""
-        return _column(f"c{list(self.schema.columns).index(name)}")
+        return _column(f"c{self.place(name)}")
 
     def text(self, name: str) -> exp.Expression:
         """A column of texts, compared by their bytes."""

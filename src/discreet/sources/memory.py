@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.query.predicate import Predicate, holds
+from discreet.query.released import Batch, ReleasePlan
 from discreet.query.totals import Amounts, Bins, Cell, Histogram, Measure, Texts, Totals
 from discreet.schema import Schema
+from discreet.sources import plain_release
+from discreet.sources.batches import Shape
 from discreet.sources.plan import require_one_row_each
 
-Row = Mapping[str, int | str | None]
-UNIT = "#unit"
+Row = plain_release.Row
+UNIT = plain_release.UNIT
 
 
 class MemorySource:
@@ -44,6 +47,21 @@ class MemorySource:
         require_one_row_each(self._schema)
         codes = [row[column] for row in self._rows if row[UNIT] == unit]
         return next((code for code in codes if isinstance(code, int)), None)
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self._rows)
+
+    def records(self) -> Iterator[Batch]:
+        """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
+        rows = plain_release.in_order(self._schema, self._rows)
+        found = [[row[name] for name in self._schema.columns] for row in rows]
+        return Shape.records(self._schema).batches(iter([found]))
+
+    def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
+        """All rows, what the plan makes of them and their groups, in an order that follows from the key alone."""
+        found = plain_release.released(plan, key, self._schema, self._rows)
+        return Shape.released(plan, self._schema).batches(iter([found]))
 
     def close(self) -> None:
         """There is nothing to let go of."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import Unsupported
+from discreet.query.released import Batch, ReleasePlan
 from discreet.query.totals import Amounts, Cell, Histogram, Totals
 from discreet.schema import Schema
 
@@ -25,6 +26,15 @@ class Source(Protocol):
     def individual(self, column: str, unit: str) -> int | None:
         """The code of one unit's value; None where the unit is absent or has none."""
 
+    def count(self) -> int:
+        """How many rows there are."""
+
+    def records(self) -> Iterator[Batch]:
+        """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
+
+    def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
+        """All rows, what the plan makes of them and their groups, in an order that follows from the key alone."""
+
     def close(self) -> None:
         """Let go of connections."""
 
@@ -33,3 +43,12 @@ def require_one_row_each(schema: Schema) -> None:
     """Refuse to speak of a unit's value where a unit may have several, or none has a name."""
     if schema.unit is None or schema.rows != 1:
         raise Unsupported(f"one unit's value is asked of {schema.name}, but its schema does not give each unit one row")
+
+
+def require_ranked(schema: Schema, column: str) -> None:
+    """Refuse to rank private keys, which have no public order."""
+    if schema.column(column).private_keys:
+        raise Unsupported(
+            f"a release ranks the values of {column[:40]!r}, but they are private keys without an order; "
+            "choose a column with a public domain"
+        )

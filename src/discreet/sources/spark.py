@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.errors import Unavailable
+from discreet.query.released import Batch, ReleasePlan
 from discreet.query.totals import Amounts, Cell, Histogram, Totals
 from discreet.schema import Schema
 from discreet.sources import cells
-from discreet.sources.compile import Compiler, Statement
+from discreet.sources.batches import SIZE, Shape
+from discreet.sources.compile import Compiler
+from discreet.sources.statement import Statement
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 VIEWS = count()
 
@@ -50,15 +53,36 @@ class SparkSource:
         """The code of one unit's value; None where the unit is absent or has none."""
         return cells.only(self._rows(self._compiler.individual(column, unit)))
 
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self._rows(self._compiler.count())[0][0])
+
+    def records(self) -> Iterator[Batch]:
+        """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
+        return self._batches(Shape.records(self._schema), self._compiler.records())
+
+    def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
+        """All rows, what the plan makes of them and their groups, in an order that follows from the key alone."""
+        return self._batches(Shape.released(plan, self._schema), self._compiler.released(plan, key))
+
     def close(self) -> None:
         """Let go of the view; the session is not ours."""
         with _silent():
             self._session.catalog.dropTempView(self._view)
 
     def _rows(self, statement: Statement) -> list[Any]:
-        named = {f"t{place}": text for place, text in enumerate(statement.texts, start=1)}
         with _silent():
-            return list(self._session.sql(statement.sql, args=named).collect())
+            return list(self._frame(statement).collect())
+
+    def _batches(self, shape: Shape, statement: Statement) -> Iterator[Batch]:
+        """A part of the reply is held at a time, as Spark has cut it."""
+        with _silent():
+            rows = self._frame(statement).toLocalIterator()
+            yield from shape.batches(iter(lambda: list(islice(rows, SIZE)), []))
+
+    def _frame(self, statement: Statement) -> DataFrame:
+        named = {f"t{place}": text for place, text in enumerate(statement.texts, start=1)}
+        return self._session.sql(statement.sql, args=named)
 
 
 def _address(folder: Path) -> str:

@@ -1,0 +1,33 @@
+"""Record linkage by distance: 100,000 records of four numbers, and how the time grows from 25,000."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.measure import Line, best_time
+from discreet.assess.linkage import linked
+from discreet.microdata.distances import Space
+
+FEW, MANY = 25_000, 100_000
+
+
+def run() -> list[Line]:
+    """The time of the larger file, and how many times that of the smaller it is: linear is 4, quadratic is 16."""
+    _took(100)  # compiled
+    few, many = _took(FEW), _took(MANY)
+    return [
+        Line(f"record linkage of {MANY:,} x 4", many, "s", 10, False),
+        Line(f"its growth from {FEW:,}, by the naive way 16", many / few, "times", 8, False),
+    ]
+
+
+def _took(rows: int) -> float:
+    """Records and themselves with noise, so that no two are alike."""
+    noise = np.random.default_rng(rows)
+    before = noise.normal(size=(rows, 4))
+    after = before + noise.normal(size=(rows, 4)) / 4
+    return best_time(lambda: linked(_space(before), _space(after)), 3)
+
+
+def _space(points: np.ndarray) -> Space:
+    return Space(points, np.zeros((len(points), 0), dtype=np.int64), ())

@@ -1,0 +1,81 @@
+"""Whether a release is what its label says, as far as its files show: the verifier that trusts no method.
+
+A claim that the files contradict raises `ClaimFailed`, one that they cannot show `Unsupported`, which says what to add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from discreet.assess.anonymity import measure_anonymity
+from discreet.assess.close import closeness_claim
+from discreet.assess.coding import names_of
+from discreet.assess.evidence import Checked, Evidence, named, require_k
+from discreet.assess.nearest import linkage_at_most
+from discreet.assess.swapped import probabilistic_claim
+from discreet.assess.variety import told
+from discreet.errors import ClaimFailed, Unsupported
+from discreet.exact import shown
+from discreet.guarantee import Guarantee
+from discreet.microdata.reading import read_table
+
+
+def check_claim(
+    guarantee: Guarantee,
+    released: object,
+    quasi: Sequence[str] = (),
+    confidential: Sequence[str] = (),
+    *,
+    original: object | None = None,
+    groups: Mapping[str, object] | None = None,
+    second: object | None = None,
+) -> Checked:
+    """What was measured of the claim; raises where it does not hold.
+
+    `original` has the rows that the release was made of, in the release's order; `groups` the labels of the groups that
+    hide rows, under "records" or the name of a confidential column; `second` is Anatomy's other table.
+    """
+    files = Evidence(
+        read_table(released),
+        names_of(quasi, "quasi-identifiers") if quasi else (),
+        names_of(confidential, "confidential columns") if confidential else (),
+        None if original is None else read_table(original),
+        groups or {},
+        None if second is None else read_table(second),
+    )
+    if guarantee.model == "k-anonymity":
+        return _k_anonymity(guarantee, files)
+    if guarantee.model == "probabilistic-k-anonymity":
+        return probabilistic_claim(guarantee, files)
+    if guarantee.model == "t-closeness":
+        return closeness_claim(guarantee, files)
+    raise Unsupported(
+        f"no file shows whether {guarantee.model} holds; only k-anonymity, probabilistic k-anonymity and t-closeness "
+        "can be measured on one"
+    )
+
+
+def _k_anonymity(claim: Guarantee, files: Evidence) -> Checked:
+    """The least class has k rows or more; then nobody's nearest rows lead to their own with more than 1/k."""
+    found = measure_anonymity(files.released, files.quasi, files.confidential)
+    require_k(claim, found.k, "class of equal quasi-identifiers")
+    measured: dict[str, object] = {"anonymity": found.to_json(), "linkage_at_most": told(found.linkage)}
+    words = [
+        f"{named(claim)} holds: the smallest class of equal quasi-identifiers has {found.k} rows, "
+        f"and whoever finds a person's class picks the person's row with probability {shown(found.linkage)} on average."
+    ]
+    linkage = None if files.original is None else linkage_at_most(files.original, files.released, files.quasi)
+    if linkage is not None:
+        _require_linkage(claim, linkage)
+        measured["linkage_by_distance"] = told(linkage)
+        words.append(f"The nearest released rows lead to the right one for {float(linkage):.4%} of the people.")
+    return Checked(claim, True, measured, tuple(words))
+
+
+def _require_linkage(claim: Guarantee, linkage: Fraction) -> None:
+    if linkage * (claim.k or 1) > 1:
+        raise ClaimFailed(
+            f"the release claims {claim.k}-anonymity, and record linkage finds {float(linkage):.4%} of the people, "
+            f"more than 1/{claim.k}"
+        )

@@ -1,0 +1,108 @@
+"""What two files show of a permutation: which values stayed in their groups, and how many came back to their rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.microdata.table import Attribute, Places
+
+DOUBT = 1e-9
+"""A permutation is called not uniform where a uniform one would come to as many hits with less than this chance."""
+FAR = 6.0
+"""Beyond so many standard deviations above the mean, hits are pointed out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Rows that carry a value equal to their own, duplicates counted, beside what uniform permutations give."""
+
+    rows: int
+    observed: int
+    expected: float
+    deviation: float
+
+    @property
+    def doubt(self) -> float:
+        """A bound on the chance of so many hits or more under uniform permutations, independent from group to group.
+
+        Chatterjee (Stein's method for concentration inequalities, 2007, Proposition 1.1): for chances a_ij in [0, 1]
+        and X the sum of a_(i, pi(i)), P(X >= EX + s) <= exp(-s^2 / (4 EX + 2 s)). It comes of the bound
+        EX z^2 / (1 - z) on the logarithm of E exp(z (X - EX)), which adds over independent groups; and it grows
+        with EX, so that an upper bound will do for it.
+        """
+        beyond = self.observed - self.expected
+        return math.exp(-(beyond**2) / (4 * self.expected + 2 * beyond)) if beyond > 0 else 1.0
+
+    @property
+    def away(self) -> float:
+        """How many standard deviations above the mean."""
+        beyond = self.observed - self.expected
+        return beyond / self.deviation if self.deviation > 0 else 0.0
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        return {
+            "rows": self.rows,
+            "own_value": self.observed,
+            "share": self.observed / self.rows if self.rows else 0.0,
+            "expected": self.expected,
+            "deviation": self.deviation,
+            "deviations_above": self.away,
+            "chance_at_most": self.doubt,
+        }
+
+
+def hits_in_groups(own: Places, after: Places, m: int, groups: Places) -> Hits:
+    """The hits, and their mean and standard deviation under a uniform permutation inside each group.
+
+    In a group of n rows a_v of which have v for their own and b_v carry it, by Hoeffding's formulas with P the sum of
+    a_v b_v the mean is P/n, and the variance (P - sum of a_v b_v (a_v + b_v) / n + P^2/n^2) / (n - 1).
+    """
+    keys, places = np.unique(groups * m + own, return_inverse=True)
+    owned = np.bincount(places).astype(np.float64)
+    found = np.minimum(np.searchsorted(keys, groups * m + after), len(keys) - 1)
+    carried = np.bincount(found[keys[found] == groups * m + after], minlength=len(keys))
+    sizes, both = np.bincount(groups).astype(np.float64), owned * carried
+    means = np.bincount(keys // m, both) / sizes
+    mixed = np.bincount(keys // m, both * (owned + carried)) / sizes
+    variance = (means * sizes - mixed + means**2) / np.maximum(sizes - 1, 1)
+    observed = int(np.count_nonzero(own == after))
+    return Hits(len(own), observed, float(means.sum()), math.sqrt(max(0.0, float(variance.sum()))))
+
+
+def hits_of_unique(before: Places, after: Places, k: int) -> Hits:
+    """The hits among rows whose value nobody else has, and their greatest mean where every group has k rows or more.
+
+    Only these are the person's own beyond doubt where the groups are not known. Each comes back with probability 1/n in
+    a group of n; the deviation is that of as many independent rows, as which they are nearly.
+    """
+    alone = np.bincount(before)[before] == 1
+    rows = int(np.count_nonzero(alone))
+    observed = int(np.count_nonzero((before == after) & alone))
+    return Hits(rows, observed, rows / k, math.sqrt(rows * (k - 1)) / k)
+
+
+def disturbed(before: Places, after: Places, m: int, groups: Places) -> int:
+    """How many groups do not hold after what they held before, value for value."""
+    held, kept = np.sort(groups * m + before), np.sort(groups * m + after)
+    return len(np.unique(held[held != kept] // m))
+
+
+def width_in_groups(attribute: Attribute, groups: Places) -> float | None:
+    """What a row's group tells of its value: the mean width of the groups over the column's standard deviation.
+
+    None for names, and where the column has no spread.
+    """
+    present = ~attribute.missing
+    values, labels = attribute.values[present].astype(float), groups[present]
+    spread = float(values.std()) if len(values) else 0.0
+    if attribute.kind == "nominal" or spread == 0:
+        return None
+    order = np.argsort(labels, kind="stable")
+    values, labels = values[order], labels[order]
+    starts = np.flatnonzero(np.diff(labels, prepend=-1))
+    widths = np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts)
+    return float(np.average(widths, weights=np.diff(starts, append=len(labels)))) / spread

@@ -1,0 +1,176 @@
+"""`discreet publish`: a protected file, what it promises, and a report for its custodian."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.options import Json, LedgerPlace, SchemaFile
+from discreet.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from discreet.assess.sweep import Sweep
+    from discreet.release import Release
+
+Method = Annotated[
+    str | None,
+    typer.Option(metavar="M", help="mdav, generalise, mdav-swap, ir-swap, t-closeness or anatomy.", show_default=False),
+]
+K = Annotated[int | None, typer.Option("-k", metavar="K", help="Among how many people each hides.", show_default=False)]
+T = Annotated[str | None, typer.Option("-t", metavar="T", help="How far a group may be from the whole: t-closeness.")]
+Out = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Where the table goes: .csv or .parquet.", show_default=False)
+]
+Report = Annotated[str | None, typer.Option(metavar="FILE", help="A report for the custodian: .html or .json.")]
+Sweeping = Annotated[
+    str | None,
+    typer.Option("--sweep", metavar="KS", help="Publish nothing; compare methods over k, such as k=3..300."),
+]
+Keep = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Release this column as it is too; repeatable.")]
+KOf = Annotated[
+    list[str] | None,
+    typer.Option("--k-of", metavar="COLUMN=K", help="A k of its own for a confidential column that is swapped."),
+]
+Informed = Annotated[
+    bool, typer.Option("--informed", help="mdav-swap against who knows all a person's values but one.")
+]
+Swap = Annotated[str | None, typer.Option(metavar="WHAT", help="mdav-swap: confidential (as is) or quasi.")]
+Diversity = Annotated[
+    str | None,
+    typer.Option(metavar="D", help="What a swapped group must hold: 'distinct 3', 'spread 1000' or 'closeness 0.2'."),
+]
+Weights = Annotated[str | None, typer.Option(metavar="COLUMN", help="Weights of the rows, for centroids.")]
+Strata = Annotated[str | None, typer.Option(metavar="COLUMN", help="Groups stay inside a value of this column.")]
+Grouping = Annotated[str | None, typer.Option(metavar="G", help="mdav, v-mdav, insensitive or random groups.")]
+Hierarchies = Annotated[
+    str | None, typer.Option(metavar="FILE", help="generalise: a JSON file with the levels of columns.")
+]
+Loss = Annotated[
+    str | None, typer.Option(metavar="L", help="generalise by precision, discernibility, class-size or ncp.")
+]
+Suppress = Annotated[str | None, typer.Option(metavar="S", help="generalise: the share of rows that may be left out.")]
+Form = Annotated[str | None, typer.Option(metavar="F", help="t-closeness: groups hidden, or shown as anatomy.")]
+Buckets = Annotated[int | None, typer.Option(metavar="B", help="t-closeness: how many buckets of values.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
+
+NOT_DP = "This is not differential privacy: no account counts it, and it does not add up with other releases."
+
+
+def publish(
+    schema: SchemaFile,
+    method: Method = None,
+    k: K = None,
+    t: T = None,
+    out: Out = None,
+    report: Report = None,
+    sweep: Sweeping = None,
+    keep: Keep = None,
+    k_of: KOf = None,
+    informed: Informed = False,
+    swap: Swap = None,
+    diversity: Diversity = None,
+    weights: Weights = None,
+    strata: Strata = None,
+    grouping: Grouping = None,
+    hierarchies: Hierarchies = None,
+    loss: Loss = None,
+    suppress: Suppress = None,
+    form: Form = None,
+    buckets: Buckets = None,
+    force: Force = False,
+    ledger: LedgerPlace = None,
+    json: Json = False,
+) -> None:
+    """Protect a table and write it to a file, with its promise beside it; the custodian's act.
+
+    Identifiers are never released, and of other columns only those with the roles quasi-identifier and confidential,
+    and those of --keep.
+    """
+    from discreet.cli import show
+    from discreet.custodian import Custodian
+    from discreet.exact import rational_text
+
+    if sweep is None and (method is None or out is None):
+        raise InvalidInput("say how and where to: --method mdav -k 10 --out released.parquet; see --help")
+    with show.stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
+        if sweep is not None:
+            swept = custodian.sweep(sweep, method or (), report, force=force, progress=progress)
+        else:
+            made = custodian.publish(
+                method or "",
+                out or "",
+                k,
+                None if t is None else rational_text(t, "t"),
+                report=report,
+                force=force,
+                progress=progress,
+                keep=tuple(keep or ()),
+                ks=_own_ks(k_of or []),
+                informed=informed,
+                swap=swap,
+                diversity=diversity,
+                weights=weights,
+                strata=strata,
+                grouping=grouping,
+                hierarchies=None if hierarchies is None else _read_json(hierarchies),
+                loss=loss,
+                suppress=None if suppress is None else rational_text(suppress, "--suppress"),
+                form=form,
+                buckets=buckets,
+            )
+    if sweep is not None:
+        show.document(swept.to_json()) if json else show.screen(*_swept(swept, report))
+    elif json:
+        show.document(made.to_json())
+    else:
+        show.screen(*_screen(made))
+
+
+def _own_ks(given: list[str]) -> dict[str, int]:
+    pairs = [one.partition("=") for one in given]
+    if not all(equals and number.isdecimal() for _, equals, number in pairs):
+        raise InvalidInput("--k-of is a column and its k, such as income=20")
+    return {name: int(number) for name, _, number in pairs}
+
+
+def _read_json(path: str) -> object:
+    import json
+    from pathlib import Path
+
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InvalidInput(f"{path[-40:]!r} cannot be read as JSON; check the file") from None
+
+
+def _screen(made: Release) -> Iterator[RenderableType]:
+    from discreet.cli.show import facts, text, warning
+
+    yield text(f"{made.name} is released: {made.rows:,} rows by {made.method}.", "bold")
+    pairs = {"file": ", ".join(str(file) for file in made.files), "manifest": str(made.manifest_file)}
+    pairs |= {} if made.report is None else {"report": f"{made.report} (for you alone)"}
+    yield facts(pairs | {"promise": made.guarantee.words()})
+    for sentence in made.guarantee.assumptions:
+        yield text(f"  {sentence}")
+    if made.risk is not None:
+        yield facts({"risk": made.risk, "utility": made.utility or ""})
+    yield warning(NOT_DP)
+
+
+def _swept(swept: Sweep, report: str | None) -> Iterator[RenderableType]:
+    from discreet.cli.show import table, text, value
+
+    numbers = ("k", "risk", "loss")
+    made = table("method", *numbers, "", right=numbers)
+    for point in swept.points:
+        chosen = "recommended" if point == swept.recommended else ""
+        made.add_row(text(point.method), str(point.k), value(point.risk), value(point.loss), chosen)
+    yield made
+    yield text(swept.words, "bold")
+    if report is not None:
+        yield text(f"The curve is in {report}, for you alone; nothing was released.")

@@ -1,0 +1,82 @@
+"""Utility and risk of a released file beside its original, whoever made it; for the custodian alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet.custodian.beside import beside
+from discreet.custodian.files import read_file, read_manifest, table_file
+from discreet.custodian.registering import Progress, silent
+from discreet.custodian.writing import check_report, write_json
+from discreet.errors import InvalidInput
+from discreet.microdata.table import Table
+
+if TYPE_CHECKING:
+    from discreet.assess.comparison import Comparison
+
+Names = tuple[str, ...]
+SCHEMAS = {".yaml", ".yml"}
+
+
+def assess_release(
+    original: str | Path,
+    released: str | Path,
+    aligned: bool = False,
+    quasi: Names = (),
+    confidential: Names = (),
+    report: str | Path | None = None,
+    force: bool = False,
+    progress: Progress = silent,
+) -> Comparison:
+    """Compare a released file with the records it was made of: those of a schema, row for row, or those of a file.
+
+    Rows of a file stand side by side only where `aligned` says so; without, what needs that is not measured.
+    """
+    from discreet.assess.compare import compare_release
+
+    file = table_file(released)
+    page = None if report is None else check_report(report, force)
+    manifest = read_manifest(file)
+    quasi = quasi or (manifest.quasi if manifest else ())
+    confidential = confidential or (manifest.confidential if manifest else ())
+    groups, k = None, None
+    progress("reading")
+    if Path(original).suffix.lower() in SCHEMAS:
+        known = beside(original, file, progress)
+        before, groups, k, aligned = known.original, known.groups, known.kept.k, True
+        taxonomies = {name: each.taxonomy for name, each in before.attributes.items() if each.taxonomy is not None}
+        after = read_file(file, manifest, taxonomies)
+    else:
+        after = read_file(file, manifest)
+        kinds = {name: each.kind for name, each in after.attributes.items() if each.kind != "ordinal"}
+        before = read_file(table_file(original), manifest, kinds=kinds)
+    common = [name for name in before if name in after.attributes]
+    if not common:
+        raise InvalidInput("the two files have no column in common; compare a release with its own original")
+    if aligned and before.rows != after.rows:
+        raise InvalidInput("aligned files have as many rows; these have not, so leave --aligned out")
+    progress("assessing")
+    found = compare_release(
+        before.select(common),
+        after.select(common),
+        tuple(name for name in quasi if name in common),
+        tuple(name for name in confidential if name in common),
+        groups=groups,
+        aligned=aligned,
+        k=k,
+    )
+    if page is not None:
+        _write(page, found, before.select(common), after.select(common), file.name)
+    return found
+
+
+def _write(page: Path, found: Comparison, before: Table, after: Table, name: str) -> None:
+    from discreet.assess.report import report_json, write_report
+
+    facts: Mapping[str, object] = {"title": f"{name} beside its original"}
+    if page.suffix.lower() == ".json":
+        write_json(page, report_json(facts, found))
+    else:
+        write_report(page, facts, found, before, after)

@@ -1,0 +1,53 @@
+"""The records a released file was made of, row for row beside it: for the custodian alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet.custodian.place import Place, Snapshot
+from discreet.custodian.registering import Progress, open_source
+from discreet.custodian.releases import Kept, Labels, alignment_of, kept_releases
+from discreet.custodian.rows import one_order, originals, table_of
+from discreet.custodian.writing import digest
+from discreet.errors import InvalidInput
+from discreet.microdata.table import Table
+from discreet.schema import Schema, load_schema
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beside:
+    """Row i of the file was made of row i of `original`; `groups` say who hides among whom."""
+
+    schema: Schema
+    original: Table
+    groups: Labels
+    kept: Kept
+
+
+def beside(schema_file: str | Path, released: Path, progress: Progress) -> Beside:
+    """The original rows of a release, in its order; refused where the data set knows of no such file."""
+    schema = load_schema(schema_file)
+    place = Place(schema)
+    sha256 = digest(released)
+    found = [kept for kept in kept_releases(place) if kept.sha256 == sha256]
+    if not found:
+        raise InvalidInput(f"{released.name[:60]!r} is no release of {schema.name} as it was written; check both")
+    kept = found[-1]
+    alignment = alignment_of(place, kept)
+    progress("reading the records")
+    source = open_source(schema, _snapshot(place, kept))
+    try:
+        codes = originals(source.records())
+    finally:
+        source.close()
+    order = one_order(codes)
+    return Beside(schema, table_of(schema, codes).take(order[alignment.rows]), alignment.groups, kept)
+
+
+def _snapshot(place: Place, kept: Kept) -> Snapshot:
+    manifest = place.read()
+    for snapshot in () if manifest is None else manifest.snapshots:
+        if snapshot.name == kept.snapshot:
+            return snapshot
+    raise InvalidInput(f"the snapshot {kept.snapshot!r} that {kept.name} was made of is not there any more")

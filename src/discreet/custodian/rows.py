@@ -1,0 +1,63 @@
+"""Rows of a snapshot as a table of attributes: numbers by their step, dates by days, categories by their places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.microdata.table import ABSENT, Attribute, Kind, Look, Table
+from discreet.query.released import MISSING, Batch
+from discreet.schema import Column, Schema
+
+Codes = Mapping[str, NDArray[Any]]
+
+
+def gathered(parts: Iterable[Codes]) -> dict[str, NDArray[Any]]:
+    """Batches of columns one after another; none at all where there are no rows."""
+    listed = list(parts)
+    return {name: np.concatenate([part[name] for part in listed]) for name in (listed[0] if listed else ())}
+
+
+def table_of(schema: Schema, codes: Codes) -> Table:
+    """The columns of these codes, each as its attribute."""
+    return Table({name: attribute_of(schema.columns[name], values) for name, values in codes.items()})
+
+
+def attribute_of(column: Column, codes: NDArray[Any]) -> Attribute:
+    """One column; the values of one with private keys are those that are there."""
+    if column.private_keys:
+        return _texts(column, codes)
+    absent = codes == MISSING
+    if column.categories:
+        places = np.where(absent, ABSENT, codes).astype(np.int64)
+        kind: Kind = "ordinal" if column.kind == "ordinal" else "nominal"
+        look: Look = "truth" if column.kind == "boolean" else "text"
+        upper = float(len(column.categories) - 1)
+        return Attribute(column.name, kind, places, column.categories, column.taxonomy, 0.0, upper, look)
+    lower, upper = (float(column.step * end) for end in (column.lower, column.upper))
+    values = np.where(absent, np.nan, codes.astype(np.float64))
+    numbers = values * column.step.numerator / column.step.denominator
+    whole: Look = "date" if column.kind == "date" else "integer" if column.step.denominator == 1 else "number"
+    return Attribute(column.name, "numeric", numbers, lower=lower, upper=upper, look=whole)
+
+
+def _texts(column: Column, texts: NDArray[Any]) -> Attribute:
+    listed = texts.tolist()
+    known = tuple(sorted({text for text in listed if text is not None}))
+    places = {text: place for place, text in enumerate(known)}
+    values = np.array([ABSENT if text is None else places[text] for text in listed], dtype=np.int64)
+    return Attribute(column.name, "nominal", values, known, None, 0.0, float(max(len(known) - 1, 0)), "text")
+
+
+def one_order(codes: Codes) -> NDArray[np.int64]:
+    """The rows sorted by all their codes: an order that only rows alike in everything can differ in."""
+    keys = [values if values.dtype != object else np.array([str(text) for text in values]) for values in codes.values()]
+    return np.lexsort(keys[::-1])
+
+
+def originals(batches: Iterable[Batch]) -> dict[str, NDArray[Any]]:
+    """Every row as it is in the snapshot."""
+    return gathered(batch.original for batch in batches)

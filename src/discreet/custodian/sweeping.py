@@ -1,0 +1,65 @@
+"""Which k and which method: tried on the records, weighed, and recommended; nothing leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet.custodian.protecting import records_of
+from discreet.custodian.publishing import Holding
+from discreet.custodian.recipe import roles_of
+from discreet.custodian.registering import Progress
+from discreet.custodian.writing import check_report, write_json
+from discreet.errors import InvalidInput
+from discreet.microdata.table import Table
+
+if TYPE_CHECKING:
+    from discreet.assess.sweep import Sweep
+
+
+def swept(
+    holding: Holding,
+    ks: str | Sequence[int],
+    methods: str | Sequence[str],
+    report: str | Path | None,
+    force: bool,
+    progress: Progress,
+) -> Sweep:
+    """Every method at every k; with a report, the page shows the recommended one."""
+    from discreet.assess.sweep import METHODS, check_ks, check_methods, read_ks, sweep
+
+    tried = check_methods((methods,) if isinstance(methods, str) else tuple(methods) or METHODS)
+    listed = read_ks(ks) if isinstance(ks, str) else check_ks(ks)
+    quasi, confidential = roles_of(holding.schema)
+    if not quasi or not confidential:
+        raise InvalidInput("a sweep needs columns with the roles quasi-identifier and confidential; add role: to some")
+    page = None if report is None else check_report(report, force)
+    progress("reading")
+    table = records_of(holding.schema, holding.source).select((*quasi, *confidential))
+    found = sweep(
+        table, quasi, confidential, listed, tried, progress=lambda done, of: progress(f"trying: {done} of {of}")
+    )
+    if page is not None:
+        _write(page, found, table, quasi, confidential)
+    return found
+
+
+def _write(page: Path, found: Sweep, table: Table, quasi: Sequence[str], confidential: Sequence[str]) -> None:
+    """The page shows the recommended point, made once more."""
+    from discreet.assess.report import report_json, write_report
+    from discreet.assess.sweep import Trial
+
+    best = found.recommended
+    trial = Trial(table, tuple(quasi), tuple(confidential), "domain", 2, None)
+    protected = trial.protect(best.method, best.k)
+    comparison = trial.compare(protected, best.k)
+    facts: dict[str, object] = {
+        "title": f"{best.method} with k = {best.k}, recommended; nothing was released",
+        "method": best.method,
+    }
+    facts |= {"guarantee": protected.guarantee.words(), "assumptions": protected.guarantee.assumptions}
+    if page.suffix.lower() == ".json":
+        write_json(page, report_json(facts, comparison, found))
+    else:
+        write_report(page, facts, comparison, table.take(protected.kept), protected.table, found)

@@ -1,0 +1,163 @@
+"""Files that leave: written whole beside their places, then all moved there, or none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from discreet.errors import InvalidInput, Unavailable, Unsupported
+from discreet.microdata.table import Attribute, Table
+from discreet.pictures import MISSING as NO_PICTURES
+
+KINDS = {".csv": "(FORMAT csv, HEADER true)", ".parquet": "(FORMAT parquet)"}
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Where a release goes: the table, the second table of Anatomy, what is told of them, and the report."""
+
+    table: Path
+    second: Path
+    manifest: Path
+    report: Path | None
+
+    @staticmethod
+    def of(out: object, report: object, force: bool) -> Targets:
+        """Refused at once where nothing could be written."""
+        table = _path(out, tuple(KINDS), "the released table")
+        page = None if report is None else check_report(report, force)
+        second = table.with_name(f"{table.stem}-values{table.suffix}")
+        targets = Targets(table, second, table.with_name(f"{table.name}.manifest.json"), page)
+        for path in targets.all:
+            _refuse_existing(path, force)
+        if page in (table, second, targets.manifest):
+            raise InvalidInput("the report and the release must go to different files; name the report otherwise")
+        return targets
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Every path that may be written."""
+        return (self.table, self.second, self.manifest, *([] if self.report is None else [self.report]))
+
+
+def check_report(report: object, force: bool) -> Path:
+    """Where a report goes, refused at once where none could be written."""
+    path = _path(report, (".html", ".json"), "a report")
+    if path.suffix.lower() == ".html" and find_spec("vl_convert") is None:
+        raise Unsupported(NO_PICTURES)
+    _refuse_existing(path, force)
+    return path
+
+
+def _refuse_existing(path: Path, force: bool) -> None:
+    if path.exists() and (not force or path.is_dir()):
+        raise InvalidInput(f"{path.name[:60]!r} is there already; name another, or overwrite it with --force")
+
+
+def manifest_of(table: Path) -> Path:
+    """Where the manifest of a released table is."""
+    return table.with_name(f"{table.name}.manifest.json")
+
+
+def _path(given: object, suffixes: Sequence[str], what: str) -> Path:
+    path = Path(str(given))
+    if path.suffix.lower() not in suffixes:
+        raise InvalidInput(f"{what} is named {' or '.join(suffixes)}, got {path.name[:40]!r}")
+    if not path.absolute().parent.is_dir():
+        raise InvalidInput(f"the folder for {path.name[:40]!r} does not exist; make it first")
+    return path.absolute()
+
+
+@contextmanager
+def staging(targets: Targets) -> Iterator[Mapping[Path, Path]]:
+    """A place to write each target first, on the same disk; all that was written there is moved once nothing failed."""
+    folders: dict[Path, tempfile.TemporaryDirectory[str]] = {}
+    try:
+        for parent in {path.parent for path in targets.all}:
+            folders[parent] = tempfile.TemporaryDirectory(prefix=".discreet-", dir=parent)
+    except OSError:
+        _clean(folders)
+        raise Unavailable("the folder for the release cannot be written; check its owner and the disk") from None
+    try:
+        yield {path: Path(folders[path.parent].name) / path.name for path in targets.all}
+    finally:
+        _clean(folders)
+
+
+def _clean(folders: Mapping[Path, tempfile.TemporaryDirectory[str]]) -> None:
+    for folder in folders.values():
+        folder.cleanup()
+
+
+def move(staged: Mapping[Path, Path]) -> None:
+    """Put what was written in its place; where one cannot be, take back what was new."""
+    moved: list[Path] = []
+    try:
+        for target, written in staged.items():
+            if written.exists():
+                new = not target.exists()
+                os.replace(written, target)
+                moved.extend([target] if new else [])
+    except OSError:
+        for target in moved:
+            target.unlink(missing_ok=True)
+        raise Unavailable("the release cannot be put in its place; check the disk and try again") from None
+
+
+def write_json(path: Path, told: object) -> None:
+    """A document, as it will be kept."""
+    path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_table(path: Path, parts: Iterable[Table]) -> int:
+    """A CSV or Parquet file of all parts, which have the same columns; how many rows it has."""
+    import duckdb
+
+    rows = 0
+    try:
+        with duckdb.connect(str(path.with_suffix(".duckdb"))) as engine:
+            for part in parts:
+                _insert(engine, part, first=rows == 0)
+                rows += part.rows
+            engine.execute(f"COPY released TO '{str(path).replace(chr(39), chr(39) * 2)}' {KINDS[path.suffix.lower()]}")
+    except (duckdb.Error, OSError):
+        raise Unavailable("the released table cannot be written; check that the disk has room") from None
+    path.with_suffix(".duckdb").unlink()
+    return rows
+
+
+def _insert(engine: object, part: Table, first: bool) -> None:
+    arrays = {f"v{i}": attribute.values for i, attribute in enumerate(part.attributes.values())}
+    listed = [list(each.categories) for each in part.attributes.values() if each.kind != "numeric"]
+    columns = ", ".join(_column(f"v{i}", each) for i, each in enumerate(part.attributes.values()))
+    engine.register("part", arrays)  # type: ignore[attr-defined]
+    into = "CREATE TABLE released AS" if first else "INSERT INTO released"
+    engine.execute(f"{into} SELECT {columns} FROM part", listed)  # type: ignore[attr-defined]
+    engine.unregister("part")  # type: ignore[attr-defined]
+
+
+def _column(value: str, attribute: Attribute) -> str:
+    """One column in SQL, missing values as NULL."""
+    name = '"' + attribute.name.replace('"', '""') + '"'
+    if attribute.kind != "numeric":
+        label = f"(?::VARCHAR[])[{value} + 1]"
+        label = f"{label} = 'true'" if attribute.look == "truth" else label
+        return f"CASE WHEN {value} >= 0 THEN {label} END AS {name}"
+    number = f"CASE WHEN NOT isnan({value}) THEN {value} END"
+    if attribute.look == "date":
+        return f"DATE '1970-01-01' + CAST(round({number}) AS INTEGER) AS {name}"
+    whole = attribute.look == "integer" and bool((attribute.values % 1 == 0)[~attribute.missing].all())
+    return f"CAST({number} AS BIGINT) AS {name}" if whole else f"{number} AS {name}"

@@ -1,0 +1,36 @@
+"""Compiled: the order of whole numbers, digit by digit from the last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+BITS = 11
+
+
+@njit(cache=True)
+def sorted_rows(keys: Any) -> NDArray[np.int32]:
+    """The rows by rising key, equal keys by index. The keys are overwritten."""
+    rows, digits = len(keys), -(-64 // BITS)
+    mask = np.uint64(2**BITS - 1)
+    counts = np.zeros((digits, 2**BITS), np.int64)
+    for key in keys:
+        for digit in range(digits):
+            counts[digit, (key >> np.uint64(BITS * digit)) & mask] += 1
+    order = np.arange(rows).astype(np.int32)
+    other_keys, other_order = np.empty_like(keys), np.empty_like(order)
+    for digit in range(digits):
+        if counts[digit].max() == rows:
+            continue
+        places = np.cumsum(counts[digit]) - counts[digit]
+        for i in range(rows):
+            key = keys[i]
+            bucket = (key >> np.uint64(BITS * digit)) & mask
+            place = places[bucket]
+            other_keys[place], other_order[place] = key, order[i]
+            places[bucket] = place + 1
+        keys, other_keys, order, other_order = other_keys, keys, other_order, order
+    return order

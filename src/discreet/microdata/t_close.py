@@ -1,0 +1,118 @@
+"""t-closeness by bucketization, for any t of at least 1 and any number of rows (thesis 7.2, closeness.md)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from typing import Unpack
+
+import numpy as np
+
+from discreet.errors import Internal, InvalidInput
+from discreet.guarantee import Guarantee
+from discreet.kernel.entropy import Entropy
+from discreet.microdata.anatomy import counted, renumbered
+from discreet.microdata.arranging import Arrangement, Wish, arranged, check_form
+from discreet.microdata.bucketing import bucket_values, bucketing
+from discreet.microdata.checks import Reading, check_informative, check_k, check_roles
+from discreet.microdata.closeness import GroupsApart, groups_apart
+from discreet.microdata.dealing import deal, plan_deals
+from discreet.microdata.permuting import permuted_inside
+from discreet.microdata.protected import Protected
+from discreet.microdata.reading import read_table
+from discreet.microdata.table import Places, Table
+
+ASSUMPTIONS = (
+    "it bounds what one learns who knows only how often each bucket occurs in the table and holds the members of a "
+    "group alike: to such a one a bucket becomes at most t times more or less likely",
+    "between two groups a bucket may be up to t squared times as likely",
+    "who knows the values of all others in a group knows the last; who knows how groups are made may learn more",
+    "an epsilon of ln t is implied under these assumptions only: this is not differential privacy, does not compose, "
+    "and hidden groups do not change that",
+)
+
+
+def t_close(
+    table: object,
+    t: object,
+    k: int,
+    quasi: object,
+    confidential: object,
+    *,
+    buckets: int | None = None,
+    groups_per_bucket: int | None = None,
+    form: str = "hidden",
+    entropy: Entropy | None = None,
+    **reading: Unpack[Reading],
+) -> Protected:
+    """The quasi-identifiers as they are beside confidential values in buckets, t-close in groups of at least k rows.
+
+    With form="hidden" the buckets of a group change places among its rows, and groups are not released; with "anatomy"
+    two tables share a `group`. Without `buckets` there are floor(t) + 1, and there are as many groups for each as k
+    allows; fewer where t needs it. Columns that are neither quasi-identifiers nor confidential are left out.
+    """
+    original = read_table(table, **reading)
+    known, secret = check_roles(original, quasi, confidential, informed=False)
+    wish, shape = Wish.of(t, check_k(k, original.rows), buckets, groups_per_bucket), check_form(form)
+    for name in secret:
+        check_informative(original[name])
+    values = original.select(secret)
+    bucket_of = cache(bucketing(values))
+    found = arranged(wish, original.rows, lambda asked: tuple(np.bincount(bucket_of(asked)).tolist()))
+    bucket = bucket_of(found.asked)
+    groups, measured = _groups(bucket, found, wish, entropy)
+    stand = bucket_values(values, bucket)
+    facts = _facts(found, stand, measured)
+    promise = replace(Guarantee.t_closeness(wish.t, "ratio"), assumptions=ASSUMPTIONS)
+    if shape == "hidden":
+        moved = stand.take(bucket[permuted_inside(groups, entropy)])
+        released = original.select(known).put(*moved.attributes.values())
+        return Protected(released, promise, {"records": groups}, np.arange(original.rows), facts=facts)
+    _check_names((*known, *secret))
+    numbers = renumbered(groups, entropy)
+    released = original.select(known).put(read_table({"group": numbers})["group"])
+    second = counted(stand.take(bucket), numbers)
+    return Protected(released, promise, {"records": numbers}, np.arange(original.rows), second, facts)
+
+
+def _groups(bucket: Places, found: Arrangement, wish: Wish, entropy: Entropy | None) -> tuple[Places, GroupsApart]:
+    """The groups, their rows drawn at random from each bucket; that they are as asked is checked in whole numbers."""
+    order = permuted_inside(bucket, entropy)[np.argsort(bucket, kind="stable")]
+    groups = deal(plan_deals(found.sizes, wish.t, found.per_bucket), bucket, order)
+    measured = groups_apart(groups, bucket)
+    if measured.worst.ratio > wish.t or measured.smallest < wish.k:
+        raise Internal("the groups that were made are not as close, or not as large, as was asked")
+    return groups, measured
+
+
+def _facts(found: Arrangement, stand: Table, measured: GroupsApart) -> dict[str, object]:
+    """What may be told: the buckets, the groups' sizes, and how close they are, as numbers and exactly."""
+    attributes = list(stand.attributes.values())
+    ordered = len(attributes) == 1 and attributes[0].kind != "nominal"
+    values = [{name: _plain(stand[name].array()[place]) for name in stand} for place in range(stand.rows)]
+    exact: dict[str, Fraction] = {
+        "t_ratio": measured.worst.ratio,
+        "t_emd": measured.worst.emd if ordered else measured.worst.variation,
+        "t_between_groups": measured.between,
+    }
+    return {
+        "buckets": [{"rows": rows, "value": value} for rows, value in zip(found.sizes, values, strict=True)],
+        "groups_per_bucket": found.per_bucket,
+        "records": {"groups": measured.groups, "smallest": measured.smallest, "largest": measured.largest},
+        **{name: float(value) for name, value in exact.items()},
+        "exact": {name: str(value) for name, value in exact.items()},
+    }
+
+
+def _plain(value: object) -> object:
+    """A value as JSON holds it."""
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else str(value)
+    number = value.item() if isinstance(value, np.generic) else value
+    return None if number != number else number  # noqa: PLR0124 - NaN alone differs from itself
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    for name in {"group", "count"} & set(names):
+        raise InvalidInput(f"Anatomy writes a column {name!r} of its own; rename that of the table")

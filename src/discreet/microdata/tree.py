@@ -1,0 +1,311 @@
+"""Compiled: records in a balanced kd-tree whose boxes shrink as records leave; nearest and farthest, exactly.
+
+A record is a line of coordinates, the first `plain` of them numbers and the others codes of categories. Its squared
+distance is summed over coordinates in their order. Bounds are summed in the same order of terms that are each no more
+(or no less) than the distance's, and rounding is monotone, so that a bound holds for the rounded distance too: what is
+found is what a full scan would find, bit by bit. Ties go to the lowest row; every node knows its lowest.
+
+numba's cache notices a change only in the file of the function that Python calls: who changes this file must touch
+forming.py, or delete what is cached.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from discreet.microdata.table import Floats
+
+Rows = NDArray[np.int32]
+
+LEAF = 32
+"""Records in a leaf, at most; at least half as many."""
+
+NOBODY = 2**31 - 1
+
+NARROW = 8
+"""Of a node with more codes than this, bounds are those of all codes."""
+
+
+class Tree(NamedTuple):
+    """Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the last half of the nodes are leaves.
+
+    Leaf j has the positions from j n // leaves to (j + 1) n // leaves.
+    """
+
+    points: Floats
+    row: Rows
+    """Which row of the table the record at a position is."""
+    alive: NDArray[np.bool_]
+    low: Floats
+    high: Floats
+    """The sides of each node's box."""
+    first: Rows
+    """The lowest row in each node; NOBODY in an empty one."""
+    squares: Floats
+    """For each coordinate that is a code: the squared distance of any two codes."""
+    most: Floats
+    """The greatest of these."""
+    plain: int
+
+
+@njit(cache=True)
+def _swap(tree: Tree, one: int, two: int) -> None:
+    for j in range(tree.points.shape[1]):
+        tree.points[one, j], tree.points[two, j] = tree.points[two, j], tree.points[one, j]
+    tree.row[one], tree.row[two] = tree.row[two], tree.row[one]
+
+
+@njit(cache=True)
+def _part(tree: Tree, start: int, stop: int, middle: int, axis: int) -> None:
+    """Put the records from start to stop so that none before `middle` is beyond those after it (Hoare's selection)."""
+    left, right = start, stop - 1
+    while left < right:
+        a, b, c = tree.points[left, axis], tree.points[(left + right) // 2, axis], tree.points[right, axis]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i, j = left, right
+        while i <= j:
+            while tree.points[i, axis] < pivot:
+                i += 1
+            while tree.points[j, axis] > pivot:
+                j -= 1
+            if i <= j:
+                _swap(tree, i, j)
+                i += 1
+                j -= 1
+        if middle <= j:
+            right = j
+        elif middle >= i:
+            left = i
+        else:
+            return
+
+
+@njit(cache=True)
+def _box(tree: Tree, node: int, start: int, stop: int) -> None:
+    """Make the node's box tight around its records."""
+    tree.first[node] = NOBODY
+    for j in range(tree.points.shape[1]):
+        tree.low[node, j] = np.inf
+        tree.high[node, j] = -np.inf
+    for p in range(start, stop):
+        if tree.alive[p]:
+            tree.first[node] = min(tree.first[node], tree.row[p])
+            for j in range(tree.points.shape[1]):
+                tree.low[node, j] = min(tree.low[node, j], tree.points[p, j])
+                tree.high[node, j] = max(tree.high[node, j], tree.points[p, j])
+
+
+@njit(cache=True)
+def _widest(tree: Tree, node: int) -> int:
+    axis, widest = 0, -1.0
+    for j in range(tree.points.shape[1]):
+        spread = tree.high[node, j] - tree.low[node, j]
+        if j >= tree.plain:
+            spread = tree.most[j - tree.plain] if spread > 0 else 0.0
+        else:
+            spread *= spread
+        if spread > widest:
+            axis, widest = j, spread
+    return axis
+
+
+@njit(cache=True)
+def plant(points: Floats, row: Rows, squares: Floats, plain: int) -> Tree:
+    """A tree of these records, which it puts in an order of its own: the arrays are its own from now on."""
+    rows, width = points.shape
+    leaves = 1
+    while leaves * LEAF < rows:
+        leaves *= 2
+    most = np.zeros(len(squares))
+    for c in range(len(squares)):
+        most[c] = squares[c].max()
+    low, high = np.empty((2 * leaves, width)), np.empty((2 * leaves, width))
+    first = np.full(2 * leaves, NOBODY, np.int32)
+    tree = Tree(points, row, np.ones(rows, np.bool_), low, high, first, squares, most, plain)
+    below = leaves
+    for node in range(1, 2 * leaves):
+        if node & (node - 1) == 0 and node > 1:
+            below //= 2
+        leaf = node * below - leaves
+        start, stop = leaf * rows // leaves, (leaf + below) * rows // leaves
+        _box(tree, node, start, stop)
+        if below > 1:
+            _part(tree, start, stop, (leaf + below // 2) * rows // leaves, _widest(tree, node))
+    return tree
+
+
+@njit(cache=True)
+def replant(tree: Tree) -> Tree:
+    """A tree of the records that are left, in the same arrays."""
+    left = 0
+    for p in range(len(tree.points)):
+        if tree.alive[p]:
+            for j in range(tree.points.shape[1]):
+                tree.points[left, j] = tree.points[p, j]
+            tree.row[left] = tree.row[p]
+            left += 1
+    return plant(tree.points[:left], tree.row[:left], tree.squares, tree.plain)
+
+
+@njit(cache=True)
+def shrink(tree: Tree, position: int) -> None:
+    """Make the boxes above a record that left tight again."""
+    rows, leaves = len(tree.points), len(tree.first) // 2
+    leaf = ((position + 1) * leaves - 1) // rows
+    _box(tree, leaves + leaf, leaf * rows // leaves, (leaf + 1) * rows // leaves)
+    node = (leaves + leaf) // 2
+    while node > 0:
+        same = True
+        one, two = 2 * node, 2 * node + 1
+        first = min(tree.first[one], tree.first[two])
+        if first != tree.first[node]:
+            tree.first[node] = first
+            same = False
+        for j in range(tree.points.shape[1]):
+            low, high = min(tree.low[one, j], tree.low[two, j]), max(tree.high[one, j], tree.high[two, j])
+            if low != tree.low[node, j] or high != tree.high[node, j]:
+                tree.low[node, j] = low
+                tree.high[node, j] = high
+                same = False
+        if same:
+            return
+        node //= 2
+
+
+@njit(cache=True)
+def apart(tree: Tree, place: Floats, position: int) -> float:
+    """The squared distance of a place to the record at a position."""
+    total = 0.0
+    for j in range(tree.plain):
+        step = place[j] - tree.points[position, j]
+        total += step * step
+    for j in range(tree.plain, tree.points.shape[1]):
+        total += tree.squares[j - tree.plain, int(place[j]), int(tree.points[position, j])]
+    return total
+
+
+@njit(cache=True)
+def _at_least(tree: Tree, node: int, place: Floats) -> float:
+    """No record of the node is nearer than this."""
+    total = 0.0
+    for j in range(tree.plain):
+        step = max(tree.low[node, j] - place[j], place[j] - tree.high[node, j], 0.0)
+        total += step * step
+    for j in range(tree.plain, tree.points.shape[1]):
+        low, high = int(tree.low[node, j]), int(tree.high[node, j])
+        if high - low < NARROW:
+            least = tree.squares[j - tree.plain, int(place[j]), low]
+            for code in range(low + 1, high + 1):
+                least = min(least, tree.squares[j - tree.plain, int(place[j]), code])
+            total += least
+    return total
+
+
+@njit(cache=True)
+def _at_most(tree: Tree, node: int, place: Floats) -> float:
+    """No record of the node is farther than this."""
+    total = 0.0
+    for j in range(tree.plain):
+        step = max(place[j] - tree.low[node, j], tree.high[node, j] - place[j])
+        total += step * step
+    for j in range(tree.plain, tree.points.shape[1]):
+        low, high = int(tree.low[node, j]), int(tree.high[node, j])
+        most = tree.most[j - tree.plain]
+        if high - low < NARROW:
+            most = 0.0
+            for code in range(low, high + 1):
+                most = max(most, tree.squares[j - tree.plain, int(place[j]), code])
+        total += most
+    return total
+
+
+@njit(cache=True)
+def _sift(far: Floats, who: Rows, where: Rows, distance: float, row: int, position: int) -> None:
+    """Put a record in the place of the worst of a heap; the worst is on top."""
+    hole = 0
+    while True:
+        child = 2 * hole + 1
+        if child >= len(far):
+            break
+        if child + 1 < len(far) and (
+            far[child + 1] > far[child] or (far[child + 1] == far[child] and who[child + 1] > who[child])
+        ):
+            child += 1
+        if far[child] < distance or (far[child] == distance and who[child] < row):
+            break
+        far[hole], who[hole], where[hole] = far[child], who[child], where[child]
+        hole = child
+    far[hole], who[hole], where[hole] = distance, row, position
+
+
+@njit(cache=True)
+def nearest(tree: Tree, place: Floats, count: int) -> tuple[Rows, Floats]:
+    """The positions of the nearest records, in no order; NOBODY fills what is missing. And their squared distances."""
+    leaves, rows = len(tree.first) // 2, len(tree.points)
+    far, who = np.full(count, np.inf), np.full(count, NOBODY, np.int32)
+    where = np.full(count, NOBODY, np.int32)
+    nodes, bounds = np.empty(64, np.int64), np.empty(64)
+    nodes[0], bounds[0], height = 1, 0.0, 1
+    while height > 0:
+        height -= 1
+        node, bound = nodes[height], bounds[height]
+        while bound < far[0] or (bound == far[0] and tree.first[node] < who[0]):
+            if node >= leaves:
+                leaf = node - leaves
+                for p in range(leaf * rows // leaves, (leaf + 1) * rows // leaves):
+                    if tree.alive[p]:
+                        distance = apart(tree, place, p)
+                        if distance < far[0] or (distance == far[0] and tree.row[p] < who[0]):
+                            _sift(far, who, where, distance, tree.row[p], p)
+                break
+            one, two = 2 * node, 2 * node + 1
+            near = _at_least(tree, one, place) if tree.first[one] != NOBODY else np.inf
+            off = _at_least(tree, two, place) if tree.first[two] != NOBODY else np.inf
+            if off < near or (off == near and tree.first[two] < tree.first[one]):
+                one, two, near, off = two, one, off, near
+            if tree.first[two] != NOBODY:
+                nodes[height], bounds[height] = two, off
+                height += 1
+            if tree.first[one] == NOBODY:
+                break
+            node, bound = one, near
+    return where, far
+
+
+@njit(cache=True)
+def farthest(tree: Tree, place: Floats, distance: float, position: int) -> tuple[int, int]:
+    """The position of the farthest record, given one that is at least as good a start; and how many were looked at."""
+    leaves, rows = len(tree.first) // 2, len(tree.points)
+    index = tree.row[position] if position >= 0 else NOBODY
+    nodes, bounds = np.empty(64, np.int64), np.empty(64)
+    nodes[0], bounds[0], height, looked = 1, np.inf, 1, 0
+    while height > 0:
+        height -= 1
+        node, bound = nodes[height], bounds[height]
+        while bound > distance or (bound == distance and tree.first[node] < index):
+            looked += 1
+            if node >= leaves:
+                leaf = node - leaves
+                for p in range(leaf * rows // leaves, (leaf + 1) * rows // leaves):
+                    if tree.alive[p]:
+                        looked += 1
+                        this = apart(tree, place, p)
+                        if this > distance or (this == distance and tree.row[p] < index):
+                            distance, position, index = this, p, tree.row[p]
+                break
+            one, two = 2 * node, 2 * node + 1
+            off = _at_most(tree, one, place) if tree.first[one] != NOBODY else -1.0
+            near = _at_most(tree, two, place) if tree.first[two] != NOBODY else -1.0
+            if near > off or (near == off and tree.first[two] < tree.first[one]):
+                one, two, off, near = two, one, near, off
+            if tree.first[two] != NOBODY:
+                nodes[height], bounds[height] = two, near
+                height += 1
+            if tree.first[one] == NOBODY:
+                break
+            node, bound = one, off
+    return position, looked

@@ -1,0 +1,31 @@
+"""A query as text of one dialect, in which numbers are literals and texts are parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from discreet.sources.layout import Dialect, Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL of one dialect, and the texts that are its parameters, in order."""
+
+    sql: str
+    texts: tuple[str, ...]
+
+
+def statement(select: exp.Select, layout: Layout) -> Statement:
+    """The text of a query, in which parameters have taken the place of texts."""
+    texts = [literal for literal in select.find_all(exp.Literal) if literal.is_string]
+    for place, text in enumerate(texts, start=1):
+        text.replace(layout.parameter(place))
+    return Statement(select.sql(layout.dialect), tuple(text.name for text in texts))
+
+
+def divided(difference: exp.Expr, width: int, dialect: Dialect) -> exp.Expression:
+    """Whole division of what is never negative, so that rounding down and towards 0 are the same."""
+    parts = {"this": exp.paren(difference), "expression": exp.Literal.number(width)}
+    return exp.Div(**parts, typed=True) if dialect == "postgres" else exp.IntDiv(**parts)

@@ -1,0 +1,370 @@
+"""Utility and risk of a release beside its original, against versions too simple to be wrong."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.assess.compare import compare_release
+from discreet.assess.disclosure import knows
+from discreet.assess.intersection import group_labels, intersection
+from discreet.assess.ties import nearest
+from discreet.assess.verdict import score
+from discreet.errors import InvalidInput
+from discreet.guarantee import Guarantee
+from discreet.microdata.distances import Space
+from discreet.microdata.protected import Protected
+from discreet.microdata.reading import read_table
+from discreet.microdata.table import Table
+from discreet.taxonomy import Taxonomy
+
+NAN = math.nan
+ANIMALS = Taxonomy.of({"cat": "pet", "dog": "pet", "cow": "farm", "pet": "animal", "farm": "animal"})
+
+
+def squared(one: Space, i: int, two: Space, j: int) -> float:
+    """The distance by its formula, summed in the order that is promised."""
+    total = 0.0
+    for x, y in zip(one.points[i], two.points[j], strict=True):
+        total += (x - y) * (x - y)
+    for table, x, y in zip(one.squares, one.codes[i], two.codes[j], strict=True):
+        total += table[x, y]
+    return total
+
+
+def space(draw: random.Random, rows: int, numbers: int, squares: tuple[np.ndarray, ...]) -> Space:
+    """Records with many ties and duplicates."""
+    points = np.array([[draw.randint(0, 5) / 3 for _ in range(numbers)] for _ in range(rows)]).reshape(rows, numbers)
+    codes = [[draw.randrange(len(table)) for table in squares] for _ in range(rows)]
+    return Space(points, np.array(codes, dtype=np.int64).reshape(rows, len(squares)), squares)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 80), st.integers(1, 80), st.sampled_from([(1, 0), (3, 0), (0, 2), (2, 2)]))
+def test_the_nearest_are_found_with_all_ties(seed: int, rows: int, queries: int, shape: tuple[int, int]) -> None:
+    """The tree finds what looking at every pair finds: the least distance, and exactly the records at it."""
+    draw = random.Random(seed)
+    squares = tuple(np.array([[0.0, 1, 2], [1, 0, 2], [2, 2, 0]]) / 3 for _ in range(shape[1]))
+    targets, asked = space(draw, rows, shape[0], squares), space(draw, queries, shape[0], squares)
+    found = nearest(asked, targets)
+    for query in range(queries):
+        all_of_them = [squared(asked, query, targets, row) for row in range(rows)]
+        tied = found.targets[found.starts[query] : found.starts[query + 1]]
+        assert found.squares[query] == min(all_of_them)
+        assert sorted(tied) == [row for row in range(rows) if all_of_them[row] == min(all_of_them)]
+
+
+def linkage_by_pairs(before: np.ndarray, after: np.ndarray) -> float:
+    """RL of thesis 6.4.2, by looking at every pair."""
+    shares = []
+    for row in range(len(before)):
+        squares = [sum((x - y) * (x - y) for x, y in zip(after[row], other, strict=True)) for other in before]
+        least = min(squares)
+        shares.append(squares.count(least) ** -1 if squares[row] == least else 0)
+    return 100 * sum(shares) / len(shares)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=2, max_size=40))
+def test_linkage_shares_ties(rows: list[tuple[int, int, int, int]]) -> None:
+    """Linkage is the definition's, however many records and released records are alike."""
+    both = np.array(rows, dtype=float)
+    before, after = both[:, :2], both[:, 2:]
+    columns = ({"a": table[:, 0], "b": table[:, 1]} for table in (before, after))
+    assert compare_release(*columns, ("a", "b"), scale=None).linkage == pytest.approx(linkage_by_pairs(before, after))
+
+
+def test_linkage_by_meaning() -> None:
+    """A released concept leads back to the originals nearest to it in the taxonomy, ties shared."""
+    before = read_table({"kind": np.array(["cat", "dog", "cow", "cow"], dtype=object)}, taxonomies={"kind": ANIMALS})
+    after = {"kind": np.array(["pet", "pet", "cow", "cat"], dtype=object)}
+    found = compare_release(before, after, ("kind",))
+    # pet: cat or dog; cow: either cow; the last leads to the cat, which is wrong.
+    assert found.linkage == pytest.approx(100 * (1 / 2 + 1 / 2 + 1 / 2 + 0) / 4)
+    to_pet, to_cat = math.log2(1 + 1 / 3), math.log2(1 + 4 / 5)
+    assert found.sse == pytest.approx(2 * to_pet**2 + to_cat**2)
+
+
+def test_errors_of_values() -> None:
+    """SSE is in raw units over all columns; a missing number is as far as the domain is wide beside its middle."""
+    before = {"x": np.array([0.0, 10.0, 4.0]), "y": np.array(["a", "b", None], dtype=object)}
+    after = {"x": np.array([1.0, 8.0, NAN]), "y": np.array(["a", "a", "a"], dtype=object)}
+    found = compare_release(before, after)
+    assert found.sse_of["x"] == pytest.approx(1 + 4 + (4 - 5) ** 2 + 10**2)
+    assert found.sse_of["y"] == pytest.approx(math.log2(5 / 3) ** 2 + 1)
+    assert found.sse == pytest.approx(sum(found.sse_of.values()))
+    assert found.il1s == pytest.approx((1 + 2) / (math.sqrt(2) * np.std([0, 10, 4], ddof=1)) / 2)
+
+
+def test_moments_and_distributions() -> None:
+    """Means, variances and quantiles are of the values there are; distributions count missing as one more value."""
+    before = {"x": np.array([1.0, 2, 3, 4, NAN]), "c": np.array(list("aabbb"), dtype=object)}
+    after = {"x": np.array([1.0, 2, 3, 8, 9]), "c": np.array(list("abbbb"), dtype=object)}
+    found = compare_release(before, after)
+    assert found.means["x"] == pytest.approx((2.5, 4.6))
+    assert found.variances["x"] == pytest.approx((5 / 3, 13.3))
+    assert found.quantiles["x"][2] == (0.5, 2.5, 3.0)
+    # Until before 8 there are 4 of 5 against 3 of 5.
+    assert found.marginals == pytest.approx({"x": 0.2, "c": 0.2})
+
+
+def test_correlations_where_both_have_a_value() -> None:
+    """Pearson's over pairs of present values; a column that does not vary has 0 with all others, not NaN."""
+    draw = np.random.default_rng(5)
+    x, y = draw.normal(1e6, 1, 50), draw.normal(size=50)
+    y = y + (x - 1e6)
+    holes = np.where(np.arange(50) < 7, NAN, y)
+    found = compare_release({"x": x, "y": holes, "z": y}, {"x": x, "y": holes, "z": np.ones(50)})
+    before, after = found.correlations
+    assert before[0, 1] == pytest.approx(np.corrcoef(x[7:], y[7:])[0, 1], rel=1e-6)
+    assert before[1, 2] == pytest.approx(1)
+    assert list(after[2]) == [0, 0, 1]
+    change = [0, abs(before[0, 2]), 1]
+    assert (found.correlation_change, found.correlation_change_sd) == pytest.approx((np.mean(change), np.std(change)))
+
+
+def scored(before: Table, after: Table) -> float:
+    return compare_release(before, after, aligned=False).propensity
+
+
+def test_propensity_tells_what_differs() -> None:
+    """0 for the same file, near 0 for one drawn anew from it, near 1 where every row is told, and between for some."""
+    draw = np.random.default_rng(1)
+    x = draw.normal(size=2000)
+    before = read_table({"x": x, "y": x + draw.normal(size=2000), "c": draw.choice(["a", "b", "c"], 2000)})
+    anew = before.take(draw.integers(0, 2000, 2000))
+    apart = before.put(read_table({"y": draw.permutation(before["y"].values)})["y"])
+    shifted = before.put(read_table({"x": x + 50})["x"])
+    assert scored(before, before) == 0
+    assert scored(before, anew) < 0.01
+    assert 0.05 < scored(before, apart) < 0.5
+    assert scored(before, shifted) > 0.99
+
+
+def test_propensity_by_chance_is_taken_off() -> None:
+    """Files drawn anew from the original score 0 about as often as not: neither more nor less is taken off."""
+    draw = np.random.default_rng(2)
+    before = read_table({name: draw.normal(size=400) for name in "abcd"})
+    above = [scored(before, before.take(draw.integers(0, 400, 400))) > 0 for _ in range(60)]
+    assert 15 <= sum(above) <= 45
+
+
+def disclosed_by_pairs(
+    quasi: Sequence[float], released: Sequence[float], secret: np.ndarray, told: np.ndarray
+) -> float:
+    """How likely the nearest released row, any of several, has a value near a person's own."""
+    near = 0.05 * np.std(secret, ddof=1)
+    shares = []
+    for own, value in zip(quasi, secret, strict=True):
+        gaps = [(own - other) ** 2 for other in released]
+        there = [t for gap, t in zip(gaps, told, strict=True) if gap == min(gaps)]
+        shares.append(np.mean([abs(t - value) <= near for t in there]))
+    return float(np.mean(shares))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 4), min_size=2, max_size=40))
+def test_attribute_disclosure(rows: list[tuple[int, int, int, int]]) -> None:
+    """An intruder reads at random among the nearest released rows; by chance, among all of them."""
+    q, r, s, t = np.array(rows, dtype=float).T
+    found = compare_release({"q": q, "s": s}, {"q": r, "s": t}, ("q",), ("s",), scale=None)
+    assert found.disclosure["s"] == pytest.approx(disclosed_by_pairs(q, r, s, t))
+    near = 0.05 * np.std(s, ddof=1)
+    assert found.disclosure_by_chance["s"] == pytest.approx(np.mean(np.abs(s[:, None] - t[None, :]) <= near))
+
+
+def anatomised(values: Sequence[float]) -> Protected:
+    """Two groups of two under Anatomy's two tables; the second group's values are as given."""
+    first = read_table({"q": np.arange(4.0), "group": np.array([5, 5, 2, 2])})
+    second = read_table({"group": np.array([2, 2, 5]), "s": np.array([*values, 7.0]), "count": np.array([1, 1, 2])})
+    groups = {"records": np.array([1, 1, 0, 0])}
+    return Protected(first, Guarantee.k_anonymity(2, probabilistic=True), groups, np.arange(4), second)
+
+
+def test_disclosure_through_anatomy() -> None:
+    """Of a column that no row shows, the values are those that the second table gives a person's group."""
+    original = {"q": np.arange(4.0), "s": np.array([7.0, 7, 1, 3])}
+    found = compare_release(original, anatomised([1.0, 3.0]), ("q",), ("s",))
+    assert found.disclosure["s"] == pytest.approx((1 + 1 + 1 / 2 + 1 / 2) / 4)
+    assert found.knows["s"] == ((0, pytest.approx(0.75)), (1, pytest.approx(1.0)))
+    bucketed = compare_release(original, anatomised([2.0, 2.0]), ("q",), ("s",))
+    assert bucketed.disclosure["s"] == pytest.approx(1 / 2)
+
+
+def test_disclosure_through_groups_alone() -> None:
+    """Without the second table a group's values are those of its rows."""
+    original = {"q": np.arange(4.0), "s": np.array([7.0, 7, 1, 3])}
+    found = compare_release(original, {"q": np.arange(4.0)}, ("q",), ("s",), groups=[0, 0, 1, 1])
+    assert found.disclosure["s"] == pytest.approx(0.75)
+
+
+def test_generalised_records() -> None:
+    """Where numbers became intervals a released row may be of any of its class, which is what an intruder knows."""
+    original = {"age": np.array([21.0, 25, 33, 38, 39]), "ill": np.array(list("yynyn"), dtype=object)}
+    bands = np.array(["20-29", "20-29", "30-39", "30-39", "30-39"], dtype=object)
+    found = compare_release(original, {"age": bands, "ill": original["ill"]}, ("age",), ("ill",))
+    assert found.linkage == pytest.approx(100 * 2 / 5)
+    assert found.unique == (1.0, 0.0)
+    assert found.disclosure["ill"] == pytest.approx((1 + 1 + 2 / 3 + 1 / 3 + 2 / 3) / 5)
+    assert "age" not in found.marginals
+    alone = compare_release({"age": original["age"]}, {"age": bands})
+    assert alone.sse is None
+    assert alone.propensity == 1
+    assert "could not be measured" in alone.utility
+    assert alone.linkage == 40
+
+
+def test_an_informed_intruder_does_not_know_the_value_itself() -> None:
+    """A confidential column among the quasi-identifiers is not used to find its own value."""
+    q, s = np.zeros(4), np.arange(4.0)
+    assert compare_release({"q": q, "s": s}, {"q": q, "s": s}, ("q", "s"), ("s",)).disclosure["s"] == 0.25
+
+
+def posterior_by_cases(values: Sequence[int], j: int) -> float:
+    """The chance of a person's own value, over all people and all sets of j others that are known."""
+    chances = []
+    for me, own in enumerate(values):
+        others = [place for place in range(len(values)) if place != me]
+        for told in itertools.combinations(others, j):
+            left = [values[place] for place in range(len(values)) if place not in told]
+            chances.append(left.count(own) / len(left))
+    return float(np.mean(chances))
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=7))
+def test_knowing_others_of_a_group(values: list[int]) -> None:
+    """The closed form is the mean over all cases; who knows all others knows the value."""
+    line = knows(np.array(values), np.zeros(len(values), dtype=np.int64))
+    assert [j for j, _ in line] == sorted(
+        {0, 1, len(values) // 2, len(values) - 2, len(values) - 1} & {*range(len(values))}
+    )
+    for j, chance in line:
+        assert chance == pytest.approx(posterior_by_cases(values, j))
+    assert line[-1][1] == pytest.approx(1)
+
+
+def test_made_up_values_hide_nothing_in_groups() -> None:
+    """What others of a group know of its values is asked only where these are released, not where all have a mean."""
+    original = {"q": np.arange(4.0), "s": np.array([1.0, 2, 3, 4])}
+    means = {"q": np.arange(4.0), "s": np.array([1.5, 1.5, 3.5, 3.5])}
+    swapped = {"q": np.arange(4.0), "s": np.array([2.0, 1, 3, 4])}
+    groups = np.array([0, 0, 1, 1])
+    assert compare_release(original, means, ("q",), ("s",), groups).knows == {}
+    assert compare_release(original, swapped, ("q",), ("s",), groups).knows["s"][0] == (0, 0.5)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30), st.integers(2, 4))
+def test_intersection_with_an_earlier_release(rows: list[tuple[int, int]], k: int) -> None:
+    """A row is left among the rows that share its group in both releases."""
+    now, then = (np.array(labels) for labels in zip(*rows, strict=True))
+    left = [sum(other == row for other in rows) for row in rows]
+    found = intersection(group_labels(now, len(rows)), group_labels(then, len(rows)), k)
+    assert found == (min(left), pytest.approx(np.mean([each < k for each in left])))
+
+
+def test_groups_of_different_columns_do_not_meet() -> None:
+    """Groups of one column are laid over those of the same column, or of all columns."""
+    now = {"a": np.array([0, 0, 1, 1]), "b": np.array([0, 1, 0, 1])}
+    assert intersection(now, {"a": np.array([0, 0, 1, 1])}, 2) == (2, 0.0)
+    assert intersection(now, {"records": np.array([0, 0, 1, 1])}, 2) == (1, 1.0)
+    with pytest.raises(InvalidInput, match="groups of a column"):
+        intersection({"a": now["a"]}, {"b": now["b"]}, 2)
+
+
+def registry() -> dict[str, np.ndarray]:
+    draw = np.random.default_rng(3)
+    return {"age": draw.integers(18, 90, 200), "stay": draw.exponential(5, 200), "ward": draw.choice([*"ABC"], 200)}
+
+
+def test_a_protected_table_brings_its_own() -> None:
+    """Its groups and the rows that it kept need not be given again."""
+    original = read_table(registry())
+    kept = np.arange(150)
+    groups = {"records": kept // 3}
+    protected = Protected(original.take(kept), Guarantee.k_anonymity(3), groups, kept)
+    found = compare_release(original, protected, ("age",), ("ward",))
+    assert (found.rows, found.sse) == (150, 0)
+    assert found.knows["ward"][-1] == (2, pytest.approx(1))
+
+
+def test_rows_that_are_not_side_by_side() -> None:
+    """What needs row beside row is None, and the rest is as it is with the rows in order."""
+    original, order = read_table(registry()), np.random.default_rng(4).permutation(200)
+    found = compare_release(original, original.take(order), ("age",), ("stay",), aligned=False)
+    beside = compare_release(original, original, ("age",), ("stay",))
+    assert (found.sse, found.il1s, found.linkage, dict(found.sse_of)) == (None, None, None, {})
+    assert found.disclosure == pytest.approx(beside.disclosure)
+    assert (found.marginals, found.propensity) == (beside.marginals, beside.propensity)
+
+
+def test_the_comparison_as_json() -> None:
+    """Everything is in it, and nothing that JSON does not have."""
+    empty = np.array([NAN] * 5)
+    found = compare_release({"x": empty, "y": np.arange(5)}, {"x": empty, "y": np.arange(5)}, ("y",), ("x",), k=2)
+    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert told["means"]["x"] == [None, None]
+    assert told["correlations"][0] == [[1, 0], [0, 1]]
+    assert told["verdict"] == {"risk": found.risk, "utility": found.utility}
+
+
+def test_verdicts() -> None:
+    """One sentence on each, that grows graver with the figures and names the worst."""
+    original = registry()
+    same = compare_release(original, original, ("age",), ("stay", "ward"))
+    assert same.risk.startswith("Of 1,000 people whose quasi-identifiers an intruder knows, about ")
+    assert same.risk.endswith(": a high risk.")
+    assert "near their stay" in same.risk
+    assert same.utility == (
+        "On average values moved by 0 standard deviations and correlations moved by 0; no distribution changed, "
+        "and a model tells the files apart to 0 %: most analyses will come out much as on the original."
+    )
+    blank = original | {"age": np.full(200, 50.0)}
+    hidden = compare_release(original, blank, ("age",), ("ward",), earlier={"2024": np.arange(200)}, groups=[0] * 200)
+    assert "a small risk; laid over the release '2024' it hides somebody among only 1." in hidden.risk
+    assert hidden.utility.endswith(": findings may well differ from those on the original.")
+    for verdict in (same.risk, same.utility, hidden.risk, hidden.utility):
+        assert verdict.count(". ") == 0
+
+
+def test_the_score() -> None:
+    """Half the squared error is worth sqrt(2), half the linkage 2; a release without any of them has no score."""
+    assert score(2, 10, 1, 5) == pytest.approx(2 * math.sqrt(2))
+    with pytest.raises(InvalidInput, match="above 0 for the release"):
+        score(1, 1, 0, 1)
+
+
+ONE = {"x": np.arange(3.0)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (lambda: compare_release(ONE, {"x": np.arange(2.0)}), "side by side"),
+        (lambda: compare_release(ONE, {"y": np.arange(3.0)}), "no column in common"),
+        (lambda: compare_release({"x": np.zeros(0)}, {"x": np.zeros(0)}), "without rows"),
+        (lambda: compare_release(ONE, ONE, ("z",)), "there is no column 'z'"),
+        (lambda: compare_release(ONE, ONE, 3), "lists of names"),
+        (lambda: compare_release(ONE, ONE, tolerance=-1), "tolerance must be"),
+        (lambda: compare_release(ONE, ONE, tolerance=NAN), "tolerance must be"),
+        (lambda: compare_release(ONE, ONE, groups=[0, 1]), "one label for each of the 3 rows"),
+        (lambda: compare_release(ONE, ONE, groups=[0.5, 1, 1]), "groups are whole numbers"),
+        (lambda: compare_release(ONE, ONE, earlier={"a": [0, 0, 0]}), "give the groups of this one"),
+        (lambda: compare_release(ONE, ONE, groups=[0, 0, 0], earlier=[[0, 0, 0]]), "given by name"),
+        (lambda: compare_release(ONE, ONE, k="two"), "k must be"),
+        (lambda: compare_release(ONE, ONE, scale="feet"), "scale is"),
+        (lambda: compare_release(ONE, ONE, scale=[1, 2]), "scale is"),
+    ],
+)
+def test_bad_input(asked: object, told: str) -> None:
+    """Each in one sentence that says what to do."""
+    with pytest.raises(InvalidInput, match=told):
+        asked()  # type: ignore[operator]

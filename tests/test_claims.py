@@ -1,0 +1,439 @@
+"""The verifier: claims that hold are shown, and every claim can fail on a release that was tampered with."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from discreet.assess.claims import check_claim
+from discreet.assess.evidence import Checked
+from discreet.assess.nearest import linkage_at_most
+from discreet.assess.permuted import DOUBT, Hits, hits_in_groups, hits_of_unique
+from discreet.errors import ClaimFailed, InvalidInput, Unsupported
+from discreet.guarantee import Guarantee
+from discreet.microdata.reading import read_table
+
+Arrays = dict[str, NDArray[Any]]
+ROWS, K = 300, 10
+GROUPS = np.arange(ROWS) // K
+ANONYMOUS = Guarantee.k_anonymity(K)
+PROBABLY = Guarantee.k_anonymity(K, probabilistic=True)
+
+
+def people() -> Arrays:
+    """Ages in order, so that groups of neighbours are runs; incomes that nobody shares; jobs that many do."""
+    draw = random.Random(7)
+    return {
+        "age": np.sort(np.array([draw.uniform(18, 90) for _ in range(ROWS)])),
+        "income": np.array([draw.gauss(0, 1) for _ in range(ROWS)]),
+        "job": np.array([draw.choice(["a", "b", "c"]) for _ in range(ROWS)]),
+    }
+
+
+def averaged(table: Mapping[str, NDArray[Any]]) -> Arrays:
+    """Microaggregated ages."""
+    means = np.bincount(GROUPS, table["age"]) / np.bincount(GROUPS)
+    return {**table, "age": means[GROUPS]}
+
+
+def shuffled(groups: NDArray[Any], seed: int) -> NDArray[np.int64]:
+    """A permutation inside groups."""
+    draw, order = random.Random(seed), np.arange(len(groups))
+    for label in set(groups.tolist()):
+        mine = np.flatnonzero(groups == label)
+        order[mine] = draw.sample(mine.tolist(), len(mine))
+    return order
+
+
+def swapped(table: Mapping[str, NDArray[Any]], *names: str, groups: NDArray[Any] = GROUPS, seed: int = 1) -> Arrays:
+    """The same table with these columns moved, together, inside groups."""
+    order = shuffled(groups, seed)
+    return {**table, **{name: table[name][order] for name in names}}
+
+
+def test_a_microaggregated_table_is_k_anonymous_and_links_at_most_1_in_k() -> None:
+    """From the file alone, and beside the original, where record linkage is at most 1/k."""
+    original = people()
+    alone = check_claim(ANONYMOUS, averaged(original), ["age"], ["income"])
+    beside = check_claim(ANONYMOUS, averaged(original), ["age"], ["income"], original=original)
+    assert alone.shown
+    assert alone.measured["linkage_at_most"] == "1/10"
+    assert Fraction(str(beside.measured["linkage_by_distance"])) <= Fraction(1, K)
+    assert "10-anonymity holds" in alone.words[0]
+    assert json.loads(json.dumps(beside.to_json(), allow_nan=False))["shown"] is True
+
+
+def test_one_row_that_keeps_its_age_breaks_k_anonymity() -> None:
+    """A single tampered cell makes a class of one."""
+    released = averaged(people())
+    released["age"][17] += 0.001
+    with pytest.raises(ClaimFailed, match=r"claims 10-anonymity, and its smallest class .* has 1"):
+        check_claim(ANONYMOUS, released, ["age"])
+
+
+def test_a_greater_k_than_there_is_does_not_hold() -> None:
+    """The claim is compared with what is measured, not with what was asked for."""
+    with pytest.raises(ClaimFailed, match=r"claims 11-anonymity, and its smallest class .* has 10"):
+        check_claim(Guarantee.k_anonymity(11), averaged(people()), ["age"])
+
+
+def test_values_swapped_in_their_groups_are_shown_with_groups_and_original() -> None:
+    """Groups of k, what they held, and hits within chance; linkage and rank groups are told beside."""
+    original = people()
+    found = check_claim(
+        PROBABLY, swapped(original, "income", "job"), ["age"], ["income", "job"], original=original,
+        groups={"records": GROUPS},
+    )  # fmt: skip
+    assert found.shown
+    columns: Any = found.measured["columns"]
+    assert columns["income"]["least_group"] == K
+    assert columns["income"]["hits"]["expected"] == pytest.approx(ROWS / K)
+    assert columns["job"]["hits"]["expected"] > ROWS / 3
+    assert columns["job"]["rank_group_width"] is None
+    assert found.measured["linkage_by_distance"] == "1"
+    assert "alone_by_rank_groups" not in found.measured
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_swapped_quasi_identifiers_are_shown_too() -> None:
+    """The other way round: the quasi-identifiers of a record move as one and the confidential values stay."""
+    original = {**people(), "place": np.arange(ROWS)}
+    found = check_claim(
+        PROBABLY, swapped(original, "age", "place"), ["age", "place"], ["income"], original=original,
+        groups={"records": GROUPS},
+    )  # fmt: skip
+    assert found.shown
+    assert list(found.measured["columns"]) == ["records"]  # type: ignore[call-overload]
+    apart = swapped(swapped(original, "age"), "place", seed=2)
+    with pytest.raises(ClaimFailed, match="30 groups of 'records' do not hold"):
+        check_claim(PROBABLY, apart, ["age", "place"], ["income"], original=original, groups={"records": GROUPS})
+
+
+def test_files_read_apart_are_compared_by_their_names() -> None:
+    """Categories in another order, and missing values, are the same values all the same."""
+    words = np.array(["b", "a", None, "c"] * 75, dtype=object)
+    original = {"age": people()["age"], "word": words}
+    before = read_table(original, categories={"word": ["a", "b", "c"]})
+    after = read_table(swapped(original, "word"), categories={"word": ["c", "b", "a", "z"]})
+    found = check_claim(PROBABLY, after, ["age"], ["word"], original=before, groups={"records": GROUPS})
+    expected = 15 * (9 + 9 + 4 + 4) / 10 + 15 * (4 + 4 + 9 + 9) / 10
+    assert found.measured["columns"]["word"]["hits"]["expected"] == pytest.approx(expected)  # type: ignore[index]
+    lost = swapped(original, "word")
+    lost["word"] = np.where(lost["word"] == None, "a", lost["word"])  # noqa: E711  element by element
+    with pytest.raises(ClaimFailed, match="30 groups of 'word' do not hold"):
+        check_claim(PROBABLY, lost, ["age"], ["word"], original=original, groups={"records": GROUPS})
+
+
+def test_each_column_may_have_its_own_groups() -> None:
+    """IR-SWAP: rank groups differ by column, and tell a value up to their width, which is told and not bounded."""
+    original = {name: people()[name] for name in ("age", "income")}
+    groups = {name: np.argsort(np.argsort(values)) // K for name, values in original.items()}
+    released = {name: swapped(original, name, groups=groups[name])[name] for name in original}
+    found = check_claim(PROBABLY, released, [], ["age", "income"], original=original, groups=groups)
+    columns: Any = found.measured["columns"]
+    assert 0 < columns["income"]["rank_group_width"] < 0.5
+    assert 0.5 < found.measured["alone_by_rank_groups"] <= 1  # type: ignore[operator]
+    with pytest.raises(InvalidInput, match="no groups for 'income'"):
+        check_claim(PROBABLY, released, [], ["age", "income"], original=original, groups={"age": groups["age"]})
+
+
+def test_a_group_below_k_breaks_probabilistic_k_anonymity() -> None:
+    """With the original and without."""
+    original, small = people(), GROUPS.copy()
+    small[0] = 1
+    for given_too in ({"original": original}, {}):
+        with pytest.raises(ClaimFailed, match=r"probabilistic 10-anonymity, and its smallest group.* has 9"):
+            check_claim(
+                PROBABLY, swapped(original, "income"), ["age"], ["income"], groups={"records": small}, **given_too
+            )
+
+
+def test_a_value_from_outside_its_group_breaks_the_claim() -> None:
+    """Two groups no longer hold what they held, so that nothing follows from their sizes."""
+    original = people()
+    released = swapped(original, "income")
+    released["income"][[0, 15]] = released["income"][[15, 0]]
+    with pytest.raises(ClaimFailed, match="2 groups of 'income' do not hold the values"):
+        check_claim(PROBABLY, released, ["age"], ["income"], original=original, groups={"records": GROUPS})
+
+
+@pytest.mark.parametrize("with_groups", [True, False])
+def test_values_that_never_moved_break_the_claim(with_groups: bool) -> None:
+    """The original itself, or one with half of the values at home, is not what a uniform permutation gives."""
+    original = people()
+    given_too: Any = {"groups": {"records": GROUPS}} if with_groups else {}
+    half = {**original, "income": np.where(GROUPS % 2, original["income"], swapped(original, "income")["income"])}
+    for released in (original, half):
+        with pytest.raises(ClaimFailed, match=r"carry their own value of 'income' .* less than once in a billion"):
+            check_claim(PROBABLY, released, ["age"], ["income"], original=original, **given_too)
+
+
+def test_quasi_identifiers_that_hardly_moved_break_the_claim() -> None:
+    """Two swapped rows among 300 hide nobody else."""
+    original = people()
+    order = np.arange(ROWS)
+    order[[3, 4]] = [4, 3]
+    with pytest.raises(ClaimFailed, match="298 of 300 rows carry their own value of 'age'"):
+        check_claim(PROBABLY, {**original, "age": original["age"][order]}, ["age"], ["income"], original=original)
+
+
+def test_without_groups_a_swap_is_not_refuted_and_not_shown() -> None:
+    """Only values that are one person's alone count; duplicates are told."""
+    original = people()
+    found = check_claim(PROBABLY, swapped(original, "income"), ["age"], ["income"], original=original)
+    assert not found.shown
+    assert "not refuted" in found.words[0]
+    assert found.measured["columns"]["income"]["hits_of_unique"]["expected"] == 30  # type: ignore[index]
+
+
+def test_what_files_cannot_show_is_said_with_what_to_add() -> None:
+    """A swapped file alone; a column without values of one's own; values that are no permutation; another model."""
+    original = people()
+    with pytest.raises(Unsupported, match="give the original in the release's order, and the groups"):
+        check_claim(PROBABLY, swapped(original, "income"), ["age"], ["income"])
+    with pytest.raises(Unsupported, match="no value of 'job' is one person's alone"):
+        check_claim(PROBABLY, swapped(original, "job"), ["age"], ["job"], original=original)
+    noisy = {**original, "income": original["income"] + 1}
+    with pytest.raises(Unsupported, match="does not hold the original's values in another order"):
+        check_claim(PROBABLY, noisy, ["age"], ["income"], original=original)
+    with pytest.raises(Unsupported, match="no file shows whether dp holds"):
+        check_claim(Guarantee.dp(1), original, ["age"])
+
+
+def test_k_anonymity_shows_probabilistic_k_anonymity_and_groups_alone_do_not() -> None:
+    """Definition 5 follows from Definition 2; sizes of groups say nothing about what was done in them."""
+    original = people()
+    assert check_claim(PROBABLY, averaged(original), ["age"], ["income"]).shown
+    assert not check_claim(PROBABLY, original, ["age"], ["income"], groups={"records": GROUPS}).shown
+
+
+def anatomised(table: Mapping[str, NDArray[Any]]) -> tuple[Arrays, Arrays]:
+    """Two tables that share groups."""
+    first = {"age": table["age"], "group": GROUPS}
+    second = {"group": GROUPS, "income": table["income"], "count": np.ones(ROWS, dtype=np.int64)}
+    return first, {name: values[shuffled(np.zeros(ROWS), 3)] for name, values in second.items()}
+
+
+def test_anatomy_is_shown_by_its_two_tables_and_beside_the_original() -> None:
+    """Groups of k; and every group's values are its people's, or the claim is broken."""
+    original = people()
+    first, second = anatomised(original)
+    assert check_claim(PROBABLY, first, ["age"], ["income"], second=second).shown
+    assert len(check_claim(PROBABLY, first, ["age"], ["income"], second=second, original=original).words) == 2
+    false = {**second, "income": second["income"][::-1]}
+    with pytest.raises(ClaimFailed, match="second table does not hold its groups' values"):
+        check_claim(PROBABLY, first, ["age"], ["income"], second=false, original=original)
+    with pytest.raises(ClaimFailed, match="first table shows 'income' row by row"):
+        check_claim(PROBABLY, {**first, "income": original["income"]}, ["age"], ["income"], second=second)
+    with pytest.raises(ClaimFailed, match="smallest group has 10"):
+        check_claim(replace(PROBABLY, k=11), first, ["age"], ["income"], second=second)
+    with pytest.raises(ClaimFailed, match="same number of rows for each group"):
+        check_claim(PROBABLY, first, ["age"], ["income"], second={**second, "group": second["group"] // 2})
+
+
+BUCKETS = {"q": np.arange(12), "c": np.array([0.0, 0, 1, 2, 0, 1, 1, 2, 0, 1, 2, 2])}
+"""Figure 7.5, group by group."""
+QUARTETS = {"records": np.arange(12) // 4}
+
+
+def test_t_closeness_holds_at_1_5_and_not_below() -> None:
+    """Figure 7.5 attains 1.5 exactly: at most t, compared as fractions."""
+    found = check_claim(Guarantee.t_closeness(1.5, "ratio"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
+    assert found.measured["t"] == "3/2"
+    assert not found.shown
+    assert "Without the original" in found.words[1]
+    with pytest.raises(ClaimFailed, match=r"t 1.49 under the ratio distance, and 1.5 was measured over every group"):
+        check_claim(Guarantee.t_closeness(1.49, "ratio"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
+    check_claim(Guarantee.t_closeness(0.125, "emd"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
+    with pytest.raises(ClaimFailed, match="under the emd distance"):
+        check_claim(Guarantee.t_closeness(0.12, "emd"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
+
+
+def test_one_tampered_value_breaks_t_closeness() -> None:
+    """A value that a group lacks makes the ratio infinite."""
+    values = BUCKETS["c"].copy()
+    values[0] = 9
+    with pytest.raises(ClaimFailed, match="infinite, since a group lacks a value, was measured"):
+        check_claim(Guarantee.t_closeness(100, "ratio"), {**BUCKETS, "c": values}, ["q"], ["c"], groups=QUARTETS)
+
+
+def bucketed(values: NDArray[Any]) -> NDArray[Any]:
+    """Every value replaced by the mean of its third."""
+    thirds = np.argsort(np.argsort(values)) * 3 // len(values)
+    means = np.bincount(thirds, values) / np.bincount(thirds)
+    return means[thirds]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_hidden_groups_must_have_changed_places(missing: bool) -> None:
+    """Buckets that stay on their own rows hide nothing, however close the groups are."""
+    original = people()
+    if missing:
+        original["income"][::7] = np.nan
+    close = bucketed(np.where(np.isnan(original["income"]), 9, original["income"]))
+    close = np.where(np.isnan(original["income"]), np.nan, close)
+    whole = {"records": np.zeros(ROWS, dtype=np.int64)}
+    claim = Guarantee.t_closeness(1, "ratio")
+    moved = {**original, "income": close[shuffled(whole["records"], 4)]}
+    assert check_claim(claim, moved, ["age"], ["income"], original=original, groups=whole).shown
+    with pytest.raises(ClaimFailed, match="rows carry their own value of 'income' where a uniform permutation gives"):
+        check_claim(claim, {**original, "income": close}, ["age"], ["income"], original=original, groups=whole)
+
+
+def test_hidden_names_must_have_changed_places() -> None:
+    """A name is near to itself alone."""
+    original, whole = people(), {"records": np.zeros(ROWS, dtype=np.int64)}
+    claim = Guarantee.t_closeness(1, "ratio")
+    moved = {**original, "job": original["job"][shuffled(whole["records"], 4)]}
+    assert check_claim(claim, moved, ["age"], ["job"], original=original, groups=whole).shown
+    with pytest.raises(ClaimFailed, match="300 of 300 rows carry their own value of 'job'"):
+        check_claim(claim, original, ["age"], ["job"], original=original, groups=whole)
+
+
+def test_t_closeness_of_classes_and_of_anatomy() -> None:
+    """By equal quasi-identifiers where they are, by the second table where it is; hidden groups must be given."""
+    claim = Guarantee.t_closeness(1.5, "ratio")
+    classes = {"q": np.arange(12) // 4, "c": BUCKETS["c"]}
+    assert "over every class" in check_claim(claim, classes, ["q"], ["c"]).words[0]
+    first = {"q": BUCKETS["q"], "group": np.arange(12) // 4}
+    second = {"group": np.arange(12) // 4, "c": BUCKETS["c"], "count": np.ones(12)}
+    assert check_claim(claim, first, ["q"], ["c"], second=second).shown
+    with pytest.raises(ClaimFailed, match="first table shows 'c' row by row"):
+        check_claim(claim, {**first, "c": BUCKETS["c"]}, ["q"], ["c"], second=second)
+    with pytest.raises(Unsupported, match="give the groups or Anatomy's second table"):
+        check_claim(claim, BUCKETS, ["q"], ["c"])
+    with pytest.raises(ClaimFailed, match="over every class"):
+        check_claim(Guarantee.t_closeness(1.4, "ratio"), classes, ["q"], ["c"])
+    with pytest.raises(Unsupported, match="under ratio or emd"):
+        check_claim(Guarantee.t_closeness(2, "hellinger"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
+
+
+def test_t_closeness_of_several_columns_is_that_of_their_pairs() -> None:
+    """Each column alone is 1-close while the pairs tell the groups apart."""
+    table = {"a": np.array([0, 0, 1, 1] * 2), "b": np.array([0, 1, 0, 1, 1, 1, 0, 0])}
+    halves = {"records": np.arange(8) // 4}
+    check_claim(Guarantee.t_closeness(1, "ratio"), table, [], ["a"], groups=halves)
+    with pytest.raises(ClaimFailed, match="infinite"):
+        check_claim(Guarantee.t_closeness(3, "ratio"), table, [], ["a", "b"], groups=halves)
+
+
+def test_rows_and_names_are_checked() -> None:
+    """An original of another length, columns that are not there, and no confidential column."""
+    original = people()
+    few = {name: values[:5] for name, values in original.items()}
+    with pytest.raises(InvalidInput, match="the original has 5 rows and the release 300"):
+        check_claim(ANONYMOUS, averaged(original), ["age"], original=few)
+    with pytest.raises(InvalidInput, match="there is no column 'size'"):
+        check_claim(ANONYMOUS, original, ["size"])
+    for claim in (Guarantee.t_closeness(2, "ratio"), PROBABLY):
+        with pytest.raises(InvalidInput, match="of confidential columns; name them"):
+            check_claim(claim, original, ["age"], original=original)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=4), max_size=2))
+def test_hits_have_the_mean_and_deviation_of_all_permutations(held: list[list[tuple[int, int]]]) -> None:
+    """By enumeration of every permutation inside every group, duplicates and values of others among them."""
+    held = [*held, [(0, 0), (1, 0), (0, 1)]]
+    groups = np.repeat(np.arange(len(held)), [len(rows) for rows in held])
+    means, variances = [], []
+    for rows in held:
+        own, carried = zip(*rows, strict=True)
+        counts = [sum(a == b for a, b in zip(own, way, strict=True)) for way in permutations(carried)]
+        means.append(Fraction(sum(counts), len(counts)))
+        variances.append(Fraction(sum(c * c for c in counts), len(counts)) - means[-1] ** 2)
+    own, after = np.array([row for rows in held for row in rows]).T
+    found = hits_in_groups(own, after, 3, groups)
+    assert found.observed == np.count_nonzero(own == after)
+    assert found.expected == pytest.approx(float(sum(means)))
+    assert found.deviation == pytest.approx(math.sqrt(sum(variances)), abs=1e-7)
+
+
+@pytest.mark.parametrize(("size", "groups"), [(2, 1), (5, 1), (7, 1), (3, 2), (4, 2)])
+def test_the_bound_on_chance_is_never_below_the_chance(size: int, groups: int) -> None:
+    """Chatterjee's bound against the exact law of values on their own rows, in one group and in two."""
+    ways = [sum(a == b for a, b in enumerate(way)) for way in permutations(range(size))]
+    law = {0: Fraction(1)}
+    for _ in range(groups):
+        law = _plus(law, ways)
+    for observed in range(size * groups + 1):
+        hits = Hits(size * groups, observed, float(groups), math.sqrt(groups))
+        assert hits.doubt >= sum(chance for total, chance in law.items() if total >= observed)
+
+
+def _plus(law: Mapping[int, Fraction], ways: list[int]) -> dict[int, Fraction]:
+    total: dict[int, Fraction] = {}
+    for sofar, chance in law.items():
+        for more in ways:
+            total[sofar + more] = total.get(sofar + more, Fraction(0)) + chance / len(ways)
+    return total
+
+
+def test_true_swaps_are_never_called_false() -> None:
+    """A thousand honest permutations, with groups and without: none is doubted as far as the verifier asks."""
+    values = np.arange(60)
+    groups = values // 5
+    for seed in range(1000):
+        after = values[shuffled(groups, seed)]
+        assert hits_in_groups(values, after, 60, groups).doubt > DOUBT
+        assert hits_of_unique(values, after, 5).doubt > DOUBT
+
+
+def test_linkage_is_at_least_that_of_plain_loops_with_ties_shared() -> None:
+    """Numbers, names and missing values; equal where no two classes tie."""
+    draw = random.Random(11)
+    for _ in range(20):
+        numbers = np.array([draw.choice([np.nan, draw.random()]) for _ in range(40)])
+        words = np.array([draw.choice("ab") for _ in range(40)])
+        original = read_table({"x": numbers, "w": words})
+        released = read_table({"x": np.round(numbers, 1), "w": np.array([draw.choice("ab") for _ in range(40)])})
+        plain = _linked(original["x"].array(), words, released["x"].array(), released["w"].array())
+        found = linkage_at_most(original, released, ["x", "w"])
+        assert found is not None
+        assert plain <= found <= plain + Fraction(1, 10)
+
+
+def _linked(x: Any, w: Any, y: Any, v: Any) -> Fraction:
+    """Ties shared: one over the number of nearest rows where the own is among them."""
+    width = np.nanmax(x) - np.nanmin(x)
+    middle = (np.nanmax(x) + np.nanmin(x)) / 2
+    total = Fraction(0)
+    for i in range(len(x)):
+        apart = (np.where(np.isnan(y), middle, y) - (middle if np.isnan(x[i]) else x[i])) / width
+        squares = apart**2 + (np.isnan(y) != np.isnan(x[i])) + (v != w[i])
+        near = np.flatnonzero(squares <= squares.min() + 1e-12)
+        total += Fraction(int(i in near), len(near))
+    return total / len(x)
+
+
+def test_linkage_beyond_a_dozen_coordinates_is_no_less_either() -> None:
+    """Many names make many coordinates, for which all classes are looked at instead of a tree."""
+    draw = random.Random(2)
+    names = np.array([draw.choice("abcdefghijklmnop") for _ in range(200)])
+    numbers = np.array([draw.random() for _ in range(200)])
+    moved, rounded = np.where(np.arange(200) % 3, names, np.roll(names, 1)), np.round(numbers, 2)
+    found = linkage_at_most(read_table({"x": numbers, "n": names}), read_table({"x": rounded, "n": moved}), ["x", "n"])
+    plain = _linked(numbers, names, rounded, moved)
+    assert found is not None
+    assert plain <= found <= plain + Fraction(1, 50)
+
+
+def test_intervals_cannot_be_linked_by_distance() -> None:
+    """Numbers that became text are left out; where nothing is left, k alone bounds linkage."""
+    original = people()
+    released = {**original, "age": np.array([f"[{int(age) // 20 * 20}, ...)" for age in original["age"]])}
+    assert linkage_at_most(read_table(original), read_table(released), ["age"]) is None
+    found = check_claim(Guarantee.k_anonymity(2), released, ["age"], original=original)
+    assert isinstance(found, Checked)
+    assert "linkage_by_distance" not in found.measured

@@ -1,0 +1,414 @@
+"""From a schema and a recipe to files: what leaves, what it says, what is kept, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from commands import PATIENTS, discreet, done, files, write_registry
+from discreet import ClaimFailed, Custodian, InvalidInput, Unavailable, Unsupported, measure_anonymity
+from discreet.custodian.assessing import assess_release
+from discreet.custodian.beside import beside
+from discreet.custodian.files import read_file
+from discreet.custodian.registering import silent
+from discreet.custodian.verifying import verify_release
+
+QUASI = ["age", "sex", "education", "occupation"]
+CONFIDENTIAL = ["income", "diagnosis", "smoker", "bmi"]
+METHODS: dict[str, dict[str, Any]] = {
+    "mdav": {},
+    "generalise": {},
+    "mdav-swap": {},
+    "ir-swap": {},
+    "t-closeness": {"t": 2},
+    "anatomy": {},
+}
+MODELS = {"mdav": "k-anonymity", "generalise": "k-anonymity", "t-closeness": "t-closeness"}
+LEVELS = {"age": [10, 30, 90]}
+
+
+@pytest.fixture(scope="module")
+def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a data set that is registered."""
+    folder = tmp_path_factory.mktemp("registered")
+    with Custodian.open(write_registry(folder)):
+        return folder
+
+
+@pytest.fixture
+def schema(registered: Path, tmp_path: Path) -> Path:
+    """The schema of a data set of one's own."""
+    return shutil.copytree(registered, tmp_path / "own") / "registry.yaml"
+
+
+def rows_of(path: Path) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as engine:
+        return engine.execute(f"SELECT * FROM '{path}'").fetchall()
+
+
+def columns_of(path: Path) -> list[str]:
+    with duckdb.connect() as engine:
+        return [str(row[0]) for row in engine.execute(f"DESCRIBE SELECT * FROM '{path}'").fetchall()]
+
+
+def original(path: Path) -> dict[str, Any]:
+    """The rows of the source, by person."""
+    with duckdb.connect() as engine:
+        found = engine.execute(f"SELECT * FROM read_csv('{path}', all_varchar = true)").fetchnumpy()
+    return {name: values.tolist() for name, values in found.items()}
+
+
+# --- what leaves
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_release_is_what_it_says(schema: Path, tmp_path: Path, method: str, suffix: str) -> None:
+    """Every method, both kinds of file: no identifier, no column without a role, and a claim that verifies."""
+    out = tmp_path / f"out{suffix}"
+    with Custodian.open(schema) as custodian:
+        release = custodian.publish(method, out, 10, **METHODS[method])
+    assert release.guarantee.model == MODELS.get(method, "probabilistic-k-anonymity")
+    assert release.rows == len(rows_of(out)) <= PATIENTS
+    assert set(columns_of(out)) <= {*QUASI, *CONFIDENTIAL, "group"}
+    assert verify_release(out, schema).claims[0].shown
+    assert release.risk
+    assert release.utility
+    told = json.loads(release.manifest_file.read_text())
+    assert told == release.manifest
+    assert told["guarantee"] == release.guarantee.to_json()
+    assert "not differential privacy" in " ".join(release.guarantee.assumptions) or "k" in told["guarantee"]
+
+
+def test_k_anonymous_rows_share_their_quasi_identifiers(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    done("publish", schema, "--method", "mdav", "-k", 7, "--out", out)
+    with duckdb.connect() as engine:
+        least = engine.execute(
+            f"SELECT min(n) FROM (SELECT count(*) AS n FROM '{out}' GROUP BY {', '.join(QUASI)})"
+        ).fetchall()[0][0]
+        table = engine.sql(f"SELECT * FROM '{out}'")
+        assert measure_anonymity(table, QUASI, CONFIDENTIAL).k == least >= 7
+
+
+def test_swapping_leaves_each_column_as_it_was(schema: Path, tmp_path: Path) -> None:
+    """The values of a swapped column are those of the original, as a bag; the quasi-identifiers stay together."""
+    outs = {method: tmp_path / f"{method}.csv" for method in ("ir-swap", "mdav-swap")}
+    for method, out in outs.items():
+        done("publish", schema, "--method", method, "-k", 10, "--out", out)
+    one, two = (rows_of(out) for out in outs.values())
+    for place in range(len(QUASI) + len(CONFIDENTIAL)):
+        assert sorted(str(row[place]) for row in one) == sorted(str(row[place]) for row in two)
+    quasi = [sorted(map(str, (row[: len(QUASI)] for row in rows))) for rows in (one, two)]
+    assert quasi[0] == quasi[1]
+
+
+def test_the_order_of_rows_tells_nothing(schema: Path, tmp_path: Path) -> None:
+    """Rows leave in an order drawn anew for each release, not in that of the source or of the units."""
+    outs = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for out in outs:
+        done("publish", schema, "--method", "generalise", "-k", 2, "--out", out, "--suppress", "0.9")
+    incomes = [[row[4] for row in rows_of(out)] for out in outs]
+    assert incomes[0] != incomes[1]
+    assert sorted(map(str, incomes[0])) == sorted(map(str, incomes[1]))
+
+
+def test_a_column_is_kept_only_where_it_is_named(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    done("publish", schema, "--method", "anatomy", "-k", 10, "--out", out, "--keep", "hospital")
+    assert columns_of(out) == [*QUASI, "group", "hospital"]
+    assert columns_of(tmp_path / "out-values.csv") == ["group", *CONFIDENTIAL, "count"]
+
+
+def test_groups_respect_strata(schema: Path, tmp_path: Path) -> None:
+    """Where groups stay inside a hospital, each hospital's ages keep their mean, row for row beside the records."""
+    out = tmp_path / "out.csv"
+    words = ("--method", "mdav", "-k", 5, "--strata", "hospital", "--keep", "hospital")
+    done("publish", schema, *words, "--out", out)
+    before, after = beside(schema, out, silent).original, read_file(out)
+    assert before["hospital"].array().tolist() == after["hospital"].array().tolist()
+    for hospital in np.unique(before["hospital"].values):
+        here = before["hospital"].values == hospital
+        ages = before["age"].values[here], after["age"].values[here]
+        assert np.nanmean(ages[0]) == pytest.approx(np.nanmean(ages[1]), abs=0.5)
+
+
+def test_a_k_of_its_own(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    told = done(
+        "publish", schema, "--method", "ir-swap", "-k", 5, "--k-of", "income=50", "--out", out, "--json"
+    ).document
+    assert told["guarantee"]["k"] == 5
+    assert told["manifest"]["measured"]["income"]["smallest"] == 50
+    assert told["manifest"]["measured"]["bmi"]["smallest"] == 5
+
+
+def test_levels_can_be_given(schema: Path, tmp_path: Path) -> None:
+    levels, out = tmp_path / "levels.json", tmp_path / "out.csv"
+    levels.write_text(json.dumps(LEVELS))
+    words = ("--method", "generalise", "-k", 10, "--hierarchies", levels, "--loss", "ncp", "--suppress", "0.05")
+    told = done("publish", schema, *words, "--out", out, "--json").document
+    assert told["rows"] >= 0.95 * PATIENTS
+    assert told["manifest"]["recipe"]["suppress"] == "1/20"
+
+
+# --- what is told, and what is kept
+
+
+def test_a_release_flags_every_total_for_good(schema: Path, tmp_path: Path) -> None:
+    """It is in the chain, which still verifies; no account is touched."""
+    assert done("budget", schema, "--json").document[0]["flags"] == []
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv")
+    account = done("budget", schema, "--json").document[0]
+    assert account["flags"] == ["the DP total no longer describes all disclosure"]
+    assert account["spent"]["epsilon"] == "0"
+    line = done("history", schema, "--json").document[0]
+    assert (line["kind"], line["epsilon"]) == ("release", None)
+    assert "10-anonymity" in line["query"]
+    done("check", schema, "--refresh")
+    done("ledger", "verify", schema.parent / "registry.discreet" / "ledger.db")
+    assert done("budget", schema, "--json").document[0]["flags"] == account["flags"]
+
+
+def test_the_report_and_the_record_are_for_the_custodian_alone(schema: Path, tmp_path: Path) -> None:
+    """Nobody else can read the files that tell whose row is whose."""
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", tmp_path / "r.html")
+    kept = [*(schema.parent / "registry.discreet" / "releases").iterdir(), tmp_path / "r.html"]
+    assert len(kept) == 3
+    assert all(stat.S_IMODE(os.stat(path).st_mode) == 0o600 for path in kept)
+    page = (tmp_path / "r.html").read_text()
+    assert "not to be released" in page
+    assert page.count("<svg") >= 8
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_report_in_json(schema: Path, tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
+    told = json.loads(report.read_text())
+    assert told["verdict"]["risk"]
+    assert told["measures"]
+
+
+def test_the_second_release_is_laid_over_the_first(schema: Path, tmp_path: Path) -> None:
+    """What two releases of the same records have in common is measured, by name."""
+    with Custodian.open(schema) as custodian:
+        first = custodian.publish("mdav", tmp_path / "one.csv", 10, report=tmp_path / "one.json")
+        custodian.publish("ir-swap", tmp_path / "two.csv", 10, report=tmp_path / "two.json")
+    told = [json.loads((tmp_path / name).read_text())["measures"]["intersection"] for name in ("one.json", "two.json")]
+    assert told[0] == []
+    assert {first.name} == {str(entry["release"] if isinstance(entry, dict) else entry[0]) for entry in told[1]}
+
+
+# --- verify and assess
+
+
+def test_a_changed_file_is_found_out(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out)
+    done("verify", out)
+    lines = out.read_text().splitlines()
+    out.write_text("\n".join([lines[0], *lines[2:]]) + "\n")
+    outcome = discreet("verify", out)
+    assert outcome.code == 6
+    assert "manifest" in outcome.err
+    (tmp_path / "out.csv.manifest.json").unlink()
+    words = [word for name in QUASI for word in ("--quasi", name)]
+    assert discreet("verify", out, *words, "-k", 10).code == 6
+    assert discreet("verify", out, *words, "-k", 9).code == 0
+
+
+def test_what_a_file_alone_cannot_show_is_said(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", out)
+    outcome = discreet("verify", out)
+    assert outcome.code == 4
+    assert "--original" in outcome.err
+    done("verify", out, "--original", schema)
+
+
+def test_another_data_sets_file_is_refused(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out)
+    other = tmp_path / "other"
+    other.mkdir()
+    new = write_registry(other)
+    done("check", new)
+    with pytest.raises(InvalidInput, match="no release of registry"):
+        verify_release(out, new)
+
+
+def test_assess_beside_the_records_and_beside_a_file(schema: Path, tmp_path: Path) -> None:
+    """With the schema rows stand side by side; with a plain file only what needs no order is measured."""
+    out = tmp_path / "out.parquet"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out)
+    both = assess_release(schema, out)
+    assert both.linkage is not None
+    assert 0 < both.linkage <= 10
+    assert both.sse is not None
+    done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "swapped.csv")
+    alone = assess_release(tmp_path / "swapped.csv", out)
+    assert alone.linkage is None
+    assert alone.means["age"] == pytest.approx(both.means["age"])
+    assert "risk" in done("assess", schema, out).out
+    assert done("assess", schema, out, "--json").document["linkage"] == pytest.approx(both.linkage)
+
+
+def test_a_sweep_recommends_and_releases_nothing(schema: Path, tmp_path: Path) -> None:
+    before = files(schema.parent)
+    words = ("--sweep", "k=5,20", "--method", "mdav", "--report", tmp_path / "sweep.html")
+    told = done("publish", schema, *words, "--json").document
+    assert [point["k"] for point in told["points"]] == [5, 20]
+    assert told["recommended"] in told["points"]
+    assert "<svg" in (tmp_path / "sweep.html").read_text()
+    assert files(schema.parent) == before
+    assert done("budget", schema, "--json").document[0]["flags"] == []
+
+
+# --- what is refused: one sentence, nothing written, nothing entered
+
+REFUSED = {
+    "no method": ([], 2, "--method mdav -k 10"),
+    "unknown method": (["--method", "magic", "-k", 5], 2, "is none of them"),
+    "no k": (["--method", "mdav"], 2, "needs k"),
+    "k of 1": (["--method", "mdav", "-k", 1], 2, "at least 2"),
+    "k above n": (["--method", "mdav", "-k", 5000], 2, "only 2000 rows"),
+    "t below 1": (["--method", "t-closeness", "-k", 5, "-t", "0.5"], 2, "at least 1"),
+    "no t": (["--method", "t-closeness", "-k", 5], 2, "needs t"),
+    "t of another method": (["--method", "mdav", "-k", 5, "-t", 2], 2, "has no t"),
+    "t that cannot be": (
+        ["--method", "t-closeness", "-k", 5, "-t", 1, "--buckets", 3],
+        2,
+        "the smallest t that is feasible",
+    ),
+    "weights that are none": (["--method", "mdav", "-k", 5, "--weights", "income"], 2, "weights"),
+    "a column that is not there": (["--method", "mdav", "-k", 5, "--keep", "nope"], 2, "no column"),
+    "a kept quasi-identifier": (["--method", "mdav", "-k", 5, "--keep", "age"], 2, "not kept as it is"),
+    "no such diversity": (["--method", "ir-swap", "-k", 5, "--diversity", "much"], 2, "distinct 3"),
+    "a k of no column": (["--method", "ir-swap", "-k", 5, "--k-of", "income"], 2, "income=20"),
+    "a k of a quasi-identifier": (["--method", "ir-swap", "-k", 5, "--k-of", "age=9"], 2, "is none"),
+    "no such levels": (["--method", "generalise", "-k", 5, "--hierarchies", "/nowhere.json"], 2, "JSON"),
+    "too much suppressed": (["--method", "generalise", "-k", 5, "--suppress", "1"], 2, "below 1"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_recipes_are_refused(schema: Path, tmp_path: Path, case: str) -> None:
+    words, code, says = REFUSED[case]
+    before = files(schema.parent)
+    outcome = discreet("publish", schema, *words, "--out", tmp_path / "out.csv")
+    assert outcome.code == code, outcome.err
+    assert says in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert outcome.out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]
+    assert files(schema.parent) == before
+    assert done("budget", schema, "--json").document[0]["flags"] == []
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.manifest.json", "r.html"])
+def test_a_file_that_is_there_is_not_overwritten(schema: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    words = ("--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv", "--report", tmp_path / "r.html")
+    outcome = discreet("publish", schema, *words)
+    assert outcome.code == 2
+    assert "--force" in outcome.err
+    assert (tmp_path / name).read_text() == "mine"
+    done("publish", schema, *words, "--force")
+    assert (tmp_path / name).read_text() != "mine"
+
+
+@pytest.mark.parametrize("out", ["nowhere/out.csv", "out.txt", "out"])
+def test_a_place_that_cannot_be_written_is_refused(schema: Path, tmp_path: Path, out: str) -> None:
+    outcome = discreet("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / out)
+    assert outcome.code == 2
+    assert len(outcome.err.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]
+
+
+def test_a_disk_that_fails_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the last file cannot be moved to its place, those before it are taken back."""
+    moved: list[str] = []
+
+    def full(source: Any, target: Any) -> None:
+        if str(target).endswith(".manifest.json"):
+            raise OSError
+        moved.append(str(target))
+        os.rename(source, target)
+
+    out = tmp_path / "out.csv"
+    with Custodian.open(schema) as custodian:
+        monkeypatch.setattr("discreet.custodian.writing.os.replace", full)
+        with pytest.raises(Unavailable, match="cannot be put in its place"):
+            custodian.publish("mdav", out, 10)
+    assert moved
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]
+
+
+def edited(schema: Path, old: str, new: str) -> Path:
+    """The same data set anew with another schema."""
+    text = schema.read_text()
+    assert old in text
+    schema.write_text(text.replace(old, new))
+    shutil.rmtree(schema.parent / "registry.discreet")
+    return schema
+
+
+def test_a_table_without_roles_is_refused(schema: Path, tmp_path: Path) -> None:
+    edited(schema, "role: confidential", "role: other")
+    outcome = discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
+    assert outcome.code == 2
+    assert "role: confidential" in outcome.err
+
+
+def test_units_of_several_rows_are_refused(schema: Path, tmp_path: Path) -> None:
+    """k rows could be those of one person."""
+    edited(schema, "rows: 1}", "rows: 3}")
+    with Custodian.open(schema) as custodian, pytest.raises(Unsupported, match="one row for each unit"):
+        custodian.publish("mdav", tmp_path / "out.csv", 10)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"), [("7", "the same value in every row"), ("", "all are missing"), ("old", "holds no number")]
+)
+def test_columns_that_say_nothing_are_refused(schema: Path, tmp_path: Path, value: str, says: str) -> None:
+    """A constant column, one that is all missing, one that holds text where numbers are declared."""
+    source = schema.parent / "registry.csv"
+    head, *lines = source.read_text().splitlines()
+    place = head.split(",").index("bmi")
+    changed = [
+        ",".join(value + "0" * (value == "7") if at == place else cell for at, cell in enumerate(line.split(",")))
+        for line in lines
+    ]
+    source.write_text("\n".join([head, *changed]) + "\n")
+    shutil.rmtree(schema.parent / "registry.discreet")
+    outcome = discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "out.csv")
+    assert outcome.code == 2, outcome.err
+    assert says in outcome.err
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_claim_that_does_not_hold_never_leaves(schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verifier stands between a method and the file: groups that are too small stop the release."""
+
+    def alone(*_: Any, **__: Any) -> Any:
+        return np.arange(PATIENTS)
+
+    monkeypatch.setattr("discreet.microdata.mdav_id.near_groups", alone)
+    with Custodian.open(schema) as custodian, pytest.raises(ClaimFailed, match="10-anonymity"):
+        custodian.publish("mdav", tmp_path / "out.csv", 10)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_an_epsilon_is_refused(schema: Path, tmp_path: Path) -> None:
+    with Custodian.open(schema) as custodian, pytest.raises(InvalidInput, match="no epsilon"):
+        custodian.publish("mdav", tmp_path / "out.csv", 10, epsilon=Fraction(1))

@@ -1,0 +1,195 @@
+"""The choice of k: what a sweep tries, what it recommends, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.assess.compare import compare_release
+from discreet.assess.sweep import MOST, Point, Sweep, check_methods, read_ks, recommend, sweep
+from discreet.errors import InvalidInput
+from discreet.kernel.entropy import KeyedEntropy
+from discreet.microdata.mdav_id import mdav_id
+from discreet.microdata.reading import read_table
+from discreet.microdata.table import Table
+from published_data import shared_data
+
+QUASI, CONFIDENTIAL = ("age", "height", "sex"), ("income", "debt")
+
+
+def people(rows: int = 120, key: int = 7) -> Table:
+    """People whose income follows their age, with some values missing."""
+    draw = np.random.default_rng(key)
+    age = draw.integers(18, 90, rows)
+    height = draw.normal(170, 10, rows)
+    height[::17] = np.nan
+    income = 500.0 * age + draw.normal(0, 5000, rows)
+    debt = draw.exponential(2000, rows)
+    return read_table(
+        {"age": age, "height": height, "sex": draw.choice(["f", "m"], rows), "income": income, "debt": debt}
+    )
+
+
+def points(*triples: tuple[str, int, float, float]) -> list[Point]:
+    return [Point(method, k, loss, risk, None, None, None) for method, k, loss, risk in triples]
+
+
+def test_a_range_of_k_is_geometric_with_both_ends() -> None:
+    """k=3..300 is twelve whole k with like ratios between them."""
+    ks = read_ks("k=3..300")
+    assert len(ks) == MOST
+    assert ks[0] == 3
+    assert ks[-1] == 300
+    ratios = [after / before for before, after in pairwise(ks[3:])]
+    assert max(ratios) / min(ratios) < 1.25
+
+
+@given(st.integers(2, 10**6), st.integers(0, 10**6))
+def test_any_range_gives_ascending_k_with_both_ends(low: int, more: int) -> None:
+    """At most twelve, each once, the ends among them."""
+    ks = read_ks(f"k={low}..{low + more}")
+    assert ks[0] == low
+    assert ks[-1] == low + more
+    assert len(ks) <= MOST
+    assert list(ks) == sorted(set(ks))
+    assert more >= MOST or ks == tuple(range(low, low + more + 1))
+
+
+def test_a_list_of_k_is_taken_as_it_is() -> None:
+    """In any order, with or without its name, each once."""
+    assert read_ks("k=3,5,10") == read_ks(" 10, 5,3,5 ") == (3, 5, 10)
+    assert read_ks("7") == (7,)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("k=300..3", "upwards"),
+        ("k=1..9", "at least 2"),
+        ("k=0..900", "at least 2"),
+        ("k=2,3,4,5,6,7,8,9,10,11,12,13,14", "one to 12"),
+        ("k=3..", "k=3..300"),
+        ("k=3.5", "k=3..300"),
+        ("k=-3..5", "k=3..300"),
+        ("", "k=3..300"),
+        ("k=3..99999999999", "k=3..300"),
+    ],
+)
+def test_what_is_no_sweep_is_refused(text: str, told: str) -> None:
+    """One sentence says how a sweep is written."""
+    with pytest.raises(InvalidInput, match=told):
+        read_ks(text)
+
+
+def test_the_least_loss_within_the_limit_is_recommended() -> None:
+    """A point that loses less but gives away more than the limit is not taken."""
+    tried = points(("a", 3, 0.01, 0.2), ("a", 9, 0.04, 0.05), ("b", 9, 0.03, 0.01), ("b", 27, 0.2, 0.0))
+    assert recommend(tried, 0.05) is tried[2]
+    assert recommend(tried, 0.3) is tried[0]
+
+
+def test_where_no_point_is_within_the_limit_the_least_risk_is_recommended() -> None:
+    """And the words say that it is above the limit."""
+    tried = points(("a", 3, 0.01, 0.2), ("b", 9, 0.3, 0.11), ("b", 27, 0.2, 0.11))
+    best = recommend(tried, 0.05)
+    assert best is tried[2]
+    assert "No point has a risk of at most 5 %" in Sweep(tuple(tried), best, 0.05).words
+
+
+def test_a_sweep_tries_every_method_at_every_k() -> None:
+    """In order, following its progress, and with figures that JSON holds."""
+    seen: list[tuple[int, int]] = []
+    found = sweep(
+        people(),
+        QUASI,
+        CONFIDENTIAL,
+        (3, 10),
+        entropy=KeyedEntropy(b"key", "sweep"),
+        progress=lambda done, of: seen.append((done, of)),
+    )
+    assert [(point.method, point.k) for point in found.points] == [
+        (method, k) for method in ("mdav", "mdav-swap", "ir-swap") for k in (3, 10)
+    ]
+    assert seen == [(done, 6) for done in range(1, 7)]
+    assert found.recommended in found.points
+    assert found.left_out == ()
+    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["recommended"]["k"] == found.recommended.k
+
+
+def test_a_sweep_with_the_same_entropy_comes_out_the_same() -> None:
+    """Chance enters by the one door."""
+    one, two = (
+        sweep(people(), QUASI, CONFIDENTIAL, (4,), entropy=KeyedEntropy(b"key", "sweep")).to_json() for _ in range(2)
+    )
+    assert one == two
+
+
+def test_a_k_above_the_rows_is_left_out_and_said() -> None:
+    """The others are tried all the same."""
+    found = sweep(people(30), QUASI, CONFIDENTIAL, (3, 31), ("mdav", "ir-swap"))
+    assert {point.k for point in found.points} == {3}
+    assert len(found.left_out) == 2
+    assert all("k = 31" in why for why in found.left_out)
+
+
+def test_a_sweep_that_can_try_nothing_is_refused() -> None:
+    """With the reason of the first refusal."""
+    with pytest.raises(InvalidInput, match="rows"):
+        sweep(people(30), QUASI, CONFIDENTIAL, (31, 40))
+
+
+def test_t_closeness_can_be_tried_too() -> None:
+    """At the t that is given."""
+    found = sweep(people(), QUASI, ("income",), (5,), ("t-closeness",), t=2)
+    assert found.recommended.method == "t-closeness"
+
+
+@pytest.mark.parametrize("methods", [(), ("mdav", "anatomy"), ("noise",)])
+def test_only_comparable_methods_are_tried(methods: tuple[str, ...]) -> None:
+    """The refusal lists them."""
+    with pytest.raises(InvalidInput, match="mdav, mdav-swap, ir-swap"):
+        check_methods(methods)
+
+
+def test_a_wrong_role_is_refused_at_once() -> None:
+    """Not once for each try."""
+    with pytest.raises(InvalidInput, match="wage"):
+        sweep(people(), QUASI, ("wage",), (3,))
+
+
+def test_without_two_numbers_the_loss_is_how_well_the_files_are_told_apart() -> None:
+    """Correlations of one column alone say nothing."""
+    table = people().select(["age", "sex"])
+    (point,) = sweep(table, ("age",), ("sex",), (60,), ("mdav",)).points
+    assert point.loss == compare_release(table, mdav_id(table, 60, ("age",)), ("age",), ("sex",)).propensity > 0
+
+
+def test_the_census_is_recommended_a_k_and_larger_groups_tell_less() -> None:
+    """Thesis 3.4 and 7.1.3: by rank, loss grows and risk falls with k, and small k disclose attributes."""
+    table = read_table(duckdb.read_csv(str(shared_data("census.csv"))))
+    quasi, entropy = list(table)[:6], KeyedEntropy(b"key", "census")
+    found = sweep(table, quasi, ("TAXINC", "ERNVAL"), (3, 30, 300), ("mdav", "ir-swap"), entropy=entropy)
+    ranked = [point for point in found.points if point.method == "ir-swap"]
+    assert [point.loss for point in ranked] == sorted(point.loss for point in ranked)
+    assert [point.risk for point in ranked] == sorted((point.risk for point in ranked), reverse=True)
+    assert ranked[0].risk > 0.05 >= found.recommended.risk
+    grouped = {point.k: point for point in found.points if point.method == "mdav"}
+    assert grouped[3].loss < grouped[30].loss < grouped[300].loss
+    assert all(grouped[k].linkage <= 100 / k + 1e-9 for k in grouped)
+    assert all(point.loss < grouped[point.k].loss for point in ranked)
+
+
+def test_words_tell_the_method_the_k_and_the_figures() -> None:
+    """In one sentence."""
+    tried = points(("mdav", 1500, 0.0123, 0.0456))
+    words = Sweep(tuple(tried), tried[0], 0.05).words
+    assert words == (
+        "Take mdav with k = 1,500: of all points with a risk of at most 5 % above chance (its own is 4.6 %) "
+        "it has the least loss, 0.012."
+    )
