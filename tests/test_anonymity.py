@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.assess.anonymity import Anonymity, measure_anatomy, measure_anonymity, measure_groups
-from discreet.assess.variety import Variety
+from discreet.assess.variety import Variety, greatest
 from discreet.errors import ClaimFailed, InvalidInput
 from discreet.microdata.reading import read_table
 
@@ -127,11 +127,9 @@ def test_the_ratio_is_exact_where_floats_tie() -> None:
     """Two classes whose shares differ by about 1e-19 in proportion: the greater is found, and as a fraction."""
     big = 10**6
     tops, bottoms = np.array([big * 999, big * 999 + 1]), np.array([big * 1000, big * 1000 + 1])
-    from discreet.assess.variety import greatest
-
     assert greatest(tops, bottoms) == Fraction(big * 999 + 1, big * 1000 + 1)
-    one, two = 2**52 + 1, 2**52
-    assert greatest(np.array([one, two]), np.array([two, two - 1])) == Fraction(two, two - 1)
+    large = 2**60 + 611720  # as floats, the second of these looks the greater
+    assert greatest(np.array([3 * large, large - 1]), np.array([3, 1])) == large
 
 
 def test_figure_7_5_is_1_5_close_with_4_rows_to_a_group() -> None:
@@ -197,6 +195,14 @@ def test_missing_values_are_one_more_value() -> None:
     assert measure_anonymity({"age": np.array([nan, 1.0, 1.0, 1.0])}, ["age"]).k == 1
     words = np.array([None, None, "a", "a", "b", "b"], dtype=object)
     assert measure_anonymity({"word": words}, ["word"]).classes == 3
+
+
+def test_a_missing_value_comes_after_the_greatest() -> None:
+    """Three ordered values, the last of them missing: to hold it alone is as far as to hold the first alone."""
+    words = np.array(["low", "low", "high", "high", None, None], dtype=object)
+    ordinal = read_table({"s": words}, categories={"s": ["low", "high"]})
+    assert measure_groups([0, 1, 0, 1, 2, 2], ordinal, ["s"]).t_emd == Fraction(1, 2)
+    assert measure_groups([0, 1, 2, 2, 0, 1], ordinal, ["s"]).t_emd == Fraction(1, 3)
 
 
 def test_several_columns_are_measured_each_and_together() -> None:

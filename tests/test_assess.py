@@ -104,6 +104,16 @@ def test_errors_of_values() -> None:
     assert found.il1s == pytest.approx((1 + 2) / (math.sqrt(2) * np.std([0, 10, 4], ddof=1)) / 2)
 
 
+def test_a_column_that_does_not_vary() -> None:
+    """It has no deviation, however its mean is rounded, and so no part in IL1s and in what tells the files apart."""
+    before = {"x": np.full(7, 0.1), "y": np.arange(7.0)}
+    found = compare_release(before, {"x": np.full(7, 0.3), "y": np.arange(7.0) + 1})
+    assert found.variances["x"] == (0, 0)
+    assert found.il1s == pytest.approx(1 / (math.sqrt(2) * np.std(np.arange(7), ddof=1)))
+    still = {"x": np.full(400, 0.1)}
+    assert compare_release(still, still).propensity == 0
+
+
 def test_moments_and_distributions() -> None:
     """Means, variances and quantiles are of the values there are; distributions count missing as one more value."""
     before = {"x": np.array([1.0, 2, 3, 4, NAN]), "c": np.array(list("aabbb"), dtype=object)}

@@ -110,8 +110,13 @@ def test_numbers_of_any_kind_are_read_exactly() -> None:
     assert reidentification([[0.1], [0.3]]) == reidentification([[1], [3]]) == ((F(1, 4),), (F(3, 4),))
 
 
-def test_18_records_with_chances_of_their_own_are_within_reach() -> None:
-    """A component of the greatest size allowed: columns sum to 1, exactly."""
+def test_k_is_rounded_down() -> None:
+    """A linkage with probability 2/5 is more than 1/3: only 2-anonymity holds."""
+    assert probabilistic_k([[F(2, 5)], [F(2, 5)], [F(1, 5)]]) == 2
+
+
+def test_records_with_chances_of_their_own_are_within_reach() -> None:
+    """14 of 14 in one component: rows and columns sum to 1, exactly."""
     draw = random.Random(3)
     chances = [[F(draw.randint(1, 9), 9) for _ in range(14)] for _ in range(14)]
     found = reidentification(chances)

@@ -269,6 +269,15 @@ def test_outlines_hold_all_rows_but_far_tails() -> None:
     assert "1.0 % of the values before lie beyond" in chart.sentence
 
 
+@pytest.mark.parametrize("values", [[0, 0], [1e17, 1e17], [1e17, 1e17 + 16], [-3, 4], [0.1, 0.1]])
+def test_any_numbers_can_be_drawn(values: list[float]) -> None:
+    """Constant, huge or a handful, each row is counted once."""
+    chart = column_chart(*(read_table({"x": np.array(values)})["x"] for _ in range(2)))
+    assert chart is not None
+    assert sum(row["share"] for row in chart.spec["layer"][1]["data"]["values"]) == pytest.approx(2)
+    assert "<svg" in chart.svg()
+
+
 def test_a_heat_map_tells_hundredths() -> None:
     """And there is none for one column, or for values that are not numbers."""
     before, after = np.array([[1, 0.5], [0.5, 1]]), np.array([[1, 0.44], [0.44, 1]])

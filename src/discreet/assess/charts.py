@@ -100,7 +100,10 @@ def _edges(column: Attribute, values: Array) -> Array:
     inner = np.quantile(values, [TAIL, 1 - TAIL])
     if high - low > 3 * (inner[1] - inner[0]) > 0:
         low, high = inner.tolist()
-    if high == low or (column.look in {"integer", "date"} and high - low < BINS):
+    if high == low:
+        around = max(abs(low) / 100, 0.5)
+        return np.array([low - around, low + around])
+    if column.look in {"integer", "date"} and high - low < BINS:
         return np.arange(math.floor(low), math.ceil(high) + 2, dtype=np.float64) - 0.5
     return np.linspace(low, high, BINS + 1)
 

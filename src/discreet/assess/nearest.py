@@ -34,7 +34,11 @@ def linkage_at_most(original: Table, released: Table, quasi: Sequence[str]) -> F
     people, rows = np.hstack([pair[0] for pair in pairs]), np.hstack([pair[1] for pair in pairs])
     classes = classes_of(released, [after.name for _, after in columns])
     own = np.sqrt(((people - rows) ** 2).sum(axis=1))
-    right = own <= _least(people, rows[np.unique(classes, return_index=True)[1]]) * (1 + 1e-9) + 1e-12
+    right = own <= 1e-12
+    moved = np.flatnonzero(~right)  # nothing is nearer than what did not move
+    if len(moved):
+        nearest = _least(people[moved], rows[np.unique(classes, return_index=True)[1]])
+        right[moved] = own[moved] <= nearest * (1 + 1e-9) + 1e-12
     sizes, counts = np.unique(np.bincount(classes)[classes[right]], return_counts=True)
     return sum((Fraction(int(c), int(s)) for s, c in zip(sizes, counts, strict=True)), Fraction(0)) / len(classes)
 

@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 
 from discreet.assess.beside import Beside
+from discreet.assess.utility import standard
 from discreet.microdata.table import Attribute, Floats, Places
 
 ROWS = 10_000
@@ -23,7 +24,7 @@ SHRINK = 1e-6
 """Keeps a model finite that tells every row."""
 
 ALIKE = 1e-9
-"""A direction in which the terms vary less than this, beside the widest, is none."""
+"""A direction in which the terms have less variance than this, or than this share of the most, is none."""
 
 
 def propensity(both: Beside) -> float:
@@ -60,7 +61,7 @@ def _terms(pairs: Sequence[tuple[Attribute, Attribute]]) -> Iterator[Floats]:
         if before.kind == "nominal":
             yield from _categories(values)
             continue
-        numbers.append(_standard(values, absent))
+        numbers.append(standard(np.where(absent, np.nan, values)))
         yield numbers[-1]
         if absent.any():
             yield absent.astype(np.float64)
@@ -73,19 +74,11 @@ def _categories(values: Places) -> Iterator[Floats]:
     return ((values == code).astype(np.float64) for code in seen[np.argsort(-many, kind="stable")][:LEVELS])
 
 
-def _standard(values: Floats, absent: np.typing.NDArray[np.bool_]) -> Floats:
-    """With mean 0 and deviation 1; 0 where there is no value."""
-    there = values[~absent].astype(np.float64)
-    deviation = float(there.std()) if len(there) else 0.0
-    middle = float(there.mean()) if len(there) else 0.0
-    return np.where(absent, 0.0, (values - middle) / deviation) if deviation > 0 else np.zeros(len(values))
-
-
 def _independent(terms: Floats) -> Floats:
     """The directions in which the terms vary, each with mean 0 and deviation 1."""
     centred = terms - terms.mean(axis=0)
     widths, directions = np.linalg.eigh(centred.T @ centred / len(centred))
-    kept = widths > max(ALIKE * float(widths[-1]), 1e-300)
+    kept = widths > ALIKE * max(float(widths[-1]), 1.0)
     return np.asarray(centred @ (directions[:, kept] / np.sqrt(widths[kept])))
 
 

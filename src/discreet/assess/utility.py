@@ -70,6 +70,8 @@ def variance(values: Floats) -> float:
     there = present(values)
     if len(there) < 2:
         return math.nan
+    if there.min() == there.max():  # whatever its mean is rounded to
+        return 0.0
     return math.fsum((there - mean(there)) ** 2) / (len(there) - 1)
 
 
@@ -108,19 +110,19 @@ def correlations(table: Table, names: tuple[str, ...]) -> Floats:
     if not names:
         return np.zeros((0, 0))
     there = np.column_stack([~table[name].missing for name in names]).astype(np.float64)
-    standard = np.column_stack([_standard(table[name].values) for name in names])
+    values = np.column_stack([standard(table[name].values) for name in names])
     many = np.maximum(there.T @ there, 1)
-    sums = standard.T @ there
-    products = standard.T @ standard - sums * sums.T / many
-    squares = (standard**2).T @ there - sums**2 / many
+    sums = values.T @ there
+    products = values.T @ values - sums * sums.T / many
+    squares = (values**2).T @ there - sums**2 / many
     lengths = np.sqrt(np.maximum(squares, 0) * np.maximum(squares.T, 0))
     found = np.divide(products, lengths, out=np.zeros_like(lengths), where=lengths > STILL * many)
     np.fill_diagonal(found, 1.0)
     return np.asarray(np.clip(found, -1, 1))
 
 
-def _standard(values: Floats) -> Floats:
-    """With mean 0 and deviation 1, missing values as 0."""
+def standard(values: Floats) -> Floats:
+    """The values with mean 0 and deviation 1, missing values as 0."""
     deviation = spread(values) or 1.0
     return np.where(np.isnan(values), 0.0, (values - mean(values)) / deviation)
 

@@ -55,6 +55,7 @@ Loss = Annotated[
 ]
 Suppress = Annotated[str | None, typer.Option(metavar="S", help="generalise: the share of rows that may be left out.")]
 Form = Annotated[str | None, typer.Option(metavar="F", help="t-closeness: groups hidden, or shown as anatomy.")]
+Partition = Annotated[str | None, typer.Option(metavar="P", help="anatomy: groups by confidential (as is) or quasi.")]
 Buckets = Annotated[int | None, typer.Option(metavar="B", help="t-closeness: how many buckets of values.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
 
@@ -81,6 +82,7 @@ def publish(
     loss: Loss = None,
     suppress: Suppress = None,
     form: Form = None,
+    partition: Partition = None,
     buckets: Buckets = None,
     force: Force = False,
     ledger: LedgerPlace = None,
@@ -121,6 +123,7 @@ def publish(
                 loss=loss,
                 suppress=None if suppress is None else rational_text(suppress, "--suppress"),
                 form=form,
+                partition=partition,
                 buckets=buckets,
             )
     if sweep is not None:

@@ -52,6 +52,7 @@ def assess_release(
         after = read_file(file, manifest)
         kinds = {name: each.kind for name, each in after.attributes.items() if each.kind != "ordinal"}
         before = read_file(table_file(original), manifest, kinds=kinds)
+    second = None if manifest is None or manifest.second is None else read_file(file.with_name(manifest.second))
     common = [name for name in before if name in after.attributes]
     if not common:
         raise InvalidInput("the two files have no column in common; compare a release with its own original")
@@ -66,6 +67,7 @@ def assess_release(
         groups=groups,
         aligned=aligned,
         k=k,
+        second=second,
     )
     if page is not None:
         _write(page, found, before.select(common), after.select(common), file.name)

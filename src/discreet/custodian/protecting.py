@@ -72,7 +72,7 @@ def in_random_order(recipe: Recipe, table: Table, protected: Protected, places: 
     kept = protected.kept[order]
     return Made(
         table.select(recipe.columns).take(kept),
-        _released(recipe, table, protected).take(order),
+        released_columns(recipe, table, protected).take(order),
         {name: labels[order] for name, labels in protected.groups.items()},
         protected.second,
         protected.guarantee,
@@ -82,7 +82,7 @@ def in_random_order(recipe: Recipe, table: Table, protected: Protected, places: 
     )
 
 
-def _released(recipe: Recipe, table: Table, protected: Protected) -> Table:
+def released_columns(recipe: Recipe, table: Table, protected: Protected) -> Table:
     """The columns that leave: those of the recipe, and what a method adds, as the number of a group."""
     made = protected.table
     kept = {name: table[name].take(protected.kept) for name in recipe.keep}
@@ -120,7 +120,7 @@ def protect(recipe: Recipe, table: Table, entropy: Entropy) -> Protected:
         case "anatomy":
             from discreet.microdata.anatomy import anatomy
 
-            made = anatomy(table, recipe.k, *roles, entropy=entropy)
+            made = anatomy(table, recipe.k, *roles, partition=recipe.partition, diversity=recipe.diversity, **near)
         case "t-closeness":
             from discreet.microdata.t_close import t_close
 

@@ -129,7 +129,7 @@ def _assessed(
     from discreet.assess.compare import compare_release
 
     progress("assessing")
-    before = [(one.name, labels) for one in earlier for labels in _labels(holding, one, made)]
+    before = [(one.name, _labels(holding, one, made)) for one in earlier if one.snapshot == holding.snapshot.name]
     return compare_release(
         made.original,
         made.released,
@@ -138,19 +138,18 @@ def _assessed(
         groups=made.groups,
         earlier=before,
         k=recipe.k,
+        second=made.second,
     )
 
 
-def _labels(holding: Holding, kept: Kept, made: Made) -> list[NDArray[np.int64]]:
+def _labels(holding: Holding, kept: Kept, made: Made) -> dict[str, NDArray[np.int64]]:
     """The groups of an earlier release of the same snapshot, for the rows of this one; rows it left out stand alone."""
-    if kept.snapshot != holding.snapshot.name:
-        return []
     then = alignment_of(Place(holding.schema), kept)
-    found = []
-    for labels in then.groups.values():
-        at = -1 - np.arange(made.snapshot_rows)
+    found = {}
+    for name, labels in then.groups.items():
+        at = labels.max() + 1 + np.arange(made.snapshot_rows)
         at[then.rows] = labels
-        found.append(at[made.rows])
+        found[name] = at[made.rows]
     return found
 
 

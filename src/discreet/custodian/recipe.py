@@ -20,7 +20,7 @@ METHODS: Mapping[str, frozenset[str]] = {
     "mdav-swap": frozenset({"weights", "strata", "keep", "grouping", "informed", "swap", "ks", "diversity"}),
     "ir-swap": frozenset({"strata", "keep", "ks", "diversity"}),
     "t-closeness": frozenset({"t", "keep", "form", "buckets", "groups_per_bucket"}),
-    "anatomy": frozenset({"keep"}),
+    "anatomy": frozenset({"weights", "strata", "keep", "grouping", "diversity", "partition"}),
 }
 """What can be said of each method, besides k."""
 
@@ -51,6 +51,7 @@ class Recipe:
     loss: str = "precision"
     suppress: Fraction = Fraction(0)
     form: str = "hidden"
+    partition: str = "confidential"
     buckets: int | None = None
     groups_per_bucket: int | None = None
 
@@ -213,6 +214,7 @@ _READ: Mapping[str, Callable[[object], Any]] = {
     "loss": _one_of("loss", "precision", "discernibility", "class-size", "ncp"),
     "suppress": _share,
     "form": _one_of("form", "hidden", "anatomy"),
+    "partition": _one_of("partition", "confidential", "quasi"),
     "buckets": partial(_at_least_2, name="buckets"),
     "groups_per_bucket": partial(whole, name="groups per bucket"),
 }

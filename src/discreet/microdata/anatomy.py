@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Unpack
 
@@ -54,21 +55,28 @@ def anatomy(
         check_informative(original[name])
     if partition not in {"confidential", "quasi"}:
         raise InvalidInput(f"partition is 'confidential' or 'quasi', got {str(partition)[:40]!r}")
-    made, floors = way(original, method, scale, weights, strata, entropy), floors_of(diversity, secret)
+    how, floors = way(original, method, scale, weights, strata, entropy), floors_of(diversity, secret)
     if partition == "confidential":
-        groups = confidential_groups(original, least, secret, made, floors)
+        groups = confidential_groups(original, least, secret, how, floors)
     else:
-        groups = near_groups(original, least, known, made, floors)
-    groups = renumbered(groups, entropy)
-    first = original.select(known).put(_whole("group", groups))
-    promise = replace(Guarantee.k_anonymity(least, probabilistic=True), assumptions=ASSUMPTIONS)
+        groups = near_groups(original, least, known, how, floors)
+    return anatomised(original, known, secret, least, groups, entropy)
+
+
+def anatomised(
+    original: Table, quasi: Sequence[str], confidential: Sequence[str], k: int, groups: Groups, entropy: Entropy | None
+) -> Protected:
+    """The two tables of groups that are there already, each of at least k rows."""
+    numbers = renumbered(groups, entropy)
+    first = original.select(quasi).put(_whole("group", numbers))
+    promise = replace(Guarantee.k_anonymity(k, probabilistic=True), assumptions=ASSUMPTIONS)
     return Protected(
         first,
         promise,
-        {"records": groups},
+        {"records": numbers},
         np.arange(original.rows),
-        counted(original.select(secret), groups),
-        sizes_told({"records": groups}),
+        counted(original.select(confidential), numbers),
+        sizes_told({"records": numbers}),
     )
 
 

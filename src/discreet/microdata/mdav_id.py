@@ -43,8 +43,8 @@ def mdav_id(
     least, names = check_k(k, original.rows), check_columns(original, columns, "columns")
     for name in names:
         check_informative(original[name])
-    made = way(original, method, scale, weights, strata, entropy)
-    groups = {"records": near_groups(original, least, names, made)}
-    released = original.put(*(centroids(original[name], groups["records"], made.weights) for name in names))
+    how = way(original, method, scale, weights, strata, entropy)
+    groups = {"records": near_groups(original, least, names, how)}
+    released = original.put(*(centroids(original[name], groups["records"], how.weights) for name in names))
     promise = replace(Guarantee.k_anonymity(least), assumptions=ASSUMPTIONS)
     return Protected(released, promise, groups, np.arange(original.rows), facts=sizes_told(groups))

@@ -45,20 +45,20 @@ def way(
     return Way(method, scale, row_weights(table, weights), row_strata(table, strata), entropy)
 
 
-def near_groups(table: Table, k: int, columns: Sequence[str], made: Way, floors: Floors = NO_FLOORS) -> Groups:
+def near_groups(table: Table, k: int, columns: Sequence[str], how: Way, floors: Floors = NO_FLOORS) -> Groups:
     """Groups of rows that are near by these columns; one that falls short of a floor joins the nearest group."""
     from discreet.microdata.microaggregate import microaggregate
 
     chosen = table.select(columns)
     groups = microaggregate(
-        chosen, k, made.method, made.scale, weights=made.weights, strata=made.strata, entropy=made.entropy
+        chosen, k, how.method, how.scale, weights=how.weights, strata=how.strata, entropy=how.entropy
     )
     if not floors:
         return groups
-    return join_nearest(groups, _centres(chosen, groups, made), _strata(table, made), floor_tests(table, floors))
+    return join_nearest(groups, _centres(chosen, groups, how), _strata(table, how), floor_tests(table, floors))
 
 
-def ranked_groups(table: Table, k: int, column: str, made: Way, floors: Floors = NO_FLOORS) -> Groups:
+def ranked_groups(table: Table, k: int, column: str, how: Way, floors: Floors = NO_FLOORS) -> Groups:
     """Algorithm 7.1: runs of k of the rows in the order of one column, from both ends; equal values by their row.
 
     A run that falls short of a floor joins the next one.
@@ -66,20 +66,20 @@ def ranked_groups(table: Table, k: int, column: str, made: Way, floors: Floors =
     from discreet.microdata.microaggregate import microaggregate
 
     line = on_a_line(table[column])
-    groups = microaggregate(Table({column: line}), k, "ranking", strata=made.strata)
+    groups = microaggregate(Table({column: line}), k, "ranking", strata=how.strata)
     if not floors:
         return groups
-    strata = _strata(table, made)
+    strata = _strata(table, how)
     return join_runs(groups, np.lexsort((line.values, strata)), strata, floor_tests(table, floors))
 
 
 def confidential_groups(
-    table: Table, k: int, confidential: Sequence[str], made: Way, floors: Floors = NO_FLOORS
+    table: Table, k: int, confidential: Sequence[str], how: Way, floors: Floors = NO_FLOORS
 ) -> Groups:
     """Groups of rows with near confidential values: one column by Algorithm 7.1, several as one by microaggregation."""
     if len(confidential) == 1:
-        return ranked_groups(table, k, confidential[0], made, floors)
-    return near_groups(table, k, confidential, made, floors)
+        return ranked_groups(table, k, confidential[0], how, floors)
+    return near_groups(table, k, confidential, how, floors)
 
 
 def partition_by_confidential(
@@ -126,14 +126,12 @@ def sizes_told(groups: Mapping[str, Groups]) -> dict[str, object]:
     }
 
 
-def _strata(table: Table, made: Way) -> Groups:
-    return np.zeros(table.rows, dtype=np.int64) if made.strata is None else made.strata
+def _strata(table: Table, how: Way) -> Groups:
+    return np.zeros(table.rows, dtype=np.int64) if how.strata is None else how.strata
 
 
-def _centres(table: Table, groups: Groups, made: Way) -> Space:
+def _centres(table: Table, groups: Groups, how: Way) -> Space:
     """Where the groups lie: their centroids."""
     first = np.unique(groups, return_index=True)[1]
-    centres = Table(
-        {name: centroids(each, groups, made.weights).take(first) for name, each in table.attributes.items()}
-    )
-    return spaces([table, centres], made.scale)[1]
+    centres = Table({name: centroids(each, groups, how.weights).take(first) for name, each in table.attributes.items()})
+    return spaces([table, centres], how.scale)[1]

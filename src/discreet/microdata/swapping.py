@@ -28,6 +28,8 @@ VISIBLE = "rows can be linked by the columns that stay, and a value is disclosed
 DUPLICATES = "a row may carry a value equal to its own that came from another row"
 RANKED = "a value is disclosed up to a run of at least k of its ranks, whatever else is known"
 
+RECORDS = ("records",)
+
 
 def mdav_swap(
     table: object,
@@ -58,11 +60,11 @@ def mdav_swap(
     for name in dict.fromkeys((*known, *secret)):
         check_informative(original[name])
     steps = _steps(intruder, swap, known, secret, least)
-    made = way(original, method, scale, weights, strata, entropy)
+    how = way(original, method, scale, weights, strata, entropy)
     floors = floors_of(diversity, secret)
 
     def grouped(current: Table, step: Step) -> Groups:
-        return near_groups(current, step.k, step.near, made, step.of(floors))
+        return near_groups(current, step.k, step.near, how, step.of(floors))
 
     return _swapped(original, steps, grouped, least, entropy)
 
@@ -87,25 +89,28 @@ def ir_swap(
     least = _least(k, secret, original.rows)
     for name in secret:
         check_informative(original[name])
-    made, floors = way(original, strata=strata), floors_of(diversity, secret)
+    how, floors = way(original, strata=strata), floors_of(diversity, secret)
 
     def grouped(current: Table, step: Step) -> Groups:
-        return ranked_groups(current, step.k, step.guards[0], made, step.of(floors))
+        return ranked_groups(current, step.k, step.guards[0], how, step.of(floors))
 
-    steps = [Step((), (name,), (name,), least[name]) for name in secret]
-    made_safe = _swapped(original, steps, grouped, least, entropy)
-    ranked = replace(made_safe.guarantee, assumptions=(*made_safe.guarantee.assumptions, RANKED))
-    return replace(made_safe, guarantee=ranked)
+    steps = [Step(least[name], (), (name,), (name,), (name,)) for name in secret]
+    swapped = _swapped(original, steps, grouped, least, entropy)
+    return replace(swapped, guarantee=swap_promise(least, RANKED))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One permutation: groups near by some columns, the columns that move, and the confidential ones it guards."""
+    """One permutation."""
 
+    k: int
     near: tuple[str, ...]
+    """The columns by which the rows of a group are near."""
     moved: tuple[str, ...]
     guards: tuple[str, ...]
-    k: int
+    """The confidential columns whose values are hidden by it."""
+    named: tuple[str, ...]
+    """What its groups are called: "records", or the columns that move in them alone."""
 
     def of(self, floors: Floors) -> Floors:
         """The floors of the columns it guards."""
@@ -117,17 +122,15 @@ def _steps(
 ) -> list[Step]:
     if intruder == "uninformed" and swap == "confidential":
         blocks = {k: tuple(name for name in confidential if least[name] == k) for k in least.values()}
-        return [Step(quasi, block, block, k) for k, block in blocks.items()]
+        return [Step(k, quasi, block, block, RECORDS if len(blocks) == 1 else block) for k, block in blocks.items()]
     if intruder == "uninformed" and swap == "quasi" and len(set(least.values())) == 1:
-        return [Step(quasi, quasi, confidential, least[confidential[0]])]
+        return [Step(least[confidential[0]], quasi, quasi, confidential, RECORDS)]
     if intruder == "informed" and swap == "confidential":
         everything = dict.fromkeys((*quasi, *confidential))
         others = {name: tuple(each for each in everything if each != name) for name in confidential}
         if len(everything) < 2:
-            raise InvalidInput(
-                "an informed intruder knows another column; list at least one that is not swapped with it"
-            )
-        return [Step(others[name], (name,), (name,), least[name]) for name in confidential]
+            raise InvalidInput("an informed intruder knows another column than the one that is swapped; list it too")
+        return [Step(least[name], others[name], (name,), (name,), (name,)) for name in confidential]
     raise InvalidInput(
         "intruder is 'uninformed' or 'informed', and swap is 'confidential' "
         "or, for uninformed intruders and one k, 'quasi'"
@@ -156,8 +159,11 @@ def _swapped(
         labels = grouped(table, step)
         came_from = permuted_inside(labels, entropy)
         table = table.put(*(table[name].take(came_from) for name in step.moved))
-        groups |= dict.fromkeys(step.guards if len(steps) > 1 else ("records",), labels)
-    promise = replace(
-        Guarantee.k_anonymity(min(least.values()), probabilistic=True), assumptions=(ALIKE, VISIBLE, DUPLICATES)
-    )
-    return Protected(table, promise, groups, np.arange(original.rows), facts=sizes_told(groups))
+        groups |= dict.fromkeys(step.named, labels)
+    return Protected(table, swap_promise(least), groups, np.arange(original.rows), facts=sizes_told(groups))
+
+
+def swap_promise(least: Mapping[str, int], *more: str) -> Guarantee:
+    """What swapping promises where each confidential column has its own least size of a group."""
+    promised = Guarantee.k_anonymity(min(least.values()), probabilistic=True)
+    return replace(promised, assumptions=(ALIKE, VISIBLE, DUPLICATES, *more))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from typing import Unpack
@@ -61,29 +61,46 @@ def t_close(
     bucket_of = cache(bucketing(values))
     found = arranged(wish, original.rows, lambda asked: tuple(np.bincount(bucket_of(asked)).tolist()))
     bucket = bucket_of(found.asked)
-    groups, measured = _groups(bucket, found, wish, entropy)
-    stand = bucket_values(values, bucket)
-    facts = _facts(found, stand, measured)
-    promise = replace(Guarantee.t_closeness(wish.t, "ratio"), assumptions=ASSUMPTIONS)
-    if shape == "hidden":
-        moved = stand.take(bucket[permuted_inside(groups, entropy)])
-        released = original.select(known).put(*moved.attributes.values())
-        return Protected(released, promise, {"records": groups}, np.arange(original.rows), facts=facts)
-    _check_names((*known, *secret))
-    numbers = renumbered(groups, entropy)
-    released = original.select(known).put(read_table({"group": numbers})["group"])
-    second = counted(stand.take(bucket), numbers)
-    return Protected(released, promise, {"records": numbers}, np.arange(original.rows), second, facts)
-
-
-def _groups(bucket: Places, found: Arrangement, wish: Wish, entropy: Entropy | None) -> tuple[Places, GroupsApart]:
-    """The groups, their rows drawn at random from each bucket; that they are as asked is checked in whole numbers."""
     order = permuted_inside(bucket, entropy)[np.argsort(bucket, kind="stable")]
     groups = deal(plan_deals(found.sizes, wish.t, found.per_bucket), bucket, order)
-    measured = groups_apart(groups, bucket)
+    parted = Parted(bucket, groups, bucket[permuted_inside(groups, entropy)] if shape == "hidden" else None)
+    return closed(original.select(known), values, wish, found, parted, entropy)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parted:
+    """The bucket and the group of every row, and the bucket it carries after those of a group have changed places."""
+
+    bucket: Places
+    groups: Places
+    moved: Places | None
+    """None where groups are released instead."""
+
+
+def closed(
+    known: Table, values: Table, wish: Wish, found: Arrangement, parted: Parted, entropy: Entropy | None
+) -> Protected:
+    """The release of quasi-identifiers and confidential values that are parted already."""
+    measured = _measured(parted, wish)
+    stand = bucket_values(values, parted.bucket)
+    facts = _facts(found, stand, measured)
+    promise = replace(Guarantee.t_closeness(wish.t, "ratio"), assumptions=ASSUMPTIONS)
+    if parted.moved is not None:
+        released = known.put(*stand.take(parted.moved).attributes.values())
+        return Protected(released, promise, {"records": parted.groups}, np.arange(known.rows), facts=facts)
+    _check_names((*known, *values))
+    numbers = renumbered(parted.groups, entropy)
+    released = known.put(read_table({"group": numbers})["group"])
+    second = counted(stand.take(parted.bucket), numbers)
+    return Protected(released, promise, {"records": numbers}, np.arange(known.rows), second, facts)
+
+
+def _measured(parted: Parted, wish: Wish) -> GroupsApart:
+    """How far the groups are from the whole; that they are as asked is checked in whole numbers."""
+    measured = groups_apart(parted.groups, parted.bucket if parted.moved is None else parted.moved)
     if measured.worst.ratio > wish.t or measured.smallest < wish.k:
         raise Internal("the groups that were made are not as close, or not as large, as was asked")
-    return groups, measured
+    return measured
 
 
 def _facts(found: Arrangement, stand: Table, measured: GroupsApart) -> dict[str, object]:

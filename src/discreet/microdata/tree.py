@@ -1,9 +1,10 @@
 """Compiled: records in a balanced kd-tree whose boxes shrink as records leave; nearest and farthest, exactly.
 
 A record is a line of coordinates, the first `plain` of them numbers and the others codes of categories. Its squared
-distance is summed over coordinates in their order. Bounds are summed in the same order of terms that are each no more
-(or no less) than the distance's, and rounding is monotone, so that a bound holds for the rounded distance too: what is
-found is what a full scan would find, bit by bit. Ties go to the lowest row; every node knows its lowest.
+distance is summed over coordinates in their order. Bounds from boxes are summed in the same order of terms that are
+each no more (or no less) than the distance's, and rounding is monotone, so that they hold for the rounded distance too;
+bounds from radii have a margin beyond all rounding. What is found is therefore what a full scan would find, bit by bit.
+Ties go to the lowest row; every node knows its lowest.
 
 numba's cache notices a change only in the file of the function that Python calls: who changes this file must touch
 forming.py, or delete what is cached.
@@ -29,6 +30,9 @@ NOBODY = 2**31 - 1
 NARROW = 8
 """Of a node with more codes than this, bounds are those of all codes."""
 
+MARGIN = 1e-12
+"""Of a squared radius: more than rounding adds up to, for each coordinate."""
+
 
 class Tree(NamedTuple):
     """Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the last half of the nodes are leaves.
@@ -45,6 +49,10 @@ class Tree(NamedTuple):
     """The sides of each node's box."""
     first: Rows
     """The lowest row in each node; NOBODY in an empty one."""
+    centre: Floats
+    """Some place in the middle, of numbers alone."""
+    radius: Floats
+    """The greatest squared distance from there in each node."""
     squares: Floats
     """For each coordinate that is a code: the squared distance of any two codes."""
     most: Floats
@@ -86,14 +94,18 @@ def _part(tree: Tree, start: int, stop: int, middle: int, axis: int) -> None:
 
 @njit(cache=True)
 def _box(tree: Tree, node: int, start: int, stop: int) -> None:
-    """Make the node's box tight around its records."""
-    tree.first[node] = NOBODY
+    """Make the node's box and radius tight around its records."""
+    tree.first[node], tree.radius[node] = NOBODY, -np.inf
     for j in range(tree.points.shape[1]):
         tree.low[node, j] = np.inf
         tree.high[node, j] = -np.inf
     for p in range(start, stop):
         if tree.alive[p]:
             tree.first[node] = min(tree.first[node], tree.row[p])
+            radius = 0.0
+            for j in range(tree.plain):
+                radius += (tree.points[p, j] - tree.centre[j]) ** 2
+            tree.radius[node] = max(tree.radius[node], radius)
             for j in range(tree.points.shape[1]):
                 tree.low[node, j] = min(tree.low[node, j], tree.points[p, j])
                 tree.high[node, j] = max(tree.high[node, j], tree.points[p, j])
@@ -114,7 +126,7 @@ def _widest(tree: Tree, node: int) -> int:
 
 
 @njit(cache=True)
-def plant(points: Floats, row: Rows, squares: Floats, plain: int) -> Tree:
+def plant(points: Floats, row: Rows, squares: Floats, centre: Floats) -> Tree:
     """A tree of these records, which it puts in an order of its own: the arrays are its own from now on."""
     rows, width = points.shape
     leaves = 1
@@ -125,7 +137,8 @@ def plant(points: Floats, row: Rows, squares: Floats, plain: int) -> Tree:
         most[c] = squares[c].max()
     low, high = np.empty((2 * leaves, width)), np.empty((2 * leaves, width))
     first = np.full(2 * leaves, NOBODY, np.int32)
-    tree = Tree(points, row, np.ones(rows, np.bool_), low, high, first, squares, most, plain)
+    radius = np.empty(2 * leaves)
+    tree = Tree(points, row, np.ones(rows, np.bool_), low, high, first, centre, radius, squares, most, len(centre))
     below = leaves
     for node in range(1, 2 * leaves):
         if node & (node - 1) == 0 and node > 1:
@@ -139,7 +152,16 @@ def plant(points: Floats, row: Rows, squares: Floats, plain: int) -> Tree:
 
 
 @njit(cache=True)
-def replant(tree: Tree) -> Tree:
+def middle(points: Floats, plain: int) -> Floats:
+    """The mean of the numbers, nearly."""
+    centre = np.zeros(plain)
+    for j in range(plain):
+        centre[j] = points[:, j].mean()
+    return centre
+
+
+@njit(cache=True)
+def replant(tree: Tree, centre: Floats) -> Tree:
     """A tree of the records that are left, in the same arrays."""
     left = 0
     for p in range(len(tree.points)):
@@ -148,31 +170,30 @@ def replant(tree: Tree) -> Tree:
                 tree.points[left, j] = tree.points[p, j]
             tree.row[left] = tree.row[p]
             left += 1
-    return plant(tree.points[:left], tree.row[:left], tree.squares, tree.plain)
+    return plant(tree.points[:left], tree.row[:left], tree.squares, centre)
 
 
 @njit(cache=True)
-def shrink(tree: Tree, position: int) -> None:
-    """Make the boxes above a record that left tight again."""
+def leaf_of(tree: Tree, position: int) -> int:
+    """The leaf that a position is in."""
+    return ((position + 1) * (len(tree.first) // 2) - 1) // len(tree.points)
+
+
+@njit(cache=True)
+def shrink(tree: Tree, leaf: int) -> None:
+    """Make the boxes and radii from a leaf upwards tight again, after records left."""
     rows, leaves = len(tree.points), len(tree.first) // 2
-    leaf = ((position + 1) * leaves - 1) // rows
     _box(tree, leaves + leaf, leaf * rows // leaves, (leaf + 1) * rows // leaves)
-    node = (leaves + leaf) // 2
-    while node > 0:
-        same = True
+    node, changed = (leaves + leaf) // 2, True
+    while node > 0 and changed:
         one, two = 2 * node, 2 * node + 1
-        first = min(tree.first[one], tree.first[two])
-        if first != tree.first[node]:
-            tree.first[node] = first
-            same = False
+        first, radius = min(tree.first[one], tree.first[two]), max(tree.radius[one], tree.radius[two])
+        changed = first != tree.first[node] or radius != tree.radius[node]
+        tree.first[node], tree.radius[node] = first, radius
         for j in range(tree.points.shape[1]):
             low, high = min(tree.low[one, j], tree.low[two, j]), max(tree.high[one, j], tree.high[two, j])
-            if low != tree.low[node, j] or high != tree.high[node, j]:
-                tree.low[node, j] = low
-                tree.high[node, j] = high
-                same = False
-        if same:
-            return
+            changed |= low != tree.low[node, j] or high != tree.high[node, j]
+            tree.low[node, j], tree.high[node, j] = low, high
         node //= 2
 
 
@@ -206,12 +227,19 @@ def _at_least(tree: Tree, node: int, place: Floats) -> float:
 
 
 @njit(cache=True)
-def _at_most(tree: Tree, node: int, place: Floats) -> float:
-    """No record of the node is farther than this."""
-    total = 0.0
+def _at_most(tree: Tree, node: int, place: Floats, off: float) -> float:
+    """No record of the node is farther than this; `off` is the squared distance of the place from the centre.
+
+    With c the centre, |q - p|² = |q - c|² + |p - c|² + 2 (c - q)(p - c), of which the last is greatest at a corner.
+    """
+    total, ball = 0.0, off + tree.radius[node]
+    ball += MARGIN * tree.plain * ball
     for j in range(tree.plain):
-        step = max(place[j] - tree.low[node, j], tree.high[node, j] - place[j])
+        low, high, centre = tree.low[node, j], tree.high[node, j], tree.centre[j]
+        step = max(place[j] - low, high - place[j])
         total += step * step
+        ball += 2 * max((centre - place[j]) * (low - centre), (centre - place[j]) * (high - centre))
+    total = min(total, ball)
     for j in range(tree.plain, tree.points.shape[1]):
         low, high = int(tree.low[node, j]), int(tree.high[node, j])
         most = tree.most[j - tree.plain]
@@ -277,29 +305,30 @@ def nearest(tree: Tree, place: Floats, count: int) -> tuple[Rows, Floats]:
 
 
 @njit(cache=True)
-def farthest(tree: Tree, place: Floats, distance: float, position: int) -> tuple[int, int]:
-    """The position of the farthest record, given one that is at least as good a start; and how many were looked at."""
+def farthest(tree: Tree, place: Floats) -> int:
+    """The position of the farthest record."""
     leaves, rows = len(tree.first) // 2, len(tree.points)
-    index = tree.row[position] if position >= 0 else NOBODY
+    distance, row, position = -1.0, NOBODY, -1
+    away = 0.0
+    for j in range(tree.plain):
+        away += (place[j] - tree.centre[j]) ** 2
     nodes, bounds = np.empty(64, np.int64), np.empty(64)
-    nodes[0], bounds[0], height, looked = 1, np.inf, 1, 0
+    nodes[0], bounds[0], height = 1, np.inf, 1
     while height > 0:
         height -= 1
         node, bound = nodes[height], bounds[height]
-        while bound > distance or (bound == distance and tree.first[node] < index):
-            looked += 1
+        while bound > distance or (bound == distance and tree.first[node] < row):
             if node >= leaves:
                 leaf = node - leaves
                 for p in range(leaf * rows // leaves, (leaf + 1) * rows // leaves):
                     if tree.alive[p]:
-                        looked += 1
                         this = apart(tree, place, p)
-                        if this > distance or (this == distance and tree.row[p] < index):
-                            distance, position, index = this, p, tree.row[p]
+                        if this > distance or (this == distance and tree.row[p] < row):
+                            distance, row, position = this, tree.row[p], p
                 break
             one, two = 2 * node, 2 * node + 1
-            off = _at_most(tree, one, place) if tree.first[one] != NOBODY else -1.0
-            near = _at_most(tree, two, place) if tree.first[two] != NOBODY else -1.0
+            off = _at_most(tree, one, place, away) if tree.first[one] != NOBODY else -1.0
+            near = _at_most(tree, two, place, away) if tree.first[two] != NOBODY else -1.0
             if near > off or (near == off and tree.first[two] < tree.first[one]):
                 one, two, off, near = two, one, near, off
             if tree.first[two] != NOBODY:
@@ -308,4 +337,4 @@ def farthest(tree: Tree, place: Floats, distance: float, position: int) -> tuple
             if tree.first[one] == NOBODY:
                 break
             node, bound = one, off
-    return position, looked
+    return position

@@ -29,7 +29,7 @@ def v_mdav(space: Space, k: int, weights: Floats | None = None, gain: float = GA
     middle = average_record(points, roots, plain, weight)
     groups = np.full(len(points), -1, dtype=np.int64)
     placed = points.copy()
-    tree = plant(points, np.arange(len(points), dtype=np.int32), squares, plain)
+    tree = plant(points, np.arange(len(points), dtype=np.int32), squares, middle[:plain].copy())
     position = np.empty(len(points), dtype=np.int64)
     position[tree.row] = np.arange(len(points))
     far = distances_from(middle, placed, squares, plain)

@@ -1,0 +1,103 @@
+"""The same releases wherever the rows are: on DuckDB, PostgreSQL and Spark, by one plan and by one key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from discreet import Custodian
+from discreet.custodian.verifying import verify_release
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = """
+name: people
+source: {source}
+neighbours: add-remove
+unit: {{column: id, rows: 1}}
+budget: {{epsilon: 1}}
+columns:
+  id: {{role: identifier}}
+  age: {{kind: integer, lower: 18, upper: 90, role: quasi-identifier}}
+  town: {{kind: nominal, categories: [Ash, Elm, Oak], role: quasi-identifier}}
+  income: {{kind: number, lower: 0, upper: 900, step: 0.5, role: confidential}}
+"""
+METHODS: dict[str, dict[str, Any]] = {
+    "ir-swap": {},
+    "anatomy": {},
+    "t-closeness": {"t": 1.5},
+    "mdav": {},
+    "mdav-swap": {},
+}
+KEY = bytes(range(32))
+
+
+def people() -> list[tuple[str, int | None, str | None, float | None]]:
+    """With ties, duplicates and missing values."""
+    chance = Random(5)
+    towns = ["Ash", "Elm", "Oak", None]
+    return [
+        (f"p{i:03}", chance.choice([None, 20, *range(18, 90)]), chance.choice(towns), _income(chance))
+        for i in range(157)
+    ]
+
+
+def _income(chance: Random) -> float | None:
+    return None if chance.random() < 0.05 else chance.choice([0.0, 100.0, chance.randrange(1800) / 2])
+
+
+def released(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The text of every file that a custodian with a known key publishes, each verified beside the records."""
+    schema = folder / "people.yaml"
+    schema.write_text(SCHEMA.format(source=f"\"{source}\""))
+
+    class Known:
+        def take(self, count: int) -> bytes:
+            return (KEY * 2)[:count]
+
+    found = {}
+    with Custodian.open(schema) as custodian:
+        monkeypatch.setattr("discreet.custodian.publishing.SYSTEM", Known())
+        for method, more in METHODS.items():
+            out = folder / f"{method}.csv"
+            release = custodian.publish(method, out, 6, **more)
+            assert verify_release(out, schema).claims[0].shown
+            found |= {file.name: file.read_text() for file in release.files}
+    return found
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What DuckDB gives."""
+    folder = tmp_path_factory.mktemp("duckdb")
+    lines = [",".join("" if value is None else str(value) for value in person) for person in people()]
+    (folder / "people.csv").write_text("\n".join(["id,age,town,income", *lines]) + "\n")
+    with pytest.MonkeyPatch.context() as changed:
+        return released(folder, "people.csv", changed)
+
+
+def test_releases_of_postgres(
+    embedded: dict[str, str], postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row for row what DuckDB releases with the same key."""
+    import psycopg
+
+    with psycopg.connect(postgres) as connection, connection.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS published_people")
+        cursor.execute("CREATE TABLE published_people (id text, age integer, town text, income double precision)")
+        cursor.executemany("INSERT INTO published_people VALUES (%s, %s, %s, %s)", people())
+    address = f"postgresql:///postgres?{postgres.replace(' ', '&')}" if "://" not in postgres else postgres
+    assert released(tmp_path, f"{address}#public.published_people", monkeypatch) == embedded
+
+
+def test_releases_of_spark(
+    embedded: dict[str, str], spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row for row what DuckDB releases with the same key."""
+    kinds = "id string, age int, town string, income double"
+    spark.createDataFrame(people(), kinds).createOrReplaceTempView("published_people")
+    assert released(tmp_path, "spark:published_people", monkeypatch) == embedded
