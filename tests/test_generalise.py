@@ -145,6 +145,7 @@ def test_maps_go_on_from_the_rung_below_and_a_star_ends_them() -> None:
     age = read_table({"age": np.array([3, 12, 17])}, domains={"age": (0, 20)})["age"]
     rungs = ladder(age, [10, {"[0, 10)": "child", "[10, 20)": "youth"}])
     assert [rungs.at(level).array().tolist() for level in (2, 3)] == [["child", "youth", "youth"], ["*"] * 3]
+    assert [[float(width) for width in rung.widths] for rung in rungs.rungs] == [[0.5, 0.5], [0.5, 0.5], [1.0]]
 
 
 def test_one_value_beside_missing_ones_still_meets_at_the_top() -> None:

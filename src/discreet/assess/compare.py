@@ -76,6 +76,8 @@ def compare_release(
         knows=intruder.knows(secret),
         intersection=intersections(labels, earlier, both.after.rows, least),
         k=least,
+        changed=tuple(name for name in both.common if name not in both.alike),
+        apart=tuple(name for name in both.before if name not in both.common),
     )
 
 

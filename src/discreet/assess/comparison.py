@@ -49,6 +49,10 @@ class Comparison:
     intersection: tuple[tuple[str, int, float], ...]
     """For each earlier release: its name, the least number of rows left in common, the share left with under k."""
     k: int | None = None
+    changed: tuple[str, ...] = ()
+    """Columns in both files whose values cannot be compared one by one, as numbers that became intervals."""
+    apart: tuple[str, ...] = ()
+    """Columns that are not on the released rows, as those of Anatomy's other table."""
 
     @property
     def risk(self) -> str:

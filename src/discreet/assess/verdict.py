@@ -65,9 +65,22 @@ def utility_sentence(found: Comparison) -> str:
     apart = f"a model tells the files apart to {100 * found.propensity:.2g} %"
     start = f"On average {' and '.join(moved)}; " if moved else ""
     losses = (found.correlation_change, CORRELATION), (most, MARGINAL), (found.propensity, PROPENSITY)
-    worst = max(_grade(figure, bars) for figure, bars in losses)
-    words = f"{start}{shape}, and {apart}: {LOSSES[worst]}."
+    unmeasured = _unmeasured(found)
+    worst = max([1 if unmeasured else 0, *(_grade(figure, bars) for figure, bars in losses)])
+    words = f"{start}{shape}, and {apart}{unmeasured}: {LOSSES[worst]}."
     return words[0].upper() + words[1:]
+
+
+def _unmeasured(found: Comparison) -> str:
+    """What these figures do not see."""
+    told = f"; {_listed(found.changed)} became coarser, which these figures do not count" if found.changed else ""
+    if found.apart:
+        told += f"; how {_listed(found.apart)} goes with the rest is known only up to groups, if at all"
+    return told
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(name[:40] for name in names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def told(found: Comparison) -> dict[str, str]:

@@ -59,18 +59,20 @@ def assess_release(
     if aligned and before.rows != after.rows:
         raise InvalidInput("aligned files have as many rows; these have not, so leave --aligned out")
     progress("assessing")
+    secret = tuple(name for name in confidential if name in before.attributes)
+    before = before.select(tuple(dict.fromkeys((*common, *secret))))
     found = compare_release(
-        before.select(common),
+        before,
         after.select(common),
         tuple(name for name in quasi if name in common),
-        tuple(name for name in confidential if name in common),
+        secret,
         groups=groups,
         aligned=aligned,
         k=k,
         second=second,
     )
     if page is not None:
-        _write(page, found, before.select(common), after.select(common), file.name)
+        _write(page, found, before, after.select(common), file.name)
     return found
 
 

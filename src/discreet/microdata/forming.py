@@ -7,7 +7,22 @@ from numba import njit
 
 from discreet.microdata.sums import Sums, average, nothing, weigh
 from discreet.microdata.table import Floats, Places
-from discreet.microdata.tree import LEAF, NOBODY, Rows, Tree, farthest, leaf_of, middle, nearest, plant, replant, shrink
+from discreet.microdata.tree import (
+    LEAF,
+    NOBODY,
+    Rows,
+    Tree,
+    farthest,
+    leaf_of,
+    middle,
+    nearest,
+    plant,
+    recentre,
+    replant,
+    shrink,
+)
+
+PATIENCE = 0.2
 
 
 @njit(cache=True)
@@ -37,7 +52,7 @@ def _label(tree: Tree, taken: Rows, label: int, groups: Places, sums: Sums, weig
 @njit(cache=True)
 def mdav_groups(points: Floats, squares: Floats, roots: Floats, plain: int, k: int, weights: Floats) -> Places:
     """Algorithm 2.1: the group of each row, numbered as they are formed. The points are put in another order."""
-    left, label = len(points), 0
+    left, label, work = len(points), 0, 0.0
     groups = np.zeros(left, np.int64)
     tree = plant(points, np.arange(left).astype(np.int32), squares, middle(points, plain))
     sums = nothing(tree)
@@ -47,11 +62,15 @@ def mdav_groups(points: Floats, squares: Floats, roots: Floats, plain: int, k: i
         centre = average(sums, tree, roots)
         if 2 * left < len(tree.points) and left > LEAF:
             tree = replant(tree, centre[:plain].copy())
-        one = farthest(tree, centre)
+        one, looked = farthest(tree, centre)
+        work += looked
+        if work > PATIENCE * left:
+            recentre(tree, centre)
+            work = 0
         _label(tree, _take(tree, one, k), label, groups, sums, weights)
         label, left = label + 1, left - k
         if left >= 2 * k:
-            two = farthest(tree, tree.points[one])
+            two, _ = farthest(tree, tree.points[one])
             _label(tree, _take(tree, two, k), label, groups, sums, weights)
             label, left = label + 1, left - k
     for p in range(len(tree.points)):

@@ -93,6 +93,15 @@ def _part(tree: Tree, start: int, stop: int, middle: int, axis: int) -> None:
 
 
 @njit(cache=True)
+def _radius(tree: Tree, position: int) -> float:
+    """The squared distance of a record from the centre, by numbers alone."""
+    total = 0.0
+    for j in range(tree.plain):
+        total += (tree.points[position, j] - tree.centre[j]) ** 2
+    return total
+
+
+@njit(cache=True)
 def _box(tree: Tree, node: int, start: int, stop: int) -> None:
     """Make the node's box and radius tight around its records."""
     tree.first[node], tree.radius[node] = NOBODY, -np.inf
@@ -102,10 +111,7 @@ def _box(tree: Tree, node: int, start: int, stop: int) -> None:
     for p in range(start, stop):
         if tree.alive[p]:
             tree.first[node] = min(tree.first[node], tree.row[p])
-            radius = 0.0
-            for j in range(tree.plain):
-                radius += (tree.points[p, j] - tree.centre[j]) ** 2
-            tree.radius[node] = max(tree.radius[node], radius)
+            tree.radius[node] = max(tree.radius[node], _radius(tree, p))
             for j in range(tree.points.shape[1]):
                 tree.low[node, j] = min(tree.low[node, j], tree.points[p, j])
                 tree.high[node, j] = max(tree.high[node, j], tree.points[p, j])
@@ -171,6 +177,21 @@ def replant(tree: Tree, centre: Floats) -> Tree:
             tree.row[left] = tree.row[p]
             left += 1
     return plant(tree.points[:left], tree.row[:left], tree.squares, centre)
+
+
+@njit(cache=True)
+def recentre(tree: Tree, place: Floats) -> None:
+    """Move the centre that radii are measured from."""
+    rows, leaves = len(tree.points), len(tree.first) // 2
+    tree.centre[:] = place[: tree.plain]
+    for node in range(2 * leaves - 1, 0, -1):
+        if node < leaves:
+            tree.radius[node] = max(tree.radius[2 * node], tree.radius[2 * node + 1])
+        else:
+            tree.radius[node] = -np.inf
+            for p in range((node - leaves) * rows // leaves, (node - leaves + 1) * rows // leaves):
+                if tree.alive[p]:
+                    tree.radius[node] = max(tree.radius[node], _radius(tree, p))
 
 
 @njit(cache=True)
@@ -305,19 +326,20 @@ def nearest(tree: Tree, place: Floats, count: int) -> tuple[Rows, Floats]:
 
 
 @njit(cache=True)
-def farthest(tree: Tree, place: Floats) -> int:
-    """The position of the farthest record."""
+def farthest(tree: Tree, place: Floats) -> tuple[int, int]:
+    """The position of the farthest record, and how many nodes were looked at."""
     leaves, rows = len(tree.first) // 2, len(tree.points)
     distance, row, position = -1.0, NOBODY, -1
     away = 0.0
     for j in range(tree.plain):
         away += (place[j] - tree.centre[j]) ** 2
     nodes, bounds = np.empty(64, np.int64), np.empty(64)
-    nodes[0], bounds[0], height = 1, np.inf, 1
+    nodes[0], bounds[0], height, looked = 1, np.inf, 1, 0
     while height > 0:
         height -= 1
         node, bound = nodes[height], bounds[height]
         while bound > distance or (bound == distance and tree.first[node] < row):
+            looked += 1
             if node >= leaves:
                 leaf = node - leaves
                 for p in range(leaf * rows // leaves, (leaf + 1) * rows // leaves):
@@ -337,4 +359,4 @@ def farthest(tree: Tree, place: Floats) -> int:
             if tree.first[one] == NOBODY:
                 break
             node, bound = one, off
-    return position
+    return position, looked
