@@ -143,7 +143,7 @@ def test_cuts_of_the_notes() -> None:
 
 
 def refused_t(refusal: InvalidInput) -> Fraction | None:
-    found = re.search(r"feasible is ([0-9/]+), which is at most ([0-9.]+);", str(refusal))
+    found = re.search(r"feasible is ([0-9/]+), at most ([0-9.]+) as a decimal;", str(refusal))
     if found is None:
         return None
     assert Fraction(found[1]) <= Fraction(found[2]) <= Fraction(found[1]) * (1 + Fraction(1, 10**8))

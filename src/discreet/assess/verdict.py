@@ -59,10 +59,8 @@ def utility_sentence(found: Comparison) -> str:
     if len(found.numeric) > 1:
         moved.append(f"correlations moved by {found.correlation_change:.2g}")
     name, most = max(found.marginals.items(), key=lambda each: each[1])
-    shape = (
-        f"the distribution of {name[:40]} changed most, by {100 * most:.2g} %" if most else "no distribution changed"
-    )
-    apart = f"a model tells the files apart to {100 * found.propensity:.2g} %"
+    shape = f"the distribution of {name[:40]} changed most, by {_percent(most)}" if most else "no distribution changed"
+    apart = f"a model tells the files apart to {_percent(found.propensity)}"
     start = f"On average {' and '.join(moved)}; " if moved else ""
     losses = (found.correlation_change, CORRELATION), (most, MARGINAL), (found.propensity, PROPENSITY)
     unmeasured = _unmeasured(found)
@@ -108,6 +106,10 @@ def score(sse_0: float, rl_0: float, sse: float, rl: float) -> float:
     if not all(0 <= figure < math.inf for figure in (sse_0, rl_0, sse, rl)) or sse == 0 or rl == 0:
         raise InvalidInput("a score needs errors and linkages that are at least 0, and above 0 for the release")
     return math.sqrt(sse_0 / sse) * (rl_0 / rl)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 def _beyond(found: Comparison, name: str) -> float:

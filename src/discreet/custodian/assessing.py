@@ -63,7 +63,7 @@ def assess_release(
     before = before.select(tuple(dict.fromkeys((*common, *secret))))
     found = compare_release(
         before,
-        after.select(common),
+        after,
         tuple(name for name in quasi if name in common),
         secret,
         groups=groups,
@@ -72,7 +72,7 @@ def assess_release(
         second=second,
     )
     if page is not None:
-        _write(page, found, before, after.select(common), file.name)
+        _write(page, found, before, after, file.name)
     return found
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 from discreet.errors import InvalidInput
 from discreet.exact import rational, shown, whole
 from discreet.microdata.bucketing import cut_sizes, cuts
+from discreet.microdata.checks import check_k
 from discreet.microdata.dealing import plan_deals
 from discreet.microdata.feasible import Sizes, feasible, most_groups, smallest_t, smallest_t_of
 from discreet.query.released import Bucketise
@@ -78,7 +79,7 @@ def bucketise_plan(
     form: str = "hidden",
 ) -> Bucketise:
     """What an engine does to make `t_close` of one numeric or ordinal column; it follows from the row count alone."""
-    wish = Wish.of(t, k, buckets, groups_per_bucket)
+    wish = Wish.of(t, check_k(k, rows), buckets, groups_per_bucket)
     found = arranged(wish, rows, lambda count: cut_sizes(rows, count))
     deals = plan_deals(found.sizes, wish.t, found.per_bucket)
     return Bucketise(column, cuts(rows, found.asked), deals, check_form(form) == "hidden")
@@ -127,8 +128,8 @@ def _refusal(wish: Wish, rows: int, sizes_of: Callable[[int], Sizes]) -> Invalid
         )
     above = UPWARDS.divide(Decimal(best.numerator), Decimal(best.denominator))
     return InvalidInput(
-        f"{asked} cannot be {shown(wish.t)}-close; the smallest t that is feasible is {best}, which is at most {above}; "
-        "ask for that"
+        f"{asked} cannot be {shown(wish.t)}-close; the smallest t that is feasible is {best}, at most {above} "
+        "as a decimal; ask for that"
     )
 
 
