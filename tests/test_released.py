@@ -182,6 +182,17 @@ def test_no_rows_are_no_batches(opened: Opened) -> None:
     assert list(source.records()) == list(source.released(Anatomise("age", Runs.low_end(0, 2)), KEY)) == []
 
 
+def test_replies_do_not_get_in_each_others_way(opened: Opened) -> None:
+    """One that is begun before another has come to its end is still what it would be alone."""
+    schema, rows, [plan] = next(cases(1, 1))
+    source = opened(schema, rows)
+    begun = [source.records(), source.released(plan, KEY), source.records()]
+    first = [[next(each)] for each in begun]
+    reference = MemorySource(schema, rows)
+    expected = [reference.records(), reference.released(plan, KEY), reference.records()]
+    assert [gathered([*one, *rest]) for one, rest in zip(first, begun, strict=True)] == list(map(gathered, expected))
+
+
 def test_failures_are_told_in_one_sentence(tmp_path: Path) -> None:
     """A file let go of before or between batches: nothing of what DuckDB says."""
     schema, rows, plans = next(cases(1, 1))

@@ -94,6 +94,12 @@ def test_the_least_loss_within_the_limit_is_recommended() -> None:
     assert recommend(tried, 0.3) is tried[0]
 
 
+def test_losses_alike_are_told_apart_by_their_risk() -> None:
+    """Where nothing is lost either way, the greater safety is recommended."""
+    tried = points(("a", 3, 0.0001, 0.04), ("a", 9, 0.004, 0.01), ("a", 27, 0.006, 0.0))
+    assert recommend(tried, 0.05) is tried[1]
+
+
 def test_where_no_point_is_within_the_limit_the_least_risk_is_recommended() -> None:
     """And the words say that it is above the limit."""
     tried = points(("a", 3, 0.01, 0.2), ("b", 9, 0.3, 0.11), ("b", 27, 0.2, 0.11))

@@ -1,8 +1,8 @@
 """Which k, and which method: every pair of them tried on the records, and the one to take.
 
-The rule, in one sentence: among the points whose risk is at most the limit take the one with the least loss, and where
-there is none, the one with the least risk. Methods that hide by chance are tried once for each k, and two sweeps differ
-by that much.
+The rule, in one sentence: among the points whose risk is at most the limit take, of those that lose no more than
+`ALIKE` above the least, the one with the least risk; where there is none, the one with the least risk of all. Methods
+that hide by chance are tried once for each k, and two sweeps differ by that much.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ METHODS = ("mdav", "mdav-swap", "ir-swap")
 """What is tried unless said otherwise: the methods of thesis 3.4."""
 TRIED = (*METHODS, "t-closeness")
 """What can be tried. Generalised values and Anatomy's two tables have no correlations to compare with these."""
+ALIKE = 0.005
+"""Losses that differ by no more are held alike: so much, or more, is chance."""
 LIMIT = 0.05
 """The greatest risk above chance that is called small."""
 MOST = 12
@@ -70,7 +72,7 @@ class Sweep:
         best, limit = self.recommended, f"a risk of at most {100 * self.limit:g} % above chance"
         told, own = f"{best.method} with k = {best.k:,}", f"{100 * best.risk:.1f} %"
         if best.risk <= self.limit:
-            return f"Take {told}: of all points with {limit} (its own is {own}) it has the least loss, {best.loss:.3f}."
+            return f"Take {told}: of all points with {limit} (its own is {own}) none loses clearly less, {best.loss:.3f}."
         return f"No point has {limit}; {told} has the least, {own}, with a loss of {best.loss:.3f}."
 
     def to_json(self) -> dict[str, object]:
@@ -205,5 +207,6 @@ def recommend(points: Sequence[Point], limit: float) -> Point:
     """The point to take, by the rule above."""
     safe = [point for point in points if point.risk <= limit]
     if safe:
-        return min(safe, key=lambda point: (point.loss, point.risk))
+        least = min(point.loss for point in safe)
+        return min((point for point in safe if point.loss <= least + ALIKE), key=lambda point: (point.risk, point.loss))
     return min(points, key=lambda point: (point.risk, point.loss))

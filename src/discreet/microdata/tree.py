@@ -35,15 +35,14 @@ MARGIN = 1e-12
 
 
 class Tree(NamedTuple):
-    """Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the last half of the nodes are leaves.
-
-    Leaf j has the positions from j n // leaves to (j + 1) n // leaves.
-    """
+    """Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the last half of the nodes are leaves."""
 
     points: Floats
     row: Rows
     """Which row of the table the record at a position is."""
     alive: NDArray[np.bool_]
+    start: Rows
+    """Leaf j has the positions from start[j] = j n // leaves to before start[j + 1]."""
     low: Floats
     high: Floats
     """The sides of each node's box."""
@@ -144,16 +143,16 @@ def plant(points: Floats, row: Rows, squares: Floats, centre: Floats) -> Tree:
     low, high = np.empty((2 * leaves, width)), np.empty((2 * leaves, width))
     first = np.full(2 * leaves, NOBODY, np.int32)
     radius = np.empty(2 * leaves)
-    tree = Tree(points, row, np.ones(rows, np.bool_), low, high, first, centre, radius, squares, most, len(centre))
+    start = (np.arange(leaves + 1) * rows // leaves).astype(np.int32)
+    tree = Tree(points, row, np.ones(rows, np.bool_), start, low, high, first, centre, radius, squares, most, len(centre))
     below = leaves
     for node in range(1, 2 * leaves):
         if node & (node - 1) == 0 and node > 1:
             below //= 2
         leaf = node * below - leaves
-        start, stop = leaf * rows // leaves, (leaf + below) * rows // leaves
-        _box(tree, node, start, stop)
+        _box(tree, node, start[leaf], start[leaf + below])
         if below > 1:
-            _part(tree, start, stop, (leaf + below // 2) * rows // leaves, _widest(tree, node))
+            _part(tree, start[leaf], start[leaf + below], start[leaf + below // 2], _widest(tree, node))
     return tree
 
 
@@ -182,14 +181,14 @@ def replant(tree: Tree, centre: Floats) -> Tree:
 @njit(cache=True)
 def recentre(tree: Tree, place: Floats) -> None:
     """Move the centre that radii are measured from."""
-    rows, leaves = len(tree.points), len(tree.first) // 2
+    leaves = len(tree.first) // 2
     tree.centre[:] = place[: tree.plain]
     for node in range(2 * leaves - 1, 0, -1):
         if node < leaves:
             tree.radius[node] = max(tree.radius[2 * node], tree.radius[2 * node + 1])
         else:
             tree.radius[node] = -np.inf
-            for p in range((node - leaves) * rows // leaves, (node - leaves + 1) * rows // leaves):
+            for p in range(tree.start[node - leaves], tree.start[node - leaves + 1]):
                 if tree.alive[p]:
                     tree.radius[node] = max(tree.radius[node], _radius(tree, p))
 
@@ -203,8 +202,8 @@ def leaf_of(tree: Tree, position: int) -> int:
 @njit(cache=True)
 def shrink(tree: Tree, leaf: int) -> None:
     """Make the boxes and radii from a leaf upwards tight again, after records left."""
-    rows, leaves = len(tree.points), len(tree.first) // 2
-    _box(tree, leaves + leaf, leaf * rows // leaves, (leaf + 1) * rows // leaves)
+    leaves = len(tree.first) // 2
+    _box(tree, leaves + leaf, tree.start[leaf], tree.start[leaf + 1])
     node, changed = (leaves + leaf) // 2, True
     while node > 0 and changed:
         one, two = 2 * node, 2 * node + 1
@@ -294,7 +293,7 @@ def _sift(far: Floats, who: Rows, where: Rows, distance: float, row: int, positi
 @njit(cache=True)
 def nearest(tree: Tree, place: Floats, count: int) -> tuple[Rows, Floats]:
     """The positions of the nearest records, in no order; NOBODY fills what is missing. And their squared distances."""
-    leaves, rows = len(tree.first) // 2, len(tree.points)
+    leaves = len(tree.first) // 2
     far, who = np.full(count, np.inf), np.full(count, NOBODY, np.int32)
     where = np.full(count, NOBODY, np.int32)
     nodes, bounds = np.empty(64, np.int64), np.empty(64)
@@ -304,8 +303,7 @@ def nearest(tree: Tree, place: Floats, count: int) -> tuple[Rows, Floats]:
         node, bound = nodes[height], bounds[height]
         while bound < far[0] or (bound == far[0] and tree.first[node] < who[0]):
             if node >= leaves:
-                leaf = node - leaves
-                for p in range(leaf * rows // leaves, (leaf + 1) * rows // leaves):
+                for p in range(tree.start[node - leaves], tree.start[node - leaves + 1]):
                     if tree.alive[p]:
                         distance = apart(tree, place, p)
                         if distance < far[0] or (distance == far[0] and tree.row[p] < who[0]):
@@ -328,7 +326,7 @@ def nearest(tree: Tree, place: Floats, count: int) -> tuple[Rows, Floats]:
 @njit(cache=True)
 def farthest(tree: Tree, place: Floats) -> tuple[int, int]:
     """The position of the farthest record, and how many nodes were looked at."""
-    leaves, rows = len(tree.first) // 2, len(tree.points)
+    leaves = len(tree.first) // 2
     distance, row, position = -1.0, NOBODY, -1
     away = 0.0
     for j in range(tree.plain):
@@ -341,8 +339,7 @@ def farthest(tree: Tree, place: Floats) -> tuple[int, int]:
         while bound > distance or (bound == distance and tree.first[node] < row):
             looked += 1
             if node >= leaves:
-                leaf = node - leaves
-                for p in range(leaf * rows // leaves, (leaf + 1) * rows // leaves):
+                for p in range(tree.start[node - leaves], tree.start[node - leaves + 1]):
                     if tree.alive[p]:
                         this = apart(tree, place, p)
                         if this > distance or (this == distance and tree.row[p] < row):

@@ -55,7 +55,7 @@ class Compiler:
         return self._statement(release.records(self._layout, self._table))
 
     def released(self, plan: ReleasePlan, key: str) -> Statement:
-        """Every row: its codes, those that were changed, and its groups, in an order that follows from the key."""
+        """Every row: its codes, those that were changed, and its groups."""
         return self._statement(release.released(plan, key, self._layout, self._table))
 
     def _totals(self, plan: Totals) -> Statement:

@@ -59,7 +59,7 @@ class DuckDBSource:
         return self._batches(Shape.records(self._schema), self._compiler.records())
 
     def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
-        """All rows, what the plan makes of them and their groups, in an order that follows from the key alone."""
+        """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
         return self._batches(Shape.released(plan, self._schema), self._compiler.released(plan, key))
 
     def close(self) -> None:

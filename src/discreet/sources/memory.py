@@ -59,7 +59,7 @@ class MemorySource:
         return Shape.records(self._schema).batches(iter([found]))
 
     def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
-        """All rows, what the plan makes of them and their groups, in an order that follows from the key alone."""
+        """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
         found = plain_release.released(plan, key, self._schema, self._rows)
         return Shape.released(plan, self._schema).batches(iter([found]))
 

@@ -17,7 +17,7 @@ from discreet.sources.registration.words import Expression, call, cast
 from discreet.sources.statement import divided
 
 MOST_BINS = 4096
-"""Ranks are counted within so many ranges of codes at most: no engine has to sort a whole table in one place."""
+"""Ranks are counted within so many ranges of codes at most, which many machines can do at once."""
 MOST_ARGUMENTS = 50
 """Of one call; PostgreSQL takes at most 100."""
 OCTETS: dict[Dialect, str] = {"duckdb": "STRLEN", "postgres": "OCTET_LENGTH", "spark": "OCTET_LENGTH"}
@@ -84,7 +84,7 @@ def ordered(by: Sequence[Expression]) -> list[exp.Ordered]:
 
 
 def keyed_hash(key: str, purpose: str, layout: Layout) -> Expression:
-    """SHA-256 of the key, what for, and the row: see `plain_release.keyed_hash`."""
+    """SHA-256 of the key, what for, which of the rows alike it is, and the row; texts stand after their lengths."""
     parts = [cast(exp.Literal.string(f"{key}|{purpose}"), "text"), cast(exp.column("o"), "text")]
     parts += [] if layout.schema.unit is None else [_text(layout.unit(), layout.dialect)]
     for name, public in layout.schema.columns.items():
@@ -95,7 +95,7 @@ def keyed_hash(key: str, purpose: str, layout: Layout) -> Expression:
 
 
 def _text(column: Expression, dialect: Dialect) -> Expression:
-    """A text after its length, so that different rows have different joined texts."""
+    """A text after its length, so that different rows have different joined texts; NULL of NULL."""
     length = cast(call(OCTETS[dialect], column), "text")
     return exp.DPipe(this=exp.DPipe(this=length, expression=exp.Literal.string(":")), expression=column.copy())
 

@@ -33,7 +33,7 @@ class Source(Protocol):
         """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
 
     def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
-        """All rows, what the plan makes of them and their groups, in an order that follows from the key alone."""
+        """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
 
     def close(self) -> None:
         """Let go of connections."""

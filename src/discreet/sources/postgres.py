@@ -58,7 +58,7 @@ class PostgresSource:
         return self._batches(Shape.records(self._schema), self._compiler.records())
 
     def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
-        """All rows, what the plan makes of them and their groups, in an order that follows from the key alone."""
+        """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
         return self._batches(Shape.released(plan, self._schema), self._compiler.released(plan, key))
 
     def close(self) -> None:
@@ -77,6 +77,7 @@ class PostgresSource:
             connection.transaction(),
             RawServerCursor(connection, "reply") as reply,
         ):
+            connection.execute("SET LOCAL cursor_tuple_fraction = 1")  # it will be read to its end
             reply.execute(statement.sql.encode(), statement.texts)
             yield from shape.batches(iter(lambda: reply.fetchmany(SIZE), []))
 

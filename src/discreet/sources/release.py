@@ -89,22 +89,13 @@ class _Release:
 
     def grouped(self, plan: Bucketise) -> exp.Select:
         """The rows with their buckets, dealt by hash; of a place that no deal is about, the group is -1."""
-        starts = (0, *plan.cuts)
-        deals = [
-            Interval(
-                starts[deal.bucket] + deal.first, starts[deal.bucket] + deal.last, (deal.label, deal.groups, deal.turn)
-            )
-            for deal in plan.deals
-        ]
-        ends = (*plan.cuts, max(deal.high for deal in deals))
-        buckets = [Interval(low, high, (b,)) for b, (low, high) in enumerate(zip(starts, ends, strict=True))]
-        dialect = self.layout.dialect
-        query = looked_up(self.ranked(plan.column), self.rank(plan.column), buckets, ["bucket"], dialect)
-        kept = [*query.named_selects]
-        kept.remove("low")
+        buckets, deals = _intervals(plan)
+        query, dialect = self.ranked(plan.column), self.layout.dialect
+        query = looked_up(query, self.rank(plan.column), buckets, ["bucket"], dialect)
+        kept = [name for name in query.named_selects if name != "low"]
         place = exp.column("low") + numbered([exp.column("bucket")], [self.hash("deal")]) - 1
-        dealt = over(query, columns(kept) | {"q": place})
-        query = looked_up(dealt, exp.column("q"), deals, ["label", "groups", "turn"], dialect)
+        query = over(query, columns(kept) | {"q": place})
+        query = looked_up(query, exp.column("q"), deals, ["label", "groups", "turn"], dialect)
         turns = exp.paren(exp.column("turn") + exp.column("q") - exp.column("low")) % exp.column("groups")
         return over(query, columns(kept) | {"g": call("COALESCE", exp.column("label") + turns, -1)})
 
@@ -128,6 +119,19 @@ class _Release:
             (rank < runs.low * runs.k, divided(rank, runs.k, self.layout.dialect)),
             otherwise=exp.convert(runs.low),
         )
+
+
+def _intervals(plan: Bucketise) -> tuple[list[Interval], list[Interval]]:
+    """Buckets as intervals of ranks, and deals as intervals of places that are counted on from bucket to bucket."""
+    starts = (0, *plan.cuts)
+    deals = [
+        Interval(
+            starts[deal.bucket] + deal.first, starts[deal.bucket] + deal.last, (deal.label, deal.groups, deal.turn)
+        )
+        for deal in plan.deals
+    ]
+    ends = (*plan.cuts, max(deal.high for deal in deals))
+    return [Interval(low, high, (b,)) for b, (low, high) in enumerate(zip(starts, ends, strict=True))], deals
 
 
 def _start(rank: exp.Column, runs: Runs) -> Expression:
