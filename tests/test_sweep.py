@@ -197,5 +197,5 @@ def test_words_tell_the_method_the_k_and_the_figures() -> None:
     words = Sweep(tuple(tried), tried[0], 0.05).words
     assert words == (
         "Take mdav with k = 1,500: of all points with a risk of at most 5 % above chance (its own is 4.6 %) "
-        "it has the least loss, 0.012."
+        "none loses clearly less than its 0.012."
     )

@@ -72,7 +72,8 @@ class Sweep:
         best, limit = self.recommended, f"a risk of at most {100 * self.limit:g} % above chance"
         told, own = f"{best.method} with k = {best.k:,}", f"{100 * best.risk:.1f} %"
         if best.risk <= self.limit:
-            return f"Take {told}: of all points with {limit} (its own is {own}) none loses clearly less, {best.loss:.3f}."
+            why = f"of all points with {limit} (its own is {own}) none loses clearly less than its {best.loss:.3f}"
+            return f"Take {told}: {why}."
         return f"No point has {limit}; {told} has the least, {own}, with a loss of {best.loss:.3f}."
 
     def to_json(self) -> dict[str, object]:

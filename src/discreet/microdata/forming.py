@@ -14,7 +14,6 @@ from discreet.microdata.tree import (
     Tree,
     farthest,
     leaf_of,
-    middle,
     nearest,
     plant,
     recentre,
@@ -23,25 +22,29 @@ from discreet.microdata.tree import (
 )
 
 PATIENCE = 0.2
+"""When searches from the centre have looked at this many nodes for each record, radii are measured anew."""
 
 
-@njit(cache=True)
+@inner
 def _take(tree: Tree, position: int, k: int) -> Rows:
     """A record and its k - 1 nearest, taken out of the tree."""
-    taken = np.empty(k, np.int32)
-    taken[0] = position
     tree.alive[position] = False
-    taken[1:] = nearest(tree, tree.points[position], k - 1)[0]
-    leaves = np.empty(k, np.int64)
+    near, _ = nearest(tree, tree.points[position], k - 1)
+    taken, leaves = np.empty(k, np.int32), np.empty(k, np.int64)
     for i in range(k):
+        taken[i] = near[i - 1] if i else position
         tree.alive[taken[i]] = False
         leaves[i] = leaf_of(tree, taken[i])
-    for leaf in np.unique(leaves):
-        shrink(tree, leaf)
+    for i in range(k):
+        again = False
+        for j in range(i):
+            again |= leaves[j] == leaves[i]
+        if not again:
+            shrink(tree, leaves[i])
     return taken
 
 
-@njit(cache=True)
+@inner
 def _label(tree: Tree, taken: Rows, label: int, groups: Places, sums: Sums, weights: Floats) -> None:
     """Note the group of records that were taken out, and take them from the sums."""
     for p in taken:
@@ -50,18 +53,20 @@ def _label(tree: Tree, taken: Rows, label: int, groups: Places, sums: Sums, weig
 
 
 @njit(cache=True)
-def mdav_groups(points: Floats, squares: Floats, roots: Floats, plain: int, k: int, weights: Floats) -> Places:
+def mdav_groups(
+    points: Floats, row: Rows, squares: Floats, most: Floats, roots: Floats, centre: Floats, k: int, weights: Floats
+) -> Places:
     """Algorithm 2.1: the group of each row, numbered as they are formed. The points are put in another order."""
     left, label, work = len(points), 0, 0.0
     groups = np.zeros(left, np.int64)
-    tree = plant(points, np.arange(left).astype(np.int32), squares, middle(points, plain))
+    tree = plant(points, row, squares, most, centre)
     sums = nothing(tree)
     for p in range(left):
         weigh(sums, tree, p, weights[tree.row[p]] if len(weights) else 1.0)
     while left >= 2 * k:
         centre = average(sums, tree, roots)
         if 2 * left < len(tree.points) and left > LEAF:
-            tree = replant(tree, centre[:plain].copy())
+            tree = replant(tree, centre[: tree.plain].copy())
         one, looked = farthest(tree, centre)
         work += looked
         if work > PATIENCE * left:
@@ -83,8 +88,9 @@ def mdav_groups(points: Floats, squares: Floats, roots: Floats, plain: int, k: i
 def grown_group(tree: Tree, position: int, k: int, most: int, gain: float) -> Rows:
     """V-MDAV's group around a record, taken out of the tree: its k - 1 nearest, and those that gain from joining."""
     members, near, far = np.empty(most, np.int32), np.full(most, NOBODY, np.int32), np.full(most, np.inf)
-    members[:k] = _take(tree, position, k)
-    size, known = k, 0
+    size, known = 0, 0
+    for p in _take(tree, position, k):
+        members[size], size = p, size + 1
     while size < most:
         for i in range(size):
             if i >= known or not tree.alive[near[i]]:
@@ -102,3 +108,9 @@ def grown_group(tree: Tree, position: int, k: int, most: int, gain: float) -> Ro
         shrink(tree, leaf_of(tree, joins))
         members[size], size = joins, size + 1
     return members[:size]
+
+
+@njit(cache=True)
+def planted(points: Floats, row: Rows, squares: Floats, most: Floats, centre: Floats) -> Tree:
+    """`plant`, for Python to call."""
+    return plant(points, row, squares, most, centre)

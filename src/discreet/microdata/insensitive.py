@@ -38,15 +38,14 @@ def insensitive(table: Table, k: int, scale: Scale = "domain") -> Places:
 
 def _around(space: Space, corners: Space, k: int) -> Places:
     """The groups of records in alphabetical order, by presorted distances to each corner."""
-    points, squares, _, plain = measured(space)
-    places = measured(corners)[0]
+    made, places = measured(space), measured(corners).points
     orders: dict[int, Places] = {}
     heads = [0] * len(places)
     groups = np.full(space.rows, -1, dtype=np.int64)
     for label in range(space.rows // k - 1):
         corner = label % len(places)
         if corner not in orders:
-            orders[corner] = np.argsort(distances_from(places[corner], points, squares, plain), kind="stable")
+            orders[corner] = np.argsort(distances_from(places[corner], made), kind="stable")
         taken, heads[corner] = _first_free(orders[corner], heads[corner], groups, k)
         groups[taken] = label
     groups[groups < 0] = space.rows // k - 1

@@ -9,15 +9,27 @@ when the first one's group is gone; it is the farthest of all, unless most recor
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet.microdata.distances import Space
 from discreet.microdata.table import Floats, Places
 
-Measured = tuple[Floats, Floats, Floats, int]
-"""Coordinates with codes after them, squared distances of codes, distances of codes, how many coordinates are plain."""
+
+class Measured(NamedTuple):
+    """A space as compiled code reads it."""
+
+    points: Floats
+    """Numbers, and after them codes."""
+    squares: Floats
+    """The squared distances of any two codes."""
+    most: Floats
+    """The greatest of each."""
+    roots: Floats
+    """The distances."""
+    plain: int
+    """How many coordinates are numbers."""
 
 
 def mdav(space: Space, k: int, weights: Floats | None = None) -> Places:
@@ -27,23 +39,19 @@ def mdav(space: Space, k: int, weights: Floats | None = None) -> Places:
     """
     from discreet.microdata.forming import mdav_groups
 
-    points, squares, roots, plain = measured(space)
-    groups: Places = mdav_groups(points, squares, roots, plain, k, no_weights() if weights is None else weights)
+    points, squares, most, roots, plain = measured(space)
+    rows, weight = np.arange(len(points), dtype=np.int32), np.empty(0) if weights is None else weights
+    groups: Places = mdav_groups(points, rows, squares, most, roots, points[:, :plain].mean(axis=0), k, weight)
     return groups
 
 
 def measured(space: Space) -> Measured:
-    """The space as compiled code reads it."""
-    most = max((len(each) for each in space.squares), default=0)
-    squares = np.zeros((len(space.squares), most, most))
-    roots = np.full(squares.shape, np.inf)  # what is beyond a shorter list is never the nearest to all
+    """The space's points are shared with it where there are no codes."""
+    longest = max((len(each) for each in space.squares), default=0)
+    squares = np.zeros((len(space.squares), longest, longest))
+    roots = np.full(squares.shape, np.inf)  # a code beyond a shorter list is never the nearest to all
     for which, each in enumerate(space.squares):
         squares[which, : len(each), : len(each)] = each
         roots[which, : len(each), : len(each)] = np.sqrt(each)
     points = np.hstack([space.points, space.codes]) if space.squares else np.ascontiguousarray(space.points)
-    return points, squares, roots, space.points.shape[1]
-
-
-def no_weights() -> Any:
-    """Stands for weights that are all 1."""
-    return np.empty(0)
+    return Measured(points, squares, squares.max(axis=(1, 2), initial=0), roots, space.points.shape[1])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from discreet.microdata.table import Floats, Places
-from discreet.microdata.tree import Tree
+from discreet.microdata.tree import Tree, inner
 
 SLOTS = 48
 """No more floats than this have exponents so far apart that they do not overlap."""
@@ -24,14 +23,14 @@ class Sums(NamedTuple):
     used: Places
 
 
-@njit(cache=True)
+@inner
 def nothing(tree: Tree) -> Sums:
     """The sums over no records."""
     count = tree.plain + tree.squares.shape[0] * tree.squares.shape[1] + 1
     return Sums(np.empty((count, SLOTS)), np.zeros(count, np.int64))
 
 
-@njit(cache=True)
+@inner
 def add(sums: Sums, which: int, value: float) -> None:
     """Add a number to a sum."""
     kept = 0
@@ -49,7 +48,7 @@ def add(sums: Sums, which: int, value: float) -> None:
     sums.used[which] = kept + 1
 
 
-@njit(cache=True)
+@inner
 def rounded(sums: Sums, which: int) -> float:
     """The nearest float to a sum, halves to even: what `math.fsum` gives."""
     n = sums.used[which] - 1
@@ -68,7 +67,7 @@ def rounded(sums: Sums, which: int) -> float:
     return high
 
 
-@njit(cache=True)
+@inner
 def weigh(sums: Sums, tree: Tree, position: int, weight: float) -> None:
     """Add a record to the sums, or with a negative weight take it away."""
     codes = tree.squares.shape[1]
@@ -79,7 +78,7 @@ def weigh(sums: Sums, tree: Tree, position: int, weight: float) -> None:
     add(sums, len(sums.used) - 1, weight)
 
 
-@njit(cache=True)
+@inner
 def average(sums: Sums, tree: Tree, roots: Floats) -> Floats:
     """The average record: means, and of codes the one with the least sum of distances to all, the first of several."""
     place = np.empty(tree.points.shape[1])

@@ -6,8 +6,7 @@ each no more (or no less) than the distance's, and rounding is monotone, so that
 bounds from radii have a margin beyond all rounding. What is found is therefore what a full scan would find, bit by bit.
 Ties go to the lowest row; every node knows its lowest.
 
-numba's cache notices a change only in the file of the function that Python calls: who changes this file must touch
-forming.py, or delete what is cached.
+numba's cache of forming.py holds what it calls here and notices no change of this file: who makes one deletes the cache.
 """
 
 from __future__ import annotations
@@ -21,6 +20,9 @@ from numpy.typing import NDArray
 from discreet.microdata.table import Floats
 
 Rows = NDArray[np.int32]
+
+inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""For functions that compiled code alone calls: what calls them is cached with them in it."""
 
 LEAF = 32
 """Records in a leaf, at most; at least half as many."""
@@ -59,14 +61,14 @@ class Tree(NamedTuple):
     plain: int
 
 
-@njit(cache=True)
+@inner
 def _swap(tree: Tree, one: int, two: int) -> None:
     for j in range(tree.points.shape[1]):
         tree.points[one, j], tree.points[two, j] = tree.points[two, j], tree.points[one, j]
     tree.row[one], tree.row[two] = tree.row[two], tree.row[one]
 
 
-@njit(cache=True)
+@inner
 def _part(tree: Tree, start: int, stop: int, middle: int, axis: int) -> None:
     """Put the records from start to stop so that none before `middle` is beyond those after it (Hoare's selection)."""
     left, right = start, stop - 1
@@ -91,7 +93,7 @@ def _part(tree: Tree, start: int, stop: int, middle: int, axis: int) -> None:
             return
 
 
-@njit(cache=True)
+@inner
 def _radius(tree: Tree, position: int) -> float:
     """The squared distance of a record from the centre, by numbers alone."""
     total = 0.0
@@ -100,7 +102,7 @@ def _radius(tree: Tree, position: int) -> float:
     return total
 
 
-@njit(cache=True)
+@inner
 def _box(tree: Tree, node: int, start: int, stop: int) -> None:
     """Make the node's box and radius tight around its records."""
     tree.first[node], tree.radius[node] = NOBODY, -np.inf
@@ -116,7 +118,7 @@ def _box(tree: Tree, node: int, start: int, stop: int) -> None:
                 tree.high[node, j] = max(tree.high[node, j], tree.points[p, j])
 
 
-@njit(cache=True)
+@inner
 def _widest(tree: Tree, node: int) -> int:
     axis, widest = 0, -1.0
     for j in range(tree.points.shape[1]):
@@ -130,21 +132,20 @@ def _widest(tree: Tree, node: int) -> int:
     return axis
 
 
-@njit(cache=True)
-def plant(points: Floats, row: Rows, squares: Floats, centre: Floats) -> Tree:
+@inner
+def plant(points: Floats, row: Rows, squares: Floats, most: Floats, centre: Floats) -> Tree:
     """A tree of these records, which it puts in an order of its own: the arrays are its own from now on."""
     rows, width = points.shape
     leaves = 1
     while leaves * LEAF < rows:
         leaves *= 2
-    most = np.zeros(len(squares))
-    for c in range(len(squares)):
-        most[c] = squares[c].max()
     low, high = np.empty((2 * leaves, width)), np.empty((2 * leaves, width))
-    first = np.full(2 * leaves, NOBODY, np.int32)
-    radius = np.empty(2 * leaves)
-    start = (np.arange(leaves + 1) * rows // leaves).astype(np.int32)
-    tree = Tree(points, row, np.ones(rows, np.bool_), start, low, high, first, centre, radius, squares, most, len(centre))
+    first, radius, start = np.empty(2 * leaves, np.int32), np.empty(2 * leaves), np.empty(leaves + 1, np.int32)
+    for leaf in range(leaves + 1):
+        start[leaf] = leaf * rows // leaves
+    tree = Tree(
+        points, row, np.ones(rows, np.bool_), start, low, high, first, centre, radius, squares, most, len(centre)
+    )
     below = leaves
     for node in range(1, 2 * leaves):
         if node & (node - 1) == 0 and node > 1:
@@ -156,16 +157,7 @@ def plant(points: Floats, row: Rows, squares: Floats, centre: Floats) -> Tree:
     return tree
 
 
-@njit(cache=True)
-def middle(points: Floats, plain: int) -> Floats:
-    """The mean of the numbers, nearly."""
-    centre = np.zeros(plain)
-    for j in range(plain):
-        centre[j] = points[:, j].mean()
-    return centre
-
-
-@njit(cache=True)
+@inner
 def replant(tree: Tree, centre: Floats) -> Tree:
     """A tree of the records that are left, in the same arrays."""
     left = 0
@@ -175,14 +167,15 @@ def replant(tree: Tree, centre: Floats) -> Tree:
                 tree.points[left, j] = tree.points[p, j]
             tree.row[left] = tree.row[p]
             left += 1
-    return plant(tree.points[:left], tree.row[:left], tree.squares, centre)
+    return plant(tree.points[:left], tree.row[:left], tree.squares, tree.most, centre)
 
 
-@njit(cache=True)
+@inner
 def recentre(tree: Tree, place: Floats) -> None:
     """Move the centre that radii are measured from."""
     leaves = len(tree.first) // 2
-    tree.centre[:] = place[: tree.plain]
+    for j in range(tree.plain):
+        tree.centre[j] = place[j]
     for node in range(2 * leaves - 1, 0, -1):
         if node < leaves:
             tree.radius[node] = max(tree.radius[2 * node], tree.radius[2 * node + 1])
@@ -193,13 +186,13 @@ def recentre(tree: Tree, place: Floats) -> None:
                     tree.radius[node] = max(tree.radius[node], _radius(tree, p))
 
 
-@njit(cache=True)
+@inner
 def leaf_of(tree: Tree, position: int) -> int:
     """The leaf that a position is in."""
     return ((position + 1) * (len(tree.first) // 2) - 1) // len(tree.points)
 
 
-@njit(cache=True)
+@inner
 def shrink(tree: Tree, leaf: int) -> None:
     """Make the boxes and radii from a leaf upwards tight again, after records left."""
     leaves = len(tree.first) // 2
@@ -217,7 +210,7 @@ def shrink(tree: Tree, leaf: int) -> None:
         node //= 2
 
 
-@njit(cache=True)
+@inner
 def apart(tree: Tree, place: Floats, position: int) -> float:
     """The squared distance of a place to the record at a position."""
     total = 0.0
@@ -229,7 +222,7 @@ def apart(tree: Tree, place: Floats, position: int) -> float:
     return total
 
 
-@njit(cache=True)
+@inner
 def _at_least(tree: Tree, node: int, place: Floats) -> float:
     """No record of the node is nearer than this."""
     total = 0.0
@@ -246,7 +239,7 @@ def _at_least(tree: Tree, node: int, place: Floats) -> float:
     return total
 
 
-@njit(cache=True)
+@inner
 def _at_most(tree: Tree, node: int, place: Floats, off: float) -> float:
     """No record of the node is farther than this; `off` is the squared distance of the place from the centre.
 
@@ -271,7 +264,7 @@ def _at_most(tree: Tree, node: int, place: Floats, off: float) -> float:
     return total
 
 
-@njit(cache=True)
+@inner
 def _sift(far: Floats, who: Rows, where: Rows, distance: float, row: int, position: int) -> None:
     """Put a record in the place of the worst of a heap; the worst is on top."""
     hole = 0
@@ -290,7 +283,7 @@ def _sift(far: Floats, who: Rows, where: Rows, distance: float, row: int, positi
     far[hole], who[hole], where[hole] = distance, row, position
 
 
-@njit(cache=True)
+@inner
 def nearest(tree: Tree, place: Floats, count: int) -> tuple[Rows, Floats]:
     """The positions of the nearest records, in no order; NOBODY fills what is missing. And their squared distances."""
     leaves = len(tree.first) // 2
@@ -323,7 +316,7 @@ def nearest(tree: Tree, place: Floats, count: int) -> tuple[Rows, Floats]:
     return where, far
 
 
-@njit(cache=True)
+@inner
 def farthest(tree: Tree, place: Floats) -> tuple[int, int]:
     """The position of the farthest record, and how many nodes were looked at."""
     leaves = len(tree.first) // 2

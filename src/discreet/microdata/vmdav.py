@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from discreet.microdata.distances import Space
-from discreet.microdata.mdav import measured
+from discreet.microdata.mdav import Measured, measured
 from discreet.microdata.table import Floats, Places
 
 GAIN = 0.2
@@ -21,63 +21,61 @@ GAIN = 0.2
 
 def v_mdav(space: Space, k: int, weights: Floats | None = None, gain: float = GAIN) -> Places:
     """The group of each record, numbered as they are formed; none has fewer than k."""
-    from discreet.microdata.forming import grown_group
-    from discreet.microdata.tree import plant
+    from discreet.microdata.forming import grown_group, planted
 
-    points, squares, roots, plain = measured(space)
-    weight = np.ones(len(points)) if weights is None else weights
-    middle = average_record(points, roots, plain, weight)
-    groups = np.full(len(points), -1, dtype=np.int64)
-    placed = points.copy()
-    tree = plant(points, np.arange(len(points), dtype=np.int32), squares, middle[:plain].copy())
-    position = np.empty(len(points), dtype=np.int64)
-    position[tree.row] = np.arange(len(points))
-    far = distances_from(middle, placed, squares, plain)
-    left, formed = len(points), 0
-    for row in np.lexsort((np.arange(len(points)), -far)):
+    made = measured(space)
+    weight = np.ones(space.rows) if weights is None else weights
+    middle = average_record(made, weight)
+    farthest_first = np.lexsort((np.arange(space.rows), -distances_from(middle, made)))
+    rows = np.arange(space.rows, dtype=np.int32)
+    tree = planted(made.points.copy(), rows, made.squares, made.most, middle[: made.plain].copy())
+    position = np.empty(space.rows, dtype=np.int64)
+    position[tree.row] = np.arange(space.rows)
+    groups = np.full(space.rows, -1, dtype=np.int64)
+    left, formed = space.rows, 0
+    for row in farthest_first:
         if left < k:
             break
         if groups[row] < 0:
             members = grown_group(tree, position[row], k, min(2 * k - 1, left), gain)
             groups[tree.row[members]] = formed
             left, formed = left - len(members), formed + 1
-    return _joined(placed, squares, roots, plain, weight, groups)
+    return _joined(made, weight, groups)
 
 
-def average_record(points: Floats, roots: Floats, plain: int, weight: Floats) -> Floats:
+def average_record(made: Measured, weight: Floats) -> Floats:
     """Means by exact sums, and of each code the one with the least sum of distances to all."""
-    total = math.fsum(weight.tolist())
-    means = [math.fsum((weight * points[:, j]).tolist()) / total for j in range(plain)]
-    codes = [
-        np.argmin(np.bincount(points[:, plain + c].astype(np.int64), weight, roots.shape[1]) @ _finite(root))
-        for c, root in enumerate(roots)
-    ]
+    total, plain = math.fsum(weight.tolist()), made.plain
+    means = [math.fsum((weight * made.points[:, j]).tolist()) / total for j in range(plain)]
+    codes = [_least_marginal(made.points[:, plain + c], root, weight) for c, root in enumerate(made.roots)]
     return np.array([*means, *codes], dtype=np.float64)
 
 
-def _finite(root: Floats) -> Floats:
-    return np.where(np.isinf(root), 1e6, root)
+def _least_marginal(codes: Floats, root: Floats, weight: Floats) -> int:
+    held, inverse = np.unique(codes.astype(np.int64), return_inverse=True)
+    return int(np.argmin(np.bincount(inverse, weight) @ root[held]))
 
 
-def distances_from(place: Floats, points: Floats, squares: Floats, plain: int) -> Floats:
+def distances_from(place: Floats, made: Measured) -> Floats:
     """The squared distance of every record from a place, summed over coordinates in their order."""
-    total = np.zeros(len(points))
-    for j in range(plain):
-        total += (place[j] - points[:, j]) ** 2
-    for c, table in enumerate(squares):
-        total += table[int(place[plain + c]), points[:, plain + c].astype(np.int64)]
+    total = np.zeros(len(made.points))
+    for j in range(made.plain):
+        total += (place[j] - made.points[:, j]) ** 2
+    for j, table in enumerate(made.squares, made.plain):
+        total += table[int(place[j]), made.points[:, j].astype(np.int64)]
     return total
 
 
-def _joined(points: Floats, squares: Floats, roots: Floats, plain: int, weight: Floats, groups: Places) -> Places:
+def _joined(made: Measured, weight: Floats, groups: Places) -> Places:
     """With the last records in the group whose average record is nearest."""
     last = np.flatnonzero(groups < 0)
     if len(last) == 0:
         return groups
     by_group = np.argsort(groups, kind="stable")[len(last) :]
     parts = np.split(by_group, np.flatnonzero(np.diff(groups[by_group])) + 1)
-    middles = np.array([average_record(points[rows], roots, plain, weight[rows]) for rows in parts])
+    middles = [average_record(made._replace(points=made.points[rows]), weight[rows]) for rows in parts]
+    centres = made._replace(points=np.array(middles))
     joined = groups.copy()
     for row in last:
-        joined[row] = np.argmin(distances_from(points[row], middles, squares, plain))
+        joined[row] = np.argmin(distances_from(made.points[row], centres))
     return joined
