@@ -259,10 +259,10 @@ class Guarantee:
             f"not for {'larger ' if self.unit.startswith('group') else ''}groups, its noise follows the data; "
             f"also differential privacy, but only with epsilon "
             f"{_told(self.also or Fraction(0))}.",
-            "k-anonymity": f"{self.k}-anonymity: every record shares its quasi-identifiers with "
+            "k-anonymity": f"{self.k}-anonymity: every record shares its quasi-identifiers with at least "
             f"{(self.k or 1) - 1} others.",
-            "probabilistic-k-anonymity": f"Probabilistic {self.k}-anonymity: a value is on its own person's row with "
-            f"probability at most 1/{self.k}.",
+            "probabilistic-k-anonymity": f"Probabilistic {self.k}-anonymity: a confidential value is linked to its own "
+            f"person with probability at most 1/{self.k}.",
             "t-closeness": f"t-closeness with t {_told(self.t or Fraction(0))} under the {self.distance} distance.",
             "nominal": f"No proven promise: {epsilon} is a figure that bounds nothing, and counts in no account.",
         }

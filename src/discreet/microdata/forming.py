@@ -5,21 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from discreet.microdata.searching import farthest, nearest
 from discreet.microdata.sums import Sums, average, nothing, weigh
 from discreet.microdata.table import Floats, Places
-from discreet.microdata.tree import (
-    LEAF,
-    NOBODY,
-    Rows,
-    Tree,
-    farthest,
-    leaf_of,
-    nearest,
-    plant,
-    recentre,
-    replant,
-    shrink,
-)
+from discreet.microdata.tree import LEAF, NOBODY, Rows, Tree, inner, leaf_of, plant, recentre, replant, shrink
 
 PATIENCE = 0.2
 """When searches from the centre have looked at this many nodes for each record, radii are measured anew."""

@@ -1,0 +1,69 @@
+"""MDAV as it is written (thesis, Algorithm 2.1), compiled: every step looks at all the records that are left.
+
+The k - 1 nearest come from sorting all distances, as the words ask, or from one pass that keeps the nearest so far,
+which is the best that a quadratic algorithm can do. Sums of the records that are left are exact, so that the groups are
+those of `microaggregate`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from discreet.microdata.sums import SLOTS, Sums, add, rounded
+
+
+@njit(cache=True)
+def _distances(points, left, place):
+    found = np.empty(len(left))
+    for i in range(len(left)):
+        total = 0.0
+        for j in range(points.shape[1]):
+            step = place[j] - points[left[i], j]
+            total += step * step
+        found[i] = total
+    return found
+
+
+@njit(cache=True)
+def _nearest(distances, k, by_sorting):
+    """Where the k nearest are; ties to the first."""
+    if by_sorting:
+        return np.argsort(distances, kind="mergesort")[:k]
+    near, far = np.zeros(k, np.int64), np.full(k, np.inf)
+    for i in range(len(distances)):
+        if distances[i] < far[k - 1]:
+            place = k - 1
+            while place > 0 and far[place - 1] > distances[i]:
+                near[place], far[place] = near[place - 1], far[place - 1]
+                place -= 1
+            near[place], far[place] = i, distances[i]
+    return near
+
+
+@njit(cache=True)
+def naive_mdav(points, k, by_sorting):
+    """The group of each record, numbered as they are formed."""
+    rows, width = points.shape
+    groups, left, label = np.zeros(rows, np.int64), np.arange(rows), 0
+    sums = Sums(np.empty((width, SLOTS)), np.zeros(width, np.int64))
+    for i in range(rows):
+        for j in range(width):
+            add(sums, j, points[i, j])
+    second, place = False, np.empty(width)
+    while len(left) >= 2 * k:
+        if not second:
+            for j in range(width):
+                place[j] = rounded(sums, j) / len(left)
+        start = left[np.argmax(_distances(points, left, place))]
+        place = points[start].copy()
+        stays = np.ones(len(left), np.bool_)
+        for i in _nearest(_distances(points, left, place), k, by_sorting):
+            stays[i] = False
+            groups[left[i]] = label
+            for j in range(width):
+                add(sums, j, -points[left[i], j])
+        left, label = left[stays], label + 1
+        second = not second
+    groups[left] = label
+    return groups
