@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.microdata.sums import SLOTS, Sums, add, rounded
+from discreet.microdata.sums import add, nothing, rounded
 
 
 @njit(cache=True)
@@ -46,7 +46,7 @@ def naive_mdav(points, k, by_sorting):
     """The group of each record, numbered as they are formed."""
     rows, width = points.shape
     groups, left, label = np.zeros(rows, np.int64), np.arange(rows), 0
-    sums = Sums(np.empty((width, SLOTS)), np.zeros(width, np.int64))
+    sums = nothing(width)
     for i in range(rows):
         for j in range(width):
             add(sums, j, points[i, j])
@@ -55,10 +55,12 @@ def naive_mdav(points, k, by_sorting):
         if not second:
             for j in range(width):
                 place[j] = rounded(sums, j) / len(left)
-        start = left[np.argmax(_distances(points, left, place))]
-        place = points[start].copy()
+        start = np.argmax(_distances(points, left, place))
+        place = points[left[start]].copy()
+        distances = _distances(points, left, place)
+        distances[start] = -1.0  # it is in its own group, however many are no distance away
         stays = np.ones(len(left), np.bool_)
-        for i in _nearest(_distances(points, left, place), k, by_sorting):
+        for i in _nearest(distances, k, by_sorting):
             stays[i] = False
             groups[left[i]] = label
             for j in range(width):

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.options import Json
+from discreet.errors import Unsupported
 
 Released = Annotated[str, typer.Argument(metavar="OUT", help="A released table, .csv or .parquet.", show_default=False)]
 Original = Annotated[
@@ -30,7 +31,7 @@ def verify(
     t: T = None,
     json: Json = False,
 ) -> None:
-    """Measure a released file and check its claim; exit code 6 where it does not hold.
+    """Measure a released file and check its claim; exit code 6 where it does not hold, 4 where nothing shows it.
 
     The claim and the columns come from the manifest beside the file, or from the options.
     """
@@ -41,5 +42,9 @@ def verify(
         found = verify_release(out, original, tuple(quasi or ()), tuple(confidential or ()), k, t, progress)
     if json:
         show.document(found.to_json())
-    else:
-        show.screen(show.text(found.words, "bold"), show.facts(found.told))
+        if found.unshown is not None:
+            raise typer.Exit(Unsupported.exit_code)
+        return
+    show.screen(show.text(found.words, "bold"), show.facts(found.told))
+    if found.unshown is not None:
+        raise Unsupported(found.unshown)

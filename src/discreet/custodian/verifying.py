@@ -28,6 +28,8 @@ class VerifiedRelease:
 
     claims: tuple[Checked, ...]
     measured: Anonymity | None
+    unshown: str | None = None
+    """Why a claim can be neither shown nor refuted from what is there, and what to add."""
 
     @property
     def words(self) -> str:
@@ -54,7 +56,12 @@ class VerifiedRelease:
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
         measured = None if self.measured is None else self.measured.to_json()
-        return {"claims": [claim.to_json() for claim in self.claims], "measured": measured, "words": self.words}
+        return {
+            "claims": [claim.to_json() for claim in self.claims],
+            "measured": measured,
+            "words": self.words,
+            "unshown": self.unshown,
+        }
 
 
 def verify_release(
@@ -80,9 +87,13 @@ def verify_release(
     second = None if manifest is None or manifest.second is None else read_file(file.with_name(manifest.second))
     known = None if original is None else beside(original, file, progress)
     progress("measuring")
-    return VerifiedRelease(
-        tuple(_checked(claim, released, second, roles, known) for claim in claims), _measured(released, second, roles)
-    )
+    measured = _measured(released, second, roles)
+    try:
+        return VerifiedRelease(tuple(_checked(claim, released, second, roles, known) for claim in claims), measured)
+    except Unsupported as unseen:
+        if known is not None:
+            raise
+        return VerifiedRelease((), measured, f"{unseen}; the custodian can, with --original and the schema")
 
 
 def _claims(manifest: Manifest | None, k: object, t: str | None) -> list[Guarantee]:
@@ -98,10 +109,6 @@ def _checked(
 
     original = None if known is None else known.original
     groups = None if known is None else known.groups
-    if known is None and second is None and claim.model == "probabilistic-k-anonymity":
-        raise Unsupported(
-            "no file alone shows what was swapped; its custodian can check it with --original and the schema"
-        )
     return check_claim(claim, released, *roles, original=original, groups=groups, second=second)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from discreet.microdata.searching import farthest, nearest
-from discreet.microdata.sums import Sums, average, nothing, weigh
+from discreet.microdata.sums import average, nothing, weigh
 from discreet.microdata.table import Floats, Places
 from discreet.microdata.tree import LEAF, NOBODY, Rows, Tree, inner, leaf_of, plant, recentre, replant, shrink
 
@@ -34,7 +34,7 @@ def _take(tree: Tree, position: int, k: int) -> Rows:
 
 
 @inner
-def _label(tree: Tree, taken: Rows, label: int, groups: Places, sums: Sums, weights: Floats) -> None:
+def _label(tree: Tree, taken: Rows, label: int, groups: Places, sums: Places, weights: Floats) -> None:
     """Note the group of records that were taken out, and take them from the sums."""
     for p in taken:
         groups[tree.row[p]] = label
@@ -49,7 +49,7 @@ def mdav_groups(
     left, label, work = len(points), 0, 0.0
     groups = np.zeros(left, np.int64)
     tree = plant(points, row, squares, most, centre)
-    sums = nothing(tree)
+    sums = nothing(tree.plain + squares.shape[0] * squares.shape[1] + 1)
     for p in range(left):
         weigh(sums, tree, p, weights[tree.row[p]] if len(weights) else 1.0)
     while left >= 2 * k:

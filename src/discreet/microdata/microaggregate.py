@@ -13,7 +13,7 @@ from discreet.errors import InvalidInput
 from discreet.kernel.entropy import Entropy
 from discreet.microdata import ranking
 from discreet.microdata.checks import check_k, row_strata, row_weights
-from discreet.microdata.distances import Scale, spaces
+from discreet.microdata.distances import FARTHEST, Scale, spaces
 from discreet.microdata.insensitive import insensitive
 from discreet.microdata.mdav import mdav
 from discreet.microdata.permuting import permuted_inside
@@ -109,8 +109,8 @@ def _by_stratum(grouping: Callable[[Rows], Places], stratum: Places, k: int) -> 
 
 
 def _positive(weights: Floats | None) -> Floats | None:
-    if weights is not None and not bool(np.all((weights > 0) & (weights < np.inf))):
-        raise InvalidInput("weights must be positive numbers, one for each row; leave out rows of weight 0")
+    if weights is not None and not bool(np.all((weights > 0) & (weights <= FARTHEST))):
+        raise InvalidInput(f"weights must be positive numbers up to {FARTHEST:g}; leave out rows of weight 0")
     return weights
 
 
