@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +19,7 @@ from discreet.microdata.generalise import generalise
 from discreet.microdata.hierarchies import ladder, parent
 from discreet.microdata.lattice import LOSSES, Classes, Task, merged, row_keys
 from discreet.microdata.reading import read_table
-from discreet.microdata.table import ABSENT
+from discreet.microdata.table import ABSENT, Attribute
 from discreet.taxonomy import Taxonomy
 from published_data import shared_data
 
@@ -123,15 +124,63 @@ def test_numbers_become_intervals_of_the_domain() -> None:
 
 
 def test_a_taxonomy_is_a_ladder() -> None:
-    """One step up for each rung; who is at the root stays there, and what is missing joins on the highest."""
+    """The deepest labels alone go up on each rung, and what is missing joins on the highest."""
     place = read_table({"p": np.array(["Reus", "Vic", "Olot", None], dtype=object)}, taxonomies={"p": PLACES})["p"]
     rungs = ladder(place)
     assert rungs.at(0) is place
-    assert rungs.at(1).array().tolist() == ["coast", "inland", "hills", None]
-    assert rungs.at(2).array().tolist() == ["all", "all", "inland", None]
+    assert rungs.at(1).array().tolist() == ["Reus", "Vic", "hills", None]
+    assert rungs.at(2).array().tolist() == ["coast", "inland", "inland", None]
     assert rungs.at(3).array().tolist() == ["all"] * 4
     assert rungs.at(3).taxonomy is PLACES
     assert (rungs.at(1).values == ABSENT).tolist() == [False, False, False, True]
+
+
+def test_an_unbalanced_taxonomy_is_climbed_by_depth() -> None:
+    """All that is under B becomes B on one rung, however deep it is."""
+    uneven = Taxonomy.of({"A": "root", "B": "root", "a1": "A", "b1": "B", "b3": "B", "b31": "b3", "b32": "b3"})
+    rungs = ladder(nominal(["a1", "b1", "b31", "b32"], uneven))
+    assert [rungs.at(level).array().tolist() for level in range(1, len(rungs.rungs) + 1)] == [
+        ["a1", "b1", "b3", "b3"],
+        ["A", "B", "B", "B"],
+        ["root"] * 4,
+    ]
+
+
+@given(st.data())
+def test_a_label_takes_in_all_that_it_covers(data: st.DataObject) -> None:
+    """In any tree, with values at any height: who is under a label that took something in has that label."""
+    up = [data.draw(st.integers(0, child - 1)) for child in range(1, data.draw(st.integers(3, 14)))]
+    tree = Taxonomy.of({str(child): str(above) for child, above in enumerate(up, start=1)})
+    values = data.draw(st.lists(st.sampled_from(sorted(tree.ancestors)), min_size=2, max_size=8, unique=True))
+    rungs = ladder(nominal(values, tree))
+    for level, rung in enumerate(rungs.rungs[:-1], start=1):
+        labels = rungs.at(level).array().tolist()
+        assert all(label in tree.ancestors[value] for value, label in zip(values, labels, strict=True))
+        for label in set(labels) - {value for value, called in zip(values, labels, strict=True) if value == called}:
+            assert {labels[row] for row, value in enumerate(values) if label in tree.ancestors[value]} == {label}
+        covered = {name: {leaf for leaf in tree.leaves if name in tree.ancestors[leaf]} for name in labels}
+        for label, width in zip(rung.labels, rung.widths, strict=True):
+            as_it_is = [value for value, called in zip(values, labels, strict=True) if called == label] == [label]
+            share = Fraction(len(covered[label]) - 1, max(len(tree.leaves) - 1, 1))
+            assert width == (0 if as_it_is else share)
+
+
+def test_a_label_is_as_wide_as_the_leaves_that_it_covers() -> None:
+    """Not as those of them that are in the table; a value as it is has no width."""
+    cities = {"Paris": "France", "Lyon": "France", "Nice": "France", "Rome": "Italy", "Vatican": "Europe"}
+    europe = Taxonomy.of({**cities, "France": "Europe", "Italy": "Europe"})
+    rungs = ladder(nominal(["Paris", "Rome", "Vatican"], europe))
+    assert [dict(zip(rung.labels, rung.widths, strict=True)) for rung in rungs.rungs] == [
+        {"France": Fraction(1, 2), "Italy": 0, "Vatican": 0},
+        {"Europe": 1},
+    ]
+    task = Task((ladder(nominal(["Paris", "Paris", "Rome", "Rome"], europe)),), 4, 2, 0)
+    whole = Classes(np.array([[0], [1]]), np.array([2, 2]), np.array([True, True]))
+    assert LOSSES["ncp"](task, (1,), whole) == Fraction(1, 4)
+
+
+def nominal(values: Sequence[str], taxonomy: Taxonomy) -> Attribute:
+    return read_table({"c": np.array(values, dtype=object)}, taxonomies={"c": taxonomy})["c"]
 
 
 def test_a_concept_with_several_parents_has_one_path() -> None:

@@ -10,13 +10,14 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from discreet.errors import InvalidInput
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.microdata.anatomy import anatomy
+from discreet.microdata.centroids import centroids
 from discreet.microdata.checks import check_informative, check_k, check_roles
 from discreet.microdata.diversity import Closeness, Distinct, Spread
 from discreet.microdata.mdav_id import mdav_id
@@ -24,6 +25,7 @@ from discreet.microdata.partition import on_a_line, partition_by_confidential
 from discreet.microdata.permuting import permuted_inside
 from discreet.microdata.reading import read_table
 from discreet.microdata.swapping import ir_swap, mdav_swap
+from discreet.microdata.table import Attribute
 from discreet.taxonomy import Taxonomy
 from streams import Stream
 
@@ -258,6 +260,51 @@ def test_weights_move_centroids_only() -> None:
     table = {"x": np.array([0.0, 10.0, 100.0, 110.0]), "w": np.array([9, 1, 1, 1])}
     safe = mdav_id(table, 2, "x", weights="w")
     assert list(safe["x"]) == [1, 1, 105, 105]
+
+
+def test_a_weighted_median_is_the_first_place_with_half_the_weight_whatever_the_weights() -> None:
+    """The lower of two places of the same weight, in each of many groups and with weights that are no binary fractions.
+
+    Groups of one weight stand beside others a million million times as heavy, and none is rounded by another.
+    """
+    groups, places = np.repeat(np.arange(2000), 2), np.tile([0, 1], 2000)
+    level = Attribute("level", "ordinal", places, ("lo", "hi"))
+    for weight in (np.full(4000, 0.1), np.full(4000, 1e-12), np.repeat([1e12, 0.1], 2000)):
+        assert not centroids(level, groups, weight).values.any()
+    heavier = np.tile([0.1, 0.1001], 2000)
+    assert centroids(level, groups, heavier).values.all()
+
+
+@example([(0, 0, 3), (0, -1, 1), (0, -1, 2)])
+@example([(0, 0, 3), (0, 0, 2), (0, 0, 1), (0, 1, 1), (0, 1, 2), (0, 1, 3)])
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 4), st.integers(1, 9)), min_size=1, max_size=60))
+def test_weighted_centroids_are_those_of_exact_weights(rows: list[tuple[int, int, int]]) -> None:
+    """Medians and modes under tenths are those under whole weights, counted one by one: no tie falls to rounding."""
+    labels, places, tenths = (np.array(column) for column in zip(*rows, strict=True))
+    groups = np.unique(labels, return_inverse=True)[1]
+    for kind, middle in (("ordinal", by_median), ("nominal", by_mode)):
+        attribute = Attribute("level", kind, places, tuple("abcde"))
+        found = centroids(attribute, groups, tenths / 10).values
+        for group in range(groups.max() + 1):
+            inside = np.repeat(places[groups == group], tenths[groups == group])
+            present = sorted(inside[inside >= 0].tolist())
+            lost = 2 * len(present) < len(inside)
+            assert set(found[groups == group].tolist()) == {-1 if lost else middle(present)}
+
+
+def by_median(present: list[int]) -> int:
+    return present[(len(present) - 1) // 2]
+
+
+def by_mode(present: list[int]) -> int:
+    return max(sorted(set(present)), key=present.count)
+
+
+def test_light_weights_choose_the_same_concept() -> None:
+    """Weights count against each other alone: what is least marginal is so in any unit of weight."""
+    ill = Attribute("ill", "nominal", np.array([2, 2, 2, 0]), ("flu", "asthma", "gout"), AREAS)
+    for unit in (1, 0.1, 1e-12):
+        assert centroids(ill, np.zeros(4, dtype=np.int64), np.full(4, unit)).array().tolist() == ["gout"] * 4
 
 
 def test_tables_come_from_duckdb_and_keep_dates() -> None:

@@ -295,6 +295,21 @@ def test_every_form_of_a_table_gives_the_same_groups() -> None:
     assert groups[0].dtype == np.int64
 
 
+def test_masked_values_are_missing() -> None:
+    """A mask over an array, or over a column, hides what is under it."""
+    points = np.random.default_rng(6).normal(size=(40, 2))
+    hidden = points > 1
+    bare = microaggregate(np.where(hidden, np.nan, points), 3)
+    assert np.array_equal(microaggregate(np.ma.array(points, mask=hidden), 3), bare)
+
+
+def test_groups_of_categories_alone() -> None:
+    """Without one number: rows alike come together, and the average is a concept."""
+    values = np.array(["cat", "dog", "oak", "fir"] * 6, dtype=object)
+    groups = microaggregate(read_table({"being": values}, taxonomies={"being": TREE}), 6, "mdav", "domain")
+    assert all(len(set(values[groups == group])) == 1 for group in range(4))
+
+
 def test_the_given_array_stays_as_it_was() -> None:
     """The tree works on a copy."""
     points = np.random.default_rng(2).normal(size=(300, 3))
@@ -313,8 +328,8 @@ MANY_CATEGORIES = {"c": np.array([str(i) for i in range(5000)], dtype=object)}
         (VALUES, {"k": 11}, "only 10 rows"),
         (VALUES, {"method": "magic"}, "a method is one of"),
         (np.zeros((9, 2)), {"method": "ranking"}, "ranks one column"),
-        (np.zeros((9, 2, 2)), {}, "one or two dimensions"),
-        ([], {}, "with a number in it"),
+        (np.zeros((9, 2, 2)), {}, "array of numbers"),
+        ([], {}, "array of numbers"),
         (["a", "b"], {}, "array of numbers"),
         ([1.0, math.inf, 2.0], {}, "infinite"),
         ([1e200, 2.0, 3.0], {}, "beyond 1e\\+150"),
@@ -325,12 +340,14 @@ MANY_CATEGORIES = {"c": np.array([str(i) for i in range(5000)], dtype=object)}
         (VALUES, {"weights": [1, 2]}, "weights must be"),
         (VALUES, {"strata": ["a"] * 9 + ["b"]}, "1 of the 2 strata have fewer than k = 3 rows"),
         (VALUES, {"domains": [(0, 1), (0, 1)]}, "one \\(lower, upper\\) for each of the 1 columns"),
+        (VALUES, {"domains": 7}, "one \\(lower, upper\\)"),
         (VALUES, {"domains": [(1, 0)]}, "the lower one first"),
         ({"x": np.arange(9.0)}, {"domains": [(0, 1)]}, "by the names of its columns"),
         ({"x": np.arange(9.0)}, {"strata": "x"}, "no column to form groups by"),
         (VALUES, {"taxonomies": {"0": TREE}}, "no taxonomies"),
+        (of(beings("cat", "dog", "oak")), {"taxonomies": {"being": TREE}}, "taxonomies already"),
         (MANY_CATEGORIES, {}, "has 5000 categories"),
-        (np.zeros((30, 11)), {"method": "insensitive"}, "at most 10 columns"),
+        (np.zeros((30, 9)), {"method": "insensitive"}, "at most 8 columns"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(given_: object, options: dict[str, object], sentence: str) -> None:

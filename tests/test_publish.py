@@ -134,7 +134,8 @@ def test_groups_respect_strata(schema: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     words = ("--method", "mdav", "-k", 5, "--strata", "hospital", "--keep", "hospital")
     done("publish", schema, *words, "--out", out)
-    before, after = beside(schema, out, silent).original, read_file(out)
+    before = beside(schema, out, silent).original
+    after = read_file(out)
     assert before["hospital"].array().tolist() == after["hospital"].array().tolist()
     for hospital in np.unique(before["hospital"].values):
         here = before["hospital"].values == hospital
@@ -339,15 +340,15 @@ def test_a_disk_that_fails_leaves_nothing(schema: Path, tmp_path: Path, monkeypa
     """Where the last file cannot be moved to its place, those before it are taken back."""
     moved: list[str] = []
 
-    def full(source: Any, target: Any) -> None:
-        if str(target).endswith(".manifest.json"):
+    def full(source: Path, target: Path) -> None:
+        if target == out:
             raise OSError
         moved.append(str(target))
-        os.rename(source, target)
+        os.link(source, target)
 
     out = tmp_path / "out.csv"
     with Custodian.open(schema) as custodian:
-        monkeypatch.setattr("discreet.custodian.writing.os.replace", full)
+        monkeypatch.setattr("discreet.custodian.writing._put", full)
         with pytest.raises(Unavailable, match="cannot be put in its place"):
             custodian.publish("mdav", out, 10)
     assert moved
@@ -412,3 +413,186 @@ def test_a_claim_that_does_not_hold_never_leaves(schema: Path, tmp_path: Path, m
 def test_an_epsilon_is_refused(schema: Path, tmp_path: Path) -> None:
     with Custodian.open(schema) as custodian, pytest.raises(InvalidInput, match="no epsilon"):
         custodian.publish("mdav", tmp_path / "out.csv", 10, epsilon=Fraction(1))
+
+
+# --- what a sceptic tried
+
+
+def test_what_follows_from_a_protected_column_is_not_kept(schema: Path, tmp_path: Path) -> None:
+    """A diagnosis moves and its chapter does not: kept, it would tell the diagnosis."""
+    outcome = discreet(
+        "publish", schema, "--method", "mdav-swap", "-k", 5, "--out", tmp_path / "o.csv", "--keep", "chapters.chapter"
+    )
+    assert outcome.code == 2
+    assert "would undo that" in outcome.err
+
+
+@pytest.mark.parametrize("method", ["mdav", "mdav-swap", "ir-swap", "anatomy"])
+def test_groups_do_not_follow_a_confidential_column(schema: Path, tmp_path: Path, method: str) -> None:
+    words = ("--method", method, "-k", 5, "--strata", "diagnosis", "--out", tmp_path / "o.csv")
+    outcome = discreet("publish", schema, *words)
+    assert outcome.code == 2
+    assert "groups would give it away" in outcome.err
+
+
+def small(folder: Path, rows: list[str], income: str) -> Path:
+    """A table of few columns, one confidential."""
+    folder.mkdir()
+    (folder / "t.csv").write_text("\n".join(["id,age,group,income", *rows]) + "\n")
+    (folder / "t.yaml").write_text(
+        "name: t\nsource: t.csv\nneighbours: add-remove\nunit: {column: id, rows: 1}\nbudget: {epsilon: 1}\ncolumns:\n"
+        "  id: {role: identifier}\n  age: {kind: integer, lower: 0, upper: 99, role: quasi-identifier}\n"
+        f"  group: {{kind: nominal, categories: [x, y]}}\n  income: {income}\n"
+    )
+    return folder / "t.yaml"
+
+
+NUMERALS = ["1.50", "2.0", "3e2", "007", ""]
+
+
+@pytest.mark.parametrize("kind", ["nominal", "ordinal"])
+@pytest.mark.parametrize("method", ["mdav", "mdav-swap", "anatomy", "t-closeness", "generalise"])
+def test_text_that_looks_like_numbers_stays_text(tmp_path: Path, kind: str, method: str) -> None:
+    """What a CSV file holds is told by its manifest, not by how it looks."""
+    rows = [f"p{i},{20 + i % 40},x,{NUMERALS[i % 4]}" for i in range(80)]
+    schema = small(
+        tmp_path / "own", rows, f"{{kind: {kind}, categories: ['1.50', '2.0', 3e2, '007'], role: confidential}}"
+    )
+    out = tmp_path / "out.csv"
+    words = [] if method != "t-closeness" else ["-t", 2]
+    done("publish", schema, "--method", method, "-k", 5, "--out", out, *words)
+    done("verify", out, "--original", schema)
+
+
+def test_a_column_named_group(tmp_path: Path) -> None:
+    """It is in nobody's way unless it is to leave beside Anatomy's own."""
+    schema = small(
+        tmp_path / "own",
+        [f"p{i},{20 + i % 40},x,{i % 17}" for i in range(80)],
+        "{kind: integer, lower: 0, upper: 99, role: confidential}",
+    )
+    done("publish", schema, "--method", "anatomy", "-k", 5, "--out", tmp_path / "one.csv")
+    done("verify", tmp_path / "one.csv", "--original", schema)
+    outcome = discreet(
+        "publish", schema, "--method", "anatomy", "-k", 5, "--out", tmp_path / "two.csv", "--keep", "group"
+    )
+    assert outcome.code == 2
+    assert "'group' of its own" in outcome.err
+
+
+def test_a_release_that_hides_nothing_is_refused(tmp_path: Path) -> None:
+    """Where all of every group have the same value, 1/k says nothing."""
+    rows = [f"p{i},{20 + i % 40},{'x' if i < 40 else 'y'},{i // 40}" for i in range(80)]
+    schema = small(tmp_path / "own", rows, "{kind: integer, lower: 0, upper: 99, role: confidential}")
+    outcome = discreet("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv")
+    assert outcome.code == 2
+    assert "would hide nothing" in outcome.err
+    done("publish", schema, "--method", "ir-swap", "-k", 10, "--out", tmp_path / "o.csv", "--diversity", "distinct 2")
+
+
+def test_a_name_with_a_pattern_is_read_as_it_stands(schema: Path, tmp_path: Path) -> None:
+    """rel[1].csv is not rel1.csv."""
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "rel[1].csv")
+    (tmp_path / "rel1.csv").write_text("age\n1\n")
+    done("verify", tmp_path / "rel[1].csv")
+
+
+def test_a_copy_under_another_name_verifies(schema: Path, tmp_path: Path) -> None:
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "one.csv")
+    shutil.copy(tmp_path / "one.csv", tmp_path / "two.csv")
+    shutil.copy(tmp_path / "one.csv.manifest.json", tmp_path / "two.csv.manifest.json")
+    done("verify", tmp_path / "two.csv")
+
+
+def manifest_with(path: Path, change: Any) -> None:
+    told = json.loads(path.read_text())
+    change(told)
+    path.write_text(json.dumps(told))
+
+
+def test_a_manifest_that_was_changed_is_found_out(schema: Path, tmp_path: Path) -> None:
+    """By its custodian always; by others where it does not fit its file."""
+    out, manifest = tmp_path / "o.csv", tmp_path / "o.csv.manifest.json"
+    done("publish", schema, "--method", "mdav", "-k", 5, "--out", out)
+    manifest_with(manifest, lambda told: told["recipe"].update(quasi_identifiers=["sex"]))
+    manifest_with(manifest, lambda told: told["guarantee"].update(k=100))
+    assert "sex" in done("verify", out).out
+    assert discreet("verify", out, "--original", schema).code == 6
+    manifest_with(manifest, lambda told: told.update(files=[]))
+    assert discreet("verify", out).code == 2
+    manifest_with(manifest, lambda told: told.update(files=[{"name": "../o.csv", "sha256": ""}]))
+    assert discreet("verify", out).code == 2
+
+
+def test_force_leaves_nothing_of_the_release_before(schema: Path, tmp_path: Path) -> None:
+    """The other table of an Anatomy goes with it; a file of one's own with that name does not."""
+    out, second = tmp_path / "o.csv", tmp_path / "o-values.csv"
+    done("publish", schema, "--method", "anatomy", "-k", 10, "--out", out)
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out, "--force")
+    assert not second.exists()
+    second.write_text("mine")
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out, "--force")
+    assert second.read_text() == "mine"
+
+
+def test_what_force_overwrites_comes_back_where_it_fails(
+    schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "o.csv"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out)
+    before = files(tmp_path)
+
+    def broken(written: Path, target: Path) -> None:
+        if target == out:
+            raise KeyboardInterrupt
+        os.link(written, target)
+
+    monkeypatch.setattr("discreet.custodian.writing._put", broken)
+    with Custodian.open(schema) as custodian, pytest.raises(KeyboardInterrupt):
+        custodian.publish("anatomy", out, 10, force=True)
+    now = files(tmp_path)
+    assert {name: now[name] for name in before if not name.startswith("own")} == {
+        name: text for name, text in before.items() if not name.startswith("own")
+    }
+    assert not (tmp_path / "o-values.csv").exists()
+
+
+def test_a_file_that_comes_meanwhile_is_not_overwritten(
+    schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two releases may come at once: the second finds the first."""
+    out = tmp_path / "o.csv"
+    real = os.link
+
+    def slow(written: Path, target: Path) -> None:
+        if not out.exists():
+            out.write_text("theirs")
+        real(written, target)
+
+    monkeypatch.setattr("discreet.custodian.writing.os.link", slow)
+    with Custodian.open(schema) as custodian, pytest.raises(InvalidInput, match="meanwhile"):
+        custodian.publish("mdav", out, 10)
+    assert out.read_text() == "theirs"
+    assert not (tmp_path / "o.csv.manifest.json").exists()
+
+
+def test_a_report_in_json_is_for_the_custodian_alone_too(schema: Path, tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--report", report)
+    assert stat.S_IMODE(os.stat(report).st_mode) == 0o600
+
+
+def test_releases_of_an_earlier_snapshot_are_named(schema: Path, tmp_path: Path) -> None:
+    """They cannot be laid over the new one, and that is said."""
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "one.csv")
+    done("check", schema, "--refresh")
+    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
+    assert any("registry-1" in warning for warning in told["warnings"])
+
+
+def test_a_lost_record_is_not_written_over(schema: Path, tmp_path: Path) -> None:
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "one.csv")
+    records = schema.parent / "registry.discreet" / "releases"
+    (records / "1.json").unlink()
+    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
+    assert told["name"] == "registry-2"

@@ -27,6 +27,7 @@ class Release:
     report: Path | None = None
     risk: str | None = None
     utility: str | None = None
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable, for the custodian."""
@@ -34,4 +35,9 @@ class Release:
         told |= {"files": [str(file) for file in self.files], "manifest_file": str(self.manifest_file)}
         told |= {"guarantee": self.guarantee.to_json(), "measured": dict(self.measured)}
         told |= {"report": None if self.report is None else str(self.report)}
-        return told | {"risk": self.risk, "utility": self.utility, "manifest": dict(self.manifest)}
+        return told | {
+            "risk": self.risk,
+            "utility": self.utility,
+            "warnings": list(self.warnings),
+            "manifest": dict(self.manifest),
+        }

@@ -53,7 +53,7 @@ def compare_release(
     errors = utility.squared_errors(both) if aligned else {}
     before, after = (utility.correlations(table, both.numeric) for table in (both.before, both.after))
     change, deviation = utility.correlation_change(before, after)
-    disclosure, by_chance = intruder.disclosures(secret)
+    found = intruder.disclosures(secret)
     return Comparison(
         rows=both.after.rows,
         numeric=both.numeric,
@@ -66,16 +66,19 @@ def compare_release(
         correlations=(before, after),
         correlation_change=change,
         correlation_change_sd=deviation,
+        association_change=utility.association_change(both),
         marginals=utility.marginals(both),
         propensity=propensity(both),
         linkage=intruder.linkage(),
         linkage_by_chance=100 / both.before.rows,
-        disclosure=disclosure,
-        disclosure_by_chance=by_chance,
+        disclosure={name: each.share for name, each in found.items()},
+        disclosure_by_chance={name: each.by_chance for name, each in found.items()},
+        disclosure_excess={name: each.excess() for name, each in found.items()},
         unique=intruder.unique(),
         knows=intruder.knows(secret),
         intersection=intersections(labels, earlier, both.after.rows, least),
         k=least,
+        unmeasured=tuple(name for name in secret if name not in found),
         changed=tuple(name for name in both.common if name not in both.alike),
         apart=tuple(name for name in both.before if name not in both.common),
     )

@@ -24,6 +24,7 @@ class Comparison:
     sse: float | None
     sse_of: Mapping[str, float]
     il1s: float | None
+    """The mean change of numbers, in standard deviations over sqrt(2); a number in one file only is one of these off."""
     means: Mapping[str, Pair]
     variances: Mapping[str, Pair]
     quantiles: Mapping[str, tuple[tuple[float, float, float], ...]]
@@ -32,6 +33,8 @@ class Comparison:
     correlation_change: float
     """The mean of |after - before| over the pairs of numeric columns; `correlation_change_sd` is its deviation."""
     correlation_change_sd: float
+    association_change: float
+    """The same with every categorical column: the mean change of correlation ratios and of Cramer's V."""
     marginals: Mapping[str, float]
     """Between 0 and 1: the greatest difference of the distribution functions, or half the sum for nominal columns."""
     propensity: float
@@ -42,6 +45,9 @@ class Comparison:
     disclosure: Mapping[str, float]
     """For each confidential column: how likely an intruder who knows all quasi-identifiers comes near its value."""
     disclosure_by_chance: Mapping[str, float]
+    disclosure_excess: Mapping[str, float]
+    """Of what chance leaves open, the share that he learns, (disclosure - chance) / (1 - chance): of everybody, or of
+    those who hold one value, whichever is most."""
     unique: Pair
     """The share of rows whose quasi-identifiers nobody else has."""
     knows: Mapping[str, tuple[tuple[int, float], ...]]
@@ -49,6 +55,8 @@ class Comparison:
     intersection: tuple[tuple[str, int, float], ...]
     """For each earlier release: its name, the least number of rows left in common, the share left with under k."""
     k: int | None = None
+    unmeasured: tuple[str, ...] = ()
+    """Confidential columns of which nobody can tell what an intruder comes near."""
     changed: tuple[str, ...] = ()
     """Columns in both files whose values cannot be compared one by one, as numbers that became intervals."""
     apart: tuple[str, ...] = ()

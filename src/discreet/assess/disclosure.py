@@ -10,10 +10,16 @@ import numpy as np
 from discreet.assess.linkage import Distinct, distinct, kinds
 from discreet.assess.utility import ranked, spread
 from discreet.microdata.distances import Space
-from discreet.microdata.table import Attribute, Places
+from discreet.microdata.table import Attribute, Floats, Places
 
 AT_ONCE = 1_000_000
 """How many pairs of a person and a block of rows are looked at together."""
+
+FEW = 5
+"""Values that fewer people hold are judged together."""
+
+LUCK = 0.01
+"""The chance of calling a value found that only luck found, over all values of a column."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,12 +34,12 @@ class Candidates:
     blocks: Places
 
 
-def by_distance(before: Space, after: Space) -> Candidates:
+def by_distance(before: Space, after: Space, weights: Floats) -> Candidates:
     """The released rows nearest to a person's own values, all ties among them."""
     from discreet.assess.ties import nearest
 
     people, rows = kinds(before), kinds(after)
-    ties = nearest(before.take(people.first), after.take(rows.first))
+    ties = nearest(before.take(people.first), after.take(rows.first), weights)
     return Candidates(people.kind, rows.kind, ties.starts, ties.targets)
 
 
@@ -43,15 +49,67 @@ def by_label(people: Places, rows: Places) -> Candidates:
     return Candidates(people, rows, np.arange(count + 1), np.arange(count))
 
 
-def disclosed(truth: Attribute, told: Attribute, who: Candidates, tolerance: float) -> float:
-    """How likely one who picks a candidate at random, and reads its value, comes near the person's; mean over people.
+def anybody(people: int, rows: int) -> Candidates:
+    """Every row may be anyone's."""
+    return by_label(np.zeros(people, dtype=np.int64), np.zeros(rows, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Disclosed:
+    """Of each person: how likely one who picks a candidate comes near their value, how likely one who picks any row."""
+
+    truth: Attribute
+    hits: Floats
+    chances: Floats
+    picked: Places
+    """How many candidates there are."""
+
+    @property
+    def share(self) -> float:
+        """Mean over people."""
+        return float(np.mean(self.hits))
+
+    @property
+    def by_chance(self) -> float:
+        """Mean over people."""
+        return float(np.mean(self.chances))
+
+    def excess(self) -> float:
+        """How much is learnt of what chance leaves open, from 0 to 1: by everybody's values, and by those of some.
+
+        (hit - chance) / (1 - chance) of the means over all people, and over those who hold one value, the greatest of
+        these; values of few people are taken together. What luck alone finds with a chance above LUCK, shared out over
+        the values (the tail of a binomial law with one trial for each row that is picked), is not counted, except
+        where every value is found.
+        """
+        from scipy.special import betainc
+
+        held = distinct([ranked(self.truth)])
+        classes = np.unique(np.where(held.many < FEW, -1, np.arange(len(held.many)))[held.kind], return_inverse=True)[1]
+        sums = [_by_class(classes, each) for each in (np.ones(len(classes)), self.hits, self.chances, 1 / self.picked)]
+        many, hits, chances, grain = sums
+        found, trials = hits * many / grain, many * many / grain
+        luck = betainc(np.maximum(found, 1e-9), np.maximum(trials - found, 0) + 1, np.minimum(chances / many, 1))
+        beyond = np.divide(hits - chances, many - chances, out=np.zeros_like(many), where=many - chances > 1e-9 * many)
+        sure = luck <= LUCK / len(many)
+        sure[-1] |= bool(np.all(self.hits == 1))
+        return float(max(0.0, np.max(beyond, where=sure, initial=0.0)))
+
+
+def _by_class(classes: Places, values: Floats) -> Floats:
+    """Sums over each class, and over all as the last."""
+    return np.append(np.bincount(classes, values), values.sum())
+
+
+def disclosed(truth: Attribute, told: Attribute, who: Candidates, tolerance: float) -> Disclosed:
+    """What one who knows the candidates comes near of each person's value.
 
     Near is within `tolerance` standard deviations for numbers, equal for all else; missing is one more value.
     """
     near = _Near(truth, told, tolerance)
     keys = np.sort(who.block * near.span + near.rank)
     sizes = np.bincount(who.block)[who.blocks]
-    total = 0.0
+    found, picked = np.zeros(len(who.person)), np.zeros(len(who.person), dtype=np.int64)
     for rows in _portions(np.diff(who.starts)[who.person]):
         kind = who.person[rows]
         many = who.starts[kind + 1] - who.starts[kind]
@@ -60,16 +118,9 @@ def disclosed(truth: Attribute, told: Attribute, who: Candidates, tolerance: flo
         base = who.blocks[pair] * near.span
         low, high = np.repeat(near.low[rows], many), np.repeat(near.high[rows], many)
         hits = np.searchsorted(keys, base + high) - np.searchsorted(keys, base + low)
-        total += float(np.sum(np.add.reduceat(hits, first) / np.add.reduceat(sizes[pair], first)))
-    return total / len(who.person)
-
-
-def disclosed_by_chance(truth: Attribute, told: Attribute, tolerance: float) -> float:
-    """The same for one who picks any released row at random."""
-    near = _Near(truth, told, tolerance)
-    keys = np.sort(near.rank)
-    hits = np.searchsorted(keys, near.high) - np.searchsorted(keys, near.low)
-    return float(np.mean(hits)) / len(keys)
+        picked[rows] = np.add.reduceat(sizes[pair], first)
+        found[rows] = np.add.reduceat(hits, first) / picked[rows]
+    return Disclosed(truth, found, near.share(), picked)
 
 
 class _Near:
@@ -82,6 +133,11 @@ class _Near:
         self.low = np.searchsorted(points, true - margin, "left")
         self.high = np.searchsorted(points, true + margin, "right")
         self.span = len(points) + 1
+
+    def share(self) -> Floats:
+        """Of all released values, those near each true one."""
+        until = np.concatenate([[0], np.cumsum(np.bincount(self.rank))])
+        return np.asarray((until[self.high] - until[self.low]) / len(self.rank))
 
 
 def _portions(many: Places) -> Iterator[slice]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.microdata.distances import Space
-from discreet.microdata.table import Places, Table
+from discreet.microdata.table import Floats, Places, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ def kinds(space: Space) -> Distinct:
     return distinct([*space.points.T, *space.codes.T])
 
 
-def linked(before: Space, after: Space) -> float:
+def linked(before: Space, after: Space, weights: Floats | None = None) -> float:
     """The share of records, in percent, whose released record leads back to them: RL of the thesis.
 
     Row i of one was made of row i of the other. G is the set of original records at the least distance from a
@@ -52,9 +52,9 @@ def linked(before: Space, after: Space) -> float:
     from discreet.assess.ties import nearest, squared
 
     known, asked = kinds(before), kinds(after)
-    ties = nearest(after.take(asked.first), before.take(known.first))
+    ties = nearest(after.take(asked.first), before.take(known.first), weights)
     sizes = np.add.reduceat(known.many[ties.targets], ties.starts[:-1])
-    right = squared(after, before) == ties.squares[asked.kind]
+    right = squared(after, before, weights) == ties.squares[asked.kind]
     return 100 * float(np.mean(right / sizes[asked.kind]))
 
 

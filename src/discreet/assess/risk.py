@@ -11,17 +11,18 @@ import numpy as np
 from discreet.assess.beside import Beside, fitted
 from discreet.assess.disclosure import (
     Candidates,
+    Disclosed,
+    anybody,
     by_distance,
     by_label,
     disclosed,
-    disclosed_by_chance,
     knows,
     unique_share,
 )
 from discreet.assess.intersection import RECORDS, Groups
 from discreet.assess.linkage import alike_rows, distinct, linked, linked_by_class
-from discreet.microdata.distances import Scale, Space, spaces
-from discreet.microdata.table import Attribute, Places, Table
+from discreet.microdata.distances import Scale, Space, weighed_spaces
+from discreet.microdata.table import Attribute, Floats, Places, Table
 
 Names = tuple[str, ...]
 Known = tuple[tuple[int, float], ...]
@@ -32,7 +33,8 @@ class Intruder:
     """What he has: the release, the quasi-identifiers, and the groups where they are released or can be found out.
 
     Where a quasi-identifier was generalised, so that its values are not those of the original, he knows which rows with
-    the same released quasi-identifiers a person is among.
+    the same released quasi-identifiers a person is among; where the rows are not side by side nobody can tell which
+    these are, and he goes by the quasi-identifiers that were not.
     """
 
     both: Beside
@@ -59,17 +61,15 @@ class Intruder:
         """The share of rows whose quasi-identifiers nobody else has, before and after."""
         return _unique(self.both.before, self.quasi), _unique(self.both.after, self._shown(self.quasi))
 
-    def disclosures(self, columns: Names) -> tuple[dict[str, float], dict[str, float]]:
-        """For each column of which values are released: how likely he comes near one, and how likely by chance."""
+    def disclosures(self, columns: Names) -> dict[str, Disclosed]:
+        """What he comes near, for each column of which it can be measured."""
         candidates = cache(self._candidates)
         told = {name: self._told(name, candidates) for name in columns}
-        chances, by_chance = {}, {}
-        for name, found in told.items():
-            if found is not None:
-                truth, (values, who) = self.both.before[name], found
-                by_chance[name] = disclosed_by_chance(truth, values, self.tolerance)
-                chances[name] = by_chance[name] if who is None else disclosed(truth, values, who, self.tolerance)
-        return chances, by_chance
+        return {
+            name: disclosed(self.both.before[name], *found, self.tolerance)
+            for name, found in told.items()
+            if found is not None
+        }
 
     def knows(self, columns: Names) -> dict[str, Known]:
         """For each column with groups of values: what he learns who knows others of a group."""
@@ -78,20 +78,22 @@ class Intruder:
 
     def _told(
         self, column: str, candidates: Callable[[Names], Candidates | None]
-    ) -> tuple[Attribute, Candidates | None] | None:
-        """The values that are released of a column, and which may be a person's; None where any may be."""
+    ) -> tuple[Attribute, Candidates] | None:
+        """The values that are released of a column, and which may be a person's; None where nobody can tell."""
         if column in self.both.alike:
-            return self.both.after[column], candidates(tuple(name for name in self.quasi if name != column))
+            who = candidates(tuple(name for name in self.quasi if name != column))
+            return None if who is None else (self.both.after[column], who)
         return None if column in self.both.after.attributes else self._listed(column)
 
     def _candidates(self, quasi: Names) -> Candidates | None:
         names = self._shown(quasi)
         if not names:
-            return None
-        if self._generalised(names):
+            return anybody(self.both.before.rows, self.both.after.rows)
+        if self.aligned and self._generalised(names):
             kind = alike_rows(self.both.after.select(names)).kind
-            return by_label(kind, kind) if self.aligned else None
-        return by_distance(*self._spaces(names))
+            return by_label(kind, kind)
+        near = tuple(name for name in names if name in self.both.alike)
+        return by_distance(*self._spaces(near)) if near else None
 
     def _listed(self, column: str) -> tuple[Attribute, Candidates] | None:
         """The values of a column that no row shows but each group's list does, and which may be a person's."""
@@ -132,9 +134,10 @@ class Intruder:
     def _generalised(self, names: Names) -> bool:
         return not set(names) <= set(self.both.alike)
 
-    def _spaces(self, names: Names) -> tuple[Space, Space]:
-        one, two = spaces([self.both.before.select(names), self.both.after.select(names)], self._scale(names))
-        return one, two
+    def _spaces(self, names: Names) -> tuple[Space, Space, Floats]:
+        tables = [self.both.before.select(names), self.both.after.select(names)]
+        (one, two), weights = weighed_spaces(tables, self._scale(names))
+        return one, two, weights
 
     def _scale(self, names: Names) -> Scale:
         """Numbers to divide by, one for each quasi-identifier, of these alone."""

@@ -1,6 +1,6 @@
 """Nearest records, exactly and with all ties, by a balanced tree of boxes over numbers and categories alike.
 
-A squared distance is summed in one fixed order: numbers first, then categories. A box's bound is summed in the same
+A squared distance is summed in one fixed order: numbers first, each gap squared and then weighed, then categories. A box's bound is summed in the same
 order from terms that are none greater, and rounding keeps that order, so no nearest record is ever passed over. A
 category's distance from a box is the least to a category between the box's ends.
 """
@@ -29,22 +29,26 @@ class Ties:
     targets: Places
 
 
-def nearest(queries: Space, targets: Space) -> Ties:
-    """The targets nearest to each query. Both are rows of one space; rows that are alike are better given once."""
+def nearest(queries: Space, targets: Space, weights: Floats | None = None) -> Ties:
+    """The targets nearest to each query. Both are rows of one space; rows that are alike are better given once.
+
+    `weights` are those of the coordinates, 1 where not given.
+    """
     numbers = queries.points.shape[1]
     known = _columns(targets)
     order, low, high = _tree(known, numbers)
-    tree = Boxes(known[order], low, high, numbers, *_flat(queries.squares))
+    weighed = np.ones(numbers) if weights is None else weights
+    tree = Boxes(known[order], low, high, weighed, numbers, *_flat(queries.squares))
     squares, starts, places = _search(_columns(queries), tree)
     return Ties(squares, starts, order[places])
 
 
-def squared(one: Space, two: Space) -> Floats:
+def squared(one: Space, two: Space, weights: Floats | None = None) -> Floats:
     """The squared distance of row i of one from row i of the other, summed as `nearest` sums it."""
     total = np.zeros(one.rows)
     for column in range(one.points.shape[1]):
         gap = one.points[:, column] - two.points[:, column]
-        total += gap * gap
+        total += gap * gap if weights is None else weights[column] * (gap * gap)
     for column, table in enumerate(one.squares):
         total += table[one.codes[:, column], two.codes[:, column]]
     return total
@@ -68,6 +72,7 @@ class Boxes(NamedTuple):
     known: Floats
     low: Floats
     high: Floats
+    weights: Floats
     numbers: int
     tables: Floats
     first: Places
@@ -162,7 +167,7 @@ def _square(asked: Floats, tree: Boxes, place: int) -> float:
     total = 0.0
     for column in range(tree.numbers):
         gap = asked[column] - tree.known[place, column]
-        total += gap * gap
+        total += tree.weights[column] * (gap * gap)
     for column in range(tree.numbers, len(asked)):
         row = tree.first[column - tree.numbers] + int(asked[column]) * tree.size[column - tree.numbers]
         total += tree.tables[row + int(tree.known[place, column])]
@@ -175,7 +180,7 @@ def _bound(asked: Floats, tree: Boxes, box: int) -> float:
     total = 0.0
     for column in range(tree.numbers):
         gap = max(tree.low[box, column] - asked[column], asked[column] - tree.high[box, column], 0.0)
-        total += gap * gap
+        total += tree.weights[column] * (gap * gap)
     for column in range(tree.numbers, len(asked)):
         total += _least(asked[column], tree, column - tree.numbers, tree.low[box, column], tree.high[box, column])
     return total

@@ -162,7 +162,7 @@ def _screen(made: Release) -> Iterator[RenderableType]:
         yield text(f"  {sentence}")
     if made.risk is not None:
         yield facts({"risk": made.risk, "utility": made.utility or ""})
-    yield warning(NOT_DP)
+    yield from map(warning, (*made.warnings, NOT_DP))
 
 
 def _swept(swept: Sweep, report: str | None) -> Iterator[RenderableType]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.custodian.beside import beside
-from discreet.custodian.files import read_file, read_manifest, table_file
+from discreet.custodian.files import read_file, read_manifest, read_released, table_file
 from discreet.custodian.registering import Progress, silent
-from discreet.custodian.writing import check_report, write_json
+from discreet.custodian.writing import check_report, write_for_custodian
 from discreet.errors import InvalidInput
 from discreet.microdata.table import Table
 
@@ -47,12 +47,13 @@ def assess_release(
         known = beside(original, file, progress)
         before, groups, k, aligned = known.original, known.groups, known.kept.k, True
         taxonomies = {name: each.taxonomy for name, each in before.attributes.items() if each.taxonomy is not None}
-        after = read_file(file, manifest, taxonomies)
+        after = read_file(file) if manifest is None else read_released(file, manifest.columns, taxonomies)
     else:
-        after = read_file(file, manifest)
-        kinds = {name: each.kind for name, each in after.attributes.items() if each.kind != "ordinal"}
-        before = read_file(table_file(original), manifest, kinds=kinds)
-    second = None if manifest is None or manifest.second is None else read_file(file.with_name(manifest.second))
+        after = read_file(file) if manifest is None else read_released(file, manifest.columns)
+        before = read_file(table_file(original), {name: each.kind for name, each in after.attributes.items()})
+    second = None
+    if manifest is not None and manifest.second is not None:
+        second = read_released(file.with_name(manifest.second), manifest.second_columns)
     common = [name for name in before if name in after.attributes]
     if not common:
         raise InvalidInput("the two files have no column in common; compare a release with its own original")
@@ -81,6 +82,6 @@ def _write(page: Path, found: Comparison, before: Table, after: Table, name: str
 
     facts: Mapping[str, object] = {"title": f"{name} beside its original"}
     if page.suffix.lower() == ".json":
-        write_json(page, report_json(facts, found))
+        write_for_custodian(page, report_json(facts, found))
     else:
         write_report(page, facts, found, before, after)

@@ -54,7 +54,7 @@ def made_by_engine(recipe: Recipe, schema: Schema, source: Source, key: bytes, p
     batches = list(source.released(plan, key.hex()))
     codes = gathered(batch.original for batch in batches)
     reply = Reply(
-        table_of(schema, codes),
+        table_of(schema, {name: codes[name] for name in recipe.columns}),
         gathered(batch.changed for batch in batches),
         gathered(batch.groups for batch in batches),
     )
@@ -62,7 +62,7 @@ def made_by_engine(recipe: Recipe, schema: Schema, source: Source, key: bytes, p
         check_informative(reply.table[name])
     protected = finish(reply, KeyedEntropy(key, "finish"))
     return Made(
-        reply.table.select(recipe.columns),
+        reply.table,
         released_columns(recipe, reply.table, protected),
         protected.groups,
         protected.second,

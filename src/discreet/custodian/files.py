@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +18,20 @@ from discreet.microdata.table import Table
 from discreet.taxonomy import Taxonomy
 
 READERS = {".csv": "read_csv(?, header = true, parallel = false)", ".parquet": "read_parquet(?)"}
+OWN_CSV = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"', escape = '"',
+    allow_quoted_nulls = false)"""
+"""A CSV file of ours: what a text looks like does not say what it is."""
+CASTS = {"integer": "DOUBLE", "number": "DOUBLE", "date": "DATE", "truth": "BOOLEAN", "text": "VARCHAR"}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a manifest says of a column."""
+
+    name: str
+    kind: str
+    holds: str
+    categories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +40,14 @@ class Manifest:
 
     release: str
     guarantee: Guarantee
+    k: int
     quasi: tuple[str, ...]
     confidential: tuple[str, ...]
-    kinds: Mapping[str, str]
-    categories: Mapping[str, tuple[str, ...]]
+    kept: tuple[str, ...]
+    columns: tuple[Known, ...]
+    second_columns: tuple[Known, ...]
     files: tuple[tuple[str, str], ...]
-    """Names and hashes."""
+    """Names and hashes: the table, and Anatomy's other one."""
 
     @property
     def second(self) -> str | None:
@@ -48,26 +65,41 @@ def table_file(path: str | Path) -> Path:
     return file
 
 
-def read_file(
-    file: Path,
-    manifest: Manifest | None = None,
-    taxonomies: Mapping[str, Taxonomy] | None = None,
-    kinds: Mapping[str, str] | None = None,
-) -> Table:
-    """The table in a file; what is public about its columns comes from its manifest, where it has one."""
+def read_released(file: Path, columns: Sequence[Known], taxonomies: Mapping[str, Taxonomy] | None = None) -> Table:
+    """A table of ours, its columns as its manifest tells of them."""
     import duckdb
 
-    known = dict(kinds or (manifest.kinds if manifest else {}))
-    orders = dict(manifest.categories) if manifest else {}
+    own = file.suffix.lower() == ".csv"
+    chosen = ", ".join(f"TRY_CAST({_quoted(c.name)} AS {CASTS[c.holds]}) AS {_quoted(c.name)}" for c in columns)
+    source = OWN_CSV if own else READERS[".parquet"]
     try:
         with duckdb.connect() as engine:
-            found = engine.execute(f"SELECT * FROM {READERS[file.suffix.lower()]}", [str(file)]).fetchnumpy()
+            named = engine.execute(f"DESCRIBE SELECT * FROM {source}", [glob.escape(str(file))]).fetchall()
+            if [str(row[0]) for row in named] != [column.name for column in columns]:
+                raise ClaimFailed(f"{file.name[:60]!r} has other columns than its manifest tells of")
+            found = engine.execute(f"SELECT {chosen} FROM {source}", [glob.escape(str(file))]).fetchnumpy()
     except duckdb.Error:
         raise InvalidInput(f"{file.name[:60]!r} cannot be read as a table; check the file") from None
-    here = {name: kind for name, kind in known.items() if name in found}
-    ordered = {name: order for name, order in orders.items() if name in found}
-    meant = {name: tree for name, tree in (taxonomies or {}).items() if name in found and name not in ordered}
-    return read_table(found, here, ordered, meant)
+    orders = {column.name: column.categories for column in columns if column.categories}
+    meant = {c.name: taxonomies[c.name] for c in columns if taxonomies and c.name in taxonomies and c.kind == "nominal"}
+    return read_table(found, {column.name: column.kind for column in columns}, orders, meant)
+
+
+def read_file(file: Path, kinds: Mapping[str, str] | None = None) -> Table:
+    """The table in any file; what its columns are is taken from how they look."""
+    import duckdb
+
+    try:
+        with duckdb.connect() as engine:
+            relation = engine.sql(f"SELECT * FROM {READERS[file.suffix.lower()]}", params=[glob.escape(str(file))])
+            here = {name: kind for name, kind in (kinds or {}).items() if name in relation.columns}
+            return read_table(relation, here)
+    except duckdb.Error:
+        raise InvalidInput(f"{file.name[:60]!r} cannot be read as a table; check the file") from None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def read_manifest(table: Path) -> Manifest | None:
@@ -76,32 +108,53 @@ def read_manifest(table: Path) -> Manifest | None:
     if not file.is_file():
         return None
     try:
-        told = cast("dict[str, Any]", json.loads(file.read_text(encoding="utf-8")))
+        return manifest_from(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        raise InvalidInput(f"the manifest {file.name[:60]!r} cannot be read; restore it, or move it away") from None
+
+
+def manifest_from(document: object) -> Manifest:
+    """What a manifest says; ValueError where it is none."""
+    try:
+        told = cast("dict[str, Any]", document)
+        recipe, files = told["recipe"], tuple((str(one["name"]), str(one["sha256"])) for one in told["files"])
+        if not files or any(Path(name).name != name for name, _ in files):
+            raise ValueError
         return Manifest(
             str(told["release"]),
             _guarantee(told["guarantee"]),
-            tuple(told["recipe"]["quasi_identifiers"]),
-            tuple(told["recipe"]["confidential"]),
-            {column["name"]: column["kind"] for column in told["columns"]},
-            {column["name"]: tuple(column["categories"]) for column in told["columns"] if "categories" in column},
-            tuple((one["name"], one["sha256"]) for one in told["files"]),
+            int(recipe["k"]),
+            tuple(map(str, recipe["quasi_identifiers"])),
+            tuple(map(str, recipe["confidential"])),
+            tuple(map(str, recipe["kept_as_they_are"])),
+            tuple(map(_known, told["columns"])),
+            tuple(map(_known, told["second_columns"])),
+            files,
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InvalidInput(f"the manifest {file.name[:60]!r} cannot be read; restore it, or move it away") from None
+    except (KeyError, TypeError, AttributeError, InvalidInput):
+        raise ValueError from None
+
+
+def _known(column: Mapping[str, Any]) -> Known:
+    if column["holds"] not in CASTS:
+        raise ValueError
+    return Known(str(column["name"]), str(column["kind"]), str(column["holds"]), tuple(column.get("categories", ())))
 
 
 def _guarantee(told: Mapping[str, Any]) -> Guarantee:
     if told["model"] == "t-closeness":
         return Guarantee.t_closeness(Fraction(told["t"]), str(told["distance"]), str(told["unit"]))
+    if told["model"] not in {"k-anonymity", "probabilistic-k-anonymity"}:
+        raise ValueError
     probabilistic = told["model"] == "probabilistic-k-anonymity"
-    if not probabilistic and told["model"] != "k-anonymity":
-        raise InvalidInput(f"a release cannot be checked for {str(told['model'])[:40]!r}")
     return Guarantee.k_anonymity(told["k"], probabilistic=probabilistic, unit=str(told["unit"]))
 
 
 def require_untouched(table: Path, manifest: Manifest) -> None:
-    """The files are those that the manifest was written for."""
-    for name, sha256 in manifest.files:
-        file = table.with_name(name)
-        if not file.is_file() or digest(file) != sha256:
-            raise ClaimFailed(f"{name[:60]!r} is not the file that its manifest was written for; get the release again")
+    """The table is the one that the manifest was written for, under whatever name, and the other one is beside it."""
+    paths = [table, *(table.with_name(name) for name, _ in manifest.files[1:])]
+    for path, (_, sha256) in zip(paths, manifest.files, strict=True):
+        if not path.is_file() or digest(path) != sha256:
+            raise ClaimFailed(
+                f"{path.name[:60]!r} is not the file that the manifest was written for; get the release again"
+            )

@@ -84,14 +84,20 @@ def in_random_order(recipe: Recipe, table: Table, protected: Protected, places: 
 
 def released_columns(recipe: Recipe, table: Table, protected: Protected) -> Table:
     """The columns that leave: those of the recipe, and what a method adds, as the number of a group."""
-    made = protected.table
+    made, only_used = protected.table, {recipe.weights, recipe.strata} - set(recipe.columns)
     kept = {name: table[name].take(protected.kept) for name in recipe.keep}
-    own = {name: made[name] for name in made if name in recipe.columns or name not in table.attributes}
-    return Table(own | kept)
+    return Table({name: made[name] for name in made if name not in only_used} | kept)
 
 
-def protect(recipe: Recipe, table: Table, entropy: Entropy) -> Protected:
-    """The recipe's columns, protected; row for row beside the table but for those left out."""
+def used_columns(recipe: Recipe) -> tuple[str, ...]:
+    """What a method may see: what is released, weights and strata."""
+    more = (name for name in (recipe.weights, recipe.strata) if name is not None)
+    return tuple(dict.fromkeys((*recipe.columns, *more)))
+
+
+def protect(recipe: Recipe, records: Table, entropy: Entropy) -> Protected:
+    """The recipe's columns, protected; row for row beside the records but for those left out."""
+    table = records.select(used_columns(recipe))
     near: dict[str, Any] = {
         "method": recipe.grouping,
         "weights": recipe.weights,

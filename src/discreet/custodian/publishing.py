@@ -12,12 +12,22 @@ from numpy.typing import NDArray
 
 import discreet
 from discreet.custodian.engines import made_by_engine
+from discreet.custodian.files import manifest_from, read_manifest, read_released
 from discreet.custodian.place import Place, Snapshot
 from discreet.custodian.protecting import Made, made_in_memory
 from discreet.custodian.recipe import Recipe
 from discreet.custodian.registering import Progress
-from discreet.custodian.releases import Alignment, Kept, alignment_of, keep_release, kept_releases
-from discreet.custodian.writing import Targets, digest, move, staging, write_json, write_table
+from discreet.custodian.releases import Alignment, Kept, alignment_of, keep_release, kept_releases, next_number
+from discreet.custodian.writing import (
+    Targets,
+    digest,
+    move,
+    staging,
+    write_for_custodian,
+    write_json,
+    write_table,
+)
+from discreet.errors import InvalidInput
 from discreet.kernel.entropy import SYSTEM
 from discreet.release import Release
 from discreet.schema import Schema
@@ -29,7 +39,8 @@ if TYPE_CHECKING:
     from discreet.sources.plan import Source
 
 FORMAT = "discreet release 1"
-NOT_FOR_RELEASE = "For the custodian alone: it tells of the original records."
+NOTABLE = 0.01
+"""A share of rows from which on it is warned of."""
 ASSESSED = 2_000_000
 """Up to so many rows utility and risk are measured even where no report is asked for."""
 
@@ -45,37 +56,43 @@ class Holding:
 
 
 def publish(holding: Holding, recipe: Recipe, targets: Targets, progress: Progress) -> Release:
-    """Make one release; whatever fails before the end leaves no file, and no record but that it was tried."""
+    """Make one release; whatever fails before the end leaves no file.
+
+    It is entered before its files are put in place: after a crash between the two it is told of and not there.
+    """
     place = Place(holding.schema)
     key = SYSTEM.take(32)
     with staging(targets) as staged:
         progress("reading")
         made = _made(holding, recipe, key, progress)
-        progress("checking the claim")
-        checked = _checked(recipe, made)
         with place.locked():
-            earlier = kept_releases(place)
-            name = f"{holding.schema.name}-{len(earlier) + 1}"
+            earlier, number = kept_releases(place), next_number(place)
+            name = f"{holding.schema.name}-{number}"
             progress("writing")
-            write_table(staged[targets.table], [made.released])
-            if made.second is not None:
-                write_table(staged[targets.second], [made.second])
-            manifest = _manifest(holding.schema, name, recipe, made, targets, staged)
-            write_json(staged[targets.manifest], manifest)
+            manifest = _written(holding.schema, name, recipe, made, targets, staged)
+            progress("checking the claim")
+            checked = _checked(recipe, made, manifest, targets, staged)
             comparison = _assessed(holding, recipe, made, earlier, targets, progress)
+            warnings = (*_disclosed(checked), *_elsewhere(holding, place, earlier))
             if targets.report is not None and comparison is not None:
-                _write_report(staged[targets.report], name, recipe, made, comparison)
-            entry = _entered(
-                holding, place, name, recipe, made, digest(staged[targets.table]), staged[targets.manifest]
+                _write_report(staged[targets.report], name, recipe, made, comparison, warnings)
+            kept = Kept(
+                number,
+                name,
+                holding.snapshot.name,
+                recipe.method,
+                recipe.k,
+                digest(staged[targets.table]),
+                digest(staged[targets.manifest]),
             )
-            move(staged)
-    files = (targets.table,) if made.second is None else (targets.table, targets.second)
+            entry = _entered(holding, place, kept, made, staged[targets.manifest])
+            move(staged, targets.force, _gone(targets, made))
     return Release(
         name,
         recipe.method,
         made.guarantee,
         made.released.rows,
-        files,
+        (targets.table,) if made.second is None else (targets.table, targets.second),
         manifest,
         targets.manifest,
         entry,
@@ -83,6 +100,7 @@ def publish(holding: Holding, recipe: Recipe, targets: Targets, progress: Progre
         targets.report,
         None if comparison is None else comparison.risk,
         None if comparison is None else comparison.utility,
+        warnings,
     )
 
 
@@ -91,18 +109,75 @@ def _made(holding: Holding, recipe: Recipe, key: bytes, progress: Progress) -> M
     return by_engine or made_in_memory(recipe, holding.schema, holding.source, key, progress)
 
 
-def _checked(recipe: Recipe, made: Made) -> Checked:
+def _written(
+    schema: Schema, name: str, recipe: Recipe, made: Made, targets: Targets, staged: Mapping[Path, Path]
+) -> dict[str, object]:
+    """The tables and what is told of them, not yet in their places."""
+    write_table(staged[targets.table], [made.released])
+    if made.second is not None:
+        write_table(staged[targets.second], [made.second])
+    manifest = _manifest(schema, name, recipe, made, targets, staged)
+    write_json(staged[targets.manifest], manifest)
+    return manifest
+
+
+def _checked(recipe: Recipe, made: Made, manifest: object, targets: Targets, staged: Mapping[Path, Path]) -> Checked:
+    """The claim, checked on the files as anybody will read them; it hides something, or it does not leave."""
     from discreet.assess.claims import check_claim
 
-    return check_claim(
+    told = manifest_from(manifest)
+    second = None if made.second is None else read_released(staged[targets.second], told.second_columns)
+    checked = check_claim(
         made.guarantee,
-        made.released,
+        read_released(staged[targets.table], told.columns),
         recipe.quasi,
         recipe.confidential,
         original=made.original,
         groups=made.groups,
-        second=made.second,
+        second=second,
+        kept=recipe.keep,
     )
+    if _certain(checked) == 1:
+        raise InvalidInput(
+            f"{recipe.method} with k {recipe.k} would hide nothing: in every group all have the same value of a "
+            "confidential column; ask for a larger k, for --diversity 'distinct 2', or for another method"
+        )
+    return checked
+
+
+def _certain(checked: Checked) -> float:
+    """The share of rows that are in groups with one value only, in the worst confidential column."""
+    found = checked.measured.get("certain", 0.0)
+    return float(found) if isinstance(found, int | float) else 0.0
+
+
+def _disclosed(checked: Checked) -> tuple[str, ...]:
+    share = _certain(checked)
+    if share < NOTABLE:
+        return ()
+    return (f"{100 * share:.0f} % of the rows are in groups with one value of a confidential column: it is disclosed.",)
+
+
+def _elsewhere(holding: Holding, place: Place, earlier: Sequence[Kept]) -> tuple[str, ...]:
+    """Earlier releases that could not be laid over this one, unless they are of other people."""
+    manifest = place.read()
+    snapshots = [] if manifest is None else list(manifest.snapshots)
+    apart = next((at for at in range(len(snapshots) - 1, -1, -1) if snapshots[at].disjoint), 0)
+    same = {one.name for one in snapshots[apart:]} - {holding.snapshot.name}
+    names = [one.name for one in earlier if one.snapshot in same]
+    if not names:
+        return ()
+    return (f"{', '.join(names)}: made of other snapshots of this data set, and not laid over this one.",)
+
+
+def _gone(targets: Targets, made: Made) -> tuple[Path, ...]:
+    """The other table of an Anatomy that is overwritten by a release without one."""
+    try:
+        before = read_manifest(targets.table)
+    except InvalidInput:
+        return ()
+    stale = before is not None and before.second == targets.second.name and made.second is None
+    return (targets.second,) if stale else ()
 
 
 def _manifest(
@@ -113,6 +188,7 @@ def _manifest(
     told |= {"made_by": f"discreet {discreet.__version__}", "guarantee": made.guarantee.to_json()}
     told |= {"recipe": recipe.to_json(), "measured": dict(made.facts)}
     told["columns"] = [_column(each) for each in made.released.attributes.values()]
+    told["second_columns"] = [] if made.second is None else [_column(each) for each in made.second.attributes.values()]
     return told | {"files": [{"name": path.name, "sha256": digest(staged[path])} for path in paths]}
 
 
@@ -153,24 +229,24 @@ def _labels(holding: Holding, kept: Kept, made: Made) -> dict[str, NDArray[np.in
     return found
 
 
-def _write_report(path: Path, name: str, recipe: Recipe, made: Made, comparison: Comparison) -> None:
+def _write_report(
+    path: Path, name: str, recipe: Recipe, made: Made, comparison: Comparison, warnings: Sequence[str]
+) -> None:
     from discreet.assess.report import report_json, write_report
 
     facts: dict[str, object] = {"title": name, "method": recipe.method, "k": recipe.k}
     facts |= {} if recipe.t is None else {"t": str(recipe.t)}
     facts |= {"guarantee": made.guarantee.words(), "assumptions": list(made.guarantee.assumptions)}
+    facts |= {"warnings": list(warnings)} if warnings else {}
     if path.suffix.lower() == ".json":
-        write_json(path, report_json(facts, comparison))
+        write_for_custodian(path, report_json(facts, comparison))
     else:
         write_report(path, facts, comparison, made.original, made.released)
 
 
-def _entered(holding: Holding, place: Place, name: str, recipe: Recipe, made: Made, sha256: str, manifest: Path) -> int:
+def _entered(holding: Holding, place: Place, kept: Kept, made: Made, manifest: Path) -> int:
     """Kept in the data set's folder and entered in the ledger: before anybody can see the file."""
-    number = int(name.rpartition("-")[2])
-    kept = Kept(number, name, holding.snapshot.name, recipe.method, recipe.k, sha256)
     keep_release(place, kept, Alignment(made.rows, made.groups))
-    what = f"released {name} by {recipe.method}: {made.guarantee.words()}"
-    return holding.ledger.release(
-        holding.schema.name, holding.snapshot.name, what, manifest.read_text(encoding="utf-8")
-    )
+    what = f"released {kept.name} by {kept.method}: {made.guarantee.words()}"
+    told = manifest.read_text(encoding="utf-8")
+    return holding.ledger.release(holding.schema.name, holding.snapshot.name, what, told)

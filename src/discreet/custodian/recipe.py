@@ -12,7 +12,8 @@ from typing import Any
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import rational, rational_text, shown, whole
 from discreet.microdata.diversity import Closeness, Distinct, Diversity, Spread
-from discreet.schema import Schema
+from discreet.schema import Column, Schema
+from discreet.schema.column import Role
 
 METHODS: Mapping[str, frozenset[str]] = {
     "mdav": frozenset({"weights", "strata", "keep", "grouping"}),
@@ -126,6 +127,9 @@ def _check(recipe: Recipe) -> None:
     both = sorted(set(recipe.keep) & {*recipe.quasi, *recipe.confidential})
     if both:
         raise InvalidInput(f"{both[0]} is a quasi-identifier or confidential and is not kept as it is; leave it out")
+    taken = sorted({"group", "count"} & set(recipe.columns))
+    if taken and (recipe.method == "anatomy" or recipe.form == "anatomy"):
+        raise InvalidInput(f"Anatomy writes a column {taken[0]!r} of its own; rename that of the table")
     strange = sorted(set(recipe.ks) - set(recipe.confidential))
     if strange:
         raise InvalidInput(f"a k of its own is for a confidential column; {strange[0][:40]!r} is none")
@@ -186,15 +190,33 @@ def _one_of(what: str, *allowed: str) -> Callable[[object], str]:
 
 def _kept(schema: Schema, value: object) -> tuple[str, ...]:
     listed = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()
-    return tuple(schema.column(str(name)).name for name in listed)
+    columns = [schema.column(str(name)) for name in listed]
+    for column in columns:
+        if column.derived is not None and _role(schema, column) != "other":
+            raise InvalidInput(
+                f"{column.name} follows from {column.derived.key}, which is protected; kept, it would undo that"
+            )
+    return tuple(column.name for column in columns)
+
+
+def _role(schema: Schema, column: Column) -> Role:
+    """The role of a column, or of the one it follows from."""
+    return column.role if column.derived is None else schema.columns[column.derived.key].role
+
+
+def _not_confidential(schema: Schema, name: object, what: str) -> Column:
+    column = schema.column(str(name))
+    if _role(schema, column) == "confidential":
+        raise InvalidInput(f"{what} cannot come from {column.name}, which is confidential: groups would give it away")
+    return column
 
 
 def _strata(schema: Schema, value: object) -> str:
-    return schema.column(str(value)).name
+    return _not_confidential(schema, value, "strata").name
 
 
 def _weights(schema: Schema, value: object) -> str:
-    column = schema.column(str(value))
+    column = _not_confidential(schema, value, "weights")
     if not column.numeric or column.lower <= 0 or (column.nullable and column.private_keys):
         raise InvalidInput(
             f"weights are numbers above 0; {column.name} is not declared so, by its kind and lower bound"

@@ -22,7 +22,7 @@ Labels = Mapping[str, NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One release: its number, the snapshot it was made of, and the hash of its table."""
+    """One release: its number, the snapshot it was made of, and the hashes of its table and of its manifest."""
 
     number: int
     name: str
@@ -30,6 +30,7 @@ class Kept:
     method: str
     k: int
     sha256: str
+    manifest: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,13 +54,19 @@ def kept_releases(place: Place) -> list[Kept]:
         ) from None
 
 
+def next_number(place: Place) -> int:
+    """A number that no release, and no trace of one, has."""
+    found = (file.stem for file in (place.folder / "releases").glob("*.*"))
+    return 1 + max((int(stem) for stem in found if stem.isdecimal()), default=0)
+
+
 def keep_release(place: Place, kept: Kept, alignment: Alignment) -> None:
     """Write it down, durably; the description last, so that what it describes is there."""
     folder = place.folder / "releases"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         _write(folder / f"{kept.number}.npz", alignment)
-        handle = os.open(folder / f"{kept.number}.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        handle = os.open(folder / f"{kept.number}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(asdict(kept), file)
             file.flush()
@@ -69,7 +76,7 @@ def keep_release(place: Place, kept: Kept, alignment: Alignment) -> None:
 
 
 def _write(path: Path, alignment: Alignment) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         labels = {f"group {name}": values for name, values in alignment.groups.items()}
         np.savez_compressed(file, allow_pickle=False, rows=alignment.rows, **labels)

@@ -54,7 +54,13 @@ def _texts(column: Column, texts: NDArray[Any]) -> Attribute:
 
 def one_order(codes: Codes) -> NDArray[np.int64]:
     """The rows sorted by all their codes: an order that only rows alike in everything can differ in."""
-    keys = [values if values.dtype != object else np.array([str(text) for text in values]) for values in codes.values()]
+    keys: list[NDArray[Any]] = []
+    for values in codes.values():
+        if values.dtype == object:  # texts, or none
+            absent = np.array([text is None for text in values], dtype=bool)
+            keys += [absent, np.where(absent, "", values).astype(str)]
+        else:
+            keys.append(values)
     return np.lexsort(keys[::-1])
 
 

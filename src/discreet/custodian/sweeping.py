@@ -10,7 +10,7 @@ from discreet.custodian.protecting import records_of
 from discreet.custodian.publishing import Holding
 from discreet.custodian.recipe import roles_of
 from discreet.custodian.registering import Progress
-from discreet.custodian.writing import check_report, write_json
+from discreet.custodian.writing import check_report, write_for_custodian
 from discreet.errors import InvalidInput
 from discreet.microdata.table import Table
 
@@ -60,6 +60,6 @@ def _write(page: Path, found: Sweep, table: Table, quasi: Sequence[str], confide
     }
     facts |= {"guarantee": protected.guarantee.words(), "assumptions": protected.guarantee.assumptions}
     if page.suffix.lower() == ".json":
-        write_json(page, report_json(facts, comparison, found))
+        write_for_custodian(page, report_json(facts, comparison, found))
     else:
         write_report(page, facts, comparison, table.take(protected.kept), protected.table, found)

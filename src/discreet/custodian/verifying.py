@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.custodian.beside import Beside, beside
-from discreet.custodian.files import Manifest, read_file, read_manifest, require_untouched, table_file
+from discreet.custodian.files import (
+    Manifest,
+    read_file,
+    read_manifest,
+    read_released,
+    require_untouched,
+    table_file,
+)
+from discreet.custodian.recipe import roles_of
 from discreet.custodian.registering import Progress, silent
-from discreet.errors import InvalidInput, Unsupported
+from discreet.custodian.writing import digest, manifest_of
+from discreet.errors import ClaimFailed, InvalidInput, Unsupported
 from discreet.exact import rational_text
 from discreet.guarantee import Guarantee
 from discreet.microdata.table import Table
@@ -28,6 +37,8 @@ class VerifiedRelease:
 
     claims: tuple[Checked, ...]
     measured: Anonymity | None
+    roles: tuple[Names, Names]
+    """The columns taken as known to an intruder, and as confidential."""
     unshown: str | None = None
     """Why a claim can be neither shown nor refuted from what is there, and what to add."""
 
@@ -42,8 +53,9 @@ class VerifiedRelease:
     def told(self) -> dict[str, str]:
         """What was measured, for people to read."""
         found = self.measured
+        named_columns = {"taken as known": ", ".join(self.roles[0]), "confidential": ", ".join(self.roles[1])}
         if found is None:
-            return {}
+            return named_columns
         named: dict[str, object] = {
             "k": found.k,
             "classes": found.classes,
@@ -51,7 +63,7 @@ class VerifiedRelease:
             "l (entropy)": found.l_entropy,
         }
         named |= {"recursive (c, 2)": found.recursive, "t (ratio)": found.t_ratio, "t (earth mover's)": found.t_emd}
-        return {name: _shown(value) for name, value in named.items() if value is not None}
+        return named_columns | {name: _shown(value) for name, value in named.items() if value is not None}
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
@@ -60,6 +72,8 @@ class VerifiedRelease:
             "claims": [claim.to_json() for claim in self.claims],
             "measured": measured,
             "words": self.words,
+            "quasi_identifiers": list(self.roles[0]),
+            "confidential": list(self.roles[1]),
             "unshown": self.unshown,
         }
 
@@ -79,21 +93,54 @@ def verify_release(
     progress("reading")
     if manifest is not None:
         require_untouched(file, manifest)
-    roles = (quasi or (manifest.quasi if manifest else ()), confidential or (manifest.confidential if manifest else ()))
-    claims = _claims(manifest, k, t)
-    if not roles[0] and manifest is None:
-        raise InvalidInput("there is no manifest beside the file; say which columns are known: --quasi age --quasi sex")
-    released = read_file(file, manifest)
-    second = None if manifest is None or manifest.second is None else read_file(file.with_name(manifest.second))
     known = None if original is None else beside(original, file, progress)
+    if known is not None and manifest is not None and digest(manifest_of(file)) != known.kept.manifest:
+        raise ClaimFailed("the manifest is not the one that was written with this release; get the release again")
+    roles = _roles(manifest, known, quasi, confidential)
+    claims = _claims(manifest, k, t)
+    released = read_file(file) if manifest is None else read_released(file, manifest.columns)
+    second = _second(file, manifest)
     progress("measuring")
     measured = _measured(released, second, roles)
+    kept = () if manifest is None else manifest.kept
     try:
-        return VerifiedRelease(tuple(_checked(claim, released, second, roles, known) for claim in claims), measured)
+        checked = tuple(_checked(claim, released, second, roles, known, kept) for claim in claims)
     except Unsupported as unseen:
         if known is not None:
             raise
-        return VerifiedRelease((), measured, f"{unseen}; the custodian can, with --original and the schema")
+        why = f"{unseen}; the custodian can, with --original and the schema"
+        return VerifiedRelease((), measured, roles, why)
+    if manifest is not None and manifest.guarantee in claims:
+        _require_k(manifest, checked)
+    return VerifiedRelease(checked, measured, roles)
+
+
+def _roles(manifest: Manifest | None, known: Beside | None, quasi: Names, confidential: Names) -> tuple[Names, Names]:
+    """Which columns are taken as known and as confidential: as said, as in the manifest, or as in the schema."""
+    told: tuple[Names, Names] = ((), ())
+    if manifest is not None:
+        told = manifest.quasi, manifest.confidential
+    elif known is not None:
+        told = roles_of(known.schema)
+    roles = quasi or told[0], confidential or told[1]
+    if not roles[0] and manifest is None:
+        raise InvalidInput("there is no manifest beside the file; say which columns are known: --quasi age --quasi sex")
+    return roles
+
+
+def _second(file: Path, manifest: Manifest | None) -> Table | None:
+    if manifest is None or manifest.second is None:
+        return None
+    return read_released(file.with_name(manifest.second), manifest.second_columns)
+
+
+def _require_k(manifest: Manifest, checked: tuple[Checked, ...]) -> None:
+    """The groups of t-closeness have at least the k that the release was made with."""
+    for each in checked:
+        found = each.measured.get("anonymity")
+        k = found.get("k") if isinstance(found, dict) else None
+        if isinstance(k, int) and k < manifest.k:
+            raise ClaimFailed(f"the release was made with groups of at least {manifest.k}, and its smallest has {k}")
 
 
 def _claims(manifest: Manifest | None, k: object, t: str | None) -> list[Guarantee]:
@@ -103,13 +150,18 @@ def _claims(manifest: Manifest | None, k: object, t: str | None) -> list[Guarant
 
 
 def _checked(
-    claim: Guarantee, released: Table, second: Table | None, roles: tuple[Names, Names], known: Beside | None
+    claim: Guarantee,
+    released: Table,
+    second: Table | None,
+    roles: tuple[Names, Names],
+    known: Beside | None,
+    kept: Names,
 ) -> Checked:
     from discreet.assess.claims import check_claim
 
     original = None if known is None else known.original
     groups = None if known is None else known.groups
-    return check_claim(claim, released, *roles, original=original, groups=groups, second=second)
+    return check_claim(claim, released, *roles, original=original, groups=groups, second=second, kept=kept)
 
 
 def _measured(released: Table, second: Table | None, roles: tuple[Names, Names]) -> Anonymity | None:

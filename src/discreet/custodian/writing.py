@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -27,6 +27,8 @@ class Targets:
     second: Path
     manifest: Path
     report: Path | None
+    force: bool = False
+    """Whether what is there may be overwritten."""
 
     @staticmethod
     def of(out: object, report: object, force: bool) -> Targets:
@@ -34,7 +36,7 @@ class Targets:
         table = _path(out, tuple(KINDS), "the released table")
         page = None if report is None else check_report(report, force)
         second = table.with_name(f"{table.stem}-values{table.suffix}")
-        targets = Targets(table, second, table.with_name(f"{table.name}.manifest.json"), page)
+        targets = Targets(table, second, manifest_of(table), page, force)
         for path in targets.all:
             _refuse_existing(path, force)
         if page in (table, second, targets.manifest):
@@ -96,24 +98,57 @@ def _clean(folders: Mapping[Path, tempfile.TemporaryDirectory[str]]) -> None:
         folder.cleanup()
 
 
-def move(staged: Mapping[Path, Path]) -> None:
-    """Put what was written in its place; where one cannot be, take back what was new."""
-    moved: list[Path] = []
+def move(staged: Mapping[Path, Path], force: bool, gone: Collection[Path] = ()) -> None:
+    """Put what was written in its place, the manifest first; where one cannot be, all is as it was before.
+
+    What is there is overwritten only by `force`, which also takes away the files that are `gone` from a release.
+    """
+    undo: list[tuple[Path, Path | None]] = []
+    moved = {target: written for target, written in staged.items() if written.exists() or target in gone}
     try:
-        for target, written in staged.items():
+        for target, written in sorted(moved.items(), key=lambda pair: pair[0].suffix != ".json"):
+            aside = written.with_name(f"{written.name}.before")
+            if force and target.exists():
+                os.replace(target, aside)
+                undo.append((target, aside))
             if written.exists():
-                new = not target.exists()
-                os.replace(written, target)
-                moved.extend([target] if new else [])
-    except OSError:
-        for target in moved:
-            target.unlink(missing_ok=True)
-        raise Unavailable("the release cannot be put in its place; check the disk and try again") from None
+                _put(written, target)
+                undo.append((target, None))
+    except BaseException as failure:
+        for target, before in reversed(undo):
+            if before is None:
+                target.unlink(missing_ok=True)
+            else:
+                os.replace(before, target)
+        if isinstance(failure, FileExistsError):
+            raise InvalidInput("a file was put there meanwhile; name another, or overwrite it with --force") from None
+        if isinstance(failure, OSError):
+            raise Unavailable("the release cannot be put in its place; check the disk and try again") from None
+        raise
+
+
+def _put(written: Path, target: Path) -> None:
+    """Never over a file that is there: two releases may come at once."""
+    try:
+        os.link(written, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a disk without links
+        if target.exists():
+            raise FileExistsError from None
+        os.replace(written, target)
 
 
 def write_json(path: Path, told: object) -> None:
     """A document, as it will be kept."""
     path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_for_custodian(path: Path, told: object) -> None:
+    """A document that nobody else may read."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
 
 
 def digest(path: Path) -> str:

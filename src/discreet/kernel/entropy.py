@@ -47,8 +47,8 @@ def bits(count: int, entropy: Entropy) -> int:
 class KeyedEntropy:
     """Bytes that follow from a secret key drawn through the door: SHAKE-256 of the key, what it is for, and a count.
 
-    A release that is made again from the same rows and the same key comes out the same, which is how its custodian
-    can check it later; who does not have the key cannot tell the bytes from fresh ones.
+    The same key gives the same bytes, in any engine and any process; who does not have it cannot tell them from fresh
+    ones. A release draws one key, uses it for all its parts, and forgets it.
     """
 
     def __init__(self, key: bytes, purpose: str) -> None:

@@ -15,7 +15,7 @@ AT_ONCE = 4096
 """Groups whose marginalities are computed together."""
 
 ALIKE = 1e-9
-"""Marginalities nearer to each other than this are equal: they differ by the order of their sums only."""
+"""Sums of weights in a group are equal where they differ by no more than this share: that is rounding."""
 
 
 def centroids(attribute: Attribute, groups: NDArray[np.int64], weights: Floats | None = None) -> Attribute:
@@ -29,7 +29,7 @@ def centroids(attribute: Attribute, groups: NDArray[np.int64], weights: Floats |
     here = ~attribute.missing
     totals = np.bincount(groups, weight, count)
     held = np.bincount(groups[here], weight[here], count)
-    lost = 2 * held < totals
+    lost = 2 * held < totals * (1 - ALIKE)
     if attribute.kind == "numeric":
         means = _means(groups[here], attribute.values[here], weight[here], count)
         return replace(attribute, values=np.where(lost, np.nan, means)[groups])
@@ -54,15 +54,26 @@ def _medians(groups: Places, values: Places, weight: Floats, count: int) -> Plac
     """The first place with half of the group's weight at it or before."""
     each, place, weighed = _tally(groups, values, weight)
     totals = np.bincount(each, weighed, count)
-    before = np.concatenate(([0.0], np.cumsum(weighed)))[np.searchsorted(each, each)]
-    half = 2 * (np.cumsum(weighed) - before) >= totals[each]
+    half = 2 * _running(each, weighed) >= totals[each] * (1 - ALIKE)
     return _first(each[half], place[half], count)
+
+
+def _running(groups: Places, weighed: Floats) -> Floats:
+    """Running sums that start afresh in each group, so that none is rounded by another; groups are in order."""
+    sums, shift = weighed.copy(), 1
+    before = np.arange(len(groups)) - np.searchsorted(groups, groups)
+    while len(far := np.flatnonzero(before >= shift)):  # each sum holds `shift` weights, or all from its group's first
+        sums[far] += sums[far - shift]
+        shift *= 2
+    return sums
 
 
 def _modes(groups: Places, values: Places, weight: Floats, count: int) -> Places:
     """The place with the most weight."""
     each, place, weighed = _tally(groups, values, weight)
-    best = np.lexsort((place, -weighed, each))
+    most = np.zeros(count)
+    np.maximum.at(most, each, weighed)
+    best = weighed >= most[each] * (1 - ALIKE)
     return _first(each[best], place[best], count)
 
 
@@ -97,8 +108,8 @@ def _nominal(attribute: Attribute, groups: Places, weight: Floats, lost: NDArray
         counts = np.zeros((min(AT_ONCE, len(lost) - start), len(attribute.categories)))
         counts[each[mine] - start, place[mine]] = weighed[mine]
         marginality = np.where((counts > 0).astype(np.float64) @ above > 0, counts @ apart, np.inf)
-        least = marginality.min(axis=1, keepdims=True)
-        best[start : start + AT_ONCE] = np.argmax(marginality <= least + ALIKE * (1 + least), axis=1)
+        least, alike = marginality.min(axis=1, keepdims=True), ALIKE * counts.sum(axis=1, keepdims=True)
+        best[start : start + AT_ONCE] = np.argmax(marginality <= least + alike, axis=1)
     best[lost] = ABSENT
     used = concepts[: max(len(attribute.categories), int(best.max(initial=0)) + 1)]
     return replace(attribute, values=best[groups], categories=used)

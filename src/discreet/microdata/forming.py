@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from discreet.microdata.searching import farthest, nearest
 from discreet.microdata.sums import average, nothing, weigh
 from discreet.microdata.table import Floats, Places
-from discreet.microdata.tree import LEAF, NOBODY, Rows, Tree, inner, leaf_of, plant, recentre, replant, shrink
+from discreet.microdata.tree import LEAF, NOBODY, Rows, Tree, inner, leaf_of, outer, plant, recentre, replant, shrink
 
 PATIENCE = 0.2
 """When searches from the centre have looked at this many nodes for each record, radii are measured anew."""
@@ -41,7 +40,7 @@ def _label(tree: Tree, taken: Rows, label: int, groups: Places, sums: Places, we
         weigh(sums, tree, p, -weights[tree.row[p]] if len(weights) else -1.0)
 
 
-@njit(cache=True)
+@outer
 def mdav_groups(
     points: Floats, row: Rows, squares: Floats, most: Floats, roots: Floats, centre: Floats, k: int, weights: Floats
 ) -> Places:
@@ -73,7 +72,7 @@ def mdav_groups(
     return groups
 
 
-@njit(cache=True)
+@outer
 def grown_group(tree: Tree, position: int, k: int, most: int, gain: float) -> Rows:
     """V-MDAV's group around a record, taken out of the tree: its k - 1 nearest, and those that gain from joining."""
     members, near, far = np.empty(most, np.int32), np.full(most, NOBODY, np.int32), np.full(most, np.inf)
@@ -99,7 +98,7 @@ def grown_group(tree: Tree, position: int, k: int, most: int, gain: float) -> Ro
     return members[:size]
 
 
-@njit(cache=True)
+@outer
 def planted(points: Floats, row: Rows, squares: Floats, most: Floats, centre: Floats) -> Tree:
     """`plant`, for Python to call."""
     return plant(points, row, squares, most, centre)

@@ -77,8 +77,8 @@ def ladder(attribute: Attribute, steps: object = None) -> Ladder:
 
     `steps` are widths of intervals that start at the lower end of the domain, each a multiple of the one before (in
     days for dates), and then maps from what a value is called on the rung below to its wider name. Without steps the
-    rungs are the ancestors in the taxonomy, one step up each; without a taxonomy all goes at once. Where the last
-    step leaves several labels, one more rung makes them "*".
+    rungs are the ancestors in the taxonomy, on each the deepest labels a step up; without a taxonomy all goes at once.
+    Where the last step leaves several labels, one more rung makes them "*".
     """
     distinct, codes = np.unique(attribute.values, return_inverse=True)
     rungs = _from_taxonomy(attribute, distinct) if steps is None else _given(attribute, distinct, steps)
@@ -86,22 +86,23 @@ def ladder(attribute: Attribute, steps: object = None) -> Ladder:
         label = next(label for label in rungs[-1].labels if label is not None)
         rungs[-1] = replace(rungs[-1], labels=[label] * len(distinct))
     elif len(distinct) > 1:
-        rungs.append(_Step([ANYTHING] * len(distinct), Fraction(1)))
+        rungs.append(_Step([ANYTHING] * len(distinct), {ANYTHING: Fraction(1)}))
     return Ladder(attribute, codes, _linked(len(distinct), rungs))
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What each distinct value is called, None where it is missing; and a label's width, if it is not by count."""
+    """What each distinct value is called, None where it is missing; and how wide labels are, if it is not by count."""
 
     labels: list[str | None]
-    width: Fraction | None = None
+    wide: Mapping[str | None, Fraction] | None = None
 
     def widths(self) -> dict[str | None, Fraction]:
-        """The given width; or how many of the other values a label does not tell from one, as a share."""
-        others = max(len(self.labels) - 1, 1)
-        shares = {label: Fraction(count - 1, others) for label, count in Counter(self.labels).items()}
-        return shares if self.width is None else dict.fromkeys(shares, self.width) | {None: Fraction(0)}
+        """As given, 0 where not; or how many of the other values a label does not tell from one, as a share."""
+        others, counts = max(len(self.labels) - 1, 1), Counter(self.labels)
+        if self.wide is not None:
+            return {label: self.wide.get(label, Fraction(0)) for label in counts}
+        return {label: Fraction(count - 1, others) for label, count in counts.items()}
 
 
 def _linked(values: int, steps: Sequence[_Step]) -> tuple[Rung, ...]:
@@ -122,14 +123,32 @@ def _linked(values: int, steps: Sequence[_Step]) -> tuple[Rung, ...]:
 
 
 def _from_taxonomy(attribute: Attribute, distinct: NDArray[Any]) -> list[_Step]:
-    """The ancestors, one step up for each rung, until all are the root."""
-    taxonomy, steps = attribute.taxonomy, []
-    labels = [] if taxonomy is None else _texts(attribute, distinct)
-    while taxonomy is not None and set(labels) - {None, taxonomy.root}:
-        above = {label: parent(taxonomy, label) for label in set(labels) if label is not None}
-        labels = [None if label is None else above[label] for label in labels]
-        steps.append(_Step(labels))
+    """The ancestors, on every rung the deepest labels alone a step up, so that a label takes in all that it covers."""
+    taxonomy = attribute.taxonomy
+    if taxonomy is None:
+        return []
+    paths = [() if label is None else _path(taxonomy, label) for label in _texts(attribute, distinct)]
+    shares, steps = _shares(taxonomy), []
+    for depth in range(max(map(len, paths), default=0) - 1, 0, -1):
+        wider = {path[depth - 1] for path in paths if len(path) > depth}
+        labels = [path[:depth][-1] if path else None for path in paths]
+        steps.append(_Step(labels, {label: shares[label] for label in wider}))
     return steps
+
+
+def _shares(taxonomy: Taxonomy) -> dict[str, Fraction]:
+    """How many of the other leaves a concept does not tell from one, as a share."""
+    leaves = taxonomy.leaves
+    under = Counter(above for leaf in leaves for above in taxonomy.ancestors[leaf])
+    return {concept: Fraction(count - 1, max(len(leaves) - 1, 1)) for concept, count in under.items()}
+
+
+def _path(taxonomy: Taxonomy, concept: str) -> tuple[str, ...]:
+    """The concepts from the root down to this one."""
+    path = [concept]
+    while (above := parent(taxonomy, path[-1])) != path[-1]:
+        path.append(above)
+    return tuple(reversed(path))
 
 
 def parent(taxonomy: Taxonomy, concept: str) -> str:
@@ -174,7 +193,8 @@ def _intervals(attribute: Attribute, distinct: NDArray[Any], widths: list[Fracti
         present = {place for place in places if place is not None}
         called = {place: _interval(attribute, lower + place * width, width) for place in present}
         labels = [None if place is None else called[place] for place in places]
-        steps.append(_Step(labels, min(Fraction(1), width / span) if span else Fraction(1)))
+        share = min(Fraction(1), width / span) if span else Fraction(1)
+        steps.append(_Step(labels, dict.fromkeys(labels, share) | {None: Fraction(0)}))
     return steps
 
 

@@ -11,15 +11,15 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.microdata.distances import Scale, Space, boundary_places, spaces
-from discreet.microdata.mdav import measured
-from discreet.microdata.table import ABSENT, Attribute, Places, Table
-from discreet.microdata.vmdav import distances_from
+from discreet.microdata.mdav import distances_from, measured
+from discreet.microdata.table import ABSENT, Attribute, Floats, Places, Table
 
-MOST_COLUMNS = 10
-"""A domain of more columns has more corners than pay."""
+MOST_COLUMNS = 8
+"""A domain of more columns has too many corners: there is an order of all records for each."""
 
 
 def insensitive(table: Table, k: int, scale: Scale = "domain") -> Places:
@@ -39,22 +39,27 @@ def insensitive(table: Table, k: int, scale: Scale = "domain") -> Places:
 def _around(space: Space, corners: Space, k: int) -> Places:
     """The groups of records in alphabetical order, by presorted distances to each corner."""
     made, places = measured(space), measured(corners).points
-    orders: dict[int, Places] = {}
+    orders: dict[int, NDArray[np.int32]] = {}
     heads = [0] * len(places)
     groups = np.full(space.rows, -1, dtype=np.int64)
     for label in range(space.rows // k - 1):
         corner = label % len(places)
         if corner not in orders:
-            orders[corner] = np.argsort(distances_from(places[corner], made), kind="stable")
+            orders[corner] = _order(distances_from(places[corner], made))
         taken, heads[corner] = _first_free(orders[corner], heads[corner], groups, k)
         groups[taken] = label
     groups[groups < 0] = space.rows // k - 1
     return groups
 
 
-def _first_free(order: Places, head: int, groups: Places, k: int) -> tuple[Places, int]:
+def _order(distances: Floats) -> NDArray[np.int32]:
+    """The records by distance, of those equally far in the order they have."""
+    return np.argsort(distances, kind="stable").astype(np.int32)
+
+
+def _first_free(order: NDArray[np.int32], head: int, groups: Places, k: int) -> tuple[NDArray[np.int32], int]:
     """The first k records of an order that have no group, and where the search ended."""
-    found: list[Places] = []
+    found: list[NDArray[np.int32]] = []
     lacking = k
     while lacking:
         ahead = order[head : head + 4 * lacking]

@@ -40,7 +40,8 @@ def mdav(space: Space, k: int, weights: Floats | None = None) -> Places:
     from discreet.microdata.forming import mdav_groups
 
     points, squares, most, roots, plain = measured(space)
-    rows, weight = np.arange(len(points), dtype=np.int32), np.empty(0) if weights is None else weights
+    rows = np.arange(len(points), dtype=np.int32)
+    weight = np.empty(0) if weights is None else np.ascontiguousarray(weights)
     groups: Places = mdav_groups(points, rows, squares, most, roots, points[:, :plain].mean(axis=0), k, weight)
     return groups
 
@@ -55,3 +56,13 @@ def measured(space: Space) -> Measured:
         roots[which, : len(each), : len(each)] = np.sqrt(each)
     points = np.hstack([space.points, space.codes]) if space.squares else np.ascontiguousarray(space.points)
     return Measured(points, squares, squares.max(axis=(1, 2), initial=0), roots, space.points.shape[1])
+
+
+def distances_from(place: Floats, made: Measured) -> Floats:
+    """The squared distance of every record from a place, summed over coordinates in their order."""
+    total = np.zeros(len(made.points))
+    for j in range(made.plain):
+        total += (place[j] - made.points[:, j]) ** 2
+    for j, table in enumerate(made.squares, made.plain):
+        total += table[int(place[j]), made.points[:, j].astype(np.int64)]
+    return total

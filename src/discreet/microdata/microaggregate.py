@@ -128,6 +128,8 @@ def _read(
         if domains is not None and not isinstance(domains, Mapping):
             raise InvalidInput("the domains of a table are given by the names of its columns, as {'age': (0, 120)}")
         if isinstance(given, Table):
+            if taxonomies is not None:
+                raise InvalidInput("a Table has its taxonomies already; give them when you read it")
             return given.put(*(_bounded(given[name], ends) for name, ends in (domains or {}).items()))
         return read_table(given, taxonomies=taxonomies, domains=domains)
     if taxonomies is not None:
@@ -136,21 +138,31 @@ def _read(
 
 
 def _numbered(given: object, domains: object) -> Table:
+    columns = _array(given)
+    count = columns.shape[1]
+    if domains is None:
+        ends = [_ends(columns[:, j]) for j in range(count)]
+    elif isinstance(domains, Sequence) and len(domains) == count:
+        ends = list(domains)
+    else:
+        raise InvalidInput(f"domains must be one (lower, upper) for each of the {count} columns")
+    return Table({str(j): _bounded(Attribute(str(j), "numeric", columns[:, j]), ends[j]) for j in range(count)})
+
+
+def _array(given: object) -> Floats:
+    """The numbers as rows and columns, NaN where one is masked."""
+    wrong = InvalidInput("X must be a table, or an array of numbers with a row for each record")
     try:
-        array = np.asarray(given, dtype=np.float64)
+        bare = np.ma.filled(given.astype(np.float64), np.nan) if isinstance(given, np.ma.MaskedArray) else given
+        array = np.asarray(bare, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput("X must be a table, or an array of numbers with a row for each record") from None
-    columns = array[:, None] if array.ndim == 1 else array
+        raise wrong from None
+    columns: Floats = array[:, None] if array.ndim == 1 else array
     if columns.ndim != 2 or columns.size == 0:
-        raise InvalidInput(
-            f"X must be a table, or an array of one or two dimensions with a number in it; got {array.ndim}"
-        )
+        raise wrong
     if np.isinf(columns).any():
         raise InvalidInput("X holds infinite numbers; clip them or leave them out")
-    ends = [_ends(columns[:, j]) for j in range(columns.shape[1])] if domains is None else list(domains)  # type: ignore[call-overload]
-    if len(ends) != columns.shape[1]:
-        raise InvalidInput(f"domains must be one (lower, upper) for each of the {columns.shape[1]} columns")
-    return Table({str(j): _bounded(Attribute(str(j), "numeric", columns[:, j]), ends[j]) for j in range(len(ends))})
+    return columns
 
 
 def _ends(column: Floats) -> Domain:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from discreet.microdata.tree import outer
 
 BITS = 11
 
 
-@njit(cache=True)
+@outer
 def sorted_rows(keys: Any) -> NDArray[np.int32]:
     """The rows by rising key, equal keys by index. The keys are overwritten."""
     rows, digits = len(keys), -(-64 // BITS)

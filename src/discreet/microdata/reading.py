@@ -14,6 +14,11 @@ from discreet.microdata.table import ABSENT, Attribute, Kind, Table
 from discreet.taxonomy import Taxonomy
 
 KINDS = ("numeric", "ordinal", "nominal")
+EXACT = 2**53
+"""Beyond it not every whole number is a float."""
+DIGITS = 15
+"""Decimals of no more digits are floats apart."""
+WIDE = frozenset({"HUGEINT", "UHUGEINT", "TIME", "TIME WITH TIME ZONE", "INTERVAL", "UUID"})
 
 
 def read_table(
@@ -42,9 +47,9 @@ def _columns(table: object) -> dict[str, NDArray[Any]]:
     if isinstance(table, Mapping):
         found = {str(name): _one_dimension(str(name), values) for name, values in table.items()}
     elif hasattr(table, "fetchnumpy"):
-        found = {name: _plain(values) for name, values in table.fetchnumpy().items()}
+        found = {name: _plain(values) for name, values in _exactly(table).fetchnumpy().items()}
     elif hasattr(table, "column_names") and hasattr(table, "column"):
-        found = {name: np.asarray(table.column(name).to_numpy()) for name in table.column_names}
+        found = {name: _of_arrow(table.column(name)) for name in table.column_names}
     else:
         raise InvalidInput(
             f"a table is a DuckDB relation, an Arrow table or a mapping of numpy arrays, got {type(table).__name__}"
@@ -52,6 +57,29 @@ def _columns(table: object) -> dict[str, NDArray[Any]]:
     if not found:
         raise InvalidInput("the table has no columns; give it at least one")
     return found
+
+
+def _exactly(relation: Any) -> Any:
+    """A DuckDB relation whose values come as they are: those that would be rounded to a float as text."""
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True)) if hasattr(relation, "types") else {}
+    wide = {name for name, kind in kinds.items() if _is_wide(kind)}
+    quoted = {name: '"' + name.replace('"', '""') + '"' for name in kinds}
+    chosen = (f"{own}::VARCHAR AS {own}" if name in wide else own for name, own in quoted.items())
+    return relation.project(", ".join(chosen)) if wide else relation
+
+
+def _is_wide(kind: str) -> bool:
+    """Whether numpy does not hold a type of DuckDB exactly; timestamps are looked at value by value."""
+    if kind.startswith("DECIMAL("):
+        return int(kind[8:].split(",", maxsplit=1)[0]) > DIGITS
+    return kind in WIDE
+
+
+def _of_arrow(column: Any) -> NDArray[Any]:
+    """Whole numbers beside missing ones would come as floats."""
+    if column.null_count and str(column.type).startswith(("int", "uint")):
+        return np.array(column.to_pylist(), dtype=object)
+    return np.asarray(column.to_numpy())
 
 
 def _one_dimension(name: str, values: object) -> NDArray[Any]:
@@ -69,7 +97,7 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
     data: NDArray[Any] = np.asarray(array.data)
     if not hidden.any():
         return data
-    if data.dtype.kind in "iuf":
+    if data.dtype.kind == "f" or (data.dtype.kind in "iu" and not _large(data[~hidden])):
         return np.where(hidden, np.nan, data.astype(np.float64))
     if data.dtype.kind == "M":
         return np.where(hidden, np.datetime64("NaT"), data)
@@ -86,7 +114,7 @@ def _attribute(
     taxonomies: Mapping[str, Taxonomy],
     domains: Mapping[str, tuple[float, float]],
 ) -> Attribute:
-    values = _numbers_where_all_are(values)
+    values = _as_text_where_inexact(_numbers_where_all_are(values))
     natural = "numeric" if values.dtype.kind in "iufM" else "nominal"
     kind = kinds.get(name, "ordinal" if name in categories else "nominal" if name in taxonomies else natural)
     if kind not in KINDS:
@@ -100,12 +128,31 @@ def _attribute(
     return _listed(name, kind, values, categories.get(name), taxonomies.get(name))  # type: ignore[arg-type]
 
 
+def _as_text_where_inexact(values: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers beyond 2^53 and times of day are no numbers here: rounded, different ones would be the same."""
+    if values.dtype.kind in "iu" and _large(values):
+        return values.astype(str).astype(object)
+    if values.dtype.kind == "M":
+        days = values.astype("datetime64[D]")
+        if not np.all((days == values) | np.isnat(values)):
+            texts = values.astype(str).astype(object)
+            texts[np.isnat(values)] = None
+            return texts
+    return values
+
+
+def _large(whole: NDArray[Any]) -> bool:
+    return len(whole) > 0 and max(abs(int(whole.min())), abs(int(whole.max()))) > EXACT
+
+
 def _numbers_where_all_are(values: NDArray[Any]) -> NDArray[Any]:
     """A column of Python objects as numbers, where they are numbers or None."""
     if values.dtype.kind != "O":
         return values
     present = [value for value in values.tolist() if value is not None]
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
+        return values
+    if any(isinstance(value, int) and abs(value) > EXACT for value in present):
         return values
     return np.array([np.nan if value is None else value for value in values.tolist()], dtype=np.float64)
 

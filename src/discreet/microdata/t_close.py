@@ -28,8 +28,7 @@ ASSUMPTIONS = (
     "group alike: to such a one a bucket becomes at most t times more or less likely",
     "between two groups a bucket may be up to t squared times as likely",
     "who knows the values of all others in a group knows the last; who knows how groups are made may learn more",
-    "an epsilon of ln t is implied under these assumptions only: this is not differential privacy, does not compose, "
-    "and hidden groups do not change that",
+    "it is not differential privacy for any epsilon, does not compose, and hidden groups do not change that",
 )
 
 

@@ -9,7 +9,7 @@ files: after one, delete the cache.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -30,8 +30,17 @@ NOBODY = 2**31 - 1
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that compiled code alone calls; what calls it is cached with it inside."""
-    compiled: Callable[P, R] = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
-    return compiled
+    compiled: Any = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
+    return cast("Callable[P, R]", compiled)
+
+
+def outer(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function for Python to call, once for all runs where there is a folder to keep it in."""
+    try:
+        compiled: Any = njit(function, cache=True)
+    except RuntimeError:  # numba finds no such folder
+        compiled = njit(function)
+    return cast("Callable[P, R]", compiled)
 
 
 class Tree(NamedTuple):

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from discreet.microdata.distances import Space
-from discreet.microdata.mdav import Measured, measured
+from discreet.microdata.mdav import Measured, distances_from, measured
 from discreet.microdata.table import Floats, Places
 
 GAIN = 0.2
@@ -54,16 +54,6 @@ def average_record(made: Measured, weight: Floats) -> Floats:
 def _least_marginal(codes: Floats, root: Floats, weight: Floats) -> int:
     held, inverse = np.unique(codes.astype(np.int64), return_inverse=True)
     return int(np.argmin(np.bincount(inverse, weight) @ root[held]))
-
-
-def distances_from(place: Floats, made: Measured) -> Floats:
-    """The squared distance of every record from a place, summed over coordinates in their order."""
-    total = np.zeros(len(made.points))
-    for j in range(made.plain):
-        total += (place[j] - made.points[:, j]) ** 2
-    for j, table in enumerate(made.squares, made.plain):
-        total += table[int(place[j]), made.points[:, j].astype(np.int64)]
-    return total
 
 
 def _joined(made: Measured, weight: Floats, groups: Places) -> Places:
