@@ -36,6 +36,7 @@ bench: $(READY)
 	.venv/bin/python -m benchmarks.planner
 	.venv/bin/python -m benchmarks.refinement
 	.venv/bin/python -m benchmarks.ranges
+	.venv/bin/python -m benchmarks.microdata
 	.venv/bin/python -m benchmarks.query
 	.venv/bin/python -m benchmarks.error
 

@@ -62,17 +62,22 @@ def variation(one: Counter[int], two: Counter[int], m: int) -> Fraction:
     return sum(parts, Fraction(0)) / 2
 
 
-def plainly(classes: Sequence[Any], values: Sequence[int], nominal: bool) -> Variety:
+def recursive(held: Counter[int], l: int) -> Fraction | float:  # noqa: E741  the measure's name is l
+    """r_1 over what the l-th most frequent value and those after it have."""
+    often = sorted(held.values(), reverse=True)
+    return Fraction(often[0], sum(often[l - 1 :])) if len(often) >= l else math.inf
+
+
+def plainly(classes: Sequence[Any], values: Sequence[int], nominal: bool, l: int = 2) -> Variety:  # noqa: E741
     """The measures by loops over classes; values are places 0 to m - 1, all of which occur."""
     m, whole = len(set(values)), Counter(values)
     held = [Counter(v for c, v in zip(classes, values, strict=True) if c == label) for label in set(classes)]
-    most = [(max(each.values()), each.total()) for each in held]
     entropies = [-sum(c / each.total() * math.log(c / each.total()) for c in each.values()) for each in held]
     distance = variation if nominal else emd
     return Variety(
         min(len(each) for each in held),
         math.exp(min(entropies)),
-        max((Fraction(top, of - top) if of > top else math.inf) for top, of in most),
+        max(recursive(each, l) for each in held),
         max(ratio(each, whole) for each in held),
         max(distance(each, whole, m) for each in held),
         max(ratio(one, two) for one in held for two in held),
@@ -95,14 +100,20 @@ def dense(values: Sequence[int | None]) -> list[int]:
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.one_of(st.none(), st.integers(0, 4))), min_size=1, max_size=24),
     st.booleans(),
+    st.integers(2, 4),
 )
-def test_measures_equal_those_of_plain_loops(rows: list[tuple[int, int | None]], nominal: bool) -> None:
-    """k, l (distinct, entropy, recursive) and t (ratio, earth mover's, between classes), with missing values."""
+def test_measures_equal_those_of_plain_loops(
+    rows: list[tuple[int, int | None]],
+    nominal: bool,
+    l: int,  # noqa: E741
+) -> None:
+    """k, l (distinct, entropy, recursive at any l), t (ratio, earth mover's, between classes), with missing values."""
     quasi, secret = [q for q, _ in rows], [s for _, s in rows]
     column = np.array([None if s is None else str(s) for s in secret], dtype=object)
     numbers = np.array([np.nan if s is None else s for s in secret], dtype=np.float64)
-    found = measure_anonymity({"q": np.array(quasi), "s": column if nominal else numbers}, ["q"], ["s"])
-    same(found.columns["s"], plainly(quasi, dense(secret), nominal))
+    found = measure_anonymity({"q": np.array(quasi), "s": column if nominal else numbers}, ["q"], ["s"], recursive_l=l)
+    same(found.columns["s"], plainly(quasi, dense(secret), nominal, l))
+    assert found.to_json()["recursive_l"] == l
     sizes = Counter(quasi).values()
     assert (found.k, found.greatest, found.classes) == (min(sizes), max(sizes), len(sizes))
     assert found.alone == sum(size == 1 for size in sizes)
@@ -234,6 +245,10 @@ def test_the_measures_are_json_with_exact_text() -> None:
         (lambda: measure_anonymity(MEDICAL, ["born", "born"]), "each once"),
         (lambda: measure_anonymity(MEDICAL, ["age"]), "there is no column 'age'"),
         (lambda: measure_anonymity({"a": np.array([])}, ["a"]), "has no rows"),
+        (
+            lambda: measure_anonymity(MEDICAL, ["born"], recursive_l=1),
+            "recursive_l must be a whole number of at least 2",
+        ),
         (lambda: measure_groups([0, 1], MEDICAL, ["problem"]), "one label for each of the 9 rows"),
         (lambda: measure_groups([0.5] * 9, MEDICAL, ["problem"]), "whole numbers"),
     ],

@@ -21,6 +21,7 @@ from discreet.assess.claims import check_claim
 from discreet.assess.evidence import Checked
 from discreet.assess.nearest import linkage_at_most
 from discreet.assess.permuted import DOUBT, Hits, hits_in_groups, hits_of_unique
+from discreet.assess.uniform import at_least, irregular
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import KeyedEntropy
@@ -182,6 +183,88 @@ def test_values_that_never_moved_break_the_claim(with_groups: bool) -> None:
             check_claim(PROBABLY, released, ["age"], ["income"], original=original, **given_too)
 
 
+def ruled(rule: str, rows: int) -> NDArray[np.int64]:
+    """Orders inside tens that are not drawn: what a row gets is known to who knows the rule."""
+    order = np.arange(rows)
+    if rule == "exchanged in pairs":
+        return order ^ 1
+    if rule == "turned but for the first":
+        return np.where(order % K == 0, order, np.where(order % K == K - 1, order - K + 2, order + 1))
+    moved = shuffled(order // K, 6)
+    return np.where(order < rows // 500, order, moved)  # a few groups are left as they were
+
+
+@pytest.mark.parametrize(
+    ("rule", "rows", "words"),
+    [
+        ("exchanged in pairs", ROWS, "groups keep values of 'income' .* so often or so evenly"),
+        ("exchanged in pairs", 4 * ROWS, "only 0 of 1200 rows carry their own value"),
+        ("turned but for the first", 1000, "groups keep values of 'income' .* so often or so evenly"),
+        ("left alone here and there", 20_000, "groups keep values of 'income' .* so often or so evenly"),
+    ],
+)
+def test_values_moved_by_a_rule_break_the_claim(rule: str, rows: int, words: str) -> None:
+    """Too few of their own, as many in every group, or some groups left as they were, while the mean looks right."""
+    original = {"age": np.arange(rows), "income": np.arange(rows) * 7 % rows}
+    released = {**original, "income": original["income"][ruled(rule, rows)]}
+    with pytest.raises(ClaimFailed, match=words):
+        check_claim(
+            PROBABLY, released, ["age"], ["income"], original=original, groups={"records": np.arange(rows) // K}
+        )
+
+
+def test_groups_left_as_they_were_are_found_among_duplicates() -> None:
+    """Of two values, five each in tens: a group keeps all once in 252 times, and not 160 of 2,000 do."""
+    rows = 20_000
+    income, order = np.arange(rows) % 2, shuffled(np.arange(rows) // K, 8)
+    order[:1600] = np.arange(1600)
+    found = irregular(income, income[order], 2, np.arange(rows) // K)
+    assert found < DOUBT < irregular(income, income[shuffled(np.arange(rows) // K, 8)], 2, np.arange(rows) // K)
+
+
+@pytest.mark.parametrize(("size", "alone"), [(2, 2), (5, 5), (7, 7), (7, 4), (6, 1)])
+def test_the_chance_of_hits_is_that_of_all_permutations(size: int, alone: int) -> None:
+    """h or more of some values on their own rows, by enumeration."""
+    ways = [sum(way[i] == i for i in range(alone)) for way in permutations(range(size))]
+    found = at_least(np.array([size]), np.array([alone]))[0]
+    for h in range(1, 10):
+        assert found[h - 1] == pytest.approx(sum(hits >= h for hits in ways) / len(ways), abs=1e-15)
+
+
+def test_what_was_drawn_is_shown_with_a_proviso() -> None:
+    """No single file proves that a permutation was drawn uniformly, and the words say so."""
+    original = people()
+    found = check_claim(
+        PROBABLY, swapped(original, "income"), ["age"], ["income"], original=original, groups={"records": GROUPS}
+    )
+    assert found.shown
+    assert any("uniformly, which no single file can prove" in words for words in found.words)
+
+
+def test_a_swap_that_changes_nothing_is_told_with_what_it_discloses() -> None:
+    """Rank groups of a column with three values: nearly all rows keep theirs, and for them it is certain."""
+    from discreet.microdata.swapping import ir_swap
+
+    table = {"age": np.arange(ROWS), "job": np.repeat(["a", "b", "c"], ROWS // 3)}
+    release = ir_swap(table, K, ["job"], entropy=KeyedEntropy(b"claims", "nothing"))
+    found = check_claim(release.guarantee, release, ["age"], ["job"], original=table, groups=release.groups)
+    assert found.measured["certain"] == found.measured["hits"] == 1
+    assert any("of 300 rows 300 are in groups with one value" in words for words in found.words)
+
+
+def test_moving_quasi_identifiers_that_are_alike_changes_nothing_and_holds() -> None:
+    """Groups alike in the quasi-identifiers are k-anonymous; so is a microaggregated file, beside the original too."""
+    from discreet.microdata.swapping import mdav_swap
+
+    table = {"sex": np.array(["F", "M"] * 100), "income": np.arange(200)}
+    release = mdav_swap(table, 5, ["sex"], ["income"], swap="quasi", entropy=KeyedEntropy(b"claims", "alike"))
+    found = check_claim(release.guarantee, release, ["sex"], ["income"], original=table, groups=release.groups)
+    assert found.shown
+    assert "among whom no swap would change anything" in found.words[0]
+    original = people()
+    assert check_claim(PROBABLY, averaged(original), ["age"], ["income"], original=original).shown
+
+
 def test_quasi_identifiers_that_hardly_moved_break_the_claim() -> None:
     """Two swapped rows among 300 hide nobody else."""
     original = people()
@@ -224,8 +307,8 @@ def test_k_anonymity_shows_probabilistic_k_anonymity_and_groups_alone_do_not() -
 def anatomised(table: Mapping[str, NDArray[Any]]) -> tuple[Arrays, Arrays]:
     """Two tables that share groups."""
     first = {"age": table["age"], "group": GROUPS}
-    second = {"group": GROUPS, "income": table["income"], "count": np.ones(ROWS, dtype=np.int64)}
-    return first, {name: values[shuffled(np.zeros(ROWS), 3)] for name, values in second.items()}
+    order = np.lexsort((table["income"], GROUPS))
+    return first, {"group": GROUPS, "income": table["income"][order], "count": np.ones(ROWS, dtype=np.int64)}
 
 
 def test_anatomy_is_shown_by_its_two_tables_and_beside_the_original() -> None:
@@ -233,8 +316,9 @@ def test_anatomy_is_shown_by_its_two_tables_and_beside_the_original() -> None:
     original = people()
     first, second = anatomised(original)
     assert check_claim(PROBABLY, first, ["age"], ["income"], second=second).shown
-    assert len(check_claim(PROBABLY, first, ["age"], ["income"], second=second, original=original).words) == 2
-    false = {**second, "income": second["income"][::-1]}
+    beside = check_claim(PROBABLY, first, ["age"], ["income"], second=second, original=original)
+    assert "Every group's values are those of its people in the original." in beside.words
+    false = {**second, "income": second["income"] + 1}
     with pytest.raises(ClaimFailed, match="second table does not hold its groups' values"):
         check_claim(PROBABLY, first, ["age"], ["income"], second=false, original=original)
     with pytest.raises(ClaimFailed, match="first table shows 'income' row by row"):
@@ -243,6 +327,80 @@ def test_anatomy_is_shown_by_its_two_tables_and_beside_the_original() -> None:
         check_claim(replace(PROBABLY, k=11), first, ["age"], ["income"], second=second)
     with pytest.raises(ClaimFailed, match="same number of rows for each group"):
         check_claim(PROBABLY, first, ["age"], ["income"], second={**second, "group": second["group"] // 2})
+
+
+def test_anatomy_tells_what_is_certain_all_the_same() -> None:
+    """Nearly every group of a column with few values has one value only, and the words say what that means."""
+    from discreet.microdata.anatomy import anatomy
+
+    draw = random.Random(5)
+    table = {"age": np.arange(1000.0), "ill": np.array([draw.choice(["flu", "hiv", "none"]) for _ in range(1000)])}
+    release = anatomy(table, K, ["age"], ["ill"], entropy=KeyedEntropy(b"claims", "certain"))
+    found = check_claim(release.guarantee, release, ["age"], ["ill"], second=release.second, original=table)
+    certain, hits = found.measured["certain"], found.measured["hits"]
+    assert isinstance(certain, float)
+    assert isinstance(hits, float)
+    assert 0.9 < certain <= hits < 1
+    assert (
+        f"of 1000 rows {round(1000 * certain)} are in groups with one value: for them the value is certain"
+        in (found.words[-1])
+    )
+    assert not any("whose is whose" in words for words in found.words)
+
+
+def test_the_second_table_lists_no_people() -> None:
+    """A group's value in two rows, or rows in the order of the people, would tell whose it is; names go by any list."""
+    original = people()
+    first, second = anatomised(original)
+
+    def check(names: str, other: Mapping[str, NDArray[Any]]) -> Checked:
+        return check_claim(PROBABLY, first, ["age"], [names], second=other, original=original)
+
+    with pytest.raises(ClaimFailed, match="second table is not sorted by 'income'"):
+        check("income", {**second, "income": original["income"]})
+    with pytest.raises(ClaimFailed, match="second table is not sorted by 'group'"):
+        check("income", {name: values[::-1] for name, values in second.items()})
+    ones = {"group": GROUPS, "job": original["job"], "count": np.ones(ROWS)}
+    with pytest.raises(ClaimFailed, match="lists a group's value more than once"):
+        check("job", ones)
+    counts = [[(g, job, int(np.sum(original["job"][g == GROUPS] == job))) for job in "bca"] for g in range(ROWS // K)]
+    rows = [[each for each in group if each[2]] for group in counts]
+    assert check("job", _table(rows)).shown
+    rows[4] = rows[4][::-1]
+    with pytest.raises(ClaimFailed, match="second table is not sorted by 'job'"):
+        check("job", _table(rows))
+
+
+def _table(rows: list[list[tuple[int, str, int]]]) -> Arrays:
+    listed = [each for group in rows for each in group]
+    return {name: np.array([each[at] for each in listed]) for at, name in enumerate(("group", "job", "count"))}
+
+
+@pytest.mark.parametrize("claim", [PROBABLY, Guarantee.t_closeness(10**6, "emd")])
+def test_the_two_tables_share_nothing_but_the_group(claim: Guarantee) -> None:
+    """A quasi-identifier in the second, or a confidential column in the first under another name, joins them."""
+    original = people()
+    first, second = anatomised(original)
+    with pytest.raises(ClaimFailed, match="second table holds 'age' beside 'group', the confidential columns"):
+        check_claim(claim, first, ["age"], ["income"], second={**second, "age": original["age"]})
+    copy = {**first, "inc2": original["income"]}
+    with pytest.raises(ClaimFailed, match="column 'inc2' holds the original's 'income' row by row"):
+        check_claim(claim, copy, ["age"], ["income"], second=second, original=original)
+
+
+def test_columns_that_no_claim_is_about_are_named() -> None:
+    """In words and figures, but for those that are known to be kept; a copy of what was swapped is no release."""
+    original = people()
+    released = {**averaged(original), "ssn": np.arange(ROWS)}
+    found = check_claim(ANONYMOUS, released, ["age"], ["income"], kept=["job"])
+    assert found.measured["other_columns"] == ["ssn"]
+    assert found.words[-1].endswith("the file holds: 'ssn'.")
+    assert check_claim(ANONYMOUS, released, ["age"], ["income"], kept=["job", "ssn"]).measured["other_columns"] == []
+    first, second = anatomised(original)
+    assert check_claim(PROBABLY, first, ["age"], ["income"], second=second).measured["other_columns"] == []
+    copy = {**swapped(original, "income"), "inc2": original["income"]}
+    with pytest.raises(ClaimFailed, match="column 'inc2' holds the original's 'income' row by row"):
+        check_claim(PROBABLY, copy, ["age"], ["income"], original=original, groups={"records": GROUPS})
 
 
 BUCKETS = {"q": np.arange(12), "c": np.array([0.0, 0, 1, 2, 0, 1, 1, 2, 0, 1, 2, 2])}
@@ -310,16 +468,34 @@ def test_t_closeness_of_classes_and_of_anatomy() -> None:
     classes = {"q": np.arange(12) // 4, "c": BUCKETS["c"]}
     assert "over every class" in check_claim(claim, classes, ["q"], ["c"]).words[0]
     first = {"q": BUCKETS["q"], "group": np.arange(12) // 4}
-    second = {"group": np.arange(12) // 4, "c": BUCKETS["c"], "count": np.ones(12)}
+    second = {
+        "group": np.repeat([0, 1, 2], 3),
+        "c": np.tile([0.0, 1, 2], 3),
+        "count": np.array([2, 1, 1, 1, 2, 1, 1, 1, 2]),
+    }
     assert check_claim(claim, first, ["q"], ["c"], second=second).shown
     with pytest.raises(ClaimFailed, match="first table shows 'c' row by row"):
         check_claim(claim, {**first, "c": BUCKETS["c"]}, ["q"], ["c"], second=second)
     with pytest.raises(Unsupported, match="give the groups or Anatomy's second table"):
         check_claim(claim, BUCKETS, ["q"], ["c"])
-    with pytest.raises(ClaimFailed, match="over every class"):
+    with pytest.raises(
+        Unsupported, match=r"1\.5 was measured over every class .* its groups may be others that it hides"
+    ):
         check_claim(Guarantee.t_closeness(1.4, "ratio"), classes, ["q"], ["c"])
     with pytest.raises(Unsupported, match="under ratio or emd"):
         check_claim(Guarantee.t_closeness(2, "hellinger"), BUCKETS, ["q"], ["c"], groups=QUARTETS)
+
+
+def test_hidden_t_closeness_is_not_refuted_by_the_file_alone() -> None:
+    """Classes of equal ages are not the groups that were dealt: nothing contradicts an honest file."""
+    from discreet.microdata.t_close import t_close
+
+    draw = random.Random(9)
+    table = {"age": np.arange(ROWS) % 30, "income": np.array([draw.random() for _ in range(ROWS)])}
+    release = t_close(table, 1.5, 20, ["age"], ["income"], entropy=KeyedEntropy(b"claims", "alone"))
+    with pytest.raises(Unsupported, match="its groups may be others that it hides; give the groups"):
+        check_claim(release.guarantee, release, ["age"], ["income"])
+    assert check_claim(release.guarantee, release, ["age"], ["income"], original=table, groups=release.groups).shown
 
 
 def test_t_closeness_of_several_columns_is_that_of_their_pairs() -> None:
@@ -414,12 +590,14 @@ def test_the_bound_on_chance_is_never_below_the_chance(size: int, groups: int) -
     for observed in range(size * groups + 1):
         hits = Hits(size * groups, observed, float(groups), math.sqrt(groups))
         assert hits.doubt >= sum(chance for total, chance in law.items() if total >= observed)
+        assert hits.lack >= sum(chance for total, chance in law.items() if total <= observed)
 
 
 def test_the_bound_on_chance_is_the_theorem_s() -> None:
     """exp(-s^2 / (4 EX + 2 s)) at EX = 1 and s = 30; and nothing where there are no more hits than expected."""
     assert Hits(100, 31, 1.0, 1.0).doubt == pytest.approx(math.exp(-900 / 64))
-    assert Hits(100, 1, 1.0, 1.0).doubt == 1
+    assert Hits(100, 1, 1.0, 1.0).doubt == Hits(100, 1, 1.0, 1.0).lack == 1
+    assert Hits(1000, 10, 100.0, 10.0).lack == pytest.approx(math.exp(-8100 / 400))
 
 
 def _plus(law: Mapping[int, Fraction], ways: list[int]) -> dict[int, Fraction]:
@@ -437,6 +615,9 @@ def test_true_swaps_are_never_called_false() -> None:
     for seed in range(1000):
         after = values[shuffled(groups, seed)]
         assert hits_in_groups(values, after, 60, groups).doubt > DOUBT
+        assert hits_in_groups(values, after, 60, groups).lack > DOUBT
+        assert irregular(values, after, 60, groups) > 1e-3
+        assert irregular(values % 5 // 2, after % 5 // 2, 3, groups) > 1e-3
         assert hits_of_unique(values, after, 5).doubt > DOUBT
 
 

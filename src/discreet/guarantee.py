@@ -261,8 +261,8 @@ class Guarantee:
             f"{_told(self.also or Fraction(0))}.",
             "k-anonymity": f"{self.k}-anonymity: every record shares its quasi-identifiers with at least "
             f"{(self.k or 1) - 1} others.",
-            "probabilistic-k-anonymity": f"Probabilistic {self.k}-anonymity: which of a group's values came from a person "
-            f"is known with probability at most 1/{self.k}; where they are equal, the value is known.",
+            "probabilistic-k-anonymity": f"Probabilistic {self.k}-anonymity: which of a group's values came from a "
+            f"person is known with probability at most 1/{self.k}; where they are equal, the value is known.",
             "t-closeness": f"t-closeness with t {_told(self.t or Fraction(0))} under the {self.distance} distance.",
             "nominal": f"No proven promise: {epsilon} is a figure that bounds nothing, and counts in no account.",
         }

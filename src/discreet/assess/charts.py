@@ -199,7 +199,10 @@ def sweep_charts(swept: Sweep) -> tuple[Chart, ...]:
     ks = sorted({point.k for point in swept.points})
     ends = _field("k", "quantitative", title="k", axis=APART | {"values": ks})
     size = ends | {"scale": {"type": "log", "domain": [ks[0], max(ks[-1], ks[0] + 1)], "nice": False}}
-    risk, loss = _percent("risk") | {"title": "risk above chance"}, _field("loss", "quantitative", title="loss")
+    risk, loss = (
+        _percent("risk") | {"title": "risk above chance"},
+        _field("loss", "quantitative", title="loss (over 1: grave)"),
+    )
     best = f"{swept.recommended.method} at k = {swept.recommended.k}, ringed, is recommended"
     told = (("Loss against risk", risk, loss), ("Risk over k", size, risk), ("Loss over k", size, loss))
     return tuple(

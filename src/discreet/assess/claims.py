@@ -6,6 +6,7 @@ A claim that the files contradict raises `ClaimFailed`, one that they cannot sho
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from discreet.assess.anonymity import measure_anonymity
 from discreet.assess.close import closeness_claim
@@ -28,11 +29,13 @@ def check_claim(
     original: object | None = None,
     groups: Mapping[str, object] | None = None,
     second: object | None = None,
+    kept: Sequence[str] = (),
 ) -> Checked:
     """What was measured of the claim; raises where it does not hold.
 
     `original` has the rows that the release was made of, in the release's order; `groups` the labels of the groups that
-    hide rows, under "records" or the name of a confidential column; `second` is Anatomy's other table.
+    hide rows, under "records" or the name of a confidential column; `second` is Anatomy's other table. Released columns
+    that are neither quasi-identifiers nor confidential nor `kept` are named in what comes back.
     """
     files = Evidence(
         read_table(released),
@@ -41,7 +44,12 @@ def check_claim(
         None if original is None else read_table(original),
         groups or {},
         None if second is None else read_table(second),
+        names_of(kept, "kept columns") if kept else (),
     )
+    return _with_others(_checked(guarantee, files), files)
+
+
+def _checked(guarantee: Guarantee, files: Evidence) -> Checked:
     if guarantee.model == "k-anonymity":
         return _k_anonymity(guarantee, files)
     if guarantee.model == "probabilistic-k-anonymity":
@@ -52,6 +60,15 @@ def check_claim(
         f"no file shows whether {guarantee.model} holds; only k-anonymity, probabilistic k-anonymity and t-closeness "
         "can be measured on one"
     )
+
+
+def _with_others(checked: Checked, files: Evidence) -> Checked:
+    """With the columns that no claim is about: who knows them may tell people apart by them."""
+    others = [name for name in files.beside if name not in files.kept]
+    listed = ", ".join(repr(name[:40]) for name in others)
+    words = [f"Beside the columns that the claim is about the file holds: {listed}."] if others else []
+    measured = {**checked.measured, "other_columns": others}
+    return replace(checked, measured=measured, words=(*checked.words, *words))
 
 
 def _k_anonymity(claim: Guarantee, files: Evidence) -> Checked:

@@ -1,7 +1,8 @@
 """The claim of t-closeness, checked on files: by Anatomy's tables, by groups, or by classes of equal quasi-identifiers.
 
-Groups that the file hides protect only where their values changed places. The original shows whether they did: no more
-rows may carry the value nearest to their own than a uniform permutation brings there.
+Groups that the file hides protect only where their values changed places. The original shows whether they did: as many
+rows carry the value nearest to their own as a uniform permutation brings there. A file alone never refutes the claim,
+since the groups it hides need not be its classes.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from discreet.assess.anonymity import Anonymity, measure_anatomy, measure_anonymity, measure_groups
-from discreet.assess.evidence import RECORDS, Checked, Evidence, named, require_apart, require_chance
+from discreet.assess.anonymity import Anonymity, measure_anonymity, measure_groups
+from discreet.assess.evidence import PROVISO, RECORDS, Checked, Evidence, named, require_no_copy
 from discreet.assess.nearest import nearest_values
-from discreet.assess.permuted import hits_in_groups
+from discreet.assess.two_tables import measure_apart
+from discreet.assess.uniform import require_uniform
 from discreet.assess.variety import Ratio, told
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
 from discreet.exact import shown
@@ -25,15 +27,16 @@ def closeness_claim(claim: Guarantee, files: Evidence) -> Checked:
     if not files.confidential:
         raise InvalidInput("t-closeness is of confidential columns; name them")
     if files.second is not None:
-        require_apart(claim, files)
-        return _checked(claim, measure_anatomy(files.released, files.second, files.confidential), "group")
+        return _checked(claim, measure_apart(claim, files, files.second), "group")
     if files.groups:
         return _hidden(claim, files)
     found = measure_anonymity(files.released, files.quasi, files.confidential)
-    if found.k == 1 and _measured(claim, found) > (claim.t or 0):
+    figure = _measured(claim, found)
+    if figure > (claim.t or 0):
         raise Unsupported(
-            f"the file alone does not show {named(claim)}: some rows share their quasi-identifiers with no other, so "
-            "its groups are hidden; give the groups or Anatomy's second table"
+            f"the file alone does not show {named(claim)}: {_figure(figure, 'class')} was measured over every class of "
+            "equal quasi-identifiers, and its groups may be others that it hides; give the groups or Anatomy's second "
+            "table"
         )
     return _checked(claim, found, "class")
 
@@ -44,27 +47,32 @@ def _hidden(claim: Guarantee, files: Evidence) -> Checked:
     if files.original is None:
         words = (*found.words, "Without the original nothing shows that values changed places inside the groups.")
         return Checked(claim, False, found.measured, words)
+    require_no_copy(claim, files, files.original, files.beside)
     hits = {name: _require_moved(claim, files, files.original, name, groups) for name in files.confidential}
-    words = (*found.words, "No more values are near those of their own rows than changing places brings there.")
+    near = "As many values are near those of their own rows as changing places brings there."
+    words = (*found.words, near, PROVISO)
     return Checked(claim, True, {**found.measured, "hits": hits}, words)
 
 
 def _require_moved(claim: Guarantee, files: Evidence, original: Table, name: str, groups: Places) -> dict[str, object]:
-    hits = hits_in_groups(*nearest_values(original[name], files.released[name]), groups)
-    require_chance(claim, name, hits)
-    return hits.to_json()
+    return require_uniform(claim, name, *nearest_values(original[name], files.released[name]), groups).to_json()
 
 
 def _checked(claim: Guarantee, found: Anonymity, what: str) -> Checked:
     figure = _measured(claim, found)
     if figure > (claim.t or 0):
-        why = f"infinite, since a {what} lacks a value," if figure == math.inf else shown(Fraction(figure))
-        raise ClaimFailed(f"the release claims {named(claim)}, and {why} was measured over every {what}")
+        raise ClaimFailed(
+            f"the release claims {named(claim)}, and {_figure(figure, what)} was measured over every {what}"
+        )
     words = (
         f"{named(claim)} holds: {shown(Fraction(figure))} was measured over every {what}, "
         f"the smallest of which has {found.k} rows."
     )
     return Checked(claim, True, {"anonymity": found.to_json(), "t": told(figure)}, (words,))
+
+
+def _figure(figure: Ratio, what: str) -> str:
+    return f"infinite, since a {what} lacks a value," if figure == math.inf else shown(Fraction(figure))
 
 
 def _measured(claim: Guarantee, found: Anonymity) -> Ratio:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from discreet.assess import utility
+from discreet.assess.association import association_change
 from discreet.assess.beside import beside
 from discreet.assess.comparison import Comparison
 from discreet.assess.intersection import group_labels, intersections
@@ -66,7 +67,7 @@ def compare_release(
         correlations=(before, after),
         correlation_change=change,
         correlation_change_sd=deviation,
-        association_change=utility.association_change(both),
+        association_change=association_change(both),
         marginals=utility.marginals(both),
         propensity=propensity(both),
         linkage=intruder.linkage(),

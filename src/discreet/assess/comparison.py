@@ -24,7 +24,7 @@ class Comparison:
     sse: float | None
     sse_of: Mapping[str, float]
     il1s: float | None
-    """The mean change of numbers, in standard deviations over sqrt(2); a number in one file only is one of these off."""
+    """The mean change of numbers over sqrt(2) standard deviations; a number in one file only is one deviation off."""
     means: Mapping[str, Pair]
     variances: Mapping[str, Pair]
     quantiles: Mapping[str, tuple[tuple[float, float, float], ...]]

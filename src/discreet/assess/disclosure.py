@@ -18,8 +18,11 @@ AT_ONCE = 1_000_000
 FEW = 5
 """Values that fewer people hold are judged together."""
 
+VALUES = 20
+"""Numbers with more different values are not judged value by value."""
+
 LUCK = 0.01
-"""The chance of calling a value found that only luck found, over all values of a column."""
+"""The chance of calling a value found that luck alone brought back, over all values of a column."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +66,8 @@ class Disclosed:
     chances: Floats
     picked: Places
     """How many candidates there are."""
+    moved: bool
+    """Whether values changed their rows, so that luck brings some of them back."""
 
     @property
     def share(self) -> float:
@@ -75,33 +80,44 @@ class Disclosed:
         return float(np.mean(self.chances))
 
     def excess(self) -> float:
-        """How much is learnt of what chance leaves open, from 0 to 1: by everybody's values, and by those of some.
+        """How much is learnt of what chance leaves open, from 0 to 1: of everybody, or of those who hold one value.
 
-        (hit - chance) / (1 - chance) of the means over all people, and over those who hold one value, the greatest of
-        these; values of few people are taken together. What luck alone finds with a chance above LUCK, shared out over
-        the values (the tail of a binomial law with one trial for each row that is picked), is not counted, except
-        where every value is found.
+        It is (hit - chance) / (1 - chance) of means over people, the greatest; what luck may have brought is not
+        counted.
         """
-        from scipy.special import betainc
-
-        held = distinct([ranked(self.truth)])
-        classes = np.unique(np.where(held.many < FEW, -1, np.arange(len(held.many)))[held.kind], return_inverse=True)[1]
-        sums = [_by_class(classes, each) for each in (np.ones(len(classes)), self.hits, self.chances, 1 / self.picked)]
-        many, hits, chances, grain = sums
-        found, trials = hits * many / grain, many * many / grain
-        luck = betainc(np.maximum(found, 1e-9), np.maximum(trials - found, 0) + 1, np.minimum(chances / many, 1))
-        beyond = np.divide(hits - chances, many - chances, out=np.zeros_like(many), where=many - chances > 1e-9 * many)
-        sure = luck <= LUCK / len(many)
-        sure[-1] |= bool(np.all(self.hits == 1))
-        return float(max(0.0, np.max(beyond, where=sure, initial=0.0)))
+        classes = _held(self.truth)
+        ones = np.ones(len(classes))
+        many, hits, chances, grain = (_sums(classes, each) for each in (ones, self.hits, self.chances, 1 / self.picked))
+        left = many - chances
+        beyond = np.divide(hits - chances, left, out=np.zeros_like(left), where=left > 1e-9 * many)
+        if self.moved:
+            beyond[_tail(hits / grain, many / grain, many, chances / many) > LUCK / len(many)] = 0.0
+        return float(max(0.0, beyond.max()))
 
 
-def _by_class(classes: Places, values: Floats) -> Floats:
-    """Sums over each class, and over all as the last."""
+def _held(truth: Attribute) -> Places:
+    """The people by the value they hold; those with values of few, or with any number of many, together."""
+    held = distinct([truth.values])
+    if truth.kind == "numeric" and len(held.many) > VALUES:
+        return np.zeros(len(held.kind), dtype=np.int64)
+    places = np.where(held.many < FEW, -1, np.arange(len(held.many)))
+    return np.unique(places[held.kind], return_inverse=True)[1]
+
+
+def _sums(classes: Places, values: Floats) -> Floats:
+    """Over each class, and over all as the last."""
     return np.append(np.bincount(classes, values), values.sum())
 
 
-def disclosed(truth: Attribute, told: Attribute, who: Candidates, tolerance: float) -> Disclosed:
+def _tail(hits: Floats, trials: Floats, people: Floats, chance: Floats) -> Floats:
+    """How likely luck alone hits so often: the tail of a binomial law with one trial for each row that is picked."""
+    from scipy.special import betainc
+
+    hits, trials = people * hits, people * trials
+    return np.asarray(betainc(np.maximum(hits, 1e-9), np.maximum(trials - hits, 0) + 1, np.minimum(chance, 1)))
+
+
+def disclosed(truth: Attribute, told: Attribute, who: Candidates, tolerance: float, moved: bool) -> Disclosed:
     """What one who knows the candidates comes near of each person's value.
 
     Near is within `tolerance` standard deviations for numbers, equal for all else; missing is one more value.
@@ -120,7 +136,7 @@ def disclosed(truth: Attribute, told: Attribute, who: Candidates, tolerance: flo
         hits = np.searchsorted(keys, base + high) - np.searchsorted(keys, base + low)
         picked[rows] = np.add.reduceat(sizes[pair], first)
         found[rows] = np.add.reduceat(hits, first) / picked[rows]
-    return Disclosed(truth, found, near.share(), picked)
+    return Disclosed(truth, found, near.share(), picked, moved)
 
 
 class _Near:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 
-from discreet.assess.coding import labels_of
+from discreet.assess.coding import GROUP, labels_of, same_values
 from discreet.assess.permuted import DOUBT, Hits
 from discreet.errors import ClaimFailed, InvalidInput
 from discreet.exact import shown
 from discreet.guarantee import Guarantee
 from discreet.microdata.table import Places, Table
 
+PROVISO = "This is so provided that the permutation was drawn uniformly, which no single file can prove."
 RECORDS = "records"
 """The name under which groups are those of all columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A claim that the files do not contradict. `shown` says whether they prove it, or only fail to refute it."""
+    """A claim that the files do not contradict. `shown` says whether they prove it, or only fail to refute it.
+
+    Where values changed places inside groups it is proved provided that the permutation was drawn uniformly, which no
+    single file can prove; the words say so. A probabilistic claim checked by groups measures `hits`, the share of rows
+    that chance gives a value equal to their own, and `certain`, the share in groups with one value only.
+    """
 
     claim: Guarantee
     shown: bool
@@ -42,14 +49,24 @@ class Evidence:
     original: Table | None = None
     groups: Mapping[str, object] = field(default_factory=dict)
     second: Table | None = None
+    kept: tuple[str, ...] = ()
+    """Columns that are neither, and are known to be in the release."""
 
     def __post_init__(self) -> None:
-        """The two files have as many rows."""
+        """There are rows, and as many in the two files."""
+        if not self.released.rows:
+            raise InvalidInput("the table has no rows, so there is nothing to measure; give one that has")
         if self.original is not None and self.original.rows != self.released.rows:
             raise InvalidInput(
                 f"the original has {self.original.rows} rows and the release {self.released.rows}; "
                 "give those rows of the original that the release was made of, in its order"
             )
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The released columns that are neither quasi-identifiers nor confidential."""
+        own = {*self.quasi, *self.confidential} | (set() if self.second is None else {GROUP})
+        return tuple(name for name in self.released if name not in own)
 
     def labels(self, name: str) -> Places:
         """The groups of a column, or where it has none of its own those of whole records, as numbers from 0."""
@@ -65,11 +82,14 @@ def require_k(claim: Guarantee, found: int, what: str) -> None:
         raise ClaimFailed(f"the release claims {named(claim)}, and its smallest {what} has {found}")
 
 
-def require_apart(claim: Guarantee, files: Evidence) -> None:
-    """Anatomy's first table holds no confidential column."""
-    both = [name for name in files.confidential if name in files.released.attributes]
-    if both:
-        raise ClaimFailed(f"the release claims {named(claim)}, and its first table shows {both[0][:40]!r} row by row")
+def require_no_copy(claim: Guarantee, files: Evidence, original: Table, columns: Iterable[str]) -> None:
+    """None of these released columns is a confidential one of the original, row by row, under another name."""
+    for name, secret in product(columns, files.confidential):
+        if same_values(files.released[name], original[secret]):
+            raise ClaimFailed(
+                f"the release claims {named(claim)}, and its column {name[:40]!r} holds the original's {secret[:40]!r} "
+                "row by row"
+            )
 
 
 def require_chance(claim: Guarantee, name: str, hits: Hits) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.microdata.table import Attribute, Places
+from discreet.microdata.table import Attribute, Floats, Places
 
 DOUBT = 1e-9
 """A permutation is called not uniform where a uniform one would come to as many hits with less than this chance."""
@@ -37,6 +37,16 @@ class Hits:
         return math.exp(-(beyond**2) / (4 * self.expected + 2 * beyond)) if beyond > 0 else 1.0
 
     @property
+    def lack(self) -> float:
+        """A bound on the chance of so few hits or fewer, where `expected` is the mean and no mere bound on it.
+
+        The lower tail of the same theorem (1.5 there): P(X <= EX - s) <= exp(-s^2 / (4 EX)), which comes of the bound
+        EX z^2 on the logarithm for z < 0.
+        """
+        short = self.expected - self.observed
+        return math.exp(-(short**2) / (4 * self.expected)) if short > 0 else 1.0
+
+    @property
     def away(self) -> float:
         """How many standard deviations above the mean."""
         beyond = self.observed - self.expected
@@ -55,19 +65,38 @@ class Hits:
         }
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Groups x values, where some row of the group has the value for its own."""
+
+    owner: Places
+    """The group of each."""
+    owned: Floats
+    """How many rows of the group have the value for their own."""
+    carried: Floats
+    """And how many carry it."""
+    places: Places
+    """The cell of each row's own value."""
+
+
+def cells_of(own: Places, after: Places, m: int, groups: Places) -> Cells:
+    """What the rows of each group have for their own and carry, as places among m values."""
+    keys, places, owned = np.unique(groups * m + own, return_inverse=True, return_counts=True)
+    found = np.minimum(np.searchsorted(keys, groups * m + after), len(keys) - 1)
+    carried = np.bincount(found[keys[found] == groups * m + after], minlength=len(keys))
+    return Cells(keys // m, owned.astype(np.float64), carried.astype(np.float64), places)
+
+
 def hits_in_groups(own: Places, after: Places, m: int, groups: Places) -> Hits:
     """The hits, and their mean and standard deviation under a uniform permutation inside each group.
 
     In a group of n rows a_v of which have v for their own and b_v carry it, by Hoeffding's formulas with P the sum of
     a_v b_v the mean is P/n, and the variance (P - sum of a_v b_v (a_v + b_v) / n + P^2/n^2) / (n - 1).
     """
-    keys, places = np.unique(groups * m + own, return_inverse=True)
-    owned = np.bincount(places).astype(np.float64)
-    found = np.minimum(np.searchsorted(keys, groups * m + after), len(keys) - 1)
-    carried = np.bincount(found[keys[found] == groups * m + after], minlength=len(keys))
-    sizes, both = np.bincount(groups).astype(np.float64), owned * carried
-    means = np.bincount(keys // m, both) / sizes
-    mixed = np.bincount(keys // m, both * (owned + carried)) / sizes
+    cells = cells_of(own, after, m, groups)
+    sizes, both = np.bincount(groups).astype(np.float64), cells.owned * cells.carried
+    means = np.bincount(cells.owner, both) / sizes
+    mixed = np.bincount(cells.owner, both * (cells.owned + cells.carried)) / sizes
     variance = (means * sizes - mixed + means**2) / np.maximum(sizes - 1, 1)
     observed = int(np.count_nonzero(own == after))
     return Hits(len(own), observed, float(means.sum()), math.sqrt(max(0.0, float(variance.sum()))))

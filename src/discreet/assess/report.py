@@ -169,6 +169,7 @@ def _utility_tables(comparison: Comparison, original: Table) -> Iterator[str]:
         ("sum of squared errors", comparison.sse),
         ("mean change of correlations", comparison.correlation_change),
         ("standard deviation of that change", comparison.correlation_change_sd),
+        ("mean change of the associations of categories", comparison.association_change),
         ("how well a model tells the two files apart, 0 to 1", comparison.propensity),
     ]
     yield table("All columns together", ("measure", "value"), whole)

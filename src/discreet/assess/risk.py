@@ -66,7 +66,7 @@ class Intruder:
         candidates = cache(self._candidates)
         told = {name: self._told(name, candidates) for name in columns}
         return {
-            name: disclosed(self.both.before[name], *found, self.tolerance)
+            name: disclosed(self.both.before[name], *found, self.tolerance, self._moved(name))
             for name, found in told.items()
             if found is not None
         }
@@ -124,6 +124,11 @@ class Intruder:
         """Whether all the column's values are still there, in whatever order."""
         before, after = self.both.before[column].values, self.both.after[column].values
         return column in self.both.alike and np.array_equal(np.sort(before), np.sort(after), equal_nan=True)
+
+    def _moved(self, column: str) -> bool:
+        """Whether it is known that values of a column are not on their own rows."""
+        before, after = self.both.before[column].values, self.both.after.attributes.get(column)
+        return self.aligned and after is not None and not np.array_equal(before, after.values, equal_nan=True)
 
     def _labels(self, column: str) -> Places | None:
         return self.groups.get(column, self.groups.get(RECORDS))

@@ -1,9 +1,9 @@
 """The claim of probabilistic k-anonymity, checked on files: is a person's value on their own row at most 1/k likely?
 
 Proved it is only with the groups and the original: every group has k rows or more and holds what it held, so that each
-of its rows is as likely as any other to have got a person's value, provided the permutation was uniform; a count of
-values that came back to their own rows looks for permutations that were not. Record linkage and what a rank group tells
-of a value are measured beside, and bounded by nothing: swapping leaves the quasi-identifiers as they are.
+of its rows is as likely as any other to have got a person's value, provided the permutation was uniform; counts of
+values that came back to their own rows look for permutations that were not. Record linkage and what a group tells of a
+value, all of it where its values are one, are measured beside, and bounded by nothing.
 """
 
 from __future__ import annotations
@@ -12,11 +12,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.assess.anonymity import measure_anatomy, measure_anonymity
-from discreet.assess.coding import GROUP, alike, counted_out, crossed
-from discreet.assess.evidence import RECORDS, Checked, Evidence, named, require_apart, require_chance, require_k
+from discreet.assess.coding import alike, classes_of, crossed, same_values
+from discreet.assess.disclosed import disclosed, told_of
+from discreet.assess.evidence import (
+    PROVISO,
+    RECORDS,
+    Checked,
+    Evidence,
+    named,
+    require_chance,
+    require_k,
+    require_no_copy,
+)
 from discreet.assess.nearest import linkage_at_most
-from discreet.assess.permuted import FAR, Hits, disturbed, hits_in_groups, hits_of_unique, width_in_groups
+from discreet.assess.permuted import FAR, Hits, disturbed, hits_of_unique, width_in_groups
+from discreet.assess.two_tables import anatomy_claim
+from discreet.assess.uniform import require_uniform
 from discreet.assess.variety import told
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
@@ -43,43 +54,36 @@ class _Seen:
 
 
 def probabilistic_claim(claim: Guarantee, files: Evidence) -> Checked:
-    """By the two tables of Anatomy, by groups and original, by the original alone, or by what the file itself shows."""
+    """By the two tables of Anatomy, by equal quasi-identifiers, by the original, or by groups alone."""
     if files.second is not None:
-        return _by_anatomy(claim, files, files.second)
+        return anatomy_claim(claim, files, files.second)
+    classes = classes_of(files.released, files.quasi)
+    k = int(np.bincount(classes).min())
+    if files.quasi and k >= (claim.k or 1) and _stayed(files):
+        return _by_classes(claim, files, classes, k)
     if files.original is not None:
         return _by_original(claim, files, files.original)
     if files.groups:
         return _by_groups(claim, files)
-    k = measure_anonymity(files.released, files.quasi).k if files.quasi else 1
-    if k >= (claim.k or 1):
-        words = f"{named(claim)} holds, because every row shares its quasi-identifiers with {k - 1} others or more."
-        return Checked(claim, True, {"k": k}, (words,))
     raise Unsupported(
         f"the file alone does not show {named(claim)}; give the original in the release's order, and the groups"
     )
 
 
-def _by_anatomy(claim: Guarantee, files: Evidence, second: Table) -> Checked:
-    require_apart(claim, files)
-    found = measure_anatomy(files.released, second, files.confidential)
-    require_k(claim, found.k, "group")
-    words = [f"{named(claim)} holds: the smallest group has {found.k} rows, and nothing says which value is whose."]
-    if files.original is not None:
-        _require_truth(claim, files, files.original, second)
-        words.append("Every group's values are those of its people in the original.")
-    return Checked(claim, True, {"anonymity": found.to_json()}, tuple(words))
+def _stayed(files: Evidence) -> bool:
+    """Whether no confidential value is seen to have moved."""
+    original = files.original
+    return original is None or all(same_values(original[name], files.released[name]) for name in files.confidential)
 
 
-def _require_truth(claim: Guarantee, files: Evidence, original: Table, second: Table) -> None:
-    """Every group's values, all columns as one, are those that its people have in the original."""
-    values = counted_out(second)
-    before, after, _ = alike(files.released[GROUP], values[GROUP])
-    for name in files.confidential:
-        ours, theirs, more = alike(original[name], values[name])
-        both, _ = crossed(np.concatenate([before, after]), np.concatenate([ours, theirs]), more)
-        before, after = both[: len(before)], both[len(before) :]
-    if not np.array_equal(np.sort(before), np.sort(after)):
-        raise ClaimFailed(f"the release claims {named(claim)}, and its second table does not hold its groups' values")
+def _by_classes(claim: Guarantee, files: Evidence, classes: Places, k: int) -> Checked:
+    """k-anonymity is the stronger promise; swapping among rows that are alike gives it too, and changes nothing."""
+    words = (
+        f"{named(claim)} holds, because every row shares its quasi-identifiers with {k - 1} others or more, "
+        "among whom no swap would change anything."
+    )
+    measured, more = told_of({name: disclosed(classes, files.released[name]) for name in files.confidential})
+    return Checked(claim, True, {"k": k, **measured}, (words, *more))
 
 
 def _by_groups(claim: Guarantee, files: Evidence) -> Checked:
@@ -87,7 +91,15 @@ def _by_groups(claim: Guarantee, files: Evidence) -> Checked:
     for name, size in sizes.items():
         require_k(claim, size, _group(name))
     words = f"No group is smaller than {min(sizes.values())}; without the original nothing shows what was permuted."
-    return Checked(claim, False, {"groups": sizes}, (words,))
+    measured, more = _disclosed(files)
+    return Checked(claim, False, {"groups": sizes, **measured}, (words, *more))
+
+
+def _disclosed(files: Evidence) -> tuple[dict[str, object], list[str]]:
+    """What the groups tell of each confidential column, whichever columns moved inside them."""
+    if not files.groups:
+        return {}, []
+    return told_of({name: disclosed(files.labels(name), files.released[name]) for name in files.confidential})
 
 
 def _by_original(claim: Guarantee, files: Evidence, original: Table) -> Checked:
@@ -95,10 +107,13 @@ def _by_original(claim: Guarantee, files: Evidence, original: Table) -> Checked:
         _inside(claim, files, original, moved) if files.groups else _outside(claim, moved)
         for moved in _moved(files, original)
     ]
-    columns = {each.name: each.measured for each in checked}
-    words = [each.words for each in checked]
+    if not _stayed(files):
+        require_no_copy(claim, files, original, files.beside)
+    told_too, more = _disclosed(files)
     linkage = linkage_at_most(original, files.released, files.quasi) if files.quasi else None
-    measured = {"columns": columns, "linkage_by_distance": told(linkage), **_alone(files)}
+    columns = {each.name: each.measured for each in checked}
+    measured = {"columns": columns, **told_too, "linkage_by_distance": told(linkage), **_alone(files)}
+    words = [*(each.words for each in checked), *([PROVISO] if files.groups else []), *more]
     if linkage is not None:
         words.append(f"Beside the claim, and not bounded by it: rows link to {float(linkage):.2%} of the people.")
     return Checked(claim, bool(files.groups), measured, tuple(words))
@@ -125,7 +140,7 @@ def _block(files: Evidence, original: Table, names: tuple[str, ...]) -> _Moved:
 
 
 def _inside(claim: Guarantee, files: Evidence, original: Table, moved: _Moved) -> _Seen:
-    """Groups of k or more that hold what they held, and no more values on their own rows than chance brings there."""
+    """Groups of k or more that hold what they held, with as many values on their own rows as chance brings there."""
     groups = files.labels(moved.name)
     least = int(np.bincount(groups).min())
     require_k(claim, least, _group(moved.name))
@@ -135,8 +150,7 @@ def _inside(claim: Guarantee, files: Evidence, original: Table, moved: _Moved) -
             f"the release claims {named(claim)}, and {lost} groups of {moved.name[:40]!r} do not hold the values that "
             "they hold in the original, so it is no permutation inside them"
         )
-    hits = hits_in_groups(moved.before, moved.after, moved.m, groups)
-    require_chance(claim, moved.name, hits)
+    hits = require_uniform(claim, moved.name, moved.before, moved.after, moved.m, groups)
     words = (
         f"{moved.name[:40]!r}: a value is on its own row with probability at most 1/{least}; with duplicates "
         f"{hits.observed} of {hits.rows} rows carry a value equal to their own, where chance gives "

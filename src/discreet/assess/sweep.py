@@ -26,10 +26,12 @@ METHODS = ("mdav", "mdav-swap", "ir-swap")
 """What is tried unless said otherwise: the methods of thesis 3.4."""
 TRIED = (*METHODS, "t-closeness")
 """What can be tried. Generalised values and Anatomy's two tables have no correlations to compare with these."""
-ALIKE = 0.005
+ALIKE = 0.05
 """Losses that differ by no more are held alike: so much, or more, is chance."""
 LIMIT = 0.05
 """The greatest risk above chance that is called small."""
+GRAVE = 1.0
+"""A greater loss is of the worst grade: findings may well differ."""
 MOST = 12
 """How many k there is room for."""
 
@@ -47,13 +49,15 @@ class Point:
     method: str
     k: int
     loss: float
-    """The mean change of correlations (thesis 3.4); under two numeric columns, how well the files are told apart."""
+    """The worst of all that a verdict on utility judges by (thesis 3.4: correlations), each over its upper bar."""
     risk: float
-    """How much likelier than by chance an intruder comes near a confidential value, in the worst column."""
+    """How much an intruder learns of what chance leaves open about a confidential value, in the worst column."""
     il1s: float | None
     linkage: float | None
     score: float | None
     """The thesis's Score (6.4) against the same method at its least k: above 1, more safety was won than use lost."""
+    lost: str = "correlations"
+    """What the loss is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,16 @@ class Sweep:
         """The recommendation and its reason."""
         best, limit = self.recommended, f"a risk of at most {100 * self.limit:g} % above chance"
         told, own = f"{best.method} with k = {best.k:,}", f"{100 * best.risk:.1f} %"
+        lost = f"most of it in {best.lost}{self._grave()}"
         if best.risk <= self.limit:
-            why = f"of all points with {limit} (its own is {own}) none loses clearly less than its {best.loss:.3f}"
-            return f"Take {told}: {why}."
-        return f"No point has {limit}; {told} has the least, {own}, with a loss of {best.loss:.3f}."
+            why = f"of all points with {limit} (its own is {own}) none loses clearly less than its {best.loss:.2f}"
+            return f"Take {told}: {why}, {lost}."
+        return f"No point has {limit}; {told} has the least, {own}, with a loss of {best.loss:.2f}, {lost}."
+
+    def _grave(self) -> str:
+        if self.recommended.loss <= GRAVE:
+            return ""
+        return f"; that is above {GRAVE:g}, and findings may well differ from those on the original"
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
@@ -154,9 +164,11 @@ class Trial:
 
 
 def _point(method: str, k: int, found: Comparison, first: Comparison) -> Point:
-    above = [share - found.disclosure_by_chance[name] for name, share in found.disclosure.items()]
-    loss = found.correlation_change if len(found.numeric) > 1 else found.propensity
-    return Point(method, k, loss, max([0.0, *above]), found.il1s, found.linkage, _score(found, first))
+    from discreet.assess.verdict import worst_loss
+
+    lost, loss = worst_loss(found)
+    risk = max(found.disclosure_excess.values(), default=0.0)
+    return Point(method, k, loss, risk, found.il1s, found.linkage, _score(found, first), lost)
 
 
 def _score(found: Comparison, first: Comparison) -> float | None:

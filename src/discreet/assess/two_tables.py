@@ -43,8 +43,8 @@ def measure_apart(claim: Guarantee, files: Evidence, second: Table) -> Anonymity
     found = measure_anatomy(files.released, second, files.confidential)
     if surplus := [name for name in second if name not in {GROUP, *found.columns, COUNT}]:
         raise ClaimFailed(
-            f"the release claims {named(claim)}, and its second table holds {surplus[0][:40]!r} beside the confidential "
-            f"columns, {GROUP!r} and {COUNT!r}"
+            f"the release claims {named(claim)}, and its second table holds {surplus[0][:40]!r} beside "
+            f"{GROUP!r}, the confidential columns and {COUNT!r}"
         )
     _require_order(claim, second, (GROUP, *found.columns))
     return found

@@ -39,8 +39,8 @@ def require_uniform(claim: Guarantee, name: str, own: Places, after: Places, m: 
         )
     if irregular(own, after, m, groups) < DOUBT:
         raise ClaimFailed(
-            f"the release claims {named(claim)}, and its groups keep values of {name[:40]!r} on their own rows so often "
-            "or so evenly as a uniform permutation does less than once in a billion"
+            f"the release claims {named(claim)}, and its groups keep values of {name[:40]!r} on their own rows so "
+            "often or so evenly as a uniform permutation does less than once in a billion"
         )
     return hits
 
@@ -54,10 +54,10 @@ def irregular(own: Places, after: Places, m: int, groups: Places) -> float:
     hits = np.bincount(groups, stayed & lone[cells.places])
     kept = np.bincount(groups, stayed) == sizes
     chances = [*_by_hits(sizes, alone, hits), *_by_whole_groups(_to_keep_all(cells.owner, cells.owned, sizes), kept)]
-    return min(1.0, len(chances) * min(chances, default=1.0))
+    return min(1.0, 2 * len(chances) * min(chances, default=1.0))  # every look is above and below
 
 
-def _by_hits(sizes: Places, alone: Places, hits: Floats) -> list[float]:
+def _by_hits(sizes: Places, alone: Places, hits: Places) -> list[float]:
     """For each h, how likely as few or as many groups have h hits or more among values that only one row has."""
     kinds, place = np.unique(np.column_stack([sizes, alone]), axis=0, return_inverse=True)
     tails = at_least(kinds[:, 0], kinds[:, 1])
@@ -65,8 +65,10 @@ def _by_hits(sizes: Places, alone: Places, hits: Floats) -> list[float]:
     found = []
     for h in range(1, min(MOST, int(alone.max())) + 1):
         able = kinds[:, 1] >= h
-        chance = _apart(int(np.count_nonzero(hits >= h)), int(often[able].sum()), float(often[able] @ tails[able, h - 1]))
-        found += [chance, chance]  # two looks, above and below
+        chance = _apart(
+            int(np.count_nonzero(hits >= h)), int(often[able].sum()), float(often[able] @ tails[able, h - 1])
+        )
+        found.append(chance)
     return found
 
 
@@ -100,7 +102,7 @@ def _by_whole_groups(chance: Floats, kept: Places) -> list[float]:
 
 
 def _apart(seen: int, of: int, mean: float) -> float:
-    """Hoeffding (1963, Theorem 1): `of` independent events, `mean` of which are expected, and so few or so many seen."""
+    """Hoeffding (1963, Theorem 1): `of` independent events, `mean` of them expected, so few or so many seen."""
     from scipy.special import rel_entr
 
     share, even = seen / of if of else 0.0, min(1.0, mean / of) if of else 0.0

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
 from discreet.assess.beside import Beside
 from discreet.assess.comparison import Pair
 from discreet.microdata.distances import FLAT, spaces
-from discreet.microdata.table import Attribute, Floats, Places, Table
+from discreet.microdata.table import Attribute, Floats, Table
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles that are compared."""
-
-CATEGORIES = 20
-"""The categories that count by themselves in an association: the most frequent."""
 
 STILL = 1e-12
 """A standardised column with less variance than this, in the rows that count, does not vary there."""
@@ -51,11 +47,10 @@ def il1s(both: Beside) -> float | None:
     total, cells = 0.0, 0
     for name in both.numeric:
         before, after = both.before[name].values, both.after[name].values
-        there = present(np.where(np.isnan(before), after, before))
         if (deviation := spread(before)) > 0:
-            moved = np.where(np.isnan(before) == np.isnan(after), np.abs(after - before), deviation)
-            total += math.fsum(present(moved)) / (math.sqrt(2) * deviation)
-            cells += len(there)
+            change = np.where(np.isnan(before) == np.isnan(after), np.abs(after - before), deviation)
+            total += math.fsum(present(change)) / (math.sqrt(2) * deviation)
+            cells += len(present(change))
     return total / cells if cells else None
 
 
@@ -136,59 +131,6 @@ def correlation_change(before: Floats, after: Floats) -> Pair:
     """The mean and the deviation of |after - before| over the pairs of columns; 0 of no pair."""
     change = np.abs(after - before)[np.triu_indices(len(before), 1)]
     return (float(change.mean()), float(change.std())) if len(change) else (0.0, 0.0)
-
-
-def association_change(both: Beside) -> float:
-    """The mean change of associations over the pairs with a categorical column; 0 of no pair.
-
-    With a number it is the correlation ratio, with another category Cramer's V, each from 0 to 1; with an ordered
-    category too, by its categories. The most frequent have their own, all others one together; "missing" is one more.
-    """
-    names = [name for name in both.alike if name not in both.numeric]
-    files = [(both.before, {}), (both.after, {})]
-    for name in names:
-        one, two = _frequent(both.before[name], both.after[name])
-        files[0][1][name], files[1][1][name] = one, two
-    pairs = [(name, other) for place, name in enumerate(names) for other in (*names[:place], *both.numeric)]
-    change = [abs(_association(*files[1], *pair) - _association(*files[0], *pair)) for pair in pairs]
-    return math.fsum(change) / len(change) if change else 0.0
-
-
-def _frequent(before: Attribute, after: Attribute) -> tuple[Places, Places]:
-    """Each file's categories, numbered by how frequent they are in both, all from CATEGORIES on as one."""
-    codes = np.unique(np.concatenate([before.values, after.values]), return_inverse=True)[1]
-    order = np.argsort(-np.bincount(codes), kind="stable")
-    rank = np.minimum(np.argsort(order, kind="stable"), CATEGORIES)[codes]
-    return rank[: len(before.values)], rank[len(before.values) :]
-
-
-def _association(table: Table, codes: Mapping[str, Places], name: str, other: str) -> float:
-    if other in codes:
-        return _cramer(codes[name], codes[other])
-    values = table[other].values
-    return _ratio(codes[name][~np.isnan(values)], present(values))
-
-
-def _ratio(codes: Places, values: Floats) -> float:
-    """The correlation ratio: the root of the share of the variance that is between the categories."""
-    if not len(values) or variance(values) == 0:
-        return 0.0
-    gaps = standard(values)
-    many = np.maximum(np.bincount(codes), 1)
-    between = float(np.sum(np.bincount(codes, gaps) ** 2 / many))
-    return math.sqrt(min(1.0, between / float(gaps @ gaps)))
-
-
-def _cramer(ones: Places, twos: Places) -> float:
-    """Cramer's V of two lists of categories; 0 where one does not vary."""
-    table = np.bincount(ones * (int(twos.max()) + 1) + twos, minlength=(int(ones.max()) + 1) * (int(twos.max()) + 1))
-    table = table.reshape(int(ones.max()) + 1, -1)
-    table = table[table.any(axis=1)][:, table.any(axis=0)]
-    least = min(table.shape) - 1
-    if least == 0:
-        return 0.0
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / len(ones)
-    return math.sqrt(min(1.0, float(np.sum((table - expected) ** 2 / expected)) / (len(ones) * least)))
 
 
 def marginals(both: Beside) -> dict[str, float]:

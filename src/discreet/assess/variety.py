@@ -34,9 +34,9 @@ class Variety:
     entropy: float
     """Entropy l-diversity: e to the least entropy; as many equally frequent values hide as much."""
     recursive: Ratio
-    """Recursive (c, 2)-diversity, r_1 < c (r_2 + ... + r_m), holds for every c above this: the greatest r_1/(n - r_1).
+    """Recursive (c, l)-diversity, r_1 < c (r_l + ... + r_m), holds for every c above this, l being as asked for.
 
-    r_1 is how often the most frequent value of the class's n occurs; infinite where a class has one value only.
+    r_i is how often the i-th most frequent value of a class occurs; infinite where a class has fewer than l values.
     """
     t_ratio: Ratio
     """t under Definition 15 between a class and the table, over distinct values; infinite where a class lacks one."""
@@ -82,19 +82,18 @@ class _Cells:
         return np.diff(self.starts, append=len(self.count))
 
 
-def variety(classes: Places, places: Places, m: int, kind: Kind) -> Variety:
+def variety(classes: Places, places: Places, m: int, kind: Kind, recursive_l: int = 2) -> Variety:
     """The variety of values, given as places among m distinct ones, inside classes 0 to c - 1."""
     keys, count = np.unique(classes * m + places, return_counts=True)
     owner, value = keys // m, keys % m
     starts, sizes = np.flatnonzero(np.diff(owner, prepend=-1)), np.bincount(classes)
     cells = _Cells(owner, value, count, starts, sizes, np.bincount(places))
     whole = bool(np.all(cells.lengths == m))
-    most = np.maximum.reduceat(count, starts)
     information = np.log(sizes) - np.add.reduceat(count * np.log(count), starts) / sizes
     return Variety(
         int(cells.lengths.min()),
         math.exp(max(0.0, float(information.min()))),
-        greatest(most, sizes - most) if np.all(most < sizes) else math.inf,
+        _recursive(cells, recursive_l),
         _ratio(cells) if whole else math.inf,
         _variation(cells) if kind == "nominal" else _ordered_distance(cells),
         _ratio_between(cells) if whole else math.inf,
@@ -106,6 +105,15 @@ def greatest(tops: NDArray[Any], bottoms: NDArray[Any]) -> Fraction:
     near = (tops / bottoms).astype(np.float64)
     close = near >= near.max() * (1 - 1e-9)
     return max(Fraction(*pair) for pair in set(zip(tops[close].tolist(), bottoms[close].tolist(), strict=True)))
+
+
+def _recursive(cells: _Cells, l: int) -> Ratio:  # noqa: E741  the measure's name is l
+    """The greatest quotient r_1 / (r_l + ... + r_m) of a class."""
+    if np.any(cells.lengths < l):
+        return math.inf
+    falling = cells.count[np.lexsort((-cells.count, cells.owner))]
+    rank = np.arange(len(falling)) - np.repeat(cells.starts, cells.lengths)
+    return greatest(falling[cells.starts], np.add.reduceat(np.where(rank >= l - 1, falling, 0), cells.starts))
 
 
 def _ratio(cells: _Cells) -> Fraction:

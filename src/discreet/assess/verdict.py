@@ -1,8 +1,8 @@
 """A plain sentence on risk and one on utility, and the thesis's balance of the two.
 
-What is called small or high is written here, once: a risk by how many people in a hundred it reaches beyond those that
-chance reaches; a loss by the mean change of correlations, by the greatest move of a distribution, and by how well a
-model tells the files apart.
+What is called small or high is written here, once: a risk by how much is learnt of what chance leaves open; a loss by
+the mean change of correlations and of associations, by the greatest move of a distribution, and by how well a model
+tells the files apart.
 """
 
 from __future__ import annotations
@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 
 RISK = (0.05, 0.2)
 CORRELATION = (0.02, 0.1)
+ASSOCIATION = (0.02, 0.1)
 MARGINAL = (0.05, 0.2)
 PROPENSITY = (0.05, 0.2)
 """Up to the first it is little, above the second much."""
 
+Measured = tuple[float, tuple[float, float]]
+"""A figure and its two bars."""
+
+UNMEASURED = "give the rows side by side, or name confidential columns"
 RISKS = ("a small risk", "a moderate risk", "a high risk")
 LOSSES = (
     "most analyses will come out much as on the original",
@@ -32,21 +37,46 @@ LOSSES = (
 def risk_sentence(found: Comparison) -> str:
     """How many of 1,000 people an intruder who knows their quasi-identifiers reaches, and how many by chance.
 
-    It is judged by the confidential column that is reached most beyond chance; without one, by the matched records.
+    It is judged by the confidential column of which he learns most beyond chance, and by the matched records where
+    there is none, or one that could not be measured; a match by itself gives away no value that was hidden.
     """
-    told, beyond = [], 0.0
+    told, grades = [], [0]
     if found.linkage is not None:
-        beyond = (found.linkage - found.linkage_by_chance) / 100
         told.append(_reached("can be matched to their record", found.linkage / 100, found.linkage_by_chance / 100))
-    column = max(found.disclosure, key=lambda name: _beyond(found, name), default=None)
-    if column is not None:
-        beyond = _beyond(found, column)
-        chances = found.disclosure[column], found.disclosure_by_chance[column]
-        told.append(_reached(f"give away a value near their {column[:40]}", *chances))
+    if found.disclosure_excess:
+        column, excess = max(found.disclosure_excess.items(), key=lambda each: each[1])
+        grades.append(_grade(excess, RISK))
+        told.append(_given_away(found, column, excess))
     if not told:
-        return "The risk could not be measured: give the rows side by side, or name confidential columns."
+        return f"The risk could not be measured{_blind(found)}: {UNMEASURED}."
+    matched = _matched(found)
+    if found.unmeasured or not found.disclosure_excess:
+        grades.append(matched)
+    words = f"{RISKS[max(grades)]}{_only(matched > max(grades))}"
     who = "Of 1,000 people whose quasi-identifiers an intruder knows"
-    return f"{who}, {' and '.join(told)}: {RISKS[_grade(beyond, RISK)]}{_overlaid(found)}."
+    return f"{who}, {' and '.join(told)}{_blind(found)}: {words}{_overlaid(found)}."
+
+
+def _given_away(found: Comparison, column: str, excess: float) -> str:
+    chances = found.disclosure[column], found.disclosure_by_chance[column]
+    most = f"; of what chance leaves open about it, {_percent(excess)} is learnt of those who are hidden worst"
+    return _reached(f"give away a value near their {column[:40]}", *chances) + (most if excess else "")
+
+
+def _matched(found: Comparison) -> int:
+    """The grade of the records that are led back to."""
+    by_chance = found.linkage_by_chance / 100
+    return 0 if found.linkage is None else _grade(excess_of(found.linkage / 100, by_chance), RISK)
+
+
+def _only(matched: bool) -> str:
+    """What the grade is of where that of the records would be graver."""
+    return " for these values, though whose record is whose can be told" if matched else ""
+
+
+def _blind(found: Comparison) -> str:
+    """The confidential columns that the figures say nothing of."""
+    return f"; what is given away of {_listed(found.unmeasured)} could not be measured" if found.unmeasured else ""
 
 
 def utility_sentence(found: Comparison) -> str:
@@ -58,15 +88,32 @@ def utility_sentence(found: Comparison) -> str:
         moved.append(f"values moved by {math.sqrt(2) * found.il1s:.2g} standard deviations")
     if len(found.numeric) > 1:
         moved.append(f"correlations moved by {found.correlation_change:.2g}")
+    if len(found.marginals) > max(1, len(found.numeric)):
+        moved.append(f"associations of categories moved by {found.association_change:.2g}")
     name, most = max(found.marginals.items(), key=lambda each: each[1])
     shape = f"the distribution of {name[:40]} changed most, by {_percent(most)}" if most else "no distribution changed"
     apart = f"a model tells the files apart to {_percent(found.propensity)}"
     start = f"On average {' and '.join(moved)}; " if moved else ""
-    losses = (found.correlation_change, CORRELATION), (most, MARGINAL), (found.propensity, PROPENSITY)
     unmeasured = _unmeasured(found)
-    worst = max([1 if unmeasured else 0, *(_grade(figure, bars) for figure, bars in losses)])
+    worst = max([1 if unmeasured else 0, *(_grade(*measured) for measured in losses(found).values())])
     words = f"{start}{shape}, and {apart}{unmeasured}: {LOSSES[worst]}."
     return words[0].upper() + words[1:]
+
+
+def losses(found: Comparison) -> dict[str, Measured]:
+    """What a loss is judged by."""
+    return {
+        "correlations": (found.correlation_change, CORRELATION),
+        "associations of categories": (found.association_change, ASSOCIATION),
+        "distributions of columns": (max(found.marginals.values(), default=1.0), MARGINAL),
+        "how the files are told apart": (found.propensity, PROPENSITY),
+    }
+
+
+def worst_loss(found: Comparison) -> tuple[str, float]:
+    """The gravest of the losses and how large it is, 1 being where findings may well differ."""
+    over = {name: figure / bars[1] for name, (figure, bars) in losses(found).items()}
+    return max(over.items(), key=lambda each: each[1])
 
 
 def _unmeasured(found: Comparison) -> str:
@@ -89,10 +136,12 @@ def told(found: Comparison) -> dict[str, str]:
     for name, share in found.disclosure.items():
         by_chance = found.disclosure_by_chance[name]
         lines[f"{name[:40]} given away"] = f"{100 * share:.3g} % ({100 * by_chance:.2g} % by chance)"
+        lines[f"{name[:40]} learnt of what chance leaves open"] = f"{100 * found.disclosure_excess[name]:.3g} %"
     lines["unique rows"] = f"{100 * found.unique[0]:.3g} % before, {100 * found.unique[1]:.3g} % after"
     if found.il1s is not None:
         lines["information loss IL1s"] = f"{found.il1s:.3g}"
     lines["correlations change by"] = f"{found.correlation_change:.3g}"
+    lines["associations change by"] = f"{found.association_change:.3g}"
     lines["files told apart"] = f"{found.propensity:.3g} (0 not at all, 1 wholly)"
     return lines
 
@@ -108,21 +157,24 @@ def score(sse_0: float, rl_0: float, sse: float, rl: float) -> float:
     return math.sqrt(sse_0 / sse) * (rl_0 / rl)
 
 
+def excess_of(share: float, by_chance: float) -> float:
+    """What is learnt of all that chance leaves open; 0 where it leaves nothing."""
+    return max(0.0, (share - by_chance) / (1 - by_chance)) if by_chance < 1 else 0.0
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
-def _beyond(found: Comparison, name: str) -> float:
-    return found.disclosure[name] - found.disclosure_by_chance[name]
-
-
 def _reached(what: str, share: float, by_chance: float) -> str:
-    return f"about {_of_1000(share)} {what} ({_of_1000(by_chance)} by chance)"
+    return f"{_of_1000(share, 'about ')} {what} ({_of_1000(by_chance)} by chance)"
 
 
-def _of_1000(share: float) -> str:
+def _of_1000(share: float, about: str = "") -> str:
     many = 1000 * share
-    return f"{many:,.0f}" if many >= 1 or many == 0 else "fewer than 1"
+    if many == 0:
+        return "none"
+    return f"{about}{many:,.0f}" if many >= 1 else "fewer than 1"
 
 
 def _overlaid(found: Comparison) -> str:
