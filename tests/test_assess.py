@@ -82,6 +82,23 @@ def test_linkage_shares_ties(rows: list[tuple[int, int, int, int]]) -> None:
     assert compare_release(*columns, ("a", "b"), scale=None).linkage == pytest.approx(linkage_by_pairs(before, after))
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(0, 10)] * 3, *[st.integers(0, 20)] * 3), min_size=2, max_size=30))
+def test_ties_are_exact_whatever_the_scale(rows: list[tuple[int, ...]]) -> None:
+    """Whole numbers and halves of one width that are as near as each other are so when divided by it too."""
+    both = np.array(rows, dtype=float)
+    before, after = both[:, :3], both[:, 3:] / 2
+    columns = [read_table({name: table[:, i] for i, name in enumerate("abc")}) for table in (before, after)]
+    wide = read_table(columns[0].arrays(), domains=dict.fromkeys("abc", (0, 10)))
+    assert compare_release(wide, columns[1], tuple("abc")).linkage == pytest.approx(linkage_by_pairs(before, after))
+
+
+def test_ties_of_a_column_as_wide_as_three() -> None:
+    """1.5 is as near to 1 as to 2, though thirds of them are not."""
+    found = compare_release({"x": np.arange(4.0)}, {"x": np.array([3.0, 1.5, 0, 3])}, ("x",))
+    assert found.linkage == 37.5
+
+
 def test_linkage_by_meaning() -> None:
     """A released concept leads back to the originals nearest to it in the taxonomy, ties shared."""
     before = read_table({"kind": np.array(["cat", "dog", "cow", "cow"], dtype=object)}, taxonomies={"kind": ANIMALS})
@@ -101,7 +118,17 @@ def test_errors_of_values() -> None:
     assert found.sse_of["x"] == pytest.approx(1 + 4 + (4 - 5) ** 2 + 10**2)
     assert found.sse_of["y"] == pytest.approx(math.log2(5 / 3) ** 2 + 1)
     assert found.sse == pytest.approx(sum(found.sse_of.values()))
-    assert found.il1s == pytest.approx((1 + 2) / (math.sqrt(2) * np.std([0, 10, 4], ddof=1)) / 2)
+    deviation = np.std([0, 10, 4], ddof=1)
+    assert found.il1s == pytest.approx((1 + 2 + deviation) / (math.sqrt(2) * deviation) / 3)
+
+
+def test_numbers_that_were_taken_out_count_as_moved() -> None:
+    """A column wiped but for one row moved by a standard deviation; what is in neither file says nothing."""
+    income = np.array([NAN, *np.arange(99.0)])
+    wiped = np.where(np.arange(100) == 1, income, NAN)
+    found = compare_release({"income": income}, {"income": wiped})
+    assert found.il1s == pytest.approx(98 / 99 / math.sqrt(2))
+    assert "values moved by 0.99 standard deviations" in found.utility
 
 
 def test_a_column_that_does_not_vary() -> None:
@@ -167,6 +194,44 @@ def test_propensity_by_chance_is_taken_off() -> None:
     assert 15 <= sum(above) <= 45
 
 
+def related(rows: int) -> tuple[Table, Table, Table]:
+    """People whose sex tells their job; and the same with jobs, or pay, dealt out anew."""
+    draw = np.random.default_rng(6)
+    sex = draw.choice(["f", "m"], rows)
+    columns = {"sex": sex, "job": np.where(sex == "f", "judge", "cook"), "pay": draw.normal(np.where(sex == "f", 3, 0))}
+    before = read_table(columns)
+    order = draw.permutation(rows)
+    return before, before.put(before["job"].take(order)), before.put(before["pay"].take(order))
+
+
+def test_associations_of_categories() -> None:
+    """The correlation ratio with numbers and Cramer's V with categories, and their mean change over pairs."""
+    before, jobs, pays = related(400)
+    pay, women = before["pay"].values, before["sex"].values == 0
+    means = np.where(women, pay[women].mean(), pay[~women].mean())
+    ratio = np.sqrt(np.var(means) / np.var(pay))
+    dealt = [pays["pay"].values[women].mean(), pays["pay"].values[~women].mean()]
+    left = np.sqrt(np.var(np.where(women, *dealt)) / np.var(pay))
+    assert compare_release(before, pays).association_change == pytest.approx((2 * (ratio - left) + 0) / 3)
+    v = abs(np.corrcoef(women, jobs["job"].values)[0, 1])  # of two by two, V is |phi|
+    alone = compare_release(before.select(["sex", "job"]), jobs.select(["sex", "job"]))
+    assert alone.association_change == pytest.approx(1 - v)
+    assert compare_release(before, before).association_change == 0
+    assert compare_release(before.select(["pay"]), pays.select(["pay"])).association_change == 0
+
+
+def test_utility_sees_associations_of_categories() -> None:
+    """A job that no longer goes with the sex is a grave loss, to the sentence and to the model."""
+    before, jobs, _ = related(400)
+    found = compare_release(before.select(["sex", "job"]), jobs.select(["sex", "job"]))
+    assert "associations of categories moved by" in found.utility
+    assert found.utility.endswith(": findings may well differ from those on the original.")
+    assert found.propensity > 0.1
+    many = {f"c{place}": np.random.default_rng(place).choice([*"abcdefghijklmnopqrst"], 400) for place in range(9)}
+    wide = [read_table({**table.arrays(), **many}) for table in (before, jobs)]
+    assert scored(*wide) > 0.1
+
+
 def disclosed_by_pairs(
     quasi: Sequence[float], released: Sequence[float], secret: np.ndarray, told: np.ndarray
 ) -> float:
@@ -189,6 +254,79 @@ def test_attribute_disclosure(rows: list[tuple[int, int, int, int]]) -> None:
     assert found.disclosure["s"] == pytest.approx(disclosed_by_pairs(q, r, s, t))
     near = 0.05 * np.std(s, ddof=1)
     assert found.disclosure_by_chance["s"] == pytest.approx(np.mean(np.abs(s[:, None] - t[None, :]) <= near))
+
+
+def unchanged(column: np.ndarray) -> dict[str, np.ndarray]:
+    return {"id": np.arange(float(len(column))), "hiv": column}
+
+
+@pytest.mark.parametrize("ill", [1, 2, 10, 500])
+@pytest.mark.parametrize("rows", [40, 1000])
+def test_a_rare_value_that_nothing_hides_is_a_high_risk(rows: int, ill: int) -> None:
+    """Chance tells nearly everybody's value where it is rare; what it leaves open is what counts."""
+    column = np.where(np.arange(rows) < min(ill, rows // 2), "yes", "no")
+    found = compare_release(unchanged(column), unchanged(column), ("id",), ("hiv",))
+    assert found.disclosure_excess["hiv"] == pytest.approx(1)
+    assert "100 % is learnt" in found.risk
+    assert found.risk.endswith("a high risk.")
+
+
+def test_the_worst_value_is_what_counts() -> None:
+    """A few are given away among many that are hidden: over everybody it is little, over those it is all."""
+    column = np.array(["yes"] * 20 + ["no", "maybe"] * 490, dtype=object)
+    told = np.concatenate([column[:20], np.random.default_rng(8).permutation(column[20:])])
+    found = compare_release(unchanged(column), unchanged(told), ("id",), ("hiv",))
+    assert found.disclosure["hiv"] - found.disclosure_by_chance["hiv"] < 0.1
+    assert found.disclosure_excess["hiv"] == pytest.approx(1)
+    numbers = np.where(column == "yes", 2.0, np.where(column == "no", 1.0, 0.0))
+    released = np.where(told == "yes", 2.0, np.where(told == "no", 1.0, 0.0))
+    found = compare_release(unchanged(numbers), unchanged(released), ("id",), ("hiv",))
+    assert found.disclosure_excess["hiv"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("values", [2, 40, 200, 1000])
+def test_luck_is_no_risk(values: int) -> None:
+    """Values dealt out anew bring some home, and some value all of its own: that is not called a risk."""
+    draw = np.random.default_rng(values)
+    column = np.array([f"v{place % values}" for place in range(1000)], dtype=object)
+    tried = [unchanged(draw.permutation(column)) for _ in range(40)]
+    above = [compare_release(unchanged(column), told, ("id",), ("hiv",)).disclosure_excess["hiv"] for told in tried]
+    assert sum(excess > 0.05 for excess in above) <= 3
+
+
+def test_a_constant_column_leaves_nothing_to_learn() -> None:
+    """Who knows it by chance learns nothing."""
+    column = np.full(20, "no", dtype=object)
+    found = compare_release(unchanged(column), unchanged(column), ("id",), ("hiv",))
+    assert found.disclosure_excess["hiv"] == 0
+    assert "a small risk for these values, though whose record is whose can be told" in found.risk
+
+
+def test_rows_not_side_by_side_with_a_recoded_quasi_identifier() -> None:
+    """An intruder goes by those that still compare; with none of them nobody can tell, and the sentence says so."""
+    age, town = np.arange(60.0), np.arange(60.0) % 7
+    bands = np.array([f"{int(each) // 10}0s" for each in age], dtype=object)
+    ill = np.where(age < 30, "yes", "no")
+    original = {"age": age, "ward": np.arange(60.0) // 2, "town": town, "ill": ill}
+    quasi = ("age", "ward", "town")
+    some = compare_release(original, original | {"age": bands}, quasi, ("ill",), aligned=False)
+    assert some.disclosure["ill"] == 1
+    assert some.risk.endswith("a high risk.")
+    names = ("age", "ill")
+    alone = {name: original[name] for name in names}
+    none = compare_release(alone, alone | {"age": bands}, ("age",), ("ill",), aligned=False)
+    assert (none.disclosure, none.unmeasured) == ({}, ("ill",))
+    assert none.risk.startswith("The risk could not be measured; what is given away of ill could not be measured: ")
+    gone = compare_release(alone, {"ill": ill}, ("age",), ("ill",), aligned=False)
+    assert gone.disclosure["ill"] == gone.disclosure_by_chance["ill"] == 0.5
+
+
+def test_matched_records_count_where_values_are_not_measured() -> None:
+    """A confidential column that became coarser leaves the verdict to the records."""
+    x = np.arange(50.0)
+    original, released = {"q": x, "s": x}, {"q": x, "s": np.where(x < 25, "low", "high")}
+    found = compare_release(original, released, ("q",), ("s",))
+    assert "; what is given away of s could not be measured: a high risk." in found.risk
 
 
 def anatomised(values: Sequence[float]) -> Protected:
@@ -332,15 +470,20 @@ def test_verdicts() -> None:
     same = compare_release(original, original, ("age",), ("stay", "ward"))
     assert same.risk.startswith("Of 1,000 people whose quasi-identifiers an intruder knows, about ")
     assert same.risk.endswith(": a high risk.")
-    assert "near their stay" in same.risk
+    assert "near their ward" in same.risk
     assert same.utility == (
-        "On average values moved by 0 standard deviations and correlations moved by 0; no distribution changed, "
-        "and a model tells the files apart to 0 %: most analyses will come out much as on the original."
+        "On average values moved by 0 standard deviations, correlations by 0 and associations of categories by 0; "
+        "no distribution changed, and a model tells the files apart to 0 %: "
+        "most analyses will come out much as on the original."
     )
     blank = original | {"age": np.full(200, 50.0)}
     hidden = compare_release(original, blank, ("age",), ("ward",), earlier={"2024": np.arange(200)}, groups=[0] * 200)
     assert "a small risk; laid over the release '2024' it hides somebody among only 1." in hidden.risk
     assert hidden.utility.endswith(": findings may well differ from those on the original.")
+    assert "about 5 can be matched to their record (5 by chance)" in hidden.risk
+    large = {"x": np.arange(3000.0)}
+    assert ", fewer than 1 can be matched" in compare_release(large, {"x": np.zeros(3000)}, ("x",)).risk
+    assert ", none can be matched" in compare_release(large, {"x": large["x"][::-1]}, ("x",)).risk
     for verdict in (same.risk, same.utility, hidden.risk, hidden.utility):
         assert verdict.count(". ") == 0
 

@@ -21,9 +21,9 @@ MOST = 20
 RARE = tuple(10.0**-power for power in range(0, 20, 2))
 """Groups that kept everything are counted where the chance of that is at most this."""
 CHOSEN = np.array(
-    [[(-1) ** (i - h) * math.comb(i - 1, h - 1) for h in range(1, MOST + 1)] for i in range(1, 2 * MOST + 1)],
+    [[(-1) ** (i + h) * math.comb(i - 1, h - 1) for h in range(1, MOST + 1)] for i in range(1, 2 * MOST + 1)],
     dtype=np.float64,
-) * np.tri(2 * MOST, MOST)
+)
 """How the i-th factorial moment over i! enters the chance of h hits or more, by inclusion and exclusion."""
 
 
@@ -65,10 +65,8 @@ def _by_hits(sizes: Places, alone: Places, hits: Places) -> list[float]:
     found = []
     for h in range(1, min(MOST, int(alone.max())) + 1):
         able = kinds[:, 1] >= h
-        chance = _apart(
-            int(np.count_nonzero(hits >= h)), int(often[able].sum()), float(often[able] @ tails[able, h - 1])
-        )
-        found.append(chance)
+        seen, mean = int(np.count_nonzero(hits >= h)), float(often[able] @ tails[able, h - 1])
+        found.append(_apart(seen, int(often[able].sum()), mean))
     return found
 
 

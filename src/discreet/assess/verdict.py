@@ -83,21 +83,28 @@ def utility_sentence(found: Comparison) -> str:
     """How far values, correlations and distributions moved, and what that is likely to mean."""
     if not found.marginals:
         return "The loss could not be measured: no column's values can be compared with those of the original."
-    moved = []
-    if found.il1s is not None:
-        moved.append(f"values moved by {math.sqrt(2) * found.il1s:.2g} standard deviations")
-    if len(found.numeric) > 1:
-        moved.append(f"correlations moved by {found.correlation_change:.2g}")
-    if len(found.marginals) > max(1, len(found.numeric)):
-        moved.append(f"associations of categories moved by {found.association_change:.2g}")
     name, most = max(found.marginals.items(), key=lambda each: each[1])
     shape = f"the distribution of {name[:40]} changed most, by {_percent(most)}" if most else "no distribution changed"
     apart = f"a model tells the files apart to {_percent(found.propensity)}"
-    start = f"On average {' and '.join(moved)}; " if moved else ""
+    moved = _moved(found)
+    start = f"On average {moved}; " if moved else ""
     unmeasured = _unmeasured(found)
     worst = max([1 if unmeasured else 0, *(_grade(*measured) for measured in losses(found).values())])
     words = f"{start}{shape}, and {apart}{unmeasured}: {LOSSES[worst]}."
     return words[0].upper() + words[1:]
+
+
+def _moved(found: Comparison) -> str:
+    """Mean changes, one after the other."""
+    moved = []
+    if found.il1s is not None:
+        moved.append(f"values by {math.sqrt(2) * found.il1s:.2g} standard deviations")
+    if len(found.numeric) > 1:
+        moved.append(f"correlations by {found.correlation_change:.2g}")
+    if len(found.marginals) > max(1, len(found.numeric)):
+        moved.append(f"associations of categories by {found.association_change:.2g}")
+    *first, last = [*(each.replace(" by ", " moved by ", 1) for each in moved[:1]), *moved[1:]] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def losses(found: Comparison) -> dict[str, Measured]:

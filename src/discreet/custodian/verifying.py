@@ -45,9 +45,9 @@ class VerifiedRelease:
     @property
     def words(self) -> str:
         """What was found, in a sentence or two."""
-        return (
-            " ".join(words for claim in self.claims for words in claim.words) or "No claim was made; this was measured."
-        )
+        found = " ".join(words for claim in self.claims for words in claim.words)
+        said = "No claim was made" if self.unshown is None else "The claim could not be checked"
+        return found or f"{said}; this was measured:"
 
     @property
     def told(self) -> dict[str, str]:
