@@ -91,7 +91,8 @@ class Disclosed:
         left = many - chances
         beyond = np.divide(hits - chances, left, out=np.zeros_like(left), where=left > 1e-9 * many)
         if self.moved:
-            beyond[_tail(hits / grain, many / grain, many, chances / many) > LUCK / len(many)] = 0.0
+            grain = grain / many
+            beyond[_tail(hits / grain, many / grain, chances / many) > LUCK / len(many)] = 0.0
         return float(max(0.0, beyond.max()))
 
 
@@ -109,11 +110,10 @@ def _sums(classes: Places, values: Floats) -> Floats:
     return np.append(np.bincount(classes, values), values.sum())
 
 
-def _tail(hits: Floats, trials: Floats, people: Floats, chance: Floats) -> Floats:
+def _tail(hits: Floats, trials: Floats, chance: Floats) -> Floats:
     """How likely luck alone hits so often: the tail of a binomial law with one trial for each row that is picked."""
     from scipy.special import betainc
 
-    hits, trials = people * hits, people * trials
     return np.asarray(betainc(np.maximum(hits, 1e-9), np.maximum(trials - hits, 0) + 1, np.minimum(chance, 1)))
 
 

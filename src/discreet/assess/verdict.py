@@ -98,13 +98,13 @@ def _moved(found: Comparison) -> str:
     """Mean changes, one after the other."""
     moved = []
     if found.il1s is not None:
-        moved.append(f"values by {math.sqrt(2) * found.il1s:.2g} standard deviations")
+        moved.append(("values", f"by {math.sqrt(2) * found.il1s:.2g} standard deviations"))
     if len(found.numeric) > 1:
-        moved.append(f"correlations by {found.correlation_change:.2g}")
+        moved.append(("correlations", f"by {found.correlation_change:.2g}"))
     if len(found.marginals) > max(1, len(found.numeric)):
-        moved.append(f"associations of categories by {found.association_change:.2g}")
-    *first, last = [*(each.replace(" by ", " moved by ", 1) for each in moved[:1]), *moved[1:]] or [""]
-    return f"{', '.join(first)} and {last}" if first else last
+        moved.append(("associations of categories", f"by {found.association_change:.2g}"))
+    told = [f"{what} {'' if place else 'moved '}{much}" for place, (what, much) in enumerate(moved)]
+    return " and ".join([", ".join(told[:-1]), *told[-1:]] if len(told) > 1 else told)
 
 
 def losses(found: Comparison) -> dict[str, Measured]:
