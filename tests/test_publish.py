@@ -318,14 +318,30 @@ def test_bad_recipes_are_refused(schema: Path, tmp_path: Path, case: str) -> Non
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.manifest.json", "r.html"])
 def test_a_file_that_is_there_is_not_overwritten(schema: Path, tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("mine")
+    """Not at all where it is no release or report of ours; and where it is, only by --force."""
     words = ("--method", "mdav", "-k", 10, "--out", tmp_path / "out.csv", "--report", tmp_path / "r.html")
-    outcome = discreet("publish", schema, *words)
-    assert outcome.code == 2
-    assert "--force" in outcome.err
+    (tmp_path / name).write_text("mine")
+    plain, forced = discreet("publish", schema, *words), discreet("publish", schema, *words, "--force")
+    assert (plain.code, forced.code) == (2, 2)
+    assert "--force" in plain.err
+    assert "of ours" in forced.err
     assert (tmp_path / name).read_text() == "mine"
+    (tmp_path / name).unlink()
+    done("publish", schema, *words)
+    before = (tmp_path / name).read_text()
+    assert discreet("publish", schema, *words).code == 2
     done("publish", schema, *words, "--force")
-    assert (tmp_path / name).read_text() != "mine"
+    assert (tmp_path / name).read_text() != before
+
+
+@pytest.mark.parametrize("name", ["registry.csv", "diagnosis.json"])
+def test_force_never_overwrites_what_the_data_set_is_made_of(schema: Path, tmp_path: Path, name: str) -> None:
+    own = schema.parent / name
+    place = ("--out", own) if own.suffix == ".csv" else ("--out", tmp_path / "o.csv", "--report", own)
+    before = own.read_text()
+    outcome = discreet("publish", schema, "--method", "mdav", "-k", 10, *place, "--force")
+    assert outcome.code == 2
+    assert own.read_text() == before
 
 
 @pytest.mark.parametrize("out", ["nowhere/out.csv", "out.txt", "out"])
@@ -413,6 +429,67 @@ def test_a_claim_that_does_not_hold_never_leaves(schema: Path, tmp_path: Path, m
 def test_an_epsilon_is_refused(schema: Path, tmp_path: Path) -> None:
     with Custodian.open(schema) as custodian, pytest.raises(InvalidInput, match="no epsilon"):
         custodian.publish("mdav", tmp_path / "out.csv", 10, epsilon=Fraction(1))
+
+
+# --- what a newcomer tried
+
+
+def test_assess_refuses_names_that_are_not_there(schema: Path, tmp_path: Path) -> None:
+    """A misspelt column must not quietly make the risk small."""
+    out = tmp_path / "out.csv"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out)
+    for option in ("--quasi", "--confidential"):
+        outcome = discreet("assess", schema, out, option, "Incom")
+        assert outcome.code == 2
+        assert "no column 'Incom'" in outcome.err
+
+
+def test_assess_tells_of_earlier_releases(schema: Path, tmp_path: Path) -> None:
+    for method in ("mdav", "ir-swap"):
+        done("publish", schema, "--method", method, "-k", 10, "--out", tmp_path / f"{method}.csv")
+    assert "registry-1" in done("assess", schema, tmp_path / "ir-swap.csv").out
+    assert "registry-2" not in done("assess", schema, tmp_path / "mdav.csv").out
+
+
+@pytest.mark.parametrize("words", [["--out", "x.csv"], ["-k", 4], ["--strata", "sex"], ["--keep", "hospital"]])
+def test_a_sweep_has_no_other_options(schema: Path, words: list[object]) -> None:
+    outcome = discreet("publish", schema, "--sweep", "k=5,9", *words)
+    assert outcome.code == 2
+    assert "a sweep tries methods" in outcome.err
+
+
+def test_a_sweep_says_what_it_left_out(schema: Path) -> None:
+    assert "Not tried" in done("publish", schema, "--sweep", "k=20,9999", "--method", "mdav").out
+
+
+def test_verify_checks_what_the_file_says_of_itself_too(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out)
+    said = done("verify", out, "--quasi", "sex", "-k", 3).out
+    assert "3-anonymity holds" in said
+    assert "10-anonymity holds" in said
+    assert discreet("verify", out, "-t", "0.5").code == 2
+
+
+def test_a_manifest_tells_what_the_file_holds(schema: Path, tmp_path: Path) -> None:
+    """Means of whole numbers are no whole numbers."""
+    told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "o.csv", "--json").document
+    assert {column["name"]: column["holds"] for column in told["manifest"]["columns"]}["age"] == "number"
+
+
+def test_a_kept_column_that_names_people_is_warned_of(schema: Path, tmp_path: Path) -> None:
+    words = ("--method", "mdav", "-k", 10, "--keep", "admitted", "--out", tmp_path / "o.csv", "--json")
+    assert any("admitted" in warning for warning in done("publish", schema, *words).document["warnings"])
+
+
+def test_a_release_of_an_earlier_schema_says_so(schema: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o.csv"
+    done("publish", schema, "--method", "mdav", "-k", 10, "--out", out)
+    schema.write_text(schema.read_text().replace("upper: 90", "upper: 95"))
+    done("check", schema, "--refresh")
+    outcome = discreet("verify", out, "--original", schema)
+    assert outcome.code == 2
+    assert "earlier schema" in outcome.err
 
 
 # --- what a sceptic tried

@@ -53,7 +53,7 @@ def _income(chance: Random) -> float | None:
 def released(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The text of every file that a custodian with a known key publishes, each verified beside the records."""
     schema = folder / "people.yaml"
-    schema.write_text(SCHEMA.format(source=f"\"{source}\""))
+    schema.write_text(SCHEMA.format(source=f'"{source}"'))
 
     class Known:
         def take(self, count: int) -> bytes:

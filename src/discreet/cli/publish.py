@@ -97,17 +97,24 @@ def publish(
     from discreet.custodian import Custodian
     from discreet.exact import rational_text
 
+    said = {"out": out, "-k": k, "keep": keep, "k-of": k_of, "informed": informed, "swap": swap, "strata": strata}
+    said |= {"diversity": diversity, "weights": weights, "grouping": grouping, "hierarchies": hierarchies, "loss": loss}
+    said |= {"suppress": suppress, "form": form, "partition": partition, "buckets": buckets}
+    unused = [f"--{name.removeprefix('-')}" if len(name) > 2 else name for name, value in said.items() if value]
+    if sweep is not None and unused:
+        raise InvalidInput(f"a sweep tries methods over k and releases nothing: it has no {unused[0]}; leave it out")
     if sweep is None and (method is None or out is None):
         raise InvalidInput("say how and where to: --method mdav -k 10 --out released.parquet; see --help")
+    close = None if t is None else rational_text(t, "t")
     with show.stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
         if sweep is not None:
-            swept = custodian.sweep(sweep, method or (), report, force=force, progress=progress)
+            swept = custodian.sweep(sweep, method or (), report, t=close, force=force, progress=progress)
         else:
             made = custodian.publish(
                 method or "",
                 out or "",
                 k,
-                None if t is None else rational_text(t, "t"),
+                close,
                 report=report,
                 force=force,
                 progress=progress,
@@ -175,5 +182,7 @@ def _swept(swept: Sweep, report: str | None) -> Iterator[RenderableType]:
         made.add_row(text(point.method), str(point.k), value(point.risk), value(point.loss), chosen)
     yield made
     yield text(swept.words, "bold")
+    for sentence in swept.left_out:
+        yield text(f"Not tried: {sentence}")
     if report is not None:
         yield text(f"The curve is in {report}, for you alone; nothing was released.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -109,9 +110,16 @@ def left(balances: Sequence[Balance]) -> str:
 @contextmanager
 def stages() -> Iterator[Callable[[str], None]]:
     """Name on stderr the stage at work; the line is gone once all is done."""
-    with _progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as shown_now:
+    with _progress(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()) as shown_now:
         task = shown_now.add_task("starting", total=None)
-        yield lambda stage: shown_now.update(task, description=stage)
+
+        def show(stage: str) -> None:
+            """A stage that counts, as "trying: 3 of 12", has a bar that fills."""
+            counted = re.search(r"(\d+) of (\d+)$", stage)
+            done, total = (int(counted[1]), int(counted[2])) if counted else (0, None)
+            shown_now.update(task, description=stage, completed=done, total=total)
+
+        yield show
 
 
 @contextmanager

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.custodian.beside import beside
+from discreet.custodian.beside import beside, earlier_releases
 from discreet.custodian.files import read_file, read_manifest, read_released, table_file
 from discreet.custodian.registering import Progress, silent
+from discreet.custodian.releases import Labels
 from discreet.custodian.writing import check_report, write_for_custodian
 from discreet.errors import InvalidInput
 from discreet.microdata.table import Table
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from discreet.assess.comparison import Comparison
 
 Names = tuple[str, ...]
+Earlier = list[tuple[str, Labels]]
 SCHEMAS = {".yaml", ".yml"}
 
 
@@ -39,22 +41,27 @@ def assess_release(
     file = table_file(released)
     page = None if report is None else check_report(report, force)
     manifest = read_manifest(file)
+    asked = (*quasi, *confidential)
     quasi = quasi or (manifest.quasi if manifest else ())
     confidential = confidential or (manifest.confidential if manifest else ())
     groups, k = None, None
+    earlier: Earlier = []
     progress("reading")
     if Path(original).suffix.lower() in SCHEMAS:
         known = beside(original, file, progress)
         before, groups, k, aligned = known.original, known.groups, known.kept.k, True
+        earlier = earlier_releases(known)
         taxonomies = {name: each.taxonomy for name, each in before.attributes.items() if each.taxonomy is not None}
         after = read_file(file) if manifest is None else read_released(file, manifest.columns, taxonomies)
     else:
         after = read_file(file) if manifest is None else read_released(file, manifest.columns)
-        before = read_file(table_file(original), {name: each.kind for name, each in after.attributes.items()})
+        before = _original(table_file(original), {name: each.kind for name, each in after.attributes.items()})
     second = None
     if manifest is not None and manifest.second is not None:
         second = read_released(file.with_name(manifest.second), manifest.second_columns)
     common = [name for name in before if name in after.attributes]
+    for name in asked:
+        before[name]  # refused where there is none
     if not common:
         raise InvalidInput("the two files have no column in common; compare a release with its own original")
     if aligned and before.rows != after.rows:
@@ -71,10 +78,20 @@ def assess_release(
         aligned=aligned,
         k=k,
         second=second,
+        earlier=earlier,
     )
     if page is not None:
         _write(page, found, before, after, file.name)
     return found
+
+
+def _original(file: Path, kinds: Mapping[str, str]) -> Table:
+    try:
+        return read_file(file, kinds)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{file.name[:60]!r} does not fit the release: {error}; or compare with the schema of the data set"
+        ) from None
 
 
 def _write(page: Path, found: Comparison, before: Table, after: Table, name: str) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.custodian.place import Place, Snapshot
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.custodian.place import Place, Snapshot, layout
 from discreet.custodian.registering import Progress, open_source
-from discreet.custodian.releases import Kept, Labels, alignment_of, kept_releases
+from discreet.custodian.releases import Kept, Labels, alignment_of, kept_releases, labels_for
 from discreet.custodian.rows import one_order, originals, table_of
 from discreet.custodian.writing import digest
 from discreet.errors import InvalidInput
@@ -23,6 +26,8 @@ class Beside:
     original: Table
     groups: Labels
     kept: Kept
+    rows: NDArray[np.int64]
+    """Where each stands among all rows of the snapshot sorted by their codes."""
 
 
 def beside(schema_file: str | Path, released: Path, progress: Progress) -> Beside:
@@ -36,13 +41,16 @@ def beside(schema_file: str | Path, released: Path, progress: Progress) -> Besid
     kept = found[-1]
     alignment = alignment_of(place, kept)
     progress("reading the records")
-    source = open_source(schema, _snapshot(place, kept))
+    snapshot = _snapshot(place, kept)
+    if snapshot.layout != layout(schema):
+        raise InvalidInput(f"{kept.name} was made under an earlier schema of {schema.name}; check it with that schema")
+    source = open_source(schema, snapshot)
     try:
         codes = originals(source.records())
     finally:
         source.close()
     order = one_order(codes)
-    return Beside(schema, table_of(schema, codes).take(order[alignment.rows]), alignment.groups, kept)
+    return Beside(schema, table_of(schema, codes).take(order[alignment.rows]), alignment.groups, kept, alignment.rows)
 
 
 def _snapshot(place: Place, kept: Kept) -> Snapshot:
@@ -51,3 +59,11 @@ def _snapshot(place: Place, kept: Kept) -> Snapshot:
         if snapshot.name == kept.snapshot:
             return snapshot
     raise InvalidInput(f"the snapshot {kept.snapshot!r} that {kept.name} was made of is not there any more")
+
+
+def earlier_releases(known: Beside) -> list[tuple[str, Labels]]:
+    """The groups of all releases of the same snapshot before this one, for its rows."""
+    place = Place(known.schema)
+    before = [one for one in kept_releases(place) if one.number < known.kept.number]
+    same = [one for one in before if one.snapshot == known.kept.snapshot]
+    return [(one.name, labels_for(alignment_of(place, one), known.rows)) for one in same]

@@ -191,7 +191,8 @@ class Custodian:
         differential privacy: the release is entered in the ledger, and every total is flagged from then on.
         """
         recipe = recipe_of(self.schema, method, k, epsilon, t=t, **more)
-        return publish(self._holding(), recipe, Targets.of(out, report, force), progress)
+        two = recipe.method == "anatomy" or recipe.form == "anatomy"
+        return publish(self._holding(), recipe, Targets.of(out, report, force, two), progress)
 
     def sweep(
         self,
@@ -199,11 +200,15 @@ class Custodian:
         methods: str | Sequence[str] = (),
         report: str | Path | None = None,
         *,
+        t: object = None,
         force: bool = False,
         progress: Progress = silent,
     ) -> Sweep:
-        """Risk and utility of methods over k, and which to choose; nothing is released. For the custodian alone."""
-        return swept(self._holding(), ks, methods, report, force, progress)
+        """Risk and utility of methods over k, and which to choose; nothing is released. For the custodian alone.
+
+        t-closeness, if it is among the methods, is tried at `t`, which is 2 unless it is said.
+        """
+        return swept(self._holding(), ks, methods, 2 if t is None else t, report, force, progress)
 
     def budget(self, analyst: str | None = None) -> tuple[Balance, ...]:
         """What is spent and left, of the data set and of one analyst, in every model."""

@@ -58,7 +58,7 @@ def made_by_engine(recipe: Recipe, schema: Schema, source: Source, key: bytes, p
         gathered(batch.changed for batch in batches),
         gathered(batch.groups for batch in batches),
     )
-    for name in recipe.confidential:
+    for name in (*recipe.quasi, *recipe.confidential):
         check_informative(reply.table[name])
     protected = finish(reply, KeyedEntropy(key, "finish"))
     return Made(

@@ -15,6 +15,7 @@ from discreet.custodian.rows import Codes, one_order, originals, table_of
 from discreet.errors import InvalidInput
 from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import Entropy, KeyedEntropy
+from discreet.microdata.checks import check_informative
 from discreet.microdata.protected import Protected
 from discreet.microdata.table import Table
 from discreet.schema import Schema
@@ -57,6 +58,8 @@ def made_in_memory(recipe: Recipe, schema: Schema, source: Source, key: bytes, p
     """All rows read, protected, and put in an order that tells nothing."""
     codes = _codes(schema, source)
     table = table_of(schema, codes)
+    for name in (*recipe.quasi, *recipe.confidential):
+        check_informative(table[name])
     progress("protecting")
     protected = protect(recipe, table, KeyedEntropy(key, "protect"))
     places = np.empty(table.rows, dtype=np.int64)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 import discreet
 from discreet.custodian.engines import made_by_engine
@@ -17,8 +16,17 @@ from discreet.custodian.place import Place, Snapshot
 from discreet.custodian.protecting import Made, made_in_memory
 from discreet.custodian.recipe import Recipe
 from discreet.custodian.registering import Progress
-from discreet.custodian.releases import Alignment, Kept, alignment_of, keep_release, kept_releases, next_number
+from discreet.custodian.releases import (
+    Alignment,
+    Kept,
+    alignment_of,
+    keep_release,
+    kept_releases,
+    labels_for,
+    next_number,
+)
 from discreet.custodian.writing import (
+    RELEASE,
     Targets,
     digest,
     move,
@@ -29,6 +37,7 @@ from discreet.custodian.writing import (
 )
 from discreet.errors import InvalidInput
 from discreet.kernel.entropy import SYSTEM
+from discreet.microdata.table import Attribute
 from discreet.release import Release
 from discreet.schema import Schema
 
@@ -38,7 +47,6 @@ if TYPE_CHECKING:
     from discreet.ledger import Ledger
     from discreet.sources.plan import Source
 
-FORMAT = "discreet release 1"
 NOTABLE = 0.01
 """A share of rows from which on it is warned of."""
 ASSESSED = 2_000_000
@@ -73,7 +81,7 @@ def publish(holding: Holding, recipe: Recipe, targets: Targets, progress: Progre
             progress("checking the claim")
             checked = _checked(recipe, made, manifest, targets, staged)
             comparison = _assessed(holding, recipe, made, earlier, targets, progress)
-            warnings = (*_disclosed(checked), *_elsewhere(holding, place, earlier))
+            warnings = (*_disclosed(checked), *_kept_unique(recipe, made), *_elsewhere(holding, place, earlier))
             if targets.report is not None and comparison is not None:
                 _write_report(staged[targets.report], name, recipe, made, comparison, warnings)
             kept = Kept(
@@ -158,6 +166,19 @@ def _disclosed(checked: Checked) -> tuple[str, ...]:
     return (f"{100 * share:.0f} % of the rows are in groups with one value of a confidential column: it is disclosed.",)
 
 
+def _kept_unique(recipe: Recipe, made: Made) -> tuple[str, ...]:
+    """Who knows the columns that are kept as they are may find people by them."""
+    if not recipe.keep:
+        return ()
+    codes = np.stack([np.unique(made.released[name].values, return_inverse=True)[1] for name in recipe.keep])
+    counts = np.unique(codes, axis=1, return_counts=True)[1]
+    share = float((counts == 1).sum()) / made.released.rows
+    if share < NOTABLE:
+        return ()
+    names = ", ".join(recipe.keep)
+    return (f"{100 * share:.0f} % of the rows are the only ones with their {names}: who knows that finds them.",)
+
+
 def _elsewhere(holding: Holding, place: Place, earlier: Sequence[Kept]) -> tuple[str, ...]:
     """Earlier releases that could not be laid over this one, unless they are of other people."""
     manifest = place.read()
@@ -184,7 +205,7 @@ def _manifest(
     schema: Schema, name: str, recipe: Recipe, made: Made, targets: Targets, staged: Mapping[Path, Path]
 ) -> dict[str, object]:
     paths = [targets.table] if made.second is None else [targets.table, targets.second]
-    told: dict[str, object] = {"format": FORMAT, "release": name, "dataset": schema.name}
+    told: dict[str, object] = {"format": RELEASE, "release": name, "dataset": schema.name}
     told |= {"made_by": f"discreet {discreet.__version__}", "guarantee": made.guarantee.to_json()}
     told |= {"recipe": recipe.to_json(), "measured": dict(made.facts)}
     told["columns"] = [_column(each) for each in made.released.attributes.values()]
@@ -192,8 +213,10 @@ def _manifest(
     return told | {"files": [{"name": path.name, "sha256": digest(staged[path])} for path in paths]}
 
 
-def _column(attribute: Any) -> dict[str, object]:
-    told: dict[str, object] = {"name": attribute.name, "kind": attribute.kind, "holds": attribute.look}
+def _column(attribute: Attribute) -> dict[str, object]:
+    whole = attribute.look != "integer" or bool((attribute.values % 1 == 0)[~attribute.missing].all())
+    holds = attribute.look if whole else "number"
+    told: dict[str, object] = {"name": attribute.name, "kind": attribute.kind, "holds": holds}
     return told | ({"categories": list(attribute.categories)} if attribute.kind == "ordinal" else {})
 
 
@@ -205,7 +228,8 @@ def _assessed(
     from discreet.assess.compare import compare_release
 
     progress("assessing")
-    before = [(one.name, _labels(holding, one, made)) for one in earlier if one.snapshot == holding.snapshot.name]
+    place, same = Place(holding.schema), [one for one in earlier if one.snapshot == holding.snapshot.name]
+    before = [(one.name, labels_for(alignment_of(place, one), made.rows)) for one in same]
     return compare_release(
         made.original,
         made.released,
@@ -216,17 +240,6 @@ def _assessed(
         k=recipe.k,
         second=made.second,
     )
-
-
-def _labels(holding: Holding, kept: Kept, made: Made) -> dict[str, NDArray[np.int64]]:
-    """The groups of an earlier release of the same snapshot, for the rows of this one; rows it left out stand alone."""
-    then = alignment_of(Place(holding.schema), kept)
-    found = {}
-    for name, labels in then.groups.items():
-        at = labels.max() + 1 + np.arange(made.snapshot_rows)
-        at[then.rows] = labels
-        found[name] = at[made.rows]
-    return found
 
 
 def _write_report(

@@ -136,10 +136,7 @@ def _check(recipe: Recipe) -> None:
 
 
 def _at_least_2(value: object, name: str = "k") -> int:
-    number = whole(value, name)
-    if number < 2:
-        raise InvalidInput(f"{name} must be at least 2, got {number}; with 1 every record stands alone")
-    return number
+    return whole(value, name, 2)
 
 
 def _t(value: object) -> Fraction:

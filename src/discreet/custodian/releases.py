@@ -92,3 +92,14 @@ def alignment_of(place: Place, kept: Kept) -> Alignment:
             return Alignment(found["rows"], groups)
     except (OSError, ValueError, KeyError):
         raise Unavailable(f"the record of release {kept.number} cannot be read; restore it from a backup") from None
+
+
+def labels_for(then: Alignment, rows: NDArray[np.int64]) -> Labels:
+    """The groups of an earlier release for other rows of its snapshot; rows that it left out stand alone."""
+    found = {}
+    for name, labels in then.groups.items():
+        most = int(max(then.rows.max(initial=0), rows.max(initial=0))) + 1
+        at = labels.max(initial=0) + 1 + np.arange(most)
+        at[then.rows] = labels
+        found[name] = at[rows]
+    return found

@@ -12,22 +12,22 @@ from discreet.custodian.recipe import roles_of
 from discreet.custodian.registering import Progress
 from discreet.custodian.writing import check_report, write_for_custodian
 from discreet.errors import InvalidInput
-from discreet.microdata.table import Table
 
 if TYPE_CHECKING:
-    from discreet.assess.sweep import Sweep
+    from discreet.assess.sweep import Sweep, Trial
 
 
 def swept(
     holding: Holding,
     ks: str | Sequence[int],
     methods: str | Sequence[str],
+    t: object,
     report: str | Path | None,
     force: bool,
     progress: Progress,
 ) -> Sweep:
     """Every method at every k; with a report, the page shows the recommended one."""
-    from discreet.assess.sweep import METHODS, check_ks, check_methods, read_ks, sweep
+    from discreet.assess.sweep import METHODS, Trial, check_ks, check_methods, read_ks, sweep
 
     tried = check_methods((methods,) if isinstance(methods, str) else tuple(methods) or METHODS)
     listed = read_ks(ks) if isinstance(ks, str) else check_ks(ks)
@@ -38,20 +38,18 @@ def swept(
     progress("reading")
     table = records_of(holding.schema, holding.source).select((*quasi, *confidential))
     found = sweep(
-        table, quasi, confidential, listed, tried, progress=lambda done, of: progress(f"trying: {done} of {of}")
+        table, quasi, confidential, listed, tried, t=t, progress=lambda done, of: progress(f"trying: {done} of {of}")
     )
     if page is not None:
-        _write(page, found, table, quasi, confidential)
+        _write(page, found, Trial(table, quasi, confidential, "domain", t, None))
     return found
 
 
-def _write(page: Path, found: Sweep, table: Table, quasi: Sequence[str], confidential: Sequence[str]) -> None:
+def _write(page: Path, found: Sweep, trial: Trial) -> None:
     """The page shows the recommended point, made once more."""
     from discreet.assess.report import report_json, write_report
-    from discreet.assess.sweep import Trial
 
     best = found.recommended
-    trial = Trial(table, tuple(quasi), tuple(confidential), "domain", 2, None)
     protected = trial.protect(best.method, best.k)
     comparison = trial.compare(protected, best.k)
     facts: dict[str, object] = {
@@ -62,4 +60,4 @@ def _write(page: Path, found: Sweep, table: Table, quasi: Sequence[str], confide
     if page.suffix.lower() == ".json":
         write_for_custodian(page, report_json(facts, comparison, found))
     else:
-        write_report(page, facts, comparison, table.take(protected.kept), protected.table, found)
+        write_report(page, facts, comparison, trial.table.take(protected.kept), protected.table, found)

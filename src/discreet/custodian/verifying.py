@@ -20,7 +20,7 @@ from discreet.custodian.recipe import roles_of
 from discreet.custodian.registering import Progress, silent
 from discreet.custodian.writing import digest, manifest_of
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
-from discreet.exact import rational_text
+from discreet.exact import rational_text, shown, whole
 from discreet.guarantee import Guarantee
 from discreet.microdata.table import Table
 
@@ -144,9 +144,14 @@ def _require_k(manifest: Manifest, checked: tuple[Checked, ...]) -> None:
 
 
 def _claims(manifest: Manifest | None, k: object, t: str | None) -> list[Guarantee]:
-    asked = [Guarantee.k_anonymity(k)] if k is not None else []
-    asked += [Guarantee.t_closeness(rational_text(t, "t"), "ratio")] if t is not None else []
-    return asked or ([] if manifest is None else [manifest.guarantee])
+    """What is to be checked: what is asked for, and what the file says of itself."""
+    asked = [Guarantee.k_anonymity(whole(k, "k", 2))] if k is not None else []
+    if t is not None:
+        close = rational_text(t, "t")
+        if close < 1:
+            raise InvalidInput(f"t must be at least 1, got {shown(close)}; at 1 every group is like the whole")
+        asked.append(Guarantee.t_closeness(close, "ratio"))
+    return asked + ([] if manifest is None else [manifest.guarantee])
 
 
 def _checked(

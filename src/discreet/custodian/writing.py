@@ -16,6 +16,9 @@ from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.microdata.table import Attribute, Table
 from discreet.pictures import MISSING as NO_PICTURES
 
+RELEASE = "discreet release 1"
+REPORT = "figures of the original records; it is not to be released"
+"""What a manifest and a report begin with."""
 KINDS = {".csv": "(FORMAT csv, HEADER true)", ".parquet": "(FORMAT parquet)"}
 
 
@@ -31,13 +34,13 @@ class Targets:
     """Whether what is there may be overwritten."""
 
     @staticmethod
-    def of(out: object, report: object, force: bool) -> Targets:
-        """Refused at once where nothing could be written."""
+    def of(out: object, report: object, force: bool, two: bool = False) -> Targets:
+        """Refused at once where nothing could be written; `two` tables are written by Anatomy."""
         table = _path(out, tuple(KINDS), "the released table")
         page = None if report is None else check_report(report, force)
         second = table.with_name(f"{table.stem}-values{table.suffix}")
         targets = Targets(table, second, manifest_of(table), page, force)
-        for path in targets.all:
+        for path in (table, targets.manifest, *([second] if two else [])):
             _refuse_existing(path, force)
         if page in (table, second, targets.manifest):
             raise InvalidInput("the report and the release must go to different files; name the report otherwise")
@@ -59,8 +62,32 @@ def check_report(report: object, force: bool) -> Path:
 
 
 def _refuse_existing(path: Path, force: bool) -> None:
-    if path.exists() and (not force or path.is_dir()):
+    if path.is_dir():
+        raise InvalidInput(f"{path.name[:60]!r} is a folder; name a file")
+    if path.exists() and not force:
         raise InvalidInput(f"{path.name[:60]!r} is there already; name another, or overwrite it with --force")
+    if path.exists() and not _ours(path):
+        raise InvalidInput(f"{path.name[:60]!r} is there and is no release or report of ours; name another file")
+
+
+def _ours(path: Path) -> bool:
+    """Whether a file was written here: only such files are ever overwritten."""
+    if path.suffix.lower() == ".html":
+        return REPORT in _start(path)
+    if path.name.endswith(".manifest.json"):
+        return RELEASE in _start(path)
+    if path.suffix.lower() == ".json":
+        return REPORT in _start(path)
+    beside = [manifest_of(path), manifest_of(path.with_name(path.name.replace("-values.", ".")))]
+    return any(RELEASE in _start(manifest) and path.name in _start(manifest, None) for manifest in beside)
+
+
+def _start(path: Path, length: int | None = 20_000) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(-1 if length is None else length)
+    except OSError:
+        return ""
 
 
 def manifest_of(table: Path) -> Path:
@@ -153,8 +180,11 @@ def write_for_custodian(path: Path, told: object) -> None:
 
 def digest(path: Path) -> str:
     """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        raise Unavailable(f"{path.name[:60]!r} cannot be read; check who may read it") from None
 
 
 def write_table(path: Path, parts: Iterable[Table]) -> int:

@@ -64,9 +64,13 @@ def _names(names: object) -> tuple[Any, ...]:
 def check_informative(attribute: Attribute) -> None:
     """Nothing, where the column tells some rows from others; groups by a column that does not would mean nothing."""
     if attribute.missing.all():
-        raise InvalidInput(f"the column {attribute.name[:40]!r} has no values, all are missing; leave it out")
+        raise InvalidInput(
+            f"the column {attribute.name[:40]!r} has no values, all are missing; leave it out, or take its role away"
+        )
     if attribute.constant:
-        raise InvalidInput(f"the column {attribute.name[:40]!r} has the same value in every row; leave it out")
+        raise InvalidInput(
+            f"the column {attribute.name[:40]!r} has the same value in every row; leave it out, or take its role away"
+        )
 
 
 def row_weights(table: Table, weights: object) -> Floats | None:

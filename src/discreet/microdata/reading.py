@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,12 @@ def _columns(table: object) -> dict[str, NDArray[Any]]:
         found = {name: _plain(values) for name, values in _exactly(table).fetchnumpy().items()}
     elif hasattr(table, "column_names") and hasattr(table, "column"):
         found = {name: _of_arrow(table.column(name)) for name in table.column_names}
+    elif hasattr(table, "columns") and hasattr(table, "iloc" if hasattr(table, "iloc") else "get_column"):
+        found = {str(name): _one_dimension(str(name), table[name]) for name in table.columns}  # type: ignore[index]
     else:
         raise InvalidInput(
-            f"a table is a DuckDB relation, an Arrow table or a mapping of numpy arrays, got {type(table).__name__}"
+            f"a table is a DuckDB relation, an Arrow, pandas or Polars table, or a mapping of numpy arrays, "
+            f"got {type(table).__name__}"
         )
     if not found:
         raise InvalidInput("the table has no columns; give it at least one")
@@ -149,7 +153,9 @@ def _numbers_where_all_are(values: NDArray[Any]) -> NDArray[Any]:
     """A column of Python objects as numbers, where they are numbers or None."""
     if values.dtype.kind != "O":
         return values
-    present = [value for value in values.tolist() if value is not None]
+    present = [value for value in values.tolist() if not _absent(value)]
+    if present and all(isinstance(value, date) for value in present):
+        return np.array([None if _absent(value) else value for value in values.tolist()], dtype="datetime64[us]")
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
         return values
     if any(isinstance(value, int) and abs(value) > EXACT for value in present):
