@@ -17,7 +17,7 @@ from discreet.assess.compare import compare_release
 from discreet.assess.disclosure import knows
 from discreet.assess.intersection import group_labels, intersection
 from discreet.assess.ties import nearest
-from discreet.assess.verdict import score
+from discreet.assess.verdict import score, worst_loss
 from discreet.errors import InvalidInput
 from discreet.guarantee import Guarantee
 from discreet.microdata.distances import Space
@@ -217,7 +217,7 @@ def test_associations_of_categories() -> None:
     alone = compare_release(before.select(["sex", "job"]), jobs.select(["sex", "job"]))
     assert alone.association_change == pytest.approx(1 - v)
     assert compare_release(before, before).association_change == 0
-    assert compare_release(before.select(["pay"]), pays.select(["pay"])).association_change == 0
+    assert compare_release(before.select(["pay"]), pays.select(["pay"])).association_change is None
 
 
 def test_utility_sees_associations_of_categories() -> None:
@@ -267,7 +267,9 @@ def test_a_rare_value_that_nothing_hides_is_a_high_risk(rows: int, ill: int) -> 
     column = np.where(np.arange(rows) < min(ill, rows // 2), "yes", "no")
     found = compare_release(unchanged(column), unchanged(column), ("id",), ("hiv",))
     assert found.disclosure_excess["hiv"] == pytest.approx(1)
-    assert "100 % is learnt" in found.risk
+    assert "give away their hiv (" in found.risk
+    assert "; where it is hidden worst, 100 of every 100 whom chance would miss are found out" in found.risk
+    assert found.told["hiv given away where hidden worst"] == "100 % of those whom chance would miss"
     assert found.risk.endswith("a high risk.")
 
 
@@ -370,6 +372,49 @@ def test_generalised_records() -> None:
     assert alone.linkage == 40
 
 
+def test_a_column_with_one_value_in_every_row_is_gone() -> None:
+    """It is the worst of losses whatever the rest, and not called coarser; what never varied has nothing to lose."""
+    age, ward = np.arange(40.0), np.repeat([*"ABCD"], 10)
+    original = {"age": age, "ward": ward, "site": np.full(40, "x"), "ill": np.tile(["yes", "no"], 20)}
+    stars = np.full(40, "*")
+    bands = np.where(age < 20, "young", "old")
+    both = compare_release(original, original | {"age": stars, "ward": stars, "site": stars})
+    assert (both.gone, both.changed) == (("age", "ward"), ("site",))
+    assert "; age, ward are gone (one value in every row); site became coarser, which" in both.utility
+    assert both.utility.endswith(": findings may well differ from those on the original.")
+    assert worst_loss(both) == ("columns that are gone", 4)
+    one = compare_release(original, original | {"age": bands, "ward": stars})
+    assert "; ward is gone (one value in every row); age became coarser" in one.utility
+    coarser = compare_release(original, original | {"age": bands})
+    assert coarser.gone == ()
+    assert coarser.utility.endswith(": broad findings will hold and fine ones may not.")
+    wiped = compare_release({"age": age}, {"age": np.full(40, NAN)})
+    assert wiped.gone == ("age",)
+    nothing = compare_release({"age": age}, {"age": stars})
+    assert nothing.utility == (
+        "No column's values can be compared with those of the original; age is gone (one value in every row): "
+        "findings may well differ from those on the original."
+    )
+
+
+def test_what_was_not_compared_has_no_figure() -> None:
+    """Without two numbers there is no correlation to change, which is not a change of 0."""
+    found = compare_release({"x": np.arange(9.0), "c": [*"abcabcabc"]}, {"x": np.full(9, "*"), "c": [*"abcabcabc"]})
+    assert (found.il1s, found.correlation_change, found.correlation_change_sd) == (None, None, None)
+    assert found.association_change is None
+    assert not {"information loss IL1s", "correlations change by", "associations change by"} & {*found.told}
+    assert json.loads(json.dumps(found.to_json()))["correlation_change"] is None
+
+
+def test_numbers_are_given_away_by_what_is_near_them() -> None:
+    """Of categories only the same one counts, and the words say so; also where no row shows the column."""
+    x = np.arange(4.0)
+    shown = compare_release({"q": x, "s": x}, {"q": x, "s": x}, ("q",), ("s",))
+    assert "give away a value near their s (" in shown.risk
+    listed = compare_release({"q": x, "s": np.array([7.0, 7, 1, 3])}, anatomised([1.0, 3.0]), ("q",), ("s",))
+    assert "give away a value near their s (" in listed.risk
+
+
 def test_an_informed_intruder_does_not_know_the_value_itself() -> None:
     """A confidential column among the quasi-identifiers is not used to find its own value."""
     q, s = np.zeros(4), np.arange(4.0)
@@ -470,7 +515,7 @@ def test_verdicts() -> None:
     same = compare_release(original, original, ("age",), ("stay", "ward"))
     assert same.risk.startswith("Of 1,000 people whose quasi-identifiers an intruder knows, about ")
     assert same.risk.endswith(": a high risk.")
-    assert "near their ward" in same.risk
+    assert "give away their ward (" in same.risk
     assert same.utility == (
         "On average values moved by 0 standard deviations, correlations by 0 and associations of categories by 0; "
         "no distribution changed, and a model tells the files apart to 0 %: "
@@ -478,7 +523,9 @@ def test_verdicts() -> None:
     )
     blank = original | {"age": np.full(200, 50.0)}
     hidden = compare_release(original, blank, ("age",), ("ward",), earlier={"2024": np.arange(200)}, groups=[0] * 200)
-    assert "a small risk; laid over the release '2024' it hides somebody among only 1." in hidden.risk
+    assert "a small risk; laid over the release '2024' it leaves somebody alone." in hidden.risk
+    pairs = compare_release(original, blank, ("age",), earlier={"2024": np.arange(200) // 2}, groups=[0] * 200)
+    assert pairs.risk.endswith("it hides somebody among only 2 rows.")
     assert hidden.utility.endswith(": findings may well differ from those on the original.")
     assert "about 5 can be matched to their record (5 by chance)" in hidden.risk
     large = {"x": np.arange(3000.0)}

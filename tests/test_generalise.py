@@ -61,12 +61,13 @@ def told(rows: list[tuple[int | None, str | None, str]]) -> dict[str, object]:
     k=st.integers(2, 5),
     loss=st.sampled_from(sorted(LOSSES)),
     suppress=st.sampled_from([0, Fraction(1, 10), Fraction(1, 3)]),
+    ages=st.sampled_from([None, STEPS["age"]]),
 )
 def test_no_class_is_below_k_and_no_levels_lose_less(
-    rows: list[tuple[int | None, str | None, str]], k: int, loss: str, suppress: Fraction
+    rows: list[tuple[int | None, str | None, str]], k: int, loss: str, suppress: Fraction, ages: list[int] | None
 ) -> None:
     """As many rows are left out as are allowed at most, and of all levels that do it these lose least."""
-    steps = {"age": STEPS["age"] if any(row[0] is not None for row in rows) else [], "grade": STEPS["grade"]}
+    steps = {"grade": STEPS["grade"], **({"age": ages} if ages and any(row[0] is not None for row in rows) else {})}
     released = generalise(
         as_table(rows), k, ["age", "place", "grade"], steps, loss=loss, suppress=suppress, keep="pay", **told(rows)
     )
@@ -110,6 +111,106 @@ def test_ladders_only_ever_widen(rows: list[tuple[int | None, str | None, str]])
             *(np.array(r.widths, float)[c] for r, c in zip(rungs.rungs, codes[1:], strict=True)),
         ]
         assert all((low <= high).all() for low, high in itertools.pairwise(widths))
+
+
+@given(
+    values=st.lists(
+        st.one_of(st.just(np.nan), st.floats(-1e290, 1e290), st.integers(-99, 99)), min_size=2, max_size=20
+    ),
+    decimals=st.sampled_from([0, 2, 6]),
+)
+def test_round_intervals_of_numbers(values: list[float], decimals: int) -> None:
+    """A value is in its interval; up to five rungs widen below "*", from a 32nd of the domain to half of it."""
+    number = read_table({"x": np.array(values, dtype=float).round(decimals)})["x"]
+    rungs = ladder(number)
+    codes = [rungs.codes_at(level).tolist() for level in range(len(rungs.rungs) + 1)]
+    for low, high in itertools.pairwise(codes):
+        assert len(set(zip(low, high, strict=True))) == len(set(low))
+    assert set(codes[-1]) == {0}
+    middle = [level for level, rung in enumerate(rungs.rungs, start=1) if rung.labels != ("*",)]
+    assert len(middle) <= 5
+    for level in middle:
+        labels = rungs.at(level).array().tolist()
+        assert [label is None for label in labels] == np.isnan(number.values).tolist()
+        for value, label in zip(number.values.tolist(), labels, strict=True):
+            low, high = (float(end) for end in (label or "[-inf, inf)")[1:-1].split(", "))
+            assert label is None or low <= value <= high
+            assert label is None or high - low >= (number.upper - number.lower) / 32.01
+            assert label is None or high - low <= (number.upper - number.lower + 1) / 1.99
+
+
+def rungs_of(values: object, domain: tuple[float, float] | None = None) -> list[str]:
+    """What the first value is called on each rung where no steps are given."""
+    rungs = ladder(read_table({"c": np.asarray(values)}, domains={"c": domain} if domain else {})["c"])
+    return [rungs.at(level).array().tolist()[0] for level in range(1, len(rungs.rungs) + 1)]
+
+
+def test_numbers_have_round_intervals_where_none_are_given() -> None:
+    """Widths double from 1, 2 or 5 of a power of ten; ends are round whatever the least value is; whole numbers
+    are never cut finer than two by two."""
+    assert rungs_of([23, 90], (0, 99)) == ["[20, 25)", "[20, 30)", "[20, 40)", "[0, 40)", "*"]
+    assert rungs_of([17, 90]) == ["[15, 20)", "[10, 20)", "[0, 20)", "*"]
+    assert rungs_of([0.3, 0.7], (0, 1)) == ["[0.3, 0.35)", "[0.3, 0.4)", "[0.2, 0.4)", "[0, 0.4)", "*"]
+    assert rungs_of([-3.7, 8.1]) == ["[-4, -3.5)", "[-4, -3)", "[-4, -2)", "[-4, 0)", "*"]
+    assert rungs_of([3, 0, 1, 2]) == ["[2, 4)", "*"]
+    assert rungs_of([1.0, np.nan, 4.0], (0, 9)) == ["[0, 2)", "[0, 4)", "*"]
+    assert rungs_of([0, 1]) == ["*"]
+    assert rungs_of([0, 1e305]) == ["*"]
+    assert rungs_of([10**15, 10**15 + 9]) == [f"[{10**15}, {10**15 + 2})", f"[{10**15}, {10**15 + 4})", "*"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "rungs"),
+    [
+        ("2020-01-09", "2020-01-20", []),
+        ("2020-01-09", "2020-02-09", ["[2020-01-06, 2020-01-13)", "[2020-01-06, 2020-01-20)"]),
+        ("2020-02-09", "2020-12-09", ["[2020-02-01, 2020-03-01)", "[2020-01-01, 2020-04-01)"]),
+        (
+            "1967-02-03",
+            "1973-01-01",
+            ["[1967-02-01, 1967-03-01)", "[1967-01-01, 1967-04-01)", "[1967-01-01, 1968-01-01)"],
+        ),
+        (
+            "1904-12-31",
+            "2020-12-31",
+            [
+                "[1904-01-01, 1905-01-01)",
+                "[1900-01-01, 1905-01-01)",
+                "[1900-01-01, 1910-01-01)",
+                "[1900-01-01, 1950-01-01)",
+            ],
+        ),
+        ("0101-01-01", "9999-12-31", ["[0100-01-01, 0200-01-01)"]),
+    ],
+)
+def test_dates_have_the_calendar_where_none_is_given(first: str, last: str, rungs: list[str]) -> None:
+    """Weeks from Monday where there are few days, else months, quarters, years and round numbers of years."""
+    assert rungs_of(np.array([first, last], dtype="datetime64[D]")) == [*rungs, "*"]
+
+
+def test_the_months_of_a_date_are_as_wide_as_they_are_long() -> None:
+    """A share of the domain, so that February costs less than March."""
+    day = read_table({"day": np.array(["2021-02-01", "2021-03-05", "2022-01-01"], dtype="datetime64[D]")})["day"]
+    assert ladder(day).rungs[0].widths == (Fraction(28, 334), Fraction(31, 334), Fraction(31, 334))
+
+
+def test_what_is_missing_is_in_no_interval() -> None:
+    """Also where all that is there is in one."""
+    age = read_table({"age": np.array([3, None, 4], dtype=object)}, domains={"age": (0, 99)})["age"]
+    labels = [ladder(age).at(level).array().tolist() for level in (1, 4, 5)]
+    assert labels == [["[0, 5)", None, "[0, 5)"], ["[0, 40)", None, "[0, 40)"], ["*"] * 3]
+
+
+def test_something_of_a_number_and_a_date_is_left() -> None:
+    """Where values as they are would be too fine, they become intervals, and what became "*" is told."""
+    days = np.datetime64("2020-01-01") + np.arange(360)
+    table = {"age": np.arange(360) % 60, "day": days, "name": np.arange(360).astype(str).astype(object)}
+    released = generalise(table, 5, list(table), domains={"age": (0, 99)})
+    assert set(released["age"][:5]) == {"[0, 5)"}
+    assert set(released["day"][:31]) == {"[2020-01-01, 2020-04-01)"}
+    assert released.facts["gone"] == ["name"]
+    flat = generalise(table, 5, list(table), {"age": [], "day": []})
+    assert flat.facts["gone"] == ["day", "name"]
 
 
 def test_numbers_become_intervals_of_the_domain() -> None:
@@ -213,6 +314,7 @@ def test_leaving_out_one_row_spares_the_others() -> None:
     assert Counter(released["c"]) == {"a": 5, "b": 5}
     assert released.kept.tolist() == list(range(10))
     assert released.facts["suppressed"] == 1
+    assert released.facts["gone"] == []
     assert json.loads(json.dumps(dict(released.facts))) == dict(released.facts)
     assert (released.guarantee.model, released.guarantee.k) == ("k-anonymity", 3)
 
@@ -257,6 +359,14 @@ def test_bad_input_is_refused_in_one_sentence(change: dict[str, object], words: 
     asked = {"k": 2, "quasi": ["age", "sex"], "hierarchies": None} | change
     with pytest.raises(InvalidInput, match=re.escape(words)):
         generalise(table, **asked)  # type: ignore[arg-type]
+
+
+def test_many_columns_are_refused_unless_they_have_fewer_levels() -> None:
+    """Eight numbers have too many combinations of round intervals, and not too many without."""
+    table = {str(column): np.arange(100) for column in range(8)}
+    with pytest.raises(InvalidInput, match="at most 200000 are searched; give hierarchies with fewer levels"):
+        generalise(table, 2, list(table))
+    assert generalise(table, 2, list(table), {name: [] for name in table}).facts["gone"] == list(table)
 
 
 def test_whole_days_only() -> None:

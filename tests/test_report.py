@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.assess.charts import CATEGORIES, column_chart, correlation_charts, sweep_charts
+from discreet.assess.charts import BINS, CATEGORIES, column_chart, correlation_charts, sweep_charts
 from discreet.assess.compare import compare_release
 from discreet.assess.comparison import Comparison
 from discreet.assess.report import KEEP, NOT_PROMISED, PICTURED, check_report_path, report_json, write_report
@@ -164,6 +164,20 @@ def test_columns_that_changed_their_kind_or_are_gone_are_told(tmp_path: Path) ->
     assert "Not in the released table: born." in told
 
 
+def test_columns_with_one_value_left_are_told_as_gone(tmp_path: Path) -> None:
+    """Under the pictures, and what could then not be compared is a dash, not 0."""
+    original = tables()[0].select(["age", HOSTILE])
+    released = original.put(read_table({"age": np.full(60, "*")})["age"])
+    found = compare_release(original, released, ("age",), (HOSTILE,))
+    write_report(tmp_path / "report.html", FACTS, found, original, released)
+    told = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    assert "Gone, with one value in every row: age." in told
+    assert "not compared" not in told
+    assert "columns with values that can be compared1 of 2" in told
+    for figure in ("information loss IL1s", "sum of squared errors", "mean change of correlations"):
+        assert f"{figure}–" in told
+
+
 def test_dates_are_told_as_dates(tmp_path: Path) -> None:
     """Also their means and quantiles."""
     _, read = page(tmp_path)
@@ -177,7 +191,8 @@ def test_the_tables_hold_the_figures(tmp_path: Path) -> None:
     found = compared(*tables())
     assert len(read.all("caption")) == len(read.all("table")) >= 6
     assert f"{found.means['age'][0]:.4g}" in read.text
-    assert f"{100 * found.disclosure['income']:.3g} %" in read.text
+    figures = (found.disclosure, found.disclosure_by_chance, found.disclosure_excess)
+    assert "income" + "".join(f"{100 * each['income']:.3g} %" for each in figures) in read.text
     assert "Left out: t-closeness" in read.text
 
 
@@ -278,6 +293,35 @@ def test_any_numbers_can_be_drawn(values: list[float]) -> None:
     assert "<svg" in chart.svg()
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.float64, "datetime64[D]"])
+@pytest.mark.parametrize(("low", "high"), [(17, 90), (0, 39), (0, 40), (-7, 20_000), (5, 6)])
+def test_whole_numbers_make_no_combs(kind: Any, low: int, high: int) -> None:
+    """One row of each whole number looks even: every bin but the last has as many of them."""
+    values = np.arange(low, high + 1).astype(kind)
+    chart = column_chart(*(read_table({"x": values})["x"] for _ in range(2)))
+    assert chart is not None
+    rows = [row for row in chart.spec["layer"][1]["data"]["values"] if row["file"] == "before"]
+    shares = [row["share"] for row in rows][1:-1]
+    assert len(shares) <= BINS
+    assert len(set(shares[:-1])) == 1
+    assert 0 < shares[-1] <= shares[0]
+    assert sum(shares) == pytest.approx(1)
+    assert rows[0]["x"] == low - 0.5
+
+
+@pytest.mark.parametrize("days", [2, 15, 1800, 40_000])
+def test_labels_of_dates_have_room(days: int) -> None:
+    """At most three, each a whole day, and more than a quarter of the picture apart where there are three."""
+    born = read_table({"born": np.datetime64("1950-01-01") + np.arange(days)})["born"]
+    chart = column_chart(born, born)
+    assert chart is not None
+    across = chart.spec["layer"][1]["encoding"]["x"]
+    marks, (low, high) = across["axis"]["values"], across["scale"]["domain"]
+    assert all(mark == round(mark) and low < mark < high for mark in marks)
+    assert 2 <= len(marks) <= 3
+    assert days == 2 or min(np.diff(marks)) > (high - low) / 4
+
+
 def test_a_heat_map_tells_hundredths() -> None:
     """And there is none for one column, or for values that are not numbers."""
     before, after = np.array([[1, 0.5], [0.5, 1]]), np.array([[1, 0.44], [0.44, 1]])
@@ -293,8 +337,10 @@ def test_the_recommended_point_is_ringed() -> None:
     for sweep in (one, replace(one, points=(one.recommended,))):
         for chart in sweep_charts(sweep):
             assert chart.spec["layer"][-1]["data"]["values"][0]["k"] == 30
-            assert "mdav at k = 30" in chart.sentence
+            assert "mdav at k = 30, ringed, is recommended" in chart.sentence
             assert "<svg" in chart.svg()
+    strict = sweep_charts(replace(one, limit=0.01))
+    assert all("mdav at k = 30, ringed, is nearest to safe and useful" in chart.sentence for chart in strict)
 
 
 def test_the_page_fits_a_telephone(tmp_path: Path, chromium: Chromium) -> None:

@@ -100,12 +100,31 @@ def test_losses_alike_are_told_apart_by_their_risk() -> None:
     assert recommend(tried, 0.05) is tried[1]
 
 
-def test_where_no_point_is_within_the_limit_the_least_risk_is_recommended() -> None:
-    """And the words say that it is above the limit."""
-    tried = points(("a", 3, 0.01, 0.2), ("b", 9, 0.3, 0.11), ("b", 27, 0.2, 0.11))
+def test_where_no_point_is_safe_and_useful_the_nearest_is_named() -> None:
+    """By how far its worse figure is over its bound; it is not advised, and the words say what is wrong with it."""
+    tried = points(("a", 3, 0.2, 0.5), ("b", 9, 1.5, 0.04), ("b", 27, 3.0, 0.01), ("c", 9, 1.2, 0.08))
     best = recommend(tried, 0.05)
-    assert best is tried[2]
-    assert "No point has a risk of at most 5 %" in Sweep(tuple(tried), best, 0.05).words
+    assert best is tried[1]
+    found = Sweep(tuple(tried), best, 0.05)
+    assert not found.useful
+    assert found.to_json()["useful"] is False
+    assert found.words == (
+        "No point is both safe (a risk of at most 5 % above chance) and useful (a loss of at most 1): nearest is b "
+        "with k = 9 (risk 4.0 %, loss 1.50, most of it in correlations); findings may well differ from those on the "
+        "original, so try other k, other methods or fewer columns."
+    )
+    risky = Sweep(tuple(tried), recommend(tried[:1], 0.05), 0.05)
+    assert "; it gives away too much, so try other k" in risky.words
+    neither = Sweep(tuple(tried), recommend(tried[3:], 0.05), 0.05)
+    assert "; it gives away too much and findings may well differ from" in neither.words
+
+
+def test_a_useful_point_goes_before_a_safer_one_that_is_not() -> None:
+    """At the bounds themselves a point is still safe and useful; with a limit of 0 only one without any risk is."""
+    tried = points(("a", 3, 1.01, 0.0), ("a", 9, 1.0, 0.05))
+    assert recommend(tried, 0.05) is tried[1]
+    assert Sweep(tuple(tried), tried[1], 0.05).useful
+    assert recommend(tried, 0) is tried[0]
 
 
 def test_a_sweep_tries_every_method_at_every_k() -> None:
@@ -179,6 +198,7 @@ def test_the_loss_is_the_worst_of_what_a_verdict_goes_by() -> None:
             "associations of categories": found.association_change / 0.1,
             "distributions of columns": max(found.marginals.values()) / 0.2,
             "how the files are told apart": found.propensity / 0.2,
+            "columns that are gone": len(found.gone) / 0.5,
         }
         assert point.loss == pytest.approx(max(figures.values()))
         assert figures[point.lost] == max(figures.values())
@@ -191,14 +211,6 @@ def test_the_risk_is_of_what_chance_leaves_open() -> None:
     found = sweep(read_table({"age": age, "ill": ill}), ("age",), ("ill",), (3, 50), ("mdav",))
     assert found.points[0].risk == 1
     assert 0 < found.points[1].risk < 0.2
-
-
-def test_a_recommended_point_of_the_worst_grade_is_called_so() -> None:
-    """In the same words as the verdict on utility."""
-    tried = points(("mdav", 3, 0.2, 0.5), ("mdav", 9, 1.5, 0.04))
-    best = recommend(tried, 0.05)
-    assert "that is above 1, and findings may well differ" in Sweep(tuple(tried), best, 0.05).words
-    assert "findings" not in Sweep(tuple(tried), tried[0], 0.6).words
 
 
 def test_what_its_own_verdict_calls_worst_is_not_recommended_where_other_points_are_safe() -> None:
@@ -217,7 +229,7 @@ def test_what_its_own_verdict_calls_worst_is_not_recommended_where_other_points_
     assert found.recommended.loss <= 1
 
 
-def test_the_census_is_recommended_a_k_and_larger_groups_tell_less() -> None:
+def test_larger_groups_of_the_census_tell_less_and_no_k_is_both_safe_and_useful() -> None:
     """Thesis 3.4 and 7.1.3: by rank, loss grows and risk falls with k, and small k disclose attributes."""
     table = read_table(duckdb.read_csv(str(shared_data("census.csv"))))
     quasi, entropy = list(table)[:6], KeyedEntropy(b"key", "census")
@@ -225,7 +237,9 @@ def test_the_census_is_recommended_a_k_and_larger_groups_tell_less() -> None:
     ranked = [point for point in found.points if point.method == "ir-swap"]
     assert [point.loss for point in ranked] == sorted(point.loss for point in ranked)
     assert [point.risk for point in ranked] == sorted((point.risk for point in ranked), reverse=True)
-    assert ranked[0].risk > 0.05 >= found.recommended.risk
+    assert ranked[0].risk > 0.9
+    assert not found.useful
+    assert (found.recommended.method, found.recommended.k) == ("mdav", 30)
     grouped = {point.k: point for point in found.points if point.method == "mdav"}
     assert grouped[3].loss < grouped[30].loss < grouped[300].loss
     assert all(grouped[k].linkage <= 100 / k + 1e-9 for k in grouped)

@@ -22,6 +22,7 @@ Layer = dict[str, Any]
 WIDTH, HEIGHT = 260, 170  # a picture fits a telephone without being made smaller
 BINS, CATEGORIES, MAPPED = 40, 10, 16
 TAIL = 0.005
+HALVES = 2**51  # further out floats are too far apart
 FILES = ("before", "after")
 # Told apart by dash and shape as well as by colour, for eyes and printers without it.
 COLOURS, DASHES, SHAPES = (
@@ -80,7 +81,8 @@ def _outlines(column: Attribute, before: Array, after: Array) -> Chart:
     ]
     axis: Layer = {"tickCount": 4, "format": "~s"}
     if column.look == "date":
-        axis = {"tickCount": 3, "labelExpr": "utcFormat(datum.value * 86400000, '%Y-%m-%d')"}
+        days = (edges[0] + np.array([1, 3, 5]) / 6 * (edges[-1] - edges[0])).round()  # whatever the font, with room
+        axis = {"values": sorted(set(days.tolist())), "labelExpr": "utcFormat(datum.value * 86400000, '%Y-%m-%d')"}
     beyond = float(np.mean((before < edges[0]) | (before > edges[-1])))
     note = f"{100 * beyond:.1f} % of the values before lie beyond" if beyond else None
     across = _field("x", "quantitative", title=note, axis=axis, scale={"domain": [edges[0], edges[-1]], "nice": False})
@@ -103,9 +105,19 @@ def _edges(column: Attribute, values: Array) -> Array:
     if high == low:
         around = max(abs(low) / 100, 0.5)
         return np.array([low - around, low + around])
-    if column.look in {"integer", "date"} and high - low < BINS:
-        return np.arange(math.floor(low), math.ceil(high) + 2, dtype=np.float64) - 0.5
-    return np.linspace(low, high, BINS + 1)
+    return _whole_edges(math.floor(low), math.ceil(high)) if _whole(column) else np.linspace(low, high, BINS + 1)
+
+
+def _whole(column: Attribute) -> bool:
+    """Whether all values, as those of dates, are whole, and halves between them are numbers too."""
+    values = column.values[~column.missing]
+    return bool(np.all(values == np.floor(values)) and np.all(np.abs(values) < HALVES))
+
+
+def _whole_edges(low: int, high: int) -> Array:
+    """Bins that all have as many whole numbers, so that one with more of them does not look like one with more rows."""
+    width = math.ceil((high - low + 1) / BINS)
+    return low - 0.5 + width * np.arange(math.ceil((high - low + 1) / width) + 1, dtype=np.float64)
 
 
 def _steps(edges: Array, heights: Array) -> list[tuple[float, float]]:
@@ -195,7 +207,7 @@ def _heat_map(title: str, names: Sequence[str], values: Array, end: float) -> Ch
 
 
 def sweep_charts(swept: Sweep) -> tuple[Chart, ...]:
-    """Loss against risk, and each of them over k; the recommended point is ringed."""
+    """Loss against risk, and each of them over k; the recommended point, or the nearest, is ringed."""
     ks = sorted({point.k for point in swept.points})
     ends = _field("k", "quantitative", title="k", axis=APART | {"values": ks})
     size = ends | {"scale": {"type": "log", "domain": [ks[0], max(ks[-1], ks[0] + 1)], "nice": False}}
@@ -203,11 +215,15 @@ def sweep_charts(swept: Sweep) -> tuple[Chart, ...]:
         _percent("risk") | {"title": "risk above chance"},
         _field("loss", "quantitative", title="loss (over 1: grave)"),
     )
-    best = f"{swept.recommended.method} at k = {swept.recommended.k}, ringed, is recommended"
+    best = f"{swept.recommended.method} at k = {swept.recommended.k}, ringed, is {_chosen(swept)}"
     told = (("Loss against risk", risk, loss), ("Risk over k", size, risk), ("Loss over k", size, loss))
     return tuple(
         Chart(title, f"{title} for every method; {best}.", {"layer": _curves(swept, x, y)}) for title, x, y in told
     )
+
+
+def _chosen(swept: Sweep) -> str:
+    return "recommended" if swept.useful else "nearest to safe and useful"
 
 
 def _curves(swept: Sweep, x: Layer, y: Layer) -> list[Layer]:

@@ -53,7 +53,8 @@ def compare_release(
     intruder = Intruder(both, known, labels, aligned, scale, _tolerance(tolerance), other)
     errors = utility.squared_errors(both) if aligned else {}
     before, after = (utility.correlations(table, both.numeric) for table in (both.before, both.after))
-    change, deviation = utility.correlation_change(before, after)
+    change, deviation = utility.correlation_change(before, after) if len(both.numeric) > 1 else (None, None)
+    gone = tuple(name for name in both.common if both.after[name].constant and not both.before[name].constant)
     found = intruder.disclosures(secret)
     return Comparison(
         rows=both.after.rows,
@@ -67,7 +68,7 @@ def compare_release(
         correlations=(before, after),
         correlation_change=change,
         correlation_change_sd=deviation,
-        association_change=association_change(both),
+        association_change=association_change(both) if len(both.alike) > max(1, len(both.numeric)) else None,
         marginals=utility.marginals(both),
         propensity=propensity(both),
         linkage=intruder.linkage(),
@@ -80,8 +81,10 @@ def compare_release(
         intersection=intersections(labels, earlier, both.after.rows, least),
         k=least,
         unmeasured=tuple(name for name in secret if name not in found),
-        changed=tuple(name for name in both.common if name not in both.alike),
+        changed=tuple(name for name in both.common if name not in both.alike and name not in gone),
+        gone=gone,
         apart=tuple(name for name in both.before if name not in both.common),
+        near=tuple(name for name in found if both.before[name].kind == "numeric"),
     )
 
 

@@ -30,10 +30,10 @@ class Comparison:
     quantiles: Mapping[str, tuple[tuple[float, float, float], ...]]
     """Of each numeric column: the level, before, after."""
     correlations: tuple[Array, Array]
-    correlation_change: float
+    correlation_change: float | None
     """The mean of |after - before| over the pairs of numeric columns; `correlation_change_sd` is its deviation."""
-    correlation_change_sd: float
-    association_change: float
+    correlation_change_sd: float | None
+    association_change: float | None
     """The same with every categorical column: the mean change of correlation ratios and of Cramer's V."""
     marginals: Mapping[str, float]
     """Between 0 and 1: the greatest difference of the distribution functions, or half the sum for nominal columns."""
@@ -59,8 +59,12 @@ class Comparison:
     """Confidential columns of which nobody can tell what an intruder comes near."""
     changed: tuple[str, ...] = ()
     """Columns in both files whose values cannot be compared one by one, as numbers that became intervals."""
+    gone: tuple[str, ...] = ()
+    """Columns in both files that varied, and have one value in every released row."""
     apart: tuple[str, ...] = ()
     """Columns that are not on the released rows, as those of Anatomy's other table."""
+    near: tuple[str, ...] = ()
+    """Confidential numbers: a value near theirs counts as theirs, where of other columns only the same one does."""
 
     @property
     def risk(self) -> str:

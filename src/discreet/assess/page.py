@@ -87,15 +87,25 @@ dd {{ margin: 0; overflow-wrap: anywhere }}
 .gallery {{ display: flex; flex-wrap: wrap; gap: 1rem }}
 figure {{ margin: 0; break-inside: avoid }}
 svg {{ max-width: 100%; height: auto; overflow: visible }}
-.wide {{ overflow-x: auto; margin: 1rem 0 }}
+.wide {{
+  overflow-x: auto; margin: 1rem 0;
+  background: /* a shadow at each side where there is more to see */
+    linear-gradient(to right, white 40%, transparent) left / 3rem 100% local,
+    linear-gradient(to left, white 40%, transparent) right / 3rem 100% local,
+    linear-gradient(to right, #9ca3af, transparent) left / 1rem 98% scroll,
+    linear-gradient(to left, #9ca3af, transparent) right / 1rem 98% scroll;
+  background-repeat: no-repeat;
+}}
 table {{ border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums }}
 caption {{ text-align: left; font-weight: 600 }}
 th, td {{ padding: .2rem .7rem .2rem 0; text-align: right; border-bottom: 1px solid #d1d5db; font-weight: normal }}
+td {{ white-space: nowrap }}
 th:first-child {{ text-align: left }}
 thead th {{ vertical-align: bottom; color: #4b5563 }}
 @media print {{
   body {{ font-size: 11px; padding: 0 }}
-  .wide {{ overflow: visible }}
+  .wide {{ overflow: visible; background: none }}
+  td {{ white-space: normal }}
   h2 {{ break-after: avoid }}
   tr {{ break-inside: avoid }}
 }}

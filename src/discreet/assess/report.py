@@ -138,7 +138,8 @@ def _columns(comparison: Comparison, original: Table, released: Table) -> str:
     unseen = [name for name in common if drawn.get(name) is None]
     notes = {
         "Not pictured, but in the tables": [name for name in unseen if name in comparison.marginals],
-        "Now values of another kind, and not compared": [name for name in unseen if name not in comparison.marginals],
+        "Gone, with one value in every row": comparison.gone,
+        "Now values of another kind, and not compared": [name for name in unseen if name in comparison.changed],
         "Not in the released table": [name for name in original if name not in released.attributes],
     }
     words = "".join(f"<p>{said(note)}: {said(', '.join(names))}.</p>" for note, names in notes.items() if names)
@@ -165,8 +166,9 @@ def _swept(sweep: Sweep) -> str:
 def _utility_tables(comparison: Comparison, original: Table) -> Iterator[str]:
     whole = [
         ("rows", comparison.rows),
+        ("columns with values that can be compared", f"{len(comparison.marginals)} of {len(original.attributes)}"),
         ("information loss IL1s", comparison.il1s),
-        ("sum of squared errors", comparison.sse),
+        ("sum of squared errors", comparison.sse if comparison.numeric or comparison.sse else None),
         ("mean change of correlations", comparison.correlation_change),
         ("standard deviation of that change", comparison.correlation_change_sd),
         ("mean change of the associations of categories", comparison.association_change),
@@ -209,10 +211,10 @@ def _risk_tables(comparison: Comparison) -> Iterator[str]:
     ]
     yield table("Records", ("measure", "value"), whole)
     near = [
-        (name, percent(share), percent(comparison.disclosure_by_chance[name]))
+        (name, *map(percent, (share, comparison.disclosure_by_chance[name], comparison.disclosure_excess[name])))
         for name, share in comparison.disclosure.items()
     ]
-    heads = ("column", "an intruder comes near the value", "the same by chance")
+    heads = ("column", "given away", "the same by chance", "hidden worst: of those whom chance would miss")
     yield table("Confidential values, to one who knows all quasi-identifiers", heads, near)
     known = [(name, j, percent(chance)) for name, line in comparison.knows.items() for j, chance in line]
     yield table("To one who knows others of the group", ("column", "others known", "chance of the value"), known)

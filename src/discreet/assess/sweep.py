@@ -1,8 +1,9 @@
 """Which k, and which method: every pair of them tried on the records, and the one to take.
 
-The rule, in one sentence: among the points whose risk is at most the limit take, of those that lose no more than
-`ALIKE` above the least, the one with the least risk; where there is none, the one with the least risk of all. Methods
-that hide by chance are tried once for each k, and two sweeps differ by that much.
+The rule, in one sentence: among the points whose risk is at most the limit and whose loss is at most `GRAVE` take, of
+those that lose no more than `ALIKE` above the least, the one with the least risk; where there is none, the nearest to
+both bounds is named and not advised. Methods that hide by chance are tried once for each k, and two sweeps differ by
+that much.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ LIMIT = 0.05
 """The greatest risk above chance that is called small."""
 GRAVE = 1.0
 """A greater loss is of the worst grade: findings may well differ."""
+TINY = 1e-9
+"""A smaller limit measures how far off a risk is as this one does."""
 MOST = 12
 """How many k there is room for."""
 
@@ -62,7 +65,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The points that could be tried, by method and k, and the one to take."""
+    """The points that could be tried, by method and k, and the one to take, or the nearest where none is useful."""
 
     points: tuple[Point, ...]
     recommended: Point
@@ -71,25 +74,33 @@ class Sweep:
     """What could not be tried, a sentence each."""
 
     @property
+    def useful(self) -> bool:
+        """Whether the point is one to take: both its risk and its loss are within their bounds."""
+        return _within(self.recommended, self.limit)
+
+    @property
     def words(self) -> str:
         """The recommendation and its reason."""
         best, limit = self.recommended, f"a risk of at most {100 * self.limit:g} % above chance"
         told, own = f"{best.method} with k = {best.k:,}", f"{100 * best.risk:.1f} %"
-        lost = f"most of it in {best.lost}{self._grave()}"
-        if best.risk <= self.limit:
+        lost = f"most of it in {best.lost}"
+        if self.useful:
             why = f"of all points with {limit} (its own is {own}) none loses clearly less than its {best.loss:.2f}"
             return f"Take {told}: {why}, {lost}."
-        return f"No point has {limit}; {told} has the least, {own}, with a loss of {best.loss:.2f}, {lost}."
+        bounds = f"safe ({limit}) and useful (a loss of at most {GRAVE:g})"
+        nearest = f"{told} (risk {own}, loss {best.loss:.2f}, {lost})"
+        return f"No point is both {bounds}: nearest is {nearest}; {self._short()}."
 
-    def _grave(self) -> str:
-        if self.recommended.loss <= GRAVE:
-            return ""
-        return f"; that is above {GRAVE:g}, and findings may well differ from those on the original"
+    def _short(self) -> str:
+        """What is wrong with the nearest point, and what may help."""
+        gives_away = "it gives away too much" if self.recommended.risk > self.limit else ""
+        differs = "findings may well differ from those on the original" if self.recommended.loss > GRAVE else ""
+        return f"{' and '.join(filter(None, (gives_away, differs)))}, so try other k, other methods or fewer columns"
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
         points = [asdict(point) for point in self.points]
-        told = {"limit": self.limit, "words": self.words, "left_out": list(self.left_out)}
+        told = {"useful": self.useful, "limit": self.limit, "words": self.words, "left_out": list(self.left_out)}
         return {"points": points, "recommended": asdict(self.recommended), **told}
 
 
@@ -218,8 +229,12 @@ def sweep(
 
 def recommend(points: Sequence[Point], limit: float) -> Point:
     """The point to take, by the rule above."""
-    safe = [point for point in points if point.risk <= limit]
-    if safe:
-        least = min(point.loss for point in safe)
-        return min((point for point in safe if point.loss <= least + ALIKE), key=lambda point: (point.risk, point.loss))
-    return min(points, key=lambda point: (point.risk, point.loss))
+    within = [point for point in points if _within(point, limit)]
+    if not within:
+        return min(points, key=lambda point: max(point.risk / max(limit, TINY), point.loss / GRAVE))
+    least = min(point.loss for point in within)
+    return min((point for point in within if point.loss <= least + ALIKE), key=lambda point: (point.risk, point.loss))
+
+
+def _within(point: Point, limit: float) -> bool:
+    return point.risk <= limit and point.loss <= GRAVE

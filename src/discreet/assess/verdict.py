@@ -1,8 +1,8 @@
 """A plain sentence on risk and one on utility, and the thesis's balance of the two.
 
 What is called small or high is written here, once: a risk by how much is learnt of what chance leaves open; a loss by
-the mean change of correlations and of associations, by the greatest move of a distribution, and by how well a model
-tells the files apart.
+the mean change of correlations and of associations, by the greatest move of a distribution, by how well a model tells
+the files apart, and by columns of which nothing is left.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ ASSOCIATION = (0.02, 0.1)
 MARGINAL = (0.05, 0.2)
 PROPENSITY = (0.05, 0.2)
 """Up to the first it is little, above the second much."""
+GONE = (0.0, 0.5)
+"""One column that is gone is much."""
 
 Measured = tuple[float, tuple[float, float]]
 """A figure and its two bars."""
@@ -59,8 +61,9 @@ def risk_sentence(found: Comparison) -> str:
 
 def _given_away(found: Comparison, column: str, excess: float) -> str:
     chances = found.disclosure[column], found.disclosure_by_chance[column]
-    most = f"; of what chance leaves open about it, {_percent(excess)} is learnt of those who are hidden worst"
-    return _reached(f"give away a value near their {column[:40]}", *chances) + (most if excess else "")
+    what = f"a value near their {column[:40]}" if column in found.near else f"their {column[:40]}"
+    most = f"; where it is hidden worst, {_of(100, excess)} of every 100 whom chance would miss are found out"
+    return _reached(f"give away {what}", *chances) + (most if excess else "")
 
 
 def _matched(found: Comparison) -> int:
@@ -81,16 +84,17 @@ def _blind(found: Comparison) -> str:
 
 def utility_sentence(found: Comparison) -> str:
     """How far values, correlations and distributions moved, and what that is likely to mean."""
+    unseen = _unseen(found)
     if not found.marginals:
-        return "The loss could not be measured: no column's values can be compared with those of the original."
+        what = LOSSES[2] if found.gone else "the loss could not be measured"
+        return f"No column's values can be compared with those of the original{unseen}: {what}."
     name, most = max(found.marginals.items(), key=lambda each: each[1])
     shape = f"the distribution of {name[:40]} changed most, by {_percent(most)}" if most else "no distribution changed"
     apart = f"a model tells the files apart to {_percent(found.propensity)}"
     moved = _moved(found)
     start = f"On average {moved}; " if moved else ""
-    unmeasured = _unmeasured(found)
-    worst = max([1 if unmeasured else 0, *(_grade(*measured) for measured in losses(found).values())])
-    words = f"{start}{shape}, and {apart}{unmeasured}: {LOSSES[worst]}."
+    worst = max([1 if unseen else 0, *(_grade(*measured) for measured in losses(found).values())])
+    words = f"{start}{shape}, and {apart}{unseen}: {LOSSES[worst]}."
     return words[0].upper() + words[1:]
 
 
@@ -99,22 +103,24 @@ def _moved(found: Comparison) -> str:
     moved = []
     if found.il1s is not None:
         moved.append(("values", f"by {math.sqrt(2) * found.il1s:.2g} standard deviations"))
-    if len(found.numeric) > 1:
+    if found.correlation_change is not None:
         moved.append(("correlations", f"by {found.correlation_change:.2g}"))
-    if len(found.marginals) > max(1, len(found.numeric)):
+    if found.association_change is not None:
         moved.append(("associations of categories", f"by {found.association_change:.2g}"))
     told = [f"{what} {'' if place else 'moved '}{much}" for place, (what, much) in enumerate(moved)]
     return " and ".join([", ".join(told[:-1]), *told[-1:]] if len(told) > 1 else told)
 
 
 def losses(found: Comparison) -> dict[str, Measured]:
-    """What a loss is judged by."""
-    return {
+    """What a loss is judged by, of that which could be measured."""
+    figures = {
         "correlations": (found.correlation_change, CORRELATION),
         "associations of categories": (found.association_change, ASSOCIATION),
         "distributions of columns": (max(found.marginals.values(), default=1.0), MARGINAL),
         "how the files are told apart": (found.propensity, PROPENSITY),
+        "columns that are gone": (float(len(found.gone)), GONE),
     }
+    return {name: (figure, bars) for name, (figure, bars) in figures.items() if figure is not None}
 
 
 def worst_loss(found: Comparison) -> tuple[str, float]:
@@ -123,9 +129,12 @@ def worst_loss(found: Comparison) -> tuple[str, float]:
     return max(over.items(), key=lambda each: each[1])
 
 
-def _unmeasured(found: Comparison) -> str:
+def _unseen(found: Comparison) -> str:
     """What these figures do not see."""
-    told = f"; {_listed(found.changed)} became coarser, which these figures do not count" if found.changed else ""
+    are = "is" if len(found.gone) == 1 else "are"
+    told = f"; {_listed(found.gone)} {are} gone (one value in every row)" if found.gone else ""
+    if found.changed:
+        told += f"; {_listed(found.changed)} became coarser, which these figures do not count"
     if found.apart:
         told += f"; how {_listed(found.apart)} goes with the rest is known only up to groups, if at all"
     return told
@@ -143,12 +152,15 @@ def told(found: Comparison) -> dict[str, str]:
     for name, share in found.disclosure.items():
         by_chance = found.disclosure_by_chance[name]
         lines[f"{name[:40]} given away"] = f"{100 * share:.3g} % ({100 * by_chance:.2g} % by chance)"
-        lines[f"{name[:40]} learnt of what chance leaves open"] = f"{100 * found.disclosure_excess[name]:.3g} %"
+        worst = f"{100 * found.disclosure_excess[name]:.3g} % of those whom chance would miss"
+        lines[f"{name[:40]} given away where hidden worst"] = worst
     lines["unique rows"] = f"{100 * found.unique[0]:.3g} % before, {100 * found.unique[1]:.3g} % after"
     if found.il1s is not None:
         lines["information loss IL1s"] = f"{found.il1s:.3g}"
-    lines["correlations change by"] = f"{found.correlation_change:.3g}"
-    lines["associations change by"] = f"{found.association_change:.3g}"
+    if found.correlation_change is not None:
+        lines["correlations change by"] = f"{found.correlation_change:.3g}"
+    if found.association_change is not None:
+        lines["associations change by"] = f"{found.association_change:.3g}"
     lines["files told apart"] = f"{found.propensity:.3g} (0 not at all, 1 wholly)"
     return lines
 
@@ -174,11 +186,11 @@ def _percent(share: float) -> str:
 
 
 def _reached(what: str, share: float, by_chance: float) -> str:
-    return f"{_of_1000(share, 'about ')} {what} ({_of_1000(by_chance)} by chance)"
+    return f"{_of(1000, share, 'about ')} {what} ({_of(1000, by_chance)} by chance)"
 
 
-def _of_1000(share: float, about: str = "") -> str:
-    many = 1000 * share
+def _of(people: int, share: float, about: str = "") -> str:
+    many = people * share
     if many == 0:
         return "none"
     return f"{about}{many:,.0f}" if many >= 1 else "fewer than 1"
@@ -189,7 +201,8 @@ def _overlaid(found: Comparison) -> str:
     worst = min(found.intersection, key=lambda line: line[1], default=None)
     if worst is None:
         return ""
-    return f"; laid over the release {worst[0][:40]!r} it hides somebody among only {worst[1]:,}"
+    left = "leaves somebody alone" if worst[1] == 1 else f"hides somebody among only {worst[1]:,} rows"
+    return f"; laid over the release {worst[0][:40]!r} it {left}"
 
 
 def _grade(figure: float, bars: tuple[float, float]) -> int:

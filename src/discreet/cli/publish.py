@@ -178,7 +178,7 @@ def _swept(swept: Sweep, report: str | None) -> Iterator[RenderableType]:
     numbers = ("k", "risk", "loss")
     made = table("method", *numbers, "", right=numbers)
     for point in swept.points:
-        chosen = "recommended" if point == swept.recommended else ""
+        chosen = ("recommended" if swept.useful else "nearest") if point == swept.recommended else ""
         made.add_row(text(point.method), str(point.k), value(point.risk), value(point.loss), chosen)
     yield made
     yield text(swept.words, "bold")

@@ -52,10 +52,9 @@ def _write(page: Path, found: Sweep, trial: Trial) -> None:
     best = found.recommended
     protected = trial.protect(best.method, best.k)
     comparison = trial.compare(protected, best.k)
-    facts: dict[str, object] = {
-        "title": f"{best.method} with k = {best.k}, recommended; nothing was released",
-        "method": best.method,
-    }
+    chosen = "recommended" if found.useful else "nearest to safe and useful"
+    title = f"{best.method} with k = {best.k}, {chosen}; nothing was released"
+    facts: dict[str, object] = {"title": title, "method": best.method}
     facts |= {"guarantee": protected.guarantee.words(), "assumptions": protected.guarantee.assumptions}
     if page.suffix.lower() == ".json":
         write_for_custodian(page, report_json(facts, comparison, found))

@@ -45,7 +45,7 @@ def generalise(
     Of all levels that leave at most the share `suppress` of the rows out, those with the least `loss`: "precision",
     "discernibility", "class-size" or "ncp" (lattice.py); of several the lowest together, then the first in order.
     `hierarchies` has the steps of some columns (hierarchies.py). Columns in `confidential` and `keep` stay as they
-    are, and all others are left out.
+    are, and all others are left out. Of the facts, "gone" lists the columns that became "*".
     """
     original = read_table(table, **reading)
     least, known = check_k(k, original.rows), check_columns(original, quasi, "quasi")
@@ -62,6 +62,7 @@ def generalise(
         "levels": {
             name: {"level": level, "of": top} for name, level, top in zip(known, levels, task.tops, strict=True)
         },
+        "gone": [each.attribute.name for each, level in zip(task.ladders, levels, strict=True) if each.gone(level)],
         "loss": {"name": loss, "value": float(lost)},
         "suppressed": original.rows - len(kept),
     }
@@ -86,7 +87,7 @@ def _ladders(table: Table, hierarchies: Mapping[str, object]) -> tuple[Ladder, .
     if nodes > MOST_NODES:
         raise InvalidInput(
             f"there are {nodes} combinations of levels and at most {MOST_NODES} are searched; "
-            "give hierarchies with fewer levels, or fewer quasi-identifiers"
+            "give hierarchies with fewer levels ([] has only '*'), or fewer quasi-identifiers"
         )
     return ladders
 

@@ -1,4 +1,4 @@
-"""Ladders of ever wider values for a column: from its taxonomy, given as maps and widths, or flat.
+"""Ladders of ever wider values for a column: given as widths and maps, or from its taxonomy or domain.
 
 On the lowest rung values are as they are; two that are alike on one rung are alike on all above; on the highest all
 are. A missing value stays missing up to the highest rung, which it shares.
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.exact import positive, rational, shown
+from discreet.microdata.intervals import intervals, round_intervals
 from discreet.microdata.table import ABSENT, Attribute, Places
 from discreet.taxonomy import Taxonomy
 
@@ -52,6 +53,10 @@ class Ladder:
             codes = rung.up[codes]
         return codes
 
+    def gone(self, level: int) -> bool:
+        """Whether nothing of the column is left on a rung."""
+        return level > 0 and self.rungs[level - 1].labels == (ANYTHING,)
+
     def at(self, level: int) -> Attribute:
         """The column on a rung; above the lowest it is a list of labels."""
         if level == 0:
@@ -77,16 +82,17 @@ def ladder(attribute: Attribute, steps: object = None) -> Ladder:
 
     `steps` are widths of intervals that start at the lower end of the domain, each a multiple of the one before (in
     days for dates), and then maps from what a value is called on the rung below to its wider name. Without steps the
-    rungs are the ancestors in the taxonomy, on each the deepest labels a step up; without a taxonomy all goes at once.
-    Where the last step leaves several labels, one more rung makes them "*".
+    rungs are round intervals of numbers or dates, or the ancestors in the taxonomy, on each the deepest labels a step
+    up; without a taxonomy, and with an empty list of steps, all goes at once. Where the last step leaves several
+    labels, one more rung makes them "*".
     """
     distinct, codes = np.unique(attribute.values, return_inverse=True)
-    rungs = _from_taxonomy(attribute, distinct) if steps is None else _given(attribute, distinct, steps)
+    rungs = _by_default(attribute, distinct) if steps is None else _given(attribute, distinct, steps)
     if rungs and len(set(rungs[-1].labels) - {None}) == 1:  # the missing share it
         label = next(label for label in rungs[-1].labels if label is not None)
         rungs[-1] = replace(rungs[-1], labels=[label] * len(distinct))
     elif len(distinct) > 1:
-        rungs.append(_Step([ANYTHING] * len(distinct), {ANYTHING: Fraction(1)}))
+        rungs.append(_anything(distinct))
     return Ladder(attribute, codes, _linked(len(distinct), rungs))
 
 
@@ -120,6 +126,17 @@ def _linked(values: int, steps: Sequence[_Step]) -> tuple[Rung, ...]:
         rungs.append(Rung(up, tuple(listed), tuple(wide)))
         below, narrow = codes, wide
     return tuple(rungs)
+
+
+def _by_default(attribute: Attribute, distinct: NDArray[Any]) -> list[_Step]:
+    if attribute.kind != "numeric":
+        return _from_taxonomy(attribute, distinct)
+    steps = [_Step(*each) for each in round_intervals(attribute, distinct)]
+    return [*steps, _anything(distinct)] if np.isnan(distinct).any() else steps  # what is missing is in no interval
+
+
+def _anything(distinct: NDArray[Any]) -> _Step:
+    return _Step([ANYTHING] * len(distinct), {ANYTHING: Fraction(1)})
 
 
 def _from_taxonomy(attribute: Attribute, distinct: NDArray[Any]) -> list[_Step]:
@@ -164,7 +181,7 @@ def _given(attribute: Attribute, distinct: NDArray[Any], steps: object) -> list[
     widths = [positive(step, f"a width of {name!r}") for step in steps if not isinstance(step, Mapping)]
     if any(isinstance(step, Mapping) for step in steps[: len(widths)]):
         raise InvalidInput(f"the hierarchy of {name!r} must have its widths before its maps")
-    found = _intervals(attribute, distinct, widths) if widths else []
+    found = _given_widths(attribute, distinct, widths) if widths else []
     for step in steps[len(widths) :]:
         found.append(_Step(_mapped(name, found[-1].labels if found else _texts(attribute, distinct), step)))
     return found
@@ -177,7 +194,7 @@ def _mapped(name: str, labels: list[str | None], step: Mapping[object, object]) 
     return [None if label is None else names[label] for label in labels]
 
 
-def _intervals(attribute: Attribute, distinct: NDArray[Any], widths: list[Fraction]) -> list[_Step]:
+def _given_widths(attribute: Attribute, distinct: NDArray[Any], widths: list[Fraction]) -> list[_Step]:
     name = attribute.name[:40]
     if attribute.kind != "numeric":
         raise InvalidInput(f"the column {name!r} is not numeric, so its hierarchy has maps and no widths")
@@ -185,24 +202,7 @@ def _intervals(attribute: Attribute, distinct: NDArray[Any], widths: list[Fracti
         raise InvalidInput(f"each width in the hierarchy of {name!r} must be a multiple of the one before")
     if attribute.look == "date" and widths[0].denominator != 1:
         raise InvalidInput(f"the widths in the hierarchy of {name!r} must be whole days")
-    lower, span = rational(attribute.lower), rational(attribute.upper) - rational(attribute.lower)
-    finest = [None if math.isnan(value) else (rational(value) - lower) // widths[0] for value in distinct.tolist()]
-    steps = []
-    for width in widths:
-        places = [None if place is None else place // int(width / widths[0]) for place in finest]
-        present = {place for place in places if place is not None}
-        called = {place: _interval(attribute, lower + place * width, width) for place in present}
-        labels = [None if place is None else called[place] for place in places]
-        share = min(Fraction(1), width / span) if span else Fraction(1)
-        steps.append(_Step(labels, dict.fromkeys(labels, share) | {None: Fraction(0)}))
-    return steps
-
-
-def _interval(attribute: Attribute, start: Fraction, width: Fraction) -> str:
-    if attribute.look == "date":
-        days = [np.datetime64(int(end), "D") for end in (start, start + width)]
-        return f"[{days[0]}, {days[1]})"
-    return f"[{shown(start)}, {shown(start + width)})"
+    return [_Step(*each) for each in intervals(attribute, distinct, widths, rational(attribute.lower))]
 
 
 def _texts(attribute: Attribute, distinct: NDArray[Any]) -> list[str | None]:
