@@ -51,7 +51,7 @@ Hierarchies = Annotated[
     str | None, typer.Option(metavar="FILE", help="generalise: a JSON file with the levels of columns.")
 ]
 Loss = Annotated[
-    str | None, typer.Option(metavar="L", help="generalise by precision, discernibility, class-size or ncp.")
+    str | None, typer.Option(metavar="L", help="generalise by ncp (as is), precision, discernibility or class-size.")
 ]
 Suppress = Annotated[str | None, typer.Option(metavar="S", help="generalise: the share of rows that may be left out.")]
 Form = Annotated[str | None, typer.Option(metavar="F", help="t-closeness: groups hidden, or shown as anatomy.")]

@@ -49,7 +49,7 @@ class Recipe:
     strata: str | None = None
     grouping: str = "mdav"
     hierarchies: Mapping[str, object] | None = None
-    loss: str = "precision"
+    loss: str = "ncp"
     suppress: Fraction = Fraction(0)
     form: str = "hidden"
     partition: str = "confidential"

@@ -33,14 +33,14 @@ EXACT = 2**53
 
 
 def intervals(attribute: Attribute, distinct: NDArray[Any], widths: list[Fraction], start: Fraction) -> list[Labels]:
-    """Intervals of each of the widths, which are multiples of the first; one of each begins at `start`."""
+    """Intervals of each width, a multiple of the one before; of every width one begins at `start`."""
     least = widths[0]
     places = [None if math.isnan(value) else (rational(value) - start) // least for value in distinct.tolist()]
     return _joined(attribute, places, [int(width / least) for width in widths], lambda place: start + place * least)
 
 
 def round_intervals(attribute: Attribute, distinct: NDArray[Any]) -> list[Labels]:
-    """Intervals that people would choose, at most six times; each time at least two fit into the domain.
+    """Intervals that people would choose, at most five times over; each time at least two fit into the domain.
 
     They begin at multiples of the widest, not at the lowest value, which they would tell.
     """
