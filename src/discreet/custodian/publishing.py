@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,8 +113,10 @@ def publish(holding: Holding, recipe: Recipe, targets: Targets, progress: Progre
 
 
 def _made(holding: Holding, recipe: Recipe, key: bytes, progress: Progress) -> Made:
+    """The release, made where the rows are if an engine can; a row is a unit, since `roles_of` saw to that."""
     by_engine = made_by_engine(recipe, holding.schema, holding.source, key, progress)
-    return by_engine or made_in_memory(recipe, holding.schema, holding.source, key, progress)
+    made = by_engine or made_in_memory(recipe, holding.schema, holding.source, key, progress)
+    return replace(made, guarantee=replace(made.guarantee, unit=holding.schema.unit_name))
 
 
 def _written(
