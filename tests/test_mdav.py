@@ -225,6 +225,23 @@ def test_larger_tables_have_the_groups_of_the_naive_algorithm(look: str) -> None
     assert np.array_equal(microaggregate(points, 4), naive_mdav(points, 4, False))
 
 
+@pytest.mark.parametrize("look", ["normal", "grid", "offset"])
+@pytest.mark.parametrize("rows", [15, 16, 17, 255, 256, 257, 271, 4095, 4096, 4097])
+def test_groups_are_the_same_where_leaves_and_nodes_are_just_full(rows: int, look: str) -> None:
+    """Sixteen records are a leaf and sixteen nodes below one: a record less or more than full is lost nowhere."""
+    for k in (2, 7):
+        points = scattered(rows, 2, look, rows)
+        assert np.array_equal(microaggregate(points, k), naive_mdav(points, k, False))
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e9, 1e149])
+def test_records_far_from_the_middle_change_nothing(apart: float) -> None:
+    """A few records that are far off leave, and the others are near each other out of all proportion."""
+    points = scattered(600, 3, "normal", 7)
+    points[::50] *= apart
+    assert np.array_equal(microaggregate(points, 3), naive_mdav(points, 3, False))
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("columns", [1, 2, 4, 7])
