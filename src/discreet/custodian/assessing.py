@@ -60,8 +60,8 @@ def assess_release(
     if manifest is not None and manifest.second is not None:
         second = read_released(file.with_name(manifest.second), manifest.second_columns)
     common = [name for name in before if name in after.attributes]
-    for name in asked:
-        before[name]  # refused where there is none
+    if asked:
+        before.select(asked)  # refuses a name that is not there
     if not common:
         raise InvalidInput("the two files have no column in common; compare a release with its own original")
     if aligned and before.rows != after.rows:

@@ -17,8 +17,7 @@ from discreet.microdata.table import Attribute, Table
 from discreet.pictures import MISSING as NO_PICTURES
 
 RELEASE = "discreet release 1"
-REPORT = "figures of the original records; it is not to be released"
-"""What a manifest and a report begin with."""
+"""What a manifest begins with."""
 KINDS = {".csv": "(FORMAT csv, HEADER true)", ".parquet": "(FORMAT parquet)"}
 
 
@@ -72,12 +71,12 @@ def _refuse_existing(path: Path, force: bool) -> None:
 
 def _ours(path: Path) -> bool:
     """Whether a file was written here: only such files are ever overwritten."""
-    if path.suffix.lower() == ".html":
-        return REPORT in _start(path)
+    from discreet.assess.report import KEEP
+
     if path.name.endswith(".manifest.json"):
         return RELEASE in _start(path)
-    if path.suffix.lower() == ".json":
-        return REPORT in _start(path)
+    if path.suffix.lower() in {".html", ".json"}:
+        return KEEP in _start(path)
     beside = [manifest_of(path), manifest_of(path.with_name(path.name.replace("-values.", ".")))]
     return any(RELEASE in _start(manifest) and path.name in _start(manifest, None) for manifest in beside)
 

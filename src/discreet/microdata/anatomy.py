@@ -51,7 +51,7 @@ def anatomy(
     known, secret = check_roles(original, quasi, confidential, informed=False)
     least = check_k(k, original.rows)
     for name in (*known, *secret):
-        _check_name(name)
+        check_name(name)
         check_informative(original[name])
     if partition not in {"confidential", "quasi"}:
         raise InvalidInput(f"partition is 'confidential' or 'quasi', got {str(partition)[:40]!r}")
@@ -102,6 +102,7 @@ def _whole(name: str, numbers: Groups) -> Attribute:
     return Attribute(name, "numeric", values, lower=float(values.min()), upper=float(values.max()), look="integer")
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Refuse the names of the columns that Anatomy adds."""
     if name in {"group", "count"}:
         raise InvalidInput(f"Anatomy writes a column {name!r} of its own; rename that of the table")

@@ -9,10 +9,10 @@ from typing import Unpack
 
 import numpy as np
 
-from discreet.errors import Internal, InvalidInput
+from discreet.errors import Internal
 from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import Entropy
-from discreet.microdata.anatomy import counted, renumbered
+from discreet.microdata.anatomy import check_name, counted, renumbered
 from discreet.microdata.arranging import Arrangement, Wish, arranged, check_form
 from discreet.microdata.bucketing import bucket_values, bucketing
 from discreet.microdata.checks import Reading, check_informative, check_k, check_roles
@@ -87,7 +87,8 @@ def closed(
     if parted.moved is not None:
         released = known.put(*stand.take(parted.moved).attributes.values())
         return Protected(released, promise, {"records": parted.groups}, np.arange(known.rows), facts=facts)
-    _check_names((*known, *values))
+    for name in (*known, *values):
+        check_name(name)
     numbers = renumbered(parted.groups, entropy)
     released = known.put(read_table({"group": numbers})["group"])
     second = counted(stand.take(parted.bucket), numbers)
@@ -127,8 +128,3 @@ def _plain(value: object) -> object:
         return None if np.isnat(value) else str(value)
     number = value.item() if isinstance(value, np.generic) else value
     return None if number != number else number  # noqa: PLR0124 - NaN alone differs from itself
-
-
-def _check_names(names: tuple[str, ...]) -> None:
-    for name in {"group", "count"} & set(names):
-        raise InvalidInput(f"Anatomy writes a column {name!r} of its own; rename that of the table")
