@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,12 @@ from commands import PATIENTS, discreet, done, files, write_registry
 from discreet import ClaimFailed, Custodian, InvalidInput, Unavailable, Unsupported, measure_anonymity
 from discreet.custodian.assessing import assess_release
 from discreet.custodian.beside import beside
-from discreet.custodian.files import read_file
+from discreet.custodian.files import Known, read_file, read_released
 from discreet.custodian.registering import silent
+from discreet.custodian.spool import Spool
 from discreet.custodian.verifying import verify_release
+from discreet.custodian.writing import write_table
+from discreet.microdata.reading import read_table
 
 QUASI = ["age", "sex", "education", "occupation"]
 CONFIDENTIAL = ["income", "diagnosis", "smoker", "bmi"]
@@ -673,3 +677,82 @@ def test_a_lost_record_is_not_written_over(schema: Path, tmp_path: Path) -> None
     (records / "1.json").unlink()
     told = done("publish", schema, "--method", "mdav", "-k", 10, "--out", tmp_path / "two.csv", "--json").document
     assert told["name"] == "registry-2"
+
+
+# --- larger than memory
+
+
+def wide(folder: Path, columns: int) -> Path:
+    """A data set of that many columns beside three with a role, and its schema."""
+    rows = 60_000
+    made = ", ".join(f"(hash(i, {j}) % 500)::INT AS n{j}" for j in range(3 + columns))
+    with duckdb.connect() as engine:
+        engine.execute(f"COPY (SELECT i AS person, {made} FROM range({rows}) t(i)) TO '{folder}/wide{columns}.parquet'")
+    roles = ["quasi-identifier", "quasi-identifier", "confidential"]
+    told = [f"name: wide{columns}", f"source: wide{columns}.parquet", "neighbours: replace-one", f"units: {rows}"]
+    told += ["unit: {column: person, rows: 1}", "budget: {epsilon: 1}", "columns:", "  person: {role: identifier}"]
+    for j in range(3 + columns):
+        role = f", role: {roles[j]}" if j < 3 else ""
+        told.append(f"  n{j}: {{kind: integer, lower: 0, upper: 499{role}}}")
+    schema = folder / f"wide{columns}.yaml"
+    schema.write_text("\n".join(told) + "\n", encoding="utf-8")
+    return schema
+
+
+@pytest.mark.parametrize("method", ["ir-swap", "anatomy", "t-closeness"])
+def test_memory_does_not_grow_with_the_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    """What an engine makes is written as it comes, and checked column by column; nothing is left of the way there."""
+    monkeypatch.setattr("discreet.sources.duckdb.SIZE", 1000)
+    monkeypatch.setattr("discreet.custodian.writing.AT_ONCE", 1000)
+    monkeypatch.setattr("discreet.custodian.publishing.ASSESSED", 0)
+    more: dict[str, Any] = {"t": 2} if method == "t-closeness" else {}
+    peaks = []
+    for columns in (1, 1, 31):  # the first for what is imported on the way
+        schema, out = wide(tmp_path, columns), tmp_path / f"out{len(peaks)}.parquet"
+        with Custodian.open(schema) as custodian:
+            tracemalloc.start()
+            custodian.publish(method, out, 20, keep=[f"n{j}" for j in range(3, 3 + columns)], **more)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert [file.name for file in tmp_path.rglob("*") if file.name.startswith(".")] == []
+        assert len(columns_of(out)) >= 2 + columns
+    assert peaks[2] - peaks[1] < 5 * 60_000 * 8  # of 30 columns more
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_table_comes_back_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    """In parts; missing values of every kind, texts that look like others, numbers whole in some parts only."""
+    monkeypatch.setattr("discreet.custodian.writing.AT_ONCE", 2)
+    orders = {"grade": ["low", "high"]}
+    columns: dict[str, Any] = {
+        "whole": np.array([1, 2, 3, 4, 5]),
+        "half": np.array([1.0, 2.0, 3.0, np.nan, 0.5]),
+        "day": np.array(["2020-01-01", "NaT", "1969-12-31", "2020-01-01", "2000-02-29"], dtype="datetime64[D]"),
+        "text": np.array(["b", None, "", "NULL", 'a "1", x'], dtype=object),
+        "grade": np.array(["high", "low", None, "low", "high"], dtype=object),
+        "truth": np.array([True, False, True, True, False]),
+        "nothing": np.array([None] * 5, dtype=object),
+    }
+    kinds = {"grade": "ordinal", "nothing": "nominal"}
+    table = read_table(columns, kinds, orders)
+    file = tmp_path / f"table{suffix}"
+    write_table(file, table)
+    told = [Known(a.name, a.kind, a.holds, tuple(orders.get(a.name, ()))) for a in table.attributes.values()]
+    for spool in (None, Spool(tmp_path)):
+        found = read_released(file, told, spool=spool)
+        assert list(found) == list(table)
+        for name, each in found.attributes.items():
+            assert (each.kind, each.categories) == (table[name].kind, table[name].categories)
+            np.testing.assert_array_equal(each.array(), table[name].array())
+
+
+def test_a_full_disk_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns cannot be put on disk while the claim is checked: one sentence, no file, no release."""
+
+    def full(**_: object) -> object:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("discreet.custodian.spool.TemporaryFile", full)
+    with Custodian.open(schema) as custodian, pytest.raises(Unavailable, match="check its owner and the disk"):
+        custodian.publish("t-closeness", tmp_path / "out.csv", 10, t=2, keep=[])
+    assert not list(tmp_path.glob("out*"))

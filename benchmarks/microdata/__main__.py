@@ -3,7 +3,7 @@
 import sys
 
 from benchmarks.measure import report
-from benchmarks.microdata import grouping, linkage, memory, sorting
+from benchmarks.microdata import grouping, linkage, memory, sorting, streaming
 
 if __name__ == "__main__":
-    sys.exit(report(grouping.run, sorting.run, memory.run, linkage.run))
+    sys.exit(report(grouping.run, sorting.run, memory.run, linkage.run, streaming.run))

@@ -1,8 +1,9 @@
 """MDAV as it is written (thesis, Algorithm 2.1), compiled: every step looks at all the records that are left.
 
-The k - 1 nearest come from sorting all distances, as the words ask, or from one pass that keeps the nearest so far,
-which is the best that a quadratic algorithm can do. Sums of the records that are left are exact, so that the groups are
-those of `microaggregate`.
+`naive_mdav` takes the k - 1 nearest from sorting all distances, as the words ask, or from one pass that keeps the
+nearest so far, which is the best that a quadratic algorithm can do. Sums of the records that are left are exact, so
+that the groups are those of `microaggregate`. `array_mdav` is written as one would with arrays: the mean anew each
+time, and the k nearest by a selection.
 """
 
 from __future__ import annotations
@@ -65,6 +66,30 @@ def naive_mdav(points, k, by_sorting):
             groups[left[i]] = label
             for j in range(width):
                 add(sums, j, -points[left[i], j])
+        left, label = left[stays], label + 1
+        second = not second
+    groups[left] = label
+    return groups
+
+
+@njit(cache=True)
+def array_mdav(points, k):
+    """The group of each record, but for rounding of means and ties."""
+    groups, left, label = np.zeros(len(points), np.int64), np.arange(len(points)), 0
+    second, place = False, np.empty(points.shape[1])
+    while len(left) >= 2 * k:
+        records = points[left]
+        if not second:
+            for j in range(points.shape[1]):
+                place[j] = records[:, j].mean()
+        start = np.argmax(((records - place) ** 2).sum(axis=1))
+        place = records[start].copy()
+        distances = ((records - place) ** 2).sum(axis=1)
+        distances[start] = -1.0
+        near = np.argpartition(distances, k)[:k]
+        groups[left[near]] = label
+        stays = np.ones(len(left), np.bool_)
+        stays[near] = False
         left, label = left[stays], label + 1
         second = not second
     groups[left] = label

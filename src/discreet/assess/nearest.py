@@ -30,14 +30,13 @@ def linkage_at_most(original: Table, released: Table, quasi: Sequence[str]) -> F
     columns = [(original[name], released[name]) for name in quasi if _comparable(original[name], released[name])]
     if not columns:
         return None
-    pairs = [_points(before, after) for before, after in columns]
-    people, rows = np.hstack([pair[0] for pair in pairs]), np.hstack([pair[1] for pair in pairs])
     classes = classes_of(released, [after.name for _, after in columns])
-    own = np.sqrt(((people - rows) ** 2).sum(axis=1))
+    own = np.sqrt(sum(_apart(before, after) for before, after in columns))
     right = own <= 1e-12
     moved = np.flatnonzero(~right)  # nothing is nearer than what did not move
     if len(moved):
-        nearest = _least(people[moved], rows[np.unique(classes, return_index=True)[1]])
+        pairs = [_points(*pair, moved, np.unique(classes, return_index=True)[1]) for pair in columns]
+        nearest = _least(np.hstack([pair[0] for pair in pairs]), np.hstack([pair[1] for pair in pairs]))
         right[moved] = own[moved] <= nearest * (1 + 1e-9) + 1e-12
     sizes, counts = np.unique(np.bincount(classes)[classes[right]], return_counts=True)
     return sum((Fraction(int(c), int(s)) for s, c in zip(sizes, counts, strict=True)), Fraction(0)) / len(classes)
@@ -63,20 +62,32 @@ def _comparable(before: Attribute, after: Attribute) -> bool:
     return (before.kind == "numeric") == (after.kind == "numeric")
 
 
-def _points(before: Attribute, after: Attribute) -> tuple[Floats, Floats]:
-    """Both columns as coordinates; a missing value is as far from every other as the domain is wide."""
+def _apart(before: Attribute, after: Attribute) -> Floats:
+    """The square of each row's distance from itself."""
     if before.kind == "numeric" or _same_order(before, after):
-        width = before.upper - before.lower or 1.0
-        middle = (before.upper + before.lower) / 2
-        return _scaled(before, middle, width), _scaled(after, middle, width)
-    ours, theirs, m = alike(before, after)
+        ours, theirs = _scaled(before, after)
+        found: Floats = ((ours - theirs) ** 2).sum(axis=1)
+        return found
+    one, two, _ = alike(before, after)
+    changed: Floats = (one != two).astype(np.float64)
+    return changed
+
+
+def _points(before: Attribute, after: Attribute, people: Places, rows: Places) -> tuple[Floats, Floats]:
+    """Coordinates of these people before and of these rows after, as far apart as `_apart` says."""
+    if before.kind == "numeric" or _same_order(before, after):
+        ours, theirs = _scaled(before, after)
+        return ours[people], theirs[rows]
+    one, two, m = alike(before, after)
     corners = np.eye(m) / np.sqrt(2)
-    return corners[ours], corners[theirs]
+    return corners[one[people]], corners[two[rows]]
 
 
-def _scaled(attribute: Attribute, middle: float, width: float) -> Floats:
-    absent = attribute.missing
-    return np.column_stack([np.where(absent, middle, attribute.values) / width, absent.astype(np.float64)])
+def _scaled(*columns: Attribute) -> list[Floats]:
+    """In widths of the first one's domain; a missing value is as far from every other as the domain is wide."""
+    lower, upper = columns[0].lower, columns[0].upper
+    present = [np.where(each.missing, (upper + lower) / 2, each.values) / (upper - lower or 1.0) for each in columns]
+    return [np.column_stack([values, each.missing]) for values, each in zip(present, columns, strict=True)]
 
 
 def _least(people: Floats, classes: Floats) -> Floats:

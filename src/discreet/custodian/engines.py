@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from discreet.custodian.protecting import Made, released_columns
 from discreet.custodian.recipe import Recipe
 from discreet.custodian.registering import Progress
-from discreet.custodian.rows import Codes, attribute_of, gathered, one_order, table_of
+from discreet.custodian.rows import Codes, attribute_of, places_in_one_order
+from discreet.custodian.spool import Spool
 from discreet.kernel.entropy import Entropy, KeyedEntropy
 from discreet.microdata.checks import check_informative, check_k
 from discreet.microdata.protected import Protected
 from discreet.microdata.table import Table
-from discreet.query.released import Anatomise, ReleasePlan, Runs, Swap
+from discreet.query.released import Anatomise, Batch, ReleasePlan, Runs, Swap
 from discreet.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -28,19 +29,22 @@ Labels = Mapping[str, NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reply:
-    """What an engine gave: the records in the order they leave in, what it changed of them, and their groups."""
+    """What an engine gave, on disk: the records in the order they leave in, what it changed, and the groups."""
 
     table: Table
     changed: Codes
     groups: Labels
+    spool: Spool
 
 
 Way = tuple[ReleasePlan, Callable[[Reply, Entropy], Protected]]
 """What the engine is asked for, and how its reply becomes a release."""
 
 
-def made_by_engine(recipe: Recipe, schema: Schema, source: Source, key: bytes, progress: Progress) -> Made | None:
-    """The release, made where the rows are; None where an engine cannot make it."""
+def made_by_engine(
+    recipe: Recipe, schema: Schema, source: Source, key: bytes, spool: Spool, progress: Progress
+) -> Made | None:
+    """The release, made where the rows are, from where it comes in batches; None where an engine cannot make it."""
     columns = [schema.columns[name] for name in recipe.confidential]
     if recipe.method not in WAYS or recipe.strata or recipe.diversity or not all(map(_ranked, columns)):
         return None
@@ -51,26 +55,35 @@ def made_by_engine(recipe: Recipe, schema: Schema, source: Source, key: bytes, p
         return None
     plan, finish = way
     progress("protecting")
-    batches = list(source.released(plan, key.hex()))
-    codes = gathered(batch.original for batch in batches)
-    reply = Reply(
-        table_of(schema, {name: codes[name] for name in recipe.columns}),
-        gathered(batch.changed for batch in batches),
-        gathered(batch.groups for batch in batches),
-    )
+    codes, reply = _spooled(recipe, schema, source.released(plan, key.hex()), spool)
     for name in (*recipe.quasi, *recipe.confidential):
         check_informative(reply.table[name])
     protected = finish(reply, KeyedEntropy(key, "finish"))
     return Made(
         reply.table,
-        released_columns(recipe, reply.table, protected),
+        released_columns(recipe, reply.table.attributes, protected),
         protected.groups,
         protected.second,
         protected.guarantee,
         protected.facts,
-        np.argsort(one_order(codes)),
+        spool.keep(places_in_one_order(codes)),
         rows,
     )
+
+
+def _spooled(recipe: Recipe, schema: Schema, batches: Iterable[Batch], spool: Spool) -> tuple[Codes, Reply]:
+    """All codes, and the reply with the recipe's columns."""
+    found = spool.gathered(
+        {
+            (part, name): values
+            for part, columns in enumerate((batch.original, batch.changed, batch.groups))
+            for name, values in columns.items()
+        }
+        for batch in batches
+    )
+    codes, changed, groups = ({name: found[i, name] for i, name in found if i == part} for part in range(3))
+    table = Table({name: spool.kept(attribute_of(schema.columns[name], codes[name])) for name in recipe.columns})
+    return codes, Reply(table, changed, groups, spool)
 
 
 def _ranked(column: Column) -> bool:
@@ -85,7 +98,7 @@ def _swap(recipe: Recipe, schema: Schema, rows: int) -> Way:
     least = {name: check_k(recipe.ks.get(name, recipe.k), rows) for name in recipe.confidential}
 
     def finish(reply: Reply, _: Entropy) -> Protected:
-        swapped = (attribute_of(schema.columns[name], reply.changed[name]) for name in least)
+        swapped = (reply.spool.kept(attribute_of(schema.columns[name], reply.changed[name])) for name in least)
         return Protected(
             reply.table.put(*swapped),
             swap_promise(least, RANKED),

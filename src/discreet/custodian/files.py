@@ -8,14 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, cast
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
+from discreet.custodian.spool import Spool
 from discreet.custodian.writing import digest, manifest_of
 from discreet.errors import ClaimFailed, InvalidInput
 from discreet.guarantee import Guarantee
-from discreet.microdata.reading import read_table
-from discreet.microdata.table import Table
+from discreet.microdata.reading import KINDS, read_coded, read_table
+from discreet.microdata.table import ABSENT, Attribute, Kind, Places, Table
 from discreet.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    import duckdb
 
 READERS = {".csv": "read_csv(?, header = true, parallel = false)", ".parquet": "read_parquet(?)"}
 OWN_CSV = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"', escape = '"',
@@ -29,7 +36,7 @@ class Known:
     """What a manifest says of a column."""
 
     name: str
-    kind: str
+    kind: Kind
     holds: str
     categories: tuple[str, ...] = ()
 
@@ -65,24 +72,60 @@ def table_file(path: str | Path) -> Path:
     return file
 
 
-def read_released(file: Path, columns: Sequence[Known], taxonomies: Mapping[str, Taxonomy] | None = None) -> Table:
-    """A table of ours, its columns as its manifest tells of them."""
+def read_released(
+    file: Path,
+    columns: Sequence[Known],
+    taxonomies: Mapping[str, Taxonomy] | None = None,
+    spool: Spool | None = None,
+) -> Table:
+    """A table of ours, its columns as its manifest tells of them; one after another where there is a spool."""
     import duckdb
 
-    own = file.suffix.lower() == ".csv"
-    chosen = ", ".join(f"TRY_CAST({_quoted(c.name)} AS {CASTS[c.holds]}) AS {_quoted(c.name)}" for c in columns)
-    source = OWN_CSV if own else READERS[".parquet"]
+    meant = taxonomies or {}
     try:
-        with duckdb.connect() as engine:
-            named = engine.execute(f"DESCRIBE SELECT * FROM {source}", [glob.escape(str(file))]).fetchall()
-            if [str(row[0]) for row in named] != [column.name for column in columns]:
-                raise ClaimFailed(f"{file.name[:60]!r} has other columns than its manifest tells of")
-            found = engine.execute(f"SELECT {chosen} FROM {source}", [glob.escape(str(file))]).fetchnumpy()
+        with duckdb.connect() as engine, TemporaryDirectory(prefix="discreet-") as folder:
+            source = _as_parquet(engine, file, columns, Path(folder) / "released.parquet")
+            found = (_read_column(engine, source, column, meant.get(column.name)) for column in columns)
+            return Table({each.name: spool.kept(each) if spool else each for each in found})
     except duckdb.Error:
         raise InvalidInput(f"{file.name[:60]!r} cannot be read as a table; check the file") from None
-    orders = {column.name: column.categories for column in columns if column.categories}
-    meant = {c.name: taxonomies[c.name] for c in columns if taxonomies and c.name in taxonomies and c.kind == "nominal"}
-    return read_table(found, {column.name: column.kind for column in columns}, orders, meant)
+
+
+def _as_parquet(engine: duckdb.DuckDBPyConnection, file: Path, columns: Sequence[Known], where: Path) -> str:
+    """The columns of a file, each with its type, in a file that they can be read from one by one."""
+    own = file.suffix.lower() == ".csv"
+    source, path = OWN_CSV if own else READERS[".parquet"], glob.escape(str(file))
+    named = engine.execute(f"DESCRIBE SELECT * FROM {source}", [path]).fetchall()
+    if [str(row[0]) for row in named] != [column.name for column in columns]:
+        raise ClaimFailed(f"{file.name[:60]!r} has other columns than its manifest tells of")
+    if not own:
+        return path
+    engine.execute(f"COPY (SELECT * FROM {source}) TO '{where}' (FORMAT parquet)", [path])
+    return str(where)
+
+
+def _read_column(engine: duckdb.DuckDBPyConnection, path: str, column: Known, taxonomy: Taxonomy | None) -> Attribute:
+    name, meaning = column.name, taxonomy if column.kind == "nominal" else None
+    values = f"SELECT TRY_CAST({_quoted(name)} AS {CASTS[column.holds]}) AS v FROM {READERS['.parquet']}"
+    if column.holds == "text":
+        return read_coded(name, column.kind, *_coded(engine, values, path), column.categories or None, meaning)
+    found = engine.execute(values, [path]).fetchnumpy()["v"]
+    orders, meant = {name: column.categories} if column.categories else {}, {name: meaning} if meaning else {}
+    return read_table({name: found}, {name: column.kind}, orders, meant)[name]
+
+
+def _coded(engine: duckdb.DuckDBPyConnection, values: str, path: str) -> tuple[list[str], Places]:
+    """The texts that there are, and their places: as many Python strings as rows would fill the memory."""
+    found = engine.execute(f"SELECT DISTINCT v FROM ({values}) WHERE v IS NOT NULL", [path]).fetchall()
+    seen = sorted(str(text) for (text,) in found)
+    if not seen:
+        [[rows]] = engine.execute(f"SELECT count(*) FROM ({values})", [path]).fetchall()
+        return seen, np.full(rows, ABSENT)
+    engine.execute("CREATE OR REPLACE TEMP TABLE seen AS SELECT unnest(?::VARCHAR[]) AS v", [seen])
+    engine.execute("DROP TYPE IF EXISTS seen_text")
+    engine.execute("CREATE TYPE seen_text AS ENUM (SELECT v FROM seen)")
+    places = engine.execute(f"SELECT enum_code(v::seen_text)::BIGINT AS v FROM ({values})", [path]).fetchnumpy()["v"]
+    return seen, np.ma.filled(places, ABSENT)
 
 
 def read_file(file: Path, kinds: Mapping[str, str] | None = None) -> Table:
@@ -136,9 +179,9 @@ def manifest_from(document: object) -> Manifest:
 
 
 def _known(column: Mapping[str, Any]) -> Known:
-    if column["holds"] not in CASTS:
+    if column["holds"] not in CASTS or column["kind"] not in KINDS:
         raise ValueError
-    return Known(str(column["name"]), str(column["kind"]), str(column["holds"]), tuple(column.get("categories", ())))
+    return Known(str(column["name"]), column["kind"], str(column["holds"]), tuple(column.get("categories", ())))
 
 
 def _guarantee(told: Mapping[str, Any]) -> Guarantee:

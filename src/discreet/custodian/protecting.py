@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from discreet.custodian.recipe import Recipe
 from discreet.custodian.registering import Progress
-from discreet.custodian.rows import Codes, one_order, originals, table_of
+from discreet.custodian.rows import Codes, originals, places_in_one_order, table_of
 from discreet.errors import InvalidInput
 from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import Entropy, KeyedEntropy
 from discreet.microdata.checks import check_informative
 from discreet.microdata.protected import Protected
-from discreet.microdata.table import Table
+from discreet.microdata.table import Attribute, Table
 from discreet.schema import Schema
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ def made_in_memory(recipe: Recipe, schema: Schema, source: Source, key: bytes, p
         check_informative(table[name])
     progress("protecting")
     protected = protect(recipe, table, KeyedEntropy(key, "protect"))
-    places = np.empty(table.rows, dtype=np.int64)
-    places[one_order(codes)] = np.arange(table.rows)
-    return in_random_order(recipe, table, protected, places, key)
+    return in_random_order(recipe, table, protected, places_in_one_order(codes), key)
 
 
 def in_random_order(recipe: Recipe, table: Table, protected: Protected, places: NDArray[np.int64], key: bytes) -> Made:
@@ -73,9 +71,10 @@ def in_random_order(recipe: Recipe, table: Table, protected: Protected, places: 
 
     order = permuted_inside(np.zeros(len(protected.kept), dtype=np.int64), KeyedEntropy(key, "order"))
     kept = protected.kept[order]
+    kept_as_they_are = {name: table[name].take(protected.kept) for name in recipe.keep}
     return Made(
         table.select(recipe.columns).take(kept),
-        released_columns(recipe, table, protected).take(order),
+        released_columns(recipe, kept_as_they_are, protected).take(order),
         {name: labels[order] for name, labels in protected.groups.items()},
         protected.second,
         protected.guarantee,
@@ -85,10 +84,13 @@ def in_random_order(recipe: Recipe, table: Table, protected: Protected, places: 
     )
 
 
-def released_columns(recipe: Recipe, table: Table, protected: Protected) -> Table:
-    """The columns that leave: those of the recipe, and what a method adds, as the number of a group."""
+def released_columns(recipe: Recipe, records: Mapping[str, Attribute], protected: Protected) -> Table:
+    """The columns that leave: those of the recipe, and what a method adds, as the number of a group.
+
+    `records` are row for row those that the protected table was made of.
+    """
     made, only_used = protected.table, {recipe.weights, recipe.strata} - set(recipe.columns)
-    kept = {name: table[name].take(protected.kept) for name in recipe.keep}
+    kept = {name: records[name] for name in recipe.keep}
     return Table({name: made[name] for name in made if name not in only_used} | kept)
 
 

@@ -25,6 +25,7 @@ from discreet.custodian.releases import (
     labels_for,
     next_number,
 )
+from discreet.custodian.spool import Spool
 from discreet.custodian.writing import (
     RELEASE,
     Targets,
@@ -72,14 +73,15 @@ def publish(holding: Holding, recipe: Recipe, targets: Targets, progress: Progre
     key = SYSTEM.take(32)
     with staging(targets) as staged:
         progress("reading")
-        made = _made(holding, recipe, key, progress)
+        spool = Spool(place.folder)
+        made = _made(holding, recipe, key, spool, progress)
         with place.locked():
             earlier, number = kept_releases(place), next_number(place)
             name = f"{holding.schema.name}-{number}"
             progress("writing")
             manifest = _written(holding.schema, name, recipe, made, targets, staged)
             progress("checking the claim")
-            checked = _checked(recipe, made, manifest, targets, staged)
+            checked = _checked(recipe, made, manifest, targets, staged, spool)
             comparison = _assessed(holding, recipe, made, earlier, targets, progress)
             warnings = (*_disclosed(checked), *_kept_unique(recipe, made), *_elsewhere(holding, place, earlier))
             if targets.report is not None and comparison is not None:
@@ -112,9 +114,9 @@ def publish(holding: Holding, recipe: Recipe, targets: Targets, progress: Progre
     )
 
 
-def _made(holding: Holding, recipe: Recipe, key: bytes, progress: Progress) -> Made:
+def _made(holding: Holding, recipe: Recipe, key: bytes, spool: Spool, progress: Progress) -> Made:
     """The release, made where the rows are if an engine can; a row is a unit, since `roles_of` saw to that."""
-    by_engine = made_by_engine(recipe, holding.schema, holding.source, key, progress)
+    by_engine = made_by_engine(recipe, holding.schema, holding.source, key, spool, progress)
     made = by_engine or made_in_memory(recipe, holding.schema, holding.source, key, progress)
     return replace(made, guarantee=replace(made.guarantee, unit=holding.schema.unit_name))
 
@@ -123,15 +125,17 @@ def _written(
     schema: Schema, name: str, recipe: Recipe, made: Made, targets: Targets, staged: Mapping[Path, Path]
 ) -> dict[str, object]:
     """The tables and what is told of them, not yet in their places."""
-    write_table(staged[targets.table], [made.released])
+    write_table(staged[targets.table], made.released)
     if made.second is not None:
-        write_table(staged[targets.second], [made.second])
+        write_table(staged[targets.second], made.second)
     manifest = _manifest(schema, name, recipe, made, targets, staged)
     write_json(staged[targets.manifest], manifest)
     return manifest
 
 
-def _checked(recipe: Recipe, made: Made, manifest: object, targets: Targets, staged: Mapping[Path, Path]) -> Checked:
+def _checked(
+    recipe: Recipe, made: Made, manifest: object, targets: Targets, staged: Mapping[Path, Path], spool: Spool
+) -> Checked:
     """The claim, checked on the files as anybody will read them; it hides something, or it does not leave."""
     from discreet.assess.claims import check_claim
 
@@ -139,7 +143,7 @@ def _checked(recipe: Recipe, made: Made, manifest: object, targets: Targets, sta
     second = None if made.second is None else read_released(staged[targets.second], told.second_columns)
     checked = check_claim(
         made.guarantee,
-        read_released(staged[targets.table], told.columns),
+        read_released(staged[targets.table], told.columns, spool=spool),
         recipe.quasi,
         recipe.confidential,
         original=made.original,
@@ -172,9 +176,10 @@ def _kept_unique(recipe: Recipe, made: Made) -> tuple[str, ...]:
     """Who knows the columns that are kept as they are may find people by them."""
     if not recipe.keep:
         return ()
-    codes = np.stack([np.unique(made.released[name].values, return_inverse=True)[1] for name in recipe.keep])
-    counts = np.unique(codes, axis=1, return_counts=True)[1]
-    share = float((counts == 1).sum()) / made.released.rows
+    from discreet.assess.coding import classes_of
+
+    alone = np.count_nonzero(np.bincount(classes_of(made.released, recipe.keep)) == 1)
+    share = alone / made.released.rows
     if share < NOTABLE:
         return ()
     names = ", ".join(recipe.keep)
@@ -216,9 +221,7 @@ def _manifest(
 
 
 def _column(attribute: Attribute) -> dict[str, object]:
-    whole = attribute.look != "integer" or bool((attribute.values % 1 == 0)[~attribute.missing].all())
-    holds = attribute.look if whole else "number"
-    told: dict[str, object] = {"name": attribute.name, "kind": attribute.kind, "holds": holds}
+    told: dict[str, object] = {"name": attribute.name, "kind": attribute.kind, "holds": attribute.holds}
     return told | ({"categories": list(attribute.categories)} if attribute.kind == "ordinal" else {})
 
 

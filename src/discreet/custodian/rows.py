@@ -15,12 +15,6 @@ from discreet.schema import Column, Schema
 Codes = Mapping[str, NDArray[Any]]
 
 
-def gathered(parts: Iterable[Codes]) -> dict[str, NDArray[Any]]:
-    """Batches of columns one after another; none at all where there are no rows."""
-    listed = list(parts)
-    return {name: np.concatenate([part[name] for part in listed]) for name in (listed[0] if listed else ())}
-
-
 def table_of(schema: Schema, codes: Codes) -> Table:
     """The columns of these codes, each as its attribute."""
     return Table({name: attribute_of(schema.columns[name], values) for name, values in codes.items()})
@@ -64,6 +58,15 @@ def one_order(codes: Codes) -> NDArray[np.int64]:
     return np.lexsort(keys[::-1])
 
 
+def places_in_one_order(codes: Codes) -> NDArray[np.int64]:
+    """The place of every row in that order."""
+    order = one_order(codes)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return places
+
+
 def originals(batches: Iterable[Batch]) -> dict[str, NDArray[Any]]:
-    """Every row as it is in the snapshot."""
-    return gathered(batch.original for batch in batches)
+    """Every row as it is in the snapshot; none at all where there are no rows."""
+    parts = [batch.original for batch in batches]
+    return {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}

@@ -6,19 +6,25 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.microdata.table import Attribute, Table
 from discreet.pictures import MISSING as NO_PICTURES
 
+if TYPE_CHECKING:
+    import duckdb
+
 RELEASE = "discreet release 1"
 """What a manifest begins with."""
 KINDS = {".csv": "(FORMAT csv, HEADER true)", ".parquet": "(FORMAT parquet)"}
+AT_ONCE = 100_000
+"""How many rows are written at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,42 +192,38 @@ def digest(path: Path) -> str:
         raise Unavailable(f"{path.name[:60]!r} cannot be read; check who may read it") from None
 
 
-def write_table(path: Path, parts: Iterable[Table]) -> int:
-    """A CSV or Parquet file of all parts, which have the same columns; how many rows it has."""
+def write_table(path: Path, table: Table) -> None:
+    """A CSV or Parquet file of it, written some rows at a time."""
     import duckdb
 
-    rows = 0
+    holds = {name: attribute.holds for name, attribute in table.attributes.items()}
     try:
         with duckdb.connect(str(path.with_suffix(".duckdb"))) as engine:
-            for part in parts:
-                _insert(engine, part, first=rows == 0)
-                rows += part.rows
+            for first, part in enumerate(table.parts(AT_ONCE)):
+                _insert(engine, part, holds, "INSERT INTO released" if first else "CREATE TABLE released AS")
             engine.execute(f"COPY released TO '{str(path).replace(chr(39), chr(39) * 2)}' {KINDS[path.suffix.lower()]}")
     except (duckdb.Error, OSError):
         raise Unavailable("the released table cannot be written; check that the disk has room") from None
     path.with_suffix(".duckdb").unlink()
-    return rows
 
 
-def _insert(engine: object, part: Table, first: bool) -> None:
-    arrays = {f"v{i}": attribute.values for i, attribute in enumerate(part.attributes.values())}
-    listed = [list(each.categories) for each in part.attributes.values() if each.kind != "numeric"]
-    columns = ", ".join(_column(f"v{i}", each) for i, each in enumerate(part.attributes.values()))
-    engine.register("part", arrays)  # type: ignore[attr-defined]
-    into = "CREATE TABLE released AS" if first else "INSERT INTO released"
-    engine.execute(f"{into} SELECT {columns} FROM part", listed)  # type: ignore[attr-defined]
-    engine.unregister("part")  # type: ignore[attr-defined]
+def _insert(engine: duckdb.DuckDBPyConnection, part: Table, holds: Mapping[str, str], into: str) -> None:
+    columns = list(part.attributes.values())
+    listed = [list(each.categories) for each in columns if each.kind != "numeric"]
+    chosen = ", ".join(_column(f"v{i}", each, holds[each.name]) for i, each in enumerate(columns))
+    engine.register("part", {f"v{i}": each.values for i, each in enumerate(columns)})
+    engine.execute(f"{into} SELECT {chosen} FROM part", listed)
+    engine.unregister("part")
 
 
-def _column(value: str, attribute: Attribute) -> str:
+def _column(value: str, attribute: Attribute, holds: str) -> str:
     """One column in SQL, missing values as NULL."""
     name = '"' + attribute.name.replace('"', '""') + '"'
     if attribute.kind != "numeric":
         label = f"(?::VARCHAR[])[{value} + 1]"
-        label = f"{label} = 'true'" if attribute.look == "truth" else label
+        label = f"{label} = 'true'" if holds == "truth" else label
         return f"CASE WHEN {value} >= 0 THEN {label} END AS {name}"
     number = f"CASE WHEN NOT isnan({value}) THEN {value} END"
-    if attribute.look == "date":
+    if holds == "date":
         return f"DATE '1970-01-01' + CAST(round({number}) AS INTEGER) AS {name}"
-    whole = attribute.look == "integer" and bool((attribute.values % 1 == 0)[~attribute.missing].all())
-    return f"CAST({number} AS BIGINT) AS {name}" if whole else f"{number} AS {name}"
+    return f"CAST({number} AS BIGINT) AS {name}" if holds == "integer" else f"{number} AS {name}"

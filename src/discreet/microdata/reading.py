@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.microdata.table import ABSENT, Attribute, Kind, Table
+from discreet.microdata.table import ABSENT, Attribute, Kind, Look, Places, Table
 from discreet.taxonomy import Taxonomy
 
 KINDS = ("numeric", "ordinal", "nominal")
@@ -183,17 +183,30 @@ def _listed(
 ) -> Attribute:
     texts = [None if _absent(value) else _text(value) for value in values.tolist()]
     seen = sorted({text for text in texts if text is not None})
+    places = {text: place for place, text in enumerate(seen)}
+    codes = np.array([ABSENT if text is None else places[text] for text in texts], dtype=np.int64)
+    truth = set(seen) <= {"false", "true"} and values.dtype.kind == "b"
+    return read_coded(name, kind, seen, codes, order, taxonomy, "truth" if truth else "text")
+
+
+def read_coded(
+    name: str,
+    kind: Kind,
+    seen: Sequence[str],
+    codes: Places,
+    order: Sequence[str] | None = None,
+    taxonomy: Taxonomy | None = None,
+    look: Look = "text",
+) -> Attribute:
+    """A column of texts that are given as places among those `seen`, -1 where one is missing."""
     known = tuple(order) if order is not None else tuple(taxonomy.leaves) if taxonomy is not None else tuple(seen)
     if taxonomy is not None:  # inner concepts may be values too
         known = (*known, *(text for text in seen if text not in set(known) and text in taxonomy.ancestors))
     places = {text: place for place, text in enumerate(known)}
     if not set(seen) <= set(places):
         raise InvalidInput(f"the column {name[:40]!r} holds values that are not among its categories; list them all")
-    codes = np.array([ABSENT if text is None else places[text] for text in texts], dtype=np.int64)
-    truth = set(known) <= {"false", "true"} and values.dtype.kind == "b"
-    return Attribute(
-        name, kind, codes, known, taxonomy, 0.0, float(max(len(known) - 1, 0)), "truth" if truth else "text"
-    )
+    meant = np.array([*(places[text] for text in seen), ABSENT], dtype=np.int64)  # the place -1 is the last
+    return Attribute(name, kind, meant[codes], known, taxonomy, 0.0, float(max(len(known) - 1, 0)), look)
 
 
 def _text(value: object) -> str:

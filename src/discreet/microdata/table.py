@@ -51,6 +51,12 @@ class Attribute:
         present = self.values[~self.missing]
         return len(present) in {0, len(self.values)} and (len(present) == 0 or bool(np.all(present == present[0])))
 
+    @property
+    def holds(self) -> Look:
+        """What is written of it: whole numbers only where all are whole."""
+        whole = self.look != "integer" or bool((self.values % 1 == 0)[~self.missing].all())
+        return self.look if whole else "number"
+
     def take(self, rows: NDArray[np.int64]) -> Attribute:
         """The same attribute of these rows, in this order."""
         return replace(self, values=self.values[rows])
@@ -113,6 +119,12 @@ class Table:
     def take(self, rows: NDArray[np.int64]) -> Table:
         """These rows alone, in this order."""
         return Table({name: each.take(rows) for name, each in self.attributes.items()})
+
+    def parts(self, size: int) -> Iterator[Table]:
+        """The rows in their order, `size` at a time; nothing is copied."""
+        for first in range(0, self.rows, size):
+            some = slice(first, first + size)
+            yield Table({name: replace(each, values=each.values[some]) for name, each in self.attributes.items()})
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Every column as people write it."""

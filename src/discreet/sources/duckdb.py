@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.errors import Unavailable
-from discreet.query.released import Batch, ReleasePlan
-from discreet.query.totals import Amounts, Cell, Histogram, Totals
+from discreet.query.released import Batch
+from discreet.query.totals import Histogram
 from discreet.schema import Schema
 from discreet.sources import cells
 from discreet.sources.batches import SIZE, Shape
+from discreet.sources.by_sql import SQLSource
 from discreet.sources.compile import Compiler
 from discreet.sources.statement import Statement
 
@@ -27,40 +28,15 @@ GROUP_BITS = 20
 fast as by DuckDB's own choice of 2^12."""
 
 
-class DuckDBSource:
+class DuckDBSource(SQLSource):
     """The table `snapshot` of a file. Threads may share it: each question has a cursor of its own."""
 
     def __init__(self, schema: Schema, path: Path) -> None:
-        self._schema = schema
-        self._compiler = Compiler(schema, "duckdb", exp.table_(TABLE, quoted=True))
+        super().__init__(schema, Compiler(schema, "duckdb", exp.table_(TABLE, quoted=True)))
         with _silent():
             self._connection = duckdb.connect(path, read_only=True)
             self._connection.execute(f"SET GLOBAL perfect_ht_threshold = {GROUP_BITS}")
         self._rows(self._compiler.columns())
-
-    def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
-        """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
-        return cells.totals(plan, self._schema, self._rows(self._compiler.totals(plan)))
-
-    def histogram(self, plan: Histogram) -> Mapping[Cell, NDArray[np.int64]]:
-        """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
-        return cells.histograms(plan, self._schema, self._columns(self._compiler.histogram(plan)))
-
-    def individual(self, column: str, unit: str) -> int | None:
-        """The code of one unit's value; None where the unit is absent or has none."""
-        return cells.only(self._rows(self._compiler.individual(column, unit)))
-
-    def count(self) -> int:
-        """How many rows there are."""
-        return int(self._rows(self._compiler.count())[0][0])
-
-    def records(self) -> Iterator[Batch]:
-        """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
-        return self._batches(Shape.records(self._schema), self._compiler.records())
-
-    def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
-        """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
-        return self._batches(Shape.released(plan, self._schema), self._compiler.released(plan, key))
 
     def close(self) -> None:
         """Let go of the file."""
@@ -70,7 +46,7 @@ class DuckDBSource:
         with _silent(), self._connection.cursor() as cursor:
             return cursor.execute(statement.sql, statement.texts).fetchall()
 
-    def _columns(self, statement: Statement) -> list[NDArray[Any]]:
+    def _counts(self, _: Histogram, statement: Statement) -> list[NDArray[Any]]:
         """Counts and bins fit 64 bits; sums may not, and would come as floats this way."""
         with _silent(), self._connection.cursor() as cursor:
             return [_filled(column) for column in cursor.execute(statement.sql, statement.texts).fetchnumpy().values()]

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.errors import Unavailable
-from discreet.query.released import Batch, ReleasePlan
-from discreet.query.totals import Amounts, Cell, Histogram, Totals
+from discreet.query.released import Batch
 from discreet.schema import Schema
-from discreet.sources import cells
 from discreet.sources.batches import SIZE, Shape
+from discreet.sources.by_sql import SQLSource
 from discreet.sources.compile import Compiler
 from discreet.sources.statement import Statement
 
@@ -28,42 +25,17 @@ if TYPE_CHECKING:
 VIEWS = count()
 
 
-class SparkSource:
+class SparkSource(SQLSource):
     """A folder of Parquet files, as a view of a session. Spark is silenced: its logs may quote rows."""
 
     def __init__(self, schema: Schema, session: SparkSession, path: Path) -> None:
-        self._schema = schema
         self._session = session
         self._view = f"discreet_snapshot_{next(VIEWS)}"
-        self._compiler = Compiler(schema, "spark", exp.table_(self._view, quoted=True))
+        super().__init__(schema, Compiler(schema, "spark", exp.table_(self._view, quoted=True)))
         with _silent():
             session.sparkContext.setLogLevel("OFF")
             session.read.parquet(_address(path)).createTempView(self._view)
         self._rows(self._compiler.columns())
-
-    def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
-        """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
-        return cells.totals(plan, self._schema, self._rows(self._compiler.totals(plan)))
-
-    def histogram(self, plan: Histogram) -> Mapping[Cell, NDArray[np.int64]]:
-        """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
-        return cells.histograms(plan, self._schema, cells.columns(plan, self._rows(self._compiler.histogram(plan))))
-
-    def individual(self, column: str, unit: str) -> int | None:
-        """The code of one unit's value; None where the unit is absent or has none."""
-        return cells.only(self._rows(self._compiler.individual(column, unit)))
-
-    def count(self) -> int:
-        """How many rows there are."""
-        return int(self._rows(self._compiler.count())[0][0])
-
-    def records(self) -> Iterator[Batch]:
-        """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
-        return self._batches(Shape.records(self._schema), self._compiler.records())
-
-    def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
-        """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
-        return self._batches(Shape.released(plan, self._schema), self._compiler.released(plan, key))
 
     def close(self) -> None:
         """Let go of the view; the session is not ours."""
