@@ -6,6 +6,9 @@ import json
 import os
 import shutil
 import stat
+import subprocess
+import sys
+import time
 import tracemalloc
 from fractions import Fraction
 from pathlib import Path
@@ -282,7 +285,7 @@ def test_a_sweep_recommends_and_releases_nothing(schema: Path, tmp_path: Path) -
 # --- what is refused: one sentence, nothing written, nothing entered
 
 REFUSED = {
-    "no method": ([], 2, "--method mdav -k 10"),
+    "no method": ([], 2, "--method private-linked --epsilon 1"),
     "unknown method": (["--method", "magic", "-k", 5], 2, "is none of them"),
     "no k": (["--method", "mdav"], 2, "needs k"),
     "k of 1": (["--method", "mdav", "-k", 1], 2, "at least 2"),
@@ -682,17 +685,17 @@ def test_a_lost_record_is_not_written_over(schema: Path, tmp_path: Path) -> None
 # --- larger than memory
 
 
-def wide(folder: Path, columns: int) -> Path:
-    """A data set of that many columns beside three with a role, and its schema."""
+def wide(folder: Path, columns: int, confidential: int = 1) -> Path:
+    """A data set of that many columns beside two quasi-identifiers and a confidential one, or more; its schema."""
     rows = 60_000
     made = ", ".join(f"(hash(i, {j}) % 500)::INT AS n{j}" for j in range(3 + columns))
     with duckdb.connect() as engine:
         engine.execute(f"COPY (SELECT i AS person, {made} FROM range({rows}) t(i)) TO '{folder}/wide{columns}.parquet'")
-    roles = ["quasi-identifier", "quasi-identifier", "confidential"]
+    roles = ["quasi-identifier", "quasi-identifier", *["confidential"] * confidential]
     told = [f"name: wide{columns}", f"source: wide{columns}.parquet", "neighbours: replace-one", f"units: {rows}"]
     told += ["unit: {column: person, rows: 1}", "budget: {epsilon: 1}", "columns:", "  person: {role: identifier}"]
     for j in range(3 + columns):
-        role = f", role: {roles[j]}" if j < 3 else ""
+        role = f", role: {roles[j]}" if j < len(roles) else ""
         told.append(f"  n{j}: {{kind: integer, lower: 0, upper: 499{role}}}")
     schema = folder / f"wide{columns}.yaml"
     schema.write_text("\n".join(told) + "\n", encoding="utf-8")
@@ -755,4 +758,68 @@ def test_a_full_disk_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("discreet.custodian.spool.TemporaryFile", full)
     with Custodian.open(schema) as custodian, pytest.raises(Unavailable, match="check its owner and the disk"):
         custodian.publish("t-closeness", tmp_path / "out.csv", 10, t=2, keep=[])
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_many_columns_are_swapped_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows keep their order from one statement to the next; every column is checked beside the original."""
+    monkeypatch.setattr("discreet.custodian.engines.MOST_SWAPPED", 2)
+    schema = wide(tmp_path, 4, confidential=5)
+    out = tmp_path / "out.parquet"
+    with Custodian.open(schema) as custodian:
+        custodian.publish("ir-swap", out, 20)
+    assert verify_release(out, schema).claims[0].shown
+    with duckdb.connect() as engine:
+        before, after = (
+            engine.execute(f"SELECT n0, n1, count(*) FROM '{path}' GROUP BY ALL ORDER BY ALL").fetchall()
+            for path in (tmp_path / "wide4.parquet", out)
+        )
+    assert before == after
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    ("values", "kind", "holds"),
+    [
+        ([f"Person {i}" for i in range(20)], "numeric", "number"),
+        ([f"{i}.5" for i in range(20)], "numeric", "date"),
+        ([f"2020-01-01 00:00:{i:02}" for i in range(20)], "numeric", "date"),
+        (["7", "x", *(str(i) for i in range(18))], "numeric", "integer"),
+        ([str(2**53 + i) for i in range(20)], "numeric", "integer"),
+    ],
+)
+def test_a_manifest_that_lies_of_a_column_hides_nothing(
+    tmp_path: Path, suffix: str, values: list[str], kind: str, holds: str
+) -> None:
+    """Values that are lost, or become one, where they are read as what the manifest says they are: the claim fails."""
+    file = tmp_path / f"out{suffix}"
+    with duckdb.connect() as engine:
+        engine.execute(f"COPY (SELECT unnest(?) AS age) TO '{file}'", [values])
+    with pytest.raises(ClaimFailed, match="other values than its manifest"):
+        read_released(file, [Known("age", kind, holds)])  # type: ignore[arg-type]
+
+
+def test_a_release_that_comes_too_late_is_not_entered(schema: Path, tmp_path: Path) -> None:
+    """Another file is put there while this one is made: refused, and nothing tells of a release."""
+    out = tmp_path / "out.csv"
+    with Custodian.open(schema) as custodian:
+        before = custodian.history()
+        with pytest.raises(InvalidInput, match="is there already"):
+            custodian.publish("mdav", out, 10, progress=lambda stage: out.touch() if stage == "assessing" else None)
+        assert custodian.history() == before
+    assert not list((schema.parent / "registry.discreet" / "releases").glob("*"))
+
+
+def test_a_stopped_command_leaves_nothing(schema: Path, tmp_path: Path) -> None:
+    """SIGTERM in the midst of it takes away what is half made."""
+    command = [sys.executable, "-m", "discreet", "publish", str(schema), "--method", "mdav", "-k", "5"]
+    running = subprocess.Popen([*command, "--out", str(tmp_path / "out.csv")], stderr=subprocess.PIPE)
+    for _ in range(600):
+        if list(tmp_path.glob(".discreet-*")):
+            break
+        time.sleep(0.05)
+    running.terminate()
+    running.communicate()
+    assert running.returncode == 128 + 15
+    assert not list(tmp_path.glob(".discreet-*"))
     assert not list(tmp_path.glob("out*"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command that was typed, and leave with its exit code."""
+    import signal
     import sys
     import warnings
 
@@ -12,4 +13,5 @@ def main() -> None:
 
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries: stderr is for one sentence of ours
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what is half made is taken away
     sys.exit(run(sys.argv[1:]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -11,6 +11,7 @@ from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from fractions import Fraction
 
     from rich.console import RenderableType
 
@@ -19,9 +20,25 @@ if TYPE_CHECKING:
 
 Method = Annotated[
     str | None,
-    typer.Option(metavar="M", help="mdav, generalise, mdav-swap, ir-swap, t-closeness or anatomy.", show_default=False),
+    typer.Option(
+        metavar="M",
+        help="private-linked, private-columns or private-records; or the weaker mdav, generalise, mdav-swap, ir-swap, "
+        "t-closeness or anatomy.",
+        show_default=False,
+    ),
 ]
-K = Annotated[int | None, typer.Option("-k", metavar="K", help="Among how many people each hides.", show_default=False)]
+K = Annotated[
+    str | None,
+    typer.Option(
+        "-k", "--k", metavar="K", help="Among how many people each hides; of private files auto.", show_default=False
+    ),
+]
+Epsilon = Annotated[str | None, typer.Option(metavar="E", help="How much a private file may cost.")]
+Delta = Annotated[str | None, typer.Option(metavar="D", help="The chance that epsilon fails: less noise for it.")]
+Columns = Annotated[
+    list[str] | None, typer.Option("--column", metavar="COLUMN", help="Of a private file: only this; repeatable.")
+]
+Apart = Annotated[bool, typer.Option("--apart", help="private-columns: a folder with a file for each column.")]
 T = Annotated[str | None, typer.Option("-t", metavar="T", help="How far a group may be from the whole: t-closeness.")]
 Out = Annotated[
     str | None, typer.Option(metavar="FILE", help="Where the table goes: .csv or .parquet.", show_default=False)
@@ -67,9 +84,13 @@ def publish(
     method: Method = None,
     k: K = None,
     t: T = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
     out: Out = None,
     report: Report = None,
     sweep: Sweeping = None,
+    column: Columns = None,
+    apart: Apart = False,
     keep: Keep = None,
     k_of: KOf = None,
     informed: Informed = False,
@@ -90,49 +111,29 @@ def publish(
 ) -> None:
     """Protect a table and write it to a file, with its promise beside it; the custodian's act.
 
-    Identifiers are never released, and of other columns only those with the roles quasi-identifier and confidential,
-    and those of --keep.
+    Differential privacy, paid from the data set's budget: private-linked, private-columns, private-records. Weaker
+    promises: the other methods. Identifiers are never released; private files have all other columns, or those of
+    --column; the others have the columns with the roles quasi-identifier and confidential, and those of --keep.
     """
     from discreet.cli import show
     from discreet.custodian import Custodian
-    from discreet.exact import rational_text
 
-    said = {"out": out, "-k": k, "keep": keep, "k-of": k_of, "informed": informed, "swap": swap, "strata": strata}
-    said |= {"diversity": diversity, "weights": weights, "grouping": grouping, "hierarchies": hierarchies, "loss": loss}
-    said |= {"suppress": suppress, "form": form, "partition": partition, "buckets": buckets}
-    unused = [f"--{name.removeprefix('-')}" if len(name) > 2 else name for name, value in said.items() if value]
-    if sweep is not None and unused:
-        raise InvalidInput(f"a sweep tries methods over k and releases nothing: it has no {unused[0]}; leave it out")
-    if sweep is None and (method is None or out is None):
-        raise InvalidInput("say how and where to: --method mdav -k 10 --out released.parquet; see --help")
-    close = None if t is None else rational_text(t, "t")
+    said: dict[str, object] = {"keep": tuple(keep or ()), "k-of": k_of, "informed": informed, "swap": swap}
+    said |= {"diversity": diversity, "weights": weights, "strata": strata, "grouping": grouping, "loss": loss}
+    said |= {"hierarchies": hierarchies, "suppress": suppress, "form": form, "partition": partition, "buckets": buckets}
+    said |= {"delta": delta, "column": tuple(column or ()), "apart": apart}
+    if sweep is not None:
+        _refuse({"out": out, "-k": k, "epsilon": epsilon} | said)
+    elif method is None or out is None:
+        raise InvalidInput("say how and where to: --method private-linked --epsilon 1 --out out.parquet; see --help")
+    close = _number(t, "t")
+    more: dict[str, Any] = {"report": report, "force": force}
     with show.stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
         if sweep is not None:
-            swept = custodian.sweep(sweep, method or (), report, t=close, force=force, progress=progress)
+            swept = custodian.sweep(sweep, method or (), **more, t=close, progress=progress)
         else:
-            made = custodian.publish(
-                method or "",
-                out or "",
-                k,
-                close,
-                report=report,
-                force=force,
-                progress=progress,
-                keep=tuple(keep or ()),
-                ks=_own_ks(k_of or []),
-                informed=informed,
-                swap=swap,
-                diversity=diversity,
-                weights=weights,
-                strata=strata,
-                grouping=grouping,
-                hierarchies=None if hierarchies is None else _read_json(hierarchies),
-                loss=loss,
-                suppress=None if suppress is None else rational_text(suppress, "--suppress"),
-                form=form,
-                partition=partition,
-                buckets=buckets,
-            )
+            given = {"epsilon": _number(epsilon, "--epsilon"), **_read(said), **more, "progress": progress}
+            made = custodian.publish(method or "", out or "", _k(k), close, **given)
     if sweep is not None:
         show.document(swept.to_json()) if json else show.screen(*_swept(swept, report))
     elif json:
@@ -141,8 +142,34 @@ def publish(
         show.screen(*_screen(made))
 
 
-def _own_ks(given: list[str]) -> dict[str, int]:
-    pairs = [one.partition("=") for one in given]
+def _refuse(said: dict[str, object]) -> None:
+    for name, value in said.items():
+        if value:
+            option = name if name.startswith("-") else f"--{name}"
+            raise InvalidInput(f"a sweep tries methods over k and releases nothing: it has no {option}; leave it out")
+
+
+def _read(said: dict[str, object]) -> dict[str, Any]:
+    """Options as `Custodian.publish` takes them."""
+    read = {"suppress": _number(said["suppress"], "--suppress"), "delta": _number(said["delta"], "--delta")}
+    hierarchies = None if said["hierarchies"] is None else _read_json(str(said["hierarchies"]))
+    given = said | read | {"hierarchies": hierarchies, "ks": _own_ks(said["k-of"] or []), "columns": said["column"]}
+    return {name: value for name, value in given.items() if name not in {"k-of", "column"}}
+
+
+def _number(text: object, what: str) -> Fraction | None:
+    from discreet.exact import rational_text
+
+    return None if text is None else rational_text(str(text), what)
+
+
+def _k(text: str | None) -> int | str | None:
+    """A whole number, or auto."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def _own_ks(given: object) -> dict[str, int]:
+    pairs = [one.partition("=") for one in cast("list[str]", given)]
     if not all(equals and number.isdecimal() for _, equals, number in pairs):
         raise InvalidInput("--k-of is a column and its k, such as income=20")
     return {name: int(number) for name, _, number in pairs}
@@ -160,6 +187,7 @@ def _read_json(path: str) -> object:
 
 def _screen(made: Release) -> Iterator[RenderableType]:
     from discreet.cli.show import facts, text, warning
+    from discreet.guarantee import DIFFERENTIAL
 
     yield text(f"{made.name} is released: {made.rows:,} rows by {made.method}.", "bold")
     pairs = {"file": ", ".join(str(file) for file in made.files), "manifest": str(made.manifest_file)}
@@ -169,7 +197,8 @@ def _screen(made: Release) -> Iterator[RenderableType]:
         yield text(f"  {sentence}")
     if made.risk is not None:
         yield facts({"risk": made.risk, "utility": made.utility or ""})
-    yield from map(warning, (*made.warnings, NOT_DP))
+    weaker = () if made.guarantee.model in DIFFERENTIAL else (NOT_DP,)
+    yield from map(warning, (*made.warnings, *weaker))
 
 
 def _swept(swept: Sweep, report: str | None) -> Iterator[RenderableType]:

@@ -25,6 +25,9 @@ from discreet.custodian.previewing import (
     previewed,
     with_offer,
 )
+from discreet.custodian.private import publish_private
+from discreet.custodian.private_recipe import METHODS as PRIVATE
+from discreet.custodian.private_recipe import private_recipe_of, said_of
 from discreet.custodian.publishing import Holding, publish
 from discreet.custodian.question import Question, read
 from discreet.custodian.recipe import recipe_of
@@ -186,10 +189,15 @@ class Custodian:
     ) -> Release:
         """Protect the table by a method and write it to a .csv or .parquet file, its manifest beside it.
 
-        A custodian's act: it may be refused for what is in the rows, and `report`, an .html or .json file, tells of
-        them. `more` is what the method takes besides k and t: see `discreet publish --help`. No method here is
-        differential privacy: the release is entered in the ledger, and every total is flagged from then on.
+        private-columns, private-records and private-linked are differential privacy and are charged `epsilon`, as much
+        as a question would be, in the custodian's name. The other methods promise less: they may be refused for what is
+        in the rows, the release is entered in the ledger, and every total is flagged from then on. `report`, an .html
+        or .json file, is for the custodian alone. `more` is what the method takes besides: `discreet publish --help`.
         """
+        if method in PRIVATE:
+            private = private_recipe_of(self.schema, method, epsilon, k=k, **said_of(method, {"t": t} | more))
+            targets = Targets.folder(out, report, force) if private.apart else Targets.of(out, report, force)
+            return publish_private(self._holding(), private, targets, progress)
         recipe = recipe_of(self.schema, method, k, epsilon, t=t, **more)
         two = recipe.method == "anatomy" or recipe.form == "anatomy"
         return publish(self._holding(), recipe, Targets.of(out, report, force, two), progress)

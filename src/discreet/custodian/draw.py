@@ -20,6 +20,7 @@ from discreet.planner.individual import AboutOne, OrderStatistic
 from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Counted, Known, Measurement, Plan
+from discreet.planner.positions import Candidates
 from discreet.planner.refined import RefinedTotal
 from discreet.planner.threshold import UNITS, Threshold
 from discreet.query.predicate import All, OneOf, Predicate
@@ -76,21 +77,31 @@ def exact(plan: Plan, source: Source, cells: Sequence[Cell], where: Predicate) -
     places = {measure: at for at, measure in enumerate(measures)}
     inputs: list[Sequence[Input]] = []
     for one in plan.measurements:
-        if isinstance(one, Noisy | RefinedTotal):
+        if isinstance(one, Noisy | RefinedTotal) and one.form.ranks is not None:
+            ranks = one.form.ranks
+            inputs.append([(ranks.total(counts),) for counts in _counts(plan, source, ranks.candidates, cells, where)])
+        elif isinstance(one, Noisy | RefinedTotal):
             wanted = [places[measure] for measure in one.form.measures]
             inputs.append([one.inputs(_picked(totals.get(cell), wanted)) for cell in cells])
         elif isinstance(one, Nested):
             wanted = [places[measure] for measure in one.form.measures]
             inputs.append(one.inputs([sum(_picked(totals.get(cell), wanted)) for cell in cells]))
         elif isinstance(one, Chosen | OrderStatistic):
-            found = source.histogram(Histogram(one.candidates.bins, one.candidates.count, plan.keys, where))
-            nothing = np.zeros(one.candidates.count, dtype=np.int64)
-            inputs.append([found.get(cell, nothing) for cell in cells])
+            inputs.append(_counts(plan, source, one.candidates, cells, where))
         elif isinstance(one, AboutOne):
             inputs.append([source.individual(one.candidates.column.name, plan.query.unit or "")])
         else:
             inputs.append([None] * len(cells))
     return Exact(cells, inputs)
+
+
+def _counts(
+    plan: Plan, source: Source, candidates: Candidates, cells: Sequence[Cell], where: Predicate
+) -> list[NDArray[np.int64]]:
+    """How many rows each candidate has, in every cell. Secret."""
+    found = source.histogram(Histogram(candidates.bins, candidates.count, plan.keys, where))
+    nothing = np.zeros(candidates.count, dtype=np.int64)
+    return [found.get(cell, nothing) for cell in cells]
 
 
 def _picked(amounts: Amounts | None, wanted: Sequence[int]) -> Amounts:

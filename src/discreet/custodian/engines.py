@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,10 @@ class Reply:
     spool: Spool
 
 
-Way = tuple[ReleasePlan, Callable[[Reply, Entropy], Protected]]
-"""What the engine is asked for, and how its reply becomes a release."""
+Way = tuple[Sequence[ReleasePlan], Callable[[Reply, Entropy], Protected]]
+"""What the engine is asked for, one statement after another, and how its reply becomes a release."""
+MOST_SWAPPED = 6
+"""Columns that one statement swaps: engines plan for ever longer where there are many."""
 
 
 def made_by_engine(
@@ -53,9 +55,9 @@ def made_by_engine(
     way = WAYS[recipe.method](recipe, schema, rows)
     if way is None:
         return None
-    plan, finish = way
+    plans, finish = way
     progress("protecting")
-    codes, reply = _spooled(recipe, schema, source.released(plan, key.hex()), spool)
+    codes, reply = _spooled(recipe, schema, [source.released(plan, key.hex()) for plan in plans], rows, spool)
     for name in (*recipe.quasi, *recipe.confidential):
         check_informative(reply.table[name])
     protected = finish(reply, KeyedEntropy(key, "finish"))
@@ -71,19 +73,22 @@ def made_by_engine(
     )
 
 
-def _spooled(recipe: Recipe, schema: Schema, batches: Iterable[Batch], spool: Spool) -> tuple[Codes, Reply]:
-    """All codes, and the reply with the recipe's columns."""
-    found = spool.gathered(
-        {
-            (part, name): values
-            for part, columns in enumerate((batch.original, batch.changed, batch.groups))
-            for name, values in columns.items()
-        }
-        for batch in batches
-    )
+def _spooled(
+    recipe: Recipe, schema: Schema, replies: Sequence[Iterable[Batch]], rows: int, spool: Spool
+) -> tuple[Codes, Reply]:
+    """All codes, and the reply with the recipe's columns; rows are in the same order in all replies."""
+    found: dict[tuple[int, str], NDArray[Any]] = {}
+    for batches in replies:
+        found |= spool.gathered((_parts(batch, bool(found)) for batch in batches), rows)
     codes, changed, groups = ({name: found[i, name] for i, name in found if i == part} for part in range(3))
     table = Table({name: spool.kept(attribute_of(schema.columns[name], codes[name])) for name in recipe.columns})
     return codes, Reply(table, changed, groups, spool)
+
+
+def _parts(batch: Batch, again: bool) -> dict[tuple[int, str], NDArray[Any]]:
+    """What is kept of a batch, by its part and name; the codes themselves are in the first reply."""
+    parts = ({} if again else batch.original, batch.changed, batch.groups)
+    return {(part, name): values for part, columns in enumerate(parts) for name, values in columns.items()}
 
 
 def _ranked(column: Column) -> bool:
@@ -107,7 +112,9 @@ def _swap(recipe: Recipe, schema: Schema, rows: int) -> Way:
             facts=sizes_told(reply.groups),
         )
 
-    return Swap(tuple((name, Runs.both_ends(rows, k)) for name, k in least.items())), finish
+    runs = [(name, Runs.both_ends(rows, k)) for name, k in least.items()]
+    some = [tuple(runs[first : first + MOST_SWAPPED]) for first in range(0, len(runs), MOST_SWAPPED)]
+    return [Swap(each) for each in some], finish
 
 
 def _anatomise(recipe: Recipe, _: Schema, rows: int) -> Way | None:
@@ -119,7 +126,7 @@ def _anatomise(recipe: Recipe, _: Schema, rows: int) -> Way | None:
     def finish(reply: Reply, entropy: Entropy) -> Protected:
         return anatomised(reply.table, recipe.quasi, recipe.confidential, recipe.k, reply.groups["records"], entropy)
 
-    return Anatomise(recipe.confidential[0], Runs.both_ends(rows, recipe.k)), finish
+    return [Anatomise(recipe.confidential[0], Runs.both_ends(rows, recipe.k))], finish
 
 
 def _bucketise(recipe: Recipe, _: Schema, rows: int) -> Way | None:
@@ -141,7 +148,7 @@ def _bucketise(recipe: Recipe, _: Schema, rows: int) -> Way | None:
         parted = Parted(own, reply.groups["records"], carried if plan.hidden else None)
         return closed(reply.table.select(recipe.quasi), values, wish, found, parted, entropy)
 
-    return plan, finish
+    return [plan], finish
 
 
 WAYS: Mapping[str, Callable[[Recipe, Schema, int], Way | None]] = {

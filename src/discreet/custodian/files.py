@@ -15,8 +15,8 @@ import numpy as np
 
 from discreet.custodian.spool import Spool
 from discreet.custodian.writing import digest, manifest_of
-from discreet.errors import ClaimFailed, InvalidInput
-from discreet.guarantee import Guarantee
+from discreet.errors import ClaimFailed, InvalidInput, Unavailable
+from discreet.guarantee import DIFFERENTIAL, Guarantee
 from discreet.microdata.reading import KINDS, read_coded, read_table
 from discreet.microdata.table import ABSENT, Attribute, Kind, Places, Table
 from discreet.taxonomy import Taxonomy
@@ -83,12 +83,15 @@ def read_released(
 
     meant = taxonomies or {}
     try:
-        with duckdb.connect() as engine, TemporaryDirectory(prefix="discreet-") as folder:
+        beside = None if spool is None else spool.folder
+        with duckdb.connect() as engine, TemporaryDirectory(prefix=".discreet-", dir=beside) as folder:
             source = _as_parquet(engine, file, columns, Path(folder) / "released.parquet")
             found = (_read_column(engine, source, column, meant.get(column.name)) for column in columns)
             return Table({each.name: spool.kept(each) if spool else each for each in found})
     except duckdb.Error:
         raise InvalidInput(f"{file.name[:60]!r} cannot be read as a table; check the file") from None
+    except OSError:
+        raise Unavailable("there is no room for temporary files; check the disk") from None
 
 
 def _as_parquet(engine: duckdb.DuckDBPyConnection, file: Path, columns: Sequence[Known], where: Path) -> str:
@@ -100,18 +103,29 @@ def _as_parquet(engine: duckdb.DuckDBPyConnection, file: Path, columns: Sequence
         raise ClaimFailed(f"{file.name[:60]!r} has other columns than its manifest tells of")
     if not own:
         return path
-    engine.execute(f"COPY (SELECT * FROM {source}) TO '{where}' (FORMAT parquet)", [path])
-    return str(where)
+    quoted = str(where).replace("'", "''")
+    engine.execute(f"COPY (SELECT * FROM {source}) TO '{quoted}' (FORMAT parquet)", [path])
+    return glob.escape(str(where))
 
 
 def _read_column(engine: duckdb.DuckDBPyConnection, path: str, column: Known, taxonomy: Taxonomy | None) -> Attribute:
     name, meaning = column.name, taxonomy if column.kind == "nominal" else None
     values = f"SELECT TRY_CAST({_quoted(name)} AS {CASTS[column.holds]}) AS v FROM {READERS['.parquet']}"
+    if not _told_truly(engine, values, name, path):
+        raise ClaimFailed(f"the column {name[:40]!r} holds other values than its manifest tells of")
     if column.holds == "text":
         return read_coded(name, column.kind, *_coded(engine, values, path), column.categories or None, meaning)
     found = engine.execute(values, [path]).fetchnumpy()["v"]
     orders, meant = {name: column.categories} if column.categories else {}, {name: meaning} if meaning else {}
     return read_table({name: found}, {name: column.kind}, orders, meant)[name]
+
+
+def _told_truly(engine: duckdb.DuckDBPyConnection, values: str, name: str, path: str) -> bool:
+    """Whether no value is lost and no two become one where they are read as what the manifest says they are."""
+    raw = f"SELECT {_quoted(name)} AS v FROM {READERS['.parquet']}"
+    counts = "SELECT count(v), count(DISTINCT v) FROM"
+    found = [engine.execute(f"{counts} ({each})", [path]).fetchall() for each in (raw, values)]
+    return bool(found[0] == found[1])
 
 
 def _coded(engine: duckdb.DuckDBPyConnection, values: str, path: str) -> tuple[list[str], Places]:
@@ -163,13 +177,14 @@ def manifest_from(document: object) -> Manifest:
         recipe, files = told["recipe"], tuple((str(one["name"]), str(one["sha256"])) for one in told["files"])
         if not files or any(Path(name).name != name for name, _ in files):
             raise ValueError
+        guarantee = _guarantee(told["guarantee"])
         return Manifest(
             str(told["release"]),
-            _guarantee(told["guarantee"]),
-            int(recipe["k"]),
-            tuple(map(str, recipe["quasi_identifiers"])),
-            tuple(map(str, recipe["confidential"])),
-            tuple(map(str, recipe["kept_as_they_are"])),
+            guarantee,
+            int(recipe["k"]) if guarantee.model not in DIFFERENTIAL else 0,
+            tuple(map(str, recipe.get("quasi_identifiers", ()))),
+            tuple(map(str, recipe.get("confidential", ()))),
+            tuple(map(str, recipe.get("kept_as_they_are", ()))),
             tuple(map(_known, told["columns"])),
             tuple(map(_known, told["second_columns"])),
             files,
@@ -187,6 +202,11 @@ def _known(column: Mapping[str, Any]) -> Known:
 def _guarantee(told: Mapping[str, Any]) -> Guarantee:
     if told["model"] == "t-closeness":
         return Guarantee.t_closeness(Fraction(told["t"]), str(told["distance"]), str(told["unit"]))
+    if told["model"] == "dp":
+        return Guarantee.dp(Fraction(told["epsilon"]), str(told["neighbours"]), str(told["unit"]))
+    if told["model"] == "approx-dp":
+        exact = Fraction(told["epsilon"]), Fraction(told["delta"])
+        return Guarantee.approx_dp(*exact, str(told["neighbours"]), str(told["unit"]))
     if told["model"] not in {"k-anonymity", "probabilistic-k-anonymity"}:
         raise ValueError
     probabilistic = told["model"] == "probabilistic-k-anonymity"

@@ -18,6 +18,7 @@ from discreet.ledger.stored import Offer
 from discreet.planner.asked import Asked, Given
 from discreet.planner.choose import plan, plan_asked
 from discreet.planner.plan import Candidate, Plan
+from discreet.planner.ranks import MEAN_OF_RANKS
 from discreet.planner.together import mean_errors
 from discreet.query import to_sql
 from discreet.query.query import Query
@@ -122,10 +123,15 @@ def reason(planned: Plan) -> str:
     known = [one for one in rivals if one.expected_error is not None]
     if own is None and not known:
         return "its error depends on the rows, so that it is told in numbers of rows" if planned.candidates else ""
+    if own is None and known[0].mechanism.startswith(MEAN_OF_RANKS):
+        told = f"the {known[0].mechanism} has an expected error of {known[0].expected_error:,.4g}"
+        return f"its error is told in numbers of rows; {told} if the rows are spread evenly"
     if own is None:
         return f"it uses all rows; a {known[0].mechanism} would tell hardly more than the prior does"
     if not rivals:
         return "the one that fits what was asked"
+    if not known and planned.mechanism.startswith(MEAN_OF_RANKS):
+        return f"of so few rows it is nearer than the {rivals[0].mechanism}, if they are spread evenly"
     if not known:
         return f"its error is known beforehand; that of the {rivals[0].mechanism} depends on the rows"
     nearest = min(known, key=lambda one: one.expected_error or 0.0)

@@ -15,7 +15,7 @@ from discreet.custodian.rows import Codes, originals, places_in_one_order, table
 from discreet.errors import InvalidInput
 from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import Entropy, KeyedEntropy
-from discreet.microdata.checks import check_informative
+from discreet.microdata.checks import check_informative, check_k
 from discreet.microdata.protected import Protected
 from discreet.microdata.table import Attribute, Table
 from discreet.schema import Schema
@@ -58,6 +58,7 @@ def made_in_memory(recipe: Recipe, schema: Schema, source: Source, key: bytes, p
     """All rows read, protected, and put in an order that tells nothing."""
     codes = _codes(schema, source)
     table = table_of(schema, codes)
+    check_k(recipe.k, table.rows)
     for name in (*recipe.quasi, *recipe.confidential):
         check_informative(table[name])
     progress("protecting")

@@ -95,6 +95,7 @@ def publish(holding: Holding, recipe: Recipe, targets: Targets, progress: Progre
                 digest(staged[targets.table]),
                 digest(staged[targets.manifest]),
             )
+            targets.require_free(made.second is not None)  # others may have been quicker
             entry = _entered(holding, place, kept, made, staged[targets.manifest])
             move(staged, targets.force, _gone(targets, made))
     return Release(
@@ -169,7 +170,7 @@ def _disclosed(checked: Checked) -> tuple[str, ...]:
     share = _certain(checked)
     if share < NOTABLE:
         return ()
-    return (f"{100 * share:.0f} % of the rows are in groups with one value of a confidential column: it is disclosed.",)
+    return (f"{100 * share:.4g} % of the rows are in groups with one value of a confidential column: it is disclosed.",)
 
 
 def _kept_unique(recipe: Recipe, made: Made) -> tuple[str, ...]:
@@ -215,12 +216,20 @@ def _manifest(
     told: dict[str, object] = {"format": RELEASE, "release": name, "dataset": schema.name}
     told |= {"made_by": f"discreet {discreet.__version__}", "guarantee": made.guarantee.to_json()}
     told |= {"recipe": recipe.to_json(), "measured": dict(made.facts)}
-    told["columns"] = [_column(each) for each in made.released.attributes.values()]
-    told["second_columns"] = [] if made.second is None else [_column(each) for each in made.second.attributes.values()]
-    return told | {"files": [{"name": path.name, "sha256": digest(staged[path])} for path in paths]}
+    told["columns"] = [column_told(each) for each in made.released.attributes.values()]
+    told["second_columns"] = (
+        [] if made.second is None else [column_told(each) for each in made.second.attributes.values()]
+    )
+    return told | {"files": files_told([staged[path] for path in paths])}
 
 
-def _column(attribute: Attribute) -> dict[str, object]:
+def files_told(files: Sequence[Path]) -> list[dict[str, str]]:
+    """What a manifest says of the files, which have their names already."""
+    return [{"name": file.name, "sha256": digest(file)} for file in files]
+
+
+def column_told(attribute: Attribute) -> dict[str, object]:
+    """What a manifest says of a column."""
     told: dict[str, object] = {"name": attribute.name, "kind": attribute.kind, "holds": attribute.holds}
     return told | ({"categories": list(attribute.categories)} if attribute.kind == "ordinal" else {})
 

@@ -9,6 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from discreet.custodian.private_recipe import METHODS as PRIVATE
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import rational, rational_text, shown, whole
 from discreet.microdata.diversity import Closeness, Distinct, Diversity, Spread
@@ -78,7 +79,8 @@ def _plain(value: object) -> object:
 def recipe_of(schema: Schema, method: object, k: object, epsilon: object = None, **given: object) -> Recipe:
     """The recipe, or one sentence about what is wrong with it."""
     if method not in METHODS:
-        raise InvalidInput(f"a file is protected by {', '.join(METHODS)}; {str(method)[:40]!r} is none of them")
+        listed = ", ".join((*PRIVATE, *METHODS))
+        raise InvalidInput(f"a file is protected by {listed}; {str(method)[:40]!r} is none of them")
     named = str(method)
     if epsilon is not None:
         raise InvalidInput(f"{named} promises no differential privacy and has no epsilon; leave it out")
@@ -127,7 +129,7 @@ def _check(recipe: Recipe) -> None:
     both = sorted(set(recipe.keep) & {*recipe.quasi, *recipe.confidential})
     if both:
         raise InvalidInput(f"{both[0]} is a quasi-identifier or confidential and is not kept as it is; leave it out")
-    taken = sorted({"group", "count"} & set(recipe.columns))
+    taken = sorted(name for name in recipe.columns if name.lower() in {"group", "count"})
     if taken and (recipe.method == "anatomy" or recipe.form == "anatomy"):
         raise InvalidInput(f"Anatomy writes a column {taken[0]!r} of its own; rename that of the table")
     strange = sorted(set(recipe.ks) - set(recipe.confidential))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.custodian.place import FIRST, Manifest, Place, Snapshot, layout, snapshot_name
 from discreet.errors import InvalidInput, Unavailable
+from discreet.planner.impossible import impossible
 from discreet.planner.published import check_published
 from discreet.schema import Schema
 from discreet.schema.address import Address
@@ -25,11 +26,17 @@ def silent(stage: str) -> None:
     """Show nothing."""
 
 
+def _check(schema: Schema) -> None:
+    """What a schema says in SQL can be read."""
+    check_published(schema)
+    impossible(schema)
+
+
 def register(
     schema: Schema, raw: object = None, name: str | None = None, disjoint: bool = False, progress: Progress = silent
 ) -> Snapshot:
     """Turn the source into a new snapshot, which becomes the current one."""
-    check_published(schema)
+    _check(schema)
     place = Place(schema)
     with place.locked():
         return _registered(schema, place, place.read() or Manifest.new(schema), raw, name, disjoint, progress)
@@ -37,7 +44,7 @@ def register(
 
 def first_use(schema: Schema, raw: object = None, progress: Progress = silent) -> Snapshot:
     """The current snapshot; registered now if there is none."""
-    check_published(schema)
+    _check(schema)
     place = Place(schema)
     with place.locked():
         manifest = place.read() or Manifest.new(schema)

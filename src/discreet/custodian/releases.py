@@ -60,6 +60,16 @@ def next_number(place: Place) -> int:
     return 1 + max((int(stem) for stem in found if stem.isdecimal()), default=0)
 
 
+def take_number(place: Place, number: int) -> None:
+    """A trace of a private file, which no row of belongs to anybody: its number is not given again."""
+    folder = place.folder / "releases"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(folder / f"{number}.private", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError:
+        raise Unavailable(f"the folder {place.folder} cannot be written; check its owner and the disk") from None
+
+
 def keep_release(place: Place, kept: Kept, alignment: Alignment) -> None:
     """Write it down, durably; the description last, so that what it describes is there."""
     folder = place.folder / "releases"

@@ -189,8 +189,9 @@ def _accuracy(plan: Plan, one: Measurement, confidence: float) -> str:
         return f"keys of fewer than about {least:,} units are not shown; others are within {reach:,.0f} {likely}"
     if isinstance(one, Noisy):
         reach = plan.meaning(one).reach(confidence)
+        of = "" if one.form.ranks is None else f" of the {one.form.ranks.name}"
         rows = "" if isinstance(one.form.estimate, Linear | Weighted) else f" if about {plan.rows:,} rows are selected"
-        return f"within {reach:,.10g} {likely}{rows}" if not rows else f"within about {reach:,.4g} {likely}{rows}"
+        return f"within {reach:,.10g}{of} {likely}{rows}" if not rows else f"within about {reach:,.4g} {likely}{rows}"
     return one.words(confidence)
 
 

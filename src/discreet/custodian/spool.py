@@ -5,12 +5,14 @@ The files are in the custodian's own folder and have no names, so that nothing i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+import errno
+import resource
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,54 +20,59 @@ from numpy.typing import NDArray
 from discreet.errors import Unavailable
 from discreet.microdata.table import Attribute
 
-Name = TypeVar("Name")
+Name = TypeVar("Name", bound=Hashable)
+Array = NDArray[Any]
+SIZE = 8
+"""Of a code or a number, in bytes."""
 
 
 class Spool:
     """Arrays that are read from disk where they are used. Texts, which have no fixed size, stay in memory."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # every array that is on disk holds a file open
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
-    def keep(self, values: NDArray[Any]) -> NDArray[Any]:
+    def keep(self, values: Array) -> Array:
         """The same values, on disk."""
-        return self.gathered([{"values": values}])["values"]
+        with self._told(), TemporaryFile(dir=self.folder) as file:
+            file.write(np.ascontiguousarray(values).data)
+            file.flush()
+            return np.memmap(file, values.dtype, mode="r").view(np.ndarray)
 
     def kept(self, attribute: Attribute) -> Attribute:
         """The same attribute, its values on disk."""
         return replace(attribute, values=self.keep(attribute.values))
 
-    def gathered(self, parts: Iterable[Mapping[Name, NDArray[Any]]]) -> dict[Name, NDArray[Any]]:
-        """Parts of columns one after another; none at all where there are no parts."""
-        written: dict[Name, _Column] = {}
+    def gathered(self, parts: Iterable[Mapping[Name, Array]], rows: int) -> dict[Name, Array]:
+        """Parts of columns of whole numbers or texts one after another, all in one file; there are so many rows."""
+        texts: dict[Name, list[Array]] = {}
+        places: dict[Name, int] = {}
+        done = 0
+        with self._told(), TemporaryFile(dir=self.folder) as file:
+            for part in parts:
+                for name, values in part.items():
+                    if values.dtype.kind == "O":
+                        texts.setdefault(name, []).append(values)
+                        continue
+                    file.seek(SIZE * (places.setdefault(name, len(places)) * rows + done))
+                    file.write(np.ascontiguousarray(values, np.int64).data)
+                done += len(next(iter(part.values())))
+            if done != rows:
+                raise Unavailable("the source changed while it was read; try again")
+            file.flush()
+            numbers = np.memmap(file, np.int64, mode="r").view(np.ndarray).reshape(len(places), rows) if places else ()
+            listed = {name: np.concatenate(several) for name, several in texts.items()}
+            return listed | {name: numbers[place] for name, place in places.items()}
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
         try:
-            with ExitStack() as files:
-                for part in parts:
-                    for name, values in part.items():
-                        if name not in written:
-                            written[name] = _Column(files.enter_context(TemporaryFile(dir=self._folder)), values.dtype)
-                        written[name].add(values)
-                return {name: column.whole() for name, column in written.items()}
-        except OSError:
-            raise Unavailable(f"the folder {self._folder} cannot be written; check its owner and the disk") from None
-
-
-class _Column:
-    def __init__(self, file: IO[bytes], dtype: np.dtype[Any]) -> None:
-        self._file, self._dtype, self._rows = file, dtype, 0
-        self._texts: list[NDArray[Any]] = []
-
-    def add(self, values: NDArray[Any]) -> None:
-        self._rows += len(values)
-        if self._dtype.kind == "O":
-            self._texts.append(values)
-        else:
-            self._file.write(np.ascontiguousarray(values, self._dtype).data)
-
-    def whole(self) -> NDArray[Any]:
-        if self._dtype.kind == "O":
-            return np.concatenate(self._texts)
-        self._file.flush()
-        if not self._rows:
-            return np.empty(0, self._dtype)
-        return np.memmap(self._file, self._dtype, mode="r").view(np.ndarray)
+            yield
+        except OSError as failure:
+            if failure.errno in {errno.EMFILE, errno.ENFILE}:
+                raise Unavailable(
+                    "so many columns need more open files than the system allows; raise the limit"
+                ) from None
+            raise Unavailable(f"the folder {self.folder} cannot be written; check its owner and the disk") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,10 @@ AT_ONCE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Where a release goes: the table, the second table of Anatomy, what is told of them, and the report."""
+    """Where a release goes: the table, the second table of Anatomy, what is told of them, and the report.
+
+    Columns that are kept apart go to a folder, in the table's place, and the manifest is in it.
+    """
 
     table: Path
     second: Path
@@ -37,6 +41,7 @@ class Targets:
     report: Path | None
     force: bool = False
     """Whether what is there may be overwritten."""
+    apart: bool = False
 
     @staticmethod
     def of(out: object, report: object, force: bool, two: bool = False) -> Targets:
@@ -45,16 +50,36 @@ class Targets:
         page = None if report is None else check_report(report, force)
         second = table.with_name(f"{table.stem}-values{table.suffix}")
         targets = Targets(table, second, manifest_of(table), page, force)
-        for path in (table, targets.manifest, *([second] if two else [])):
-            _refuse_existing(path, force)
+        targets.require_free(two)
         if page in (table, second, targets.manifest):
             raise InvalidInput("the report and the release must go to different files; name the report otherwise")
         return targets
 
+    def require_free(self, two: bool) -> None:
+        """Refused where a file is there that may not be overwritten."""
+        own = (self.table, self.manifest, *([self.second] if two else []), *([self.report] if self.report else []))
+        for path in own:
+            _refuse_existing(path, self.force)
+
+    @staticmethod
+    def folder(out: object, report: object, force: bool) -> Targets:
+        """A folder of columns; refused at once where it could not be made."""
+        if Path(str(out)).suffix:
+            raise InvalidInput(f"columns that are kept apart go to a folder, not to a file; got {str(out)[-40:]!r}")
+        folder = _path(out, ("",), "a folder")
+        page = None if report is None else check_report(report, force)
+        manifest = folder / "manifest.json"
+        if folder.exists() and not force:
+            raise InvalidInput(f"{folder.name[:60]!r} is there already; name another, or overwrite it with --force")
+        if folder.exists() and RELEASE not in _start(manifest):
+            raise InvalidInput(f"{folder.name[:60]!r} is there and is no release of ours; name another folder")
+        return Targets(folder, folder, manifest, page, force, apart=True)
+
     @property
     def all(self) -> tuple[Path, ...]:
-        """Every path that may be written."""
-        return (self.table, self.second, self.manifest, *([] if self.report is None else [self.report]))
+        """Every path that may be written and moved to its place."""
+        made = (self.table,) if self.apart else (self.table, self.second, self.manifest)
+        return (*made, *([] if self.report is None else [self.report]))
 
 
 def check_report(report: object, force: bool) -> Path:
@@ -148,7 +173,9 @@ def move(staged: Mapping[Path, Path], force: bool, gone: Collection[Path] = ()) 
                 undo.append((target, None))
     except BaseException as failure:
         for target, before in reversed(undo):
-            if before is None:
+            if before is None and target.is_dir():
+                shutil.rmtree(target)
+            elif before is None:
                 target.unlink(missing_ok=True)
             else:
                 os.replace(before, target)
@@ -161,6 +188,9 @@ def move(staged: Mapping[Path, Path], force: bool, gone: Collection[Path] = ()) 
 
 def _put(written: Path, target: Path) -> None:
     """Never over a file that is there: two releases may come at once."""
+    if written.is_dir():
+        written.rename(target)  # over nothing but an empty folder
+        return
     try:
         os.link(written, target)
     except FileExistsError:
@@ -226,4 +256,4 @@ def _column(value: str, attribute: Attribute, holds: str) -> str:
     number = f"CASE WHEN NOT isnan({value}) THEN {value} END"
     if holds == "date":
         return f"DATE '1970-01-01' + CAST(round({number}) AS INTEGER) AS {name}"
-    return f"CAST({number} AS BIGINT) AS {name}" if holds == "integer" else f"{number} AS {name}"
+    return f"CAST({number} AS BIGINT) AS {name}" if holds == "integer" else f"{number} + 0.0 AS {name}"  # one zero

@@ -19,7 +19,7 @@ from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent
 from discreet.kernel.quantile import Quantile, Quantiles
 from discreet.planner.asked import Asked, asked
-from discreet.planner.chosen import MOST_CANDIDATES, Chosen, Mode, chosen
+from discreet.planner.chosen import Chosen, Mode, chosen
 from discreet.planner.estimates import Linear
 from discreet.planner.facts import Facts
 from discreet.planner.individual import AboutOne, about_one, order_statistic
@@ -28,6 +28,7 @@ from discreet.planner.nested import Nested
 from discreet.planner.nesting import check_nested, ways
 from discreet.planner.noisy import Form, Noisy, gaussian, laplace
 from discreet.planner.plan import Candidate, Counted, Measurement, Plan, places
+from discreet.planner.positions import MOST_CANDIDATES
 from discreet.planner.published import beside
 from discreet.planner.sharing import TOTALS, form_of, implied_epsilon, known_number, shared
 from discreet.planner.sizing import as_near, epsilon_for
@@ -173,7 +174,8 @@ def _measured(
             measured, more = _total(aggregate, label, facts, share, belief, request, rows, like)
             cost, listed = cost + _pure(share), listed + more
         else:
-            measured, spent = _choice(aggregate, facts, share, request)
+            like = request.like[query.aggregates.index(aggregate)] if request.like else None
+            measured, spent = _choice(aggregate, facts, share, request, like or "")
             cost = cost + spent
             listed.append(_one_candidate(label, measured, schema, share))
             if measured.rival is not None:
@@ -266,9 +268,9 @@ def _nothing(schema: Schema) -> Guarantee:
     return Guarantee.dp(0, schema.neighbours, schema.unit_name)
 
 
-def _choice(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked) -> tuple[Chosen, Spend]:
+def _choice(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked, like: str) -> tuple[Chosen, Spend]:
     column = facts.schema.column(aggregate.column or "")
-    choice = chosen(aggregate, column, facts, epsilon, request.prior, request.distance, request.interval)
+    choice = chosen(aggregate, column, facts, epsilon, request.prior, request.distance, request.interval, like)
     # The losses of the exponential mechanism span epsilon only, hence a quarter of the rho (chosen.md).
     exponential = request.prior is not None and isinstance(choice.choice, Quantile | Quantiles | Mode)
     return choice, Spend(epsilon, epsilon**2 / 8) if exponential and not request.interval else _pure(epsilon)

@@ -20,15 +20,14 @@ from discreet.kernel.quantile import Quantile, Quantiles
 from discreet.kernel.scores import Selection
 from discreet.planner.facts import Facts
 from discreet.planner.given import on_positions
-from discreet.planner.positions import Candidates, Refined
+from discreet.planner.positions import MOST_CANDIDATES, Candidates, Refined
+from discreet.planner.ranks import MOST_ROWS, RankMean, mean_round
 from discreet.posterior import Posterior
 from discreet.prior import Prior
 from discreet.query.query import Aggregate
 from discreet.schema import Column
 from discreet.schema.column import Value
 
-MOST_CANDIDATES = 2**16
-"""Enough that a candidate's width is not what limits the answer, few enough to count in one scan."""
 MOST_COUNTS = 2**22
 FEWEST = 256
 """Over many cells the candidates are fewer, so that all counts together stay within memory."""
@@ -86,7 +85,7 @@ class RefinedStatistic:
         return self.refined.draw(self.truth(counts))
 
 
-Choice = Quantile | Quantiles | Extreme | Mode | RefinedStatistic
+Choice = Quantile | Quantiles | Extreme | Mode | RefinedStatistic | RankMean
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -99,7 +98,7 @@ class Chosen:
     around: Bracket | None = None
     stated: Prior | None = None
     rival: Chosen | None = None
-    """What was weighed beside it, for an extreme with a prior."""
+    """What was weighed beside it: for an extreme with a prior, and where a mean of ranks could stand for one rank."""
 
     @property
     def uses_prior(self) -> bool:
@@ -124,13 +123,18 @@ class Chosen:
         return None
 
     def release(self, counts: Counts) -> tuple[int, ...]:
-        """Positions, one for each order that was asked; then the two ends of the interval, if there is one."""
+        """Positions, one for each order that was asked; then the two ends of the interval, if there is one.
+
+        Of a mean of ranks the noisy sum of their positions.
+        """
         drawn = self.choice.answer_counts(counts)
         ends = () if self.around is None else self.around.answer_counts(counts)
         return (*(int(one) for one in (drawn if isinstance(drawn, list) else [drawn])), *ends)
 
     def values(self, released: Sequence[int]) -> tuple[Value, ...]:
-        """What the positions of the orders stand for."""
+        """What the positions of the orders, or the sum, stand for."""
+        if isinstance(self.choice, RankMean):
+            return (self.choice.value(released[0]),)
         asked = released if self.around is None else released[:1]
         return tuple(self.candidates.value(position) for position in asked)
 
@@ -142,7 +146,12 @@ class Chosen:
         return self.candidates.column.value(min(codes)), self.candidates.column.value(max(codes))
 
     def expected_error(self) -> float | None:
-        """The root mean square error of the refined value, the prior being right; None where it depends on the rows."""
+        """The root mean square error of the refined value, the prior being right; None where it depends on the rows.
+
+        Of a mean of ranks, for rows that are spread evenly.
+        """
+        if isinstance(self.choice, RankMean):
+            return self.choice.expected_error()
         return self.choice.refined.expected_error() if isinstance(self.choice, RefinedStatistic) else None
 
     def before(self) -> Posterior | None:
@@ -197,6 +206,8 @@ class Chosen:
                 return f"it has fewer rows than the most frequent value by less than {off:,.0f} {likely}"
             case RefinedStatistic(even=even):
                 return f"a draw shaped by {whose(even)} prior"
+            case RankMean():
+                return self.choice.words(likely, confidence)
         return "how far it is off in values depends on the rows and is not told"
 
 
@@ -208,8 +219,12 @@ def chosen(
     prior: str | Prior | None,
     distance: Distance | str | None = None,
     interval: bool = False,
+    like: str = "",
 ) -> Chosen:
-    """The choice of mechanism for a quantile, an extreme or a mode; with a distance, refinement by it."""
+    """The choice of mechanism for a quantile, an extreme or a mode; with a distance, refinement by it.
+
+    `like` is the mechanism that a stored answer was drawn by.
+    """
     if interval and (aggregate.function != "quantile" or len(aggregate.orders) != 1 or distance is not None):
         raise InvalidInput("interval=True is for MEDIAN or QUANTILE with one order and no distance; leave it out here")
     candidates = Candidates.of(column, max(FEWEST, min(MOST_CANDIDATES, MOST_COUNTS // (facts.cells or 1))))
@@ -232,11 +247,12 @@ def chosen(
             around = Bracket.of(aggregate.orders[0], candidates.count, share / 2, neighbours, rows)
             return Chosen(candidates, point.choice, f"{point.name}, and two bracketing quantiles", around, said)
         case "quantile":
-            return replace(_quantile(aggregate, candidates, share, neighbours, rows, own), stated=said)
+            ranked = replace(_quantile(aggregate, candidates, share, neighbours, rows, own), stated=said)
+            return ranked if prior is not None else _or_mean(aggregate, ranked, facts, epsilon, like)
         case "mode":
             return replace(_mode(candidates, share, neighbours, rows, own), stated=said)
         case "max" | "second_max" | "min":
-            return _by_rank(aggregate, candidates, share, rows)
+            return _or_mean(aggregate, _by_rank(aggregate, candidates, share, rows), facts, epsilon, like)
     raise InvalidInput(f"{aggregate.function} is not a choice among values")
 
 
@@ -320,6 +336,26 @@ def _says_something(refined: Chosen) -> bool:
 
 def _by_rank(aggregate: Aggregate, candidates: Candidates, epsilon: Fraction, rows: int) -> Chosen:
     return Chosen(candidates, _extreme(aggregate, candidates, epsilon, rows), "extreme by rank")
+
+
+def _or_mean(aggregate: Aggregate, ranked: Chosen, facts: Facts, epsilon: Fraction, like: str) -> Chosen:
+    """A choice by rank with the mean of the ranks round it as its rival; where that mean is nearer, the other way."""
+    candidates, known = ranked.candidates, facts.known_rows(ranked.candidates.column)
+    if known is None or known > MOST_ROWS or aggregate.function == "second_max":
+        return ranked
+    if not isinstance(ranked.choice, Quantile | Extreme):
+        return ranked
+    mean = mean_round(aggregate, candidates, known, epsilon, like)
+    rival = Chosen(candidates, mean, mean.name)
+    taken = like == mean.name if like else mean.better(*_rule(ranked.choice))
+    return replace(rival, rival=ranked) if taken else replace(ranked, rival=rival)
+
+
+def _rule(choice: Quantile | Extreme) -> tuple[Selection, int]:
+    """By what a choice by rank is drawn, and how far one row is in its scores."""
+    if isinstance(choice, Extreme):
+        return choice.choice.selection, 1
+    return choice.selection, choice.q.denominator
 
 
 def _extreme(aggregate: Aggregate, candidates: Candidates, epsilon: Fraction, rows: int) -> Extreme:

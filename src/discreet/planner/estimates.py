@@ -27,18 +27,22 @@ class Estimate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """slope * total + offset: counts, sums, and means over a public number of rows; kept between the ends."""
+    """slope * total + offset: counts, sums, and means over a public number of rows; kept between the ends.
+
+    `blur` is how far it may be off without any noise, where the values were rounded to bins.
+    """
 
     slope: Fraction = Fraction(1)
     offset: Fraction = Fraction(0)
     ends: Span | None = None
+    blur: Fraction = Fraction(0)
 
     def value(self, totals: Sequence[int]) -> Fraction:
         return self._within(self.slope * totals[0] + self.offset)
 
     def span(self, ranges: Sequence[Span]) -> Span:
-        low, high = ranges[0]
-        return self._within(self.slope * low + self.offset), self._within(self.slope * high + self.offset)
+        low, high = (self.slope * end + self.offset for end in ranges[0])
+        return self._within(low - self.blur), self._within(high + self.blur)
 
     def _within(self, value: Fraction) -> Fraction:
         return value if self.ends is None else min(max(value, self.ends[0]), self.ends[1])

@@ -13,10 +13,10 @@ from discreet.distance import Distance
 from discreet.errors import InvalidInput, Unsupported
 from discreet.kernel.individual import IndividualOrderStatistic
 from discreet.kernel.order_statistic import Statistic
-from discreet.planner.chosen import MOST_CANDIDATES, default_distance, refinement_name, resolve_distance, whose
+from discreet.planner.chosen import default_distance, refinement_name, resolve_distance, whose
 from discreet.planner.facts import Facts
 from discreet.planner.given import on_positions
-from discreet.planner.positions import Candidates, Refined
+from discreet.planner.positions import MOST_CANDIDATES, Candidates, Refined
 from discreet.posterior import Posterior
 from discreet.prior import Prior
 from discreet.query.query import Aggregate

@@ -67,7 +67,7 @@ class Meaning:
                 return line.expected_error(belief, self.ratio.line(self.ratio.share(belief.mean), self.rows))
             errors = [self.ratio.sd(share, self.rows) for share in SHARES]
             return min(math.sqrt(sum(error**2 for error in errors) / len(errors)), self.ratio.width)
-        return line.expected_error(belief, self.line(belief.mean if belief else None))
+        return math.hypot(line.expected_error(belief, self.line(belief.mean if belief else None)), self._rounding)
 
     def line(self, about: float | None = None, rows: float | None = None) -> LineNoise:
         """How far the answer falls from the truth; of a mean or variance, near a value and for so many rows."""
@@ -82,6 +82,12 @@ class Meaning:
             share = 0.5 if about is None else self.ratio.share(about)
             return self.ratio.line(share, self.rows if rows is None else rows)
         return Combined.of(self.noisy.noise, self._variance_weights(about, rows))
+
+    @property
+    def _rounding(self) -> float:
+        """The standard deviation of rounding to bins, whose values are taken to be even."""
+        estimate = self.noisy.form.estimate
+        return float(estimate.blur) / math.sqrt(3) if isinstance(estimate, Linear) else 0.0
 
     @property
     def _weights(self) -> tuple[float, ...]:
@@ -110,7 +116,8 @@ class Meaning:
         """Half the interval that an answer will have with this probability; of a mean, for about so many rows."""
         estimate = self.noisy.form.estimate
         if isinstance(estimate, Linear):
-            return float(cast(Noise, self.noisy.single).interval(confidence)[1]) * abs(float(estimate.slope))
+            off = float(cast(Noise, self.noisy.single).interval(confidence)[1]) * abs(float(estimate.slope))
+            return off + float(estimate.blur)
         if isinstance(estimate, Weighted):
             if self._alone is not None:
                 noise, weight = self._alone

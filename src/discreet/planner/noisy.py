@@ -16,6 +16,7 @@ from discreet.kernel.polygon_staircase import FARTHEST, PolygonStaircase
 from discreet.kernel.staircase import Staircase
 from discreet.planner.estimates import Estimate, Linear, MeanFromCentre, MeanOfPair, Variance
 from discreet.planner.facts import Facts
+from discreet.planner.ranks import Ranks, trimmed
 from discreet.query.predicate import Predicate
 from discreet.query.query import Aggregate
 from discreet.query.totals import Amounts, Measure
@@ -55,7 +56,8 @@ class Form:
     """What is measured for an aggregate, how far one unit moves it, and what it means.
 
     What one unit changes is at most `moves` changes, each in one cell and there within `widths`, component by
-    component; where `corners` are given there is one change, and it lies in the polygon they span.
+    component; where `corners` are given there is one change, and it lies in the polygon they span. With `ranks` the
+    one total is the sum of theirs, and there are no measures.
     """
 
     measures: tuple[Measure, ...]
@@ -64,6 +66,7 @@ class Form:
     widths: tuple[int, ...]
     moves: int = 1
     corners: tuple[tuple[int, int], ...] = ()
+    ranks: Ranks | None = None
 
 
 Vector = Independent | BoxStaircase | PolygonStaircase
@@ -85,6 +88,10 @@ class Noisy:
     @property
     def name(self) -> str:
         """What people call it."""
+        return self._law if self.form.ranks is None else f"{self.form.ranks.name} by {self._law}"
+
+    @property
+    def _law(self) -> str:
         if isinstance(self.noise, Independent):
             return NAMES[type(self.noise.noises[0])] + (f" ({self.strategy})" if self.strategy else "")
         return "box staircase" if isinstance(self.noise, BoxStaircase) else "polygon staircase"
@@ -173,6 +180,8 @@ def forms(aggregate: Aggregate, column: Column | None, facts: Facts) -> tuple[Fo
             return _means(column, facts)
         case "var" | "stddev" if column is not None:
             return (_variance(column, facts, root=aggregate.function == "stddev"),)
+        case "trimmed_mean" if column is not None:
+            return (_ranked(trimmed(aggregate, column, facts)),)
     raise InvalidInput(f"{aggregate.function} is not a total")
 
 
@@ -266,6 +275,11 @@ def _of_pairs(column: Column, rows: int, width: int) -> Form:
     moved = Component((0, 0, 0), most, Fraction(most**2), pairs=rows)
     ends = Fraction(0), Fraction(width**2, 2) * column.step**2
     return Form(_sums(column), (moved,), Linear(column.step**2 / (rows * (rows - 1)), Fraction(0), ends), (most,))
+
+
+def _ranked(ranks: Ranks) -> Form:
+    """A row that is replaced moves the sum of the ranks by at most the domain's width (ranks.md)."""
+    return Form((), (_one((), ranks.width),), ranks.estimate, (ranks.width,), ranks=ranks)
 
 
 def _alone(facts: Facts, *row: int) -> tuple[tuple[int, ...], int]:

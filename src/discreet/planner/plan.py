@@ -53,7 +53,8 @@ Measurement = Known | Counted | Noisy | Nested | RefinedTotal | Chosen | OrderSt
 class Candidate:
     """A mechanism that could answer: what it costs, and the root mean square error of the refined value.
 
-    The error is None where it depends on the rows, and so is not known beforehand.
+    The error is None where it depends on the rows, and so is not known beforehand; that of a mean of ranks, where one
+    rank was asked for, is the one for rows that are spread evenly over the domain.
     """
 
     aggregate: str
@@ -197,6 +198,8 @@ def _parameters(measurement: Measurement) -> list[object]:
         form = measurement.form
         parts = [[component.weights, component.scale, str(component.square)] for component in form.components]
         own: list[object] = [measurement.name, parts, form.widths, form.moves, form.corners]
+        if form.ranks is not None:
+            own.append(form.ranks.candidates.width)
         return own if isinstance(measurement, Noisy) else [*own, measurement.distance_name]
     if isinstance(measurement, Nested):
         levels = [[len(level.starts), str(level.share)] for level in measurement.levels]

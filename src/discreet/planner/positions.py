@@ -26,6 +26,8 @@ from discreet.query.totals import Bins
 from discreet.schema import Column
 from discreet.schema.column import Value
 
+MOST_CANDIDATES = 2**16
+"""Enough that a candidate's width is not what limits the answer, few enough to count in one scan."""
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from discreet.query.predicate import TRUE
 from discreet.query.query import Aggregate
 from discreet.schema import Schema
 
-TOTALS = frozenset({"count", "count_distinct", "sum", "avg", "var", "stddev"})
+TOTALS = frozenset({"count", "count_distinct", "sum", "avg", "var", "stddev", "trimmed_mean"})
 
 
 def form_of(aggregate: Aggregate, schema: Schema, facts: Facts) -> Form:

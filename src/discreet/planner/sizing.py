@@ -26,7 +26,8 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
     private_keys = any(schema.column(key.column).private_keys for key in query.keys)
     if query.unit is not None or private_keys or query.aggregates[0].function not in TOTALS or request.distance:
         raise Unsupported(
-            "an accuracy can be asked of COUNT, SUM, AVG, VAR and STDDEV over public keys; ask for this with an epsilon"
+            "an accuracy can be asked of COUNT, SUM, AVG, VAR and STDDEV over public keys, and of TRIMMED_MEAN; "
+            "ask for this with an epsilon"
         )
     if known_number(query.aggregates[0], schema, facts) is not None:
         return Fraction(1)

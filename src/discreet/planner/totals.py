@@ -72,7 +72,7 @@ def _range(aggregate: Aggregate, column: Column | None, facts: Facts, rows: int)
             least, most = rows * min(low, Fraction(0)), rows * max(high, Fraction(0))
         return least, max(most, least + step), step
     width = max(high - low, step)
-    if aggregate.function == "avg":
+    if aggregate.function in {"avg", "trimmed_mean"}:
         return low, low + width, width / FINEST if known is None else step / known
     largest = width**2 / 2
     root = Fraction(math.isqrt(math.ceil(largest * 2**20)) + 1, 2**10)

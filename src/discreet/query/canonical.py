@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from itertools import zip_longest
 
@@ -35,12 +36,12 @@ def _aggregate(one: Aggregate) -> list[object]:
 
 
 def in_order(aggregates: Iterable[Aggregate]) -> tuple[Aggregate, ...]:
-    """By function, column and filter; first without one."""
+    """By function, column, filter and orders; first without a filter."""
     return tuple(sorted(aggregates, key=_place))
 
 
-def _place(one: Aggregate) -> tuple[str, str, bool, str]:
-    return one.function, one.column or "", one.where != TRUE, _order(one.where)
+def _place(one: Aggregate) -> tuple[str, str, bool, str, tuple[Fraction, ...]]:
+    return one.function, one.column or "", one.where != TRUE, _order(one.where), one.orders
 
 
 def simplify(predicate: Predicate, schema: Schema) -> Predicate:

@@ -2,6 +2,7 @@
 
     {"from": "registry", "join": ["icd"], "left_join": [],
      "select": ["sex", {"count": "*"}, {"avg": "income", "as": "mean"}, {"quantile": "age", "orders": ["0.25", "0.5"]},
+                {"trimmed_mean": "income", "share": "0.05"},
                 {"bin": "age", "width": 10}, {"column": "icd.chapter", "as": "chapter"},
                 {"count": "*", "where": {"age": {"<": 18}}, "as": "minors"}],
      "where": {"and": [{"age": {">=": 30, "<": 40}}, {"sex": {"in": ["F"]}}, {"not": {"income": {"is": null}}}]},
@@ -52,7 +53,7 @@ Object = Mapping[str, object]
 CLAUSES = ("from", "select", "join", "left_join", "where", "group_by", "rollup", "having", "order_by", "limit", "unit")
 COMPARISONS: tuple[str, ...] = get_args(Comparison)
 TESTS = (*COMPARISONS, "in", "between", "is", "is_not")
-NUMBERS = {"quantile": "orders", "bin": "width", "histogram": "bins"}
+NUMBERS = {"quantile": "orders", "bin": "width", "histogram": "bins", "trimmed_mean": "share"}
 """What the numbers of a function are called."""
 
 
@@ -160,7 +161,7 @@ def _call(value: Object) -> Call:
     if len(functions) != 1:
         raise InvalidInput(
             'an output is a column or one function, such as {"avg": "income"}; beside the function may stand "where" '
-            'for a count, its "orders", "width" or "bins", and in select "as"'
+            'for a count, its "orders", "width", "bins" or "share", and in select "as"'
         )
     function = functions[0]
     said = NUMBERS.get(function.lower(), "")

@@ -24,6 +24,7 @@ SPELLINGS: Mapping[str, Function] = {
     "MAX": "max",
     "SECOND_MAX": "second_max",
     "MODE": "mode",
+    "TRIMMED_MEAN": "trimmed_mean",
 }
 """The names a function goes by; the first of several is the usual one."""
 
@@ -38,8 +39,8 @@ def aggregate_label(spelling: str, argument: str, order: Fraction | None = None)
     """A function as it is written in SQL."""
     if spelling == "COUNT_DISTINCT":
         return f"COUNT(DISTINCT {argument})"
-    if spelling == "QUANTILE" and order is not None:
-        return f"QUANTILE({argument}, {number_text(order)})"
+    if spelling in {"QUANTILE", "TRIMMED_MEAN"} and order is not None:
+        return f"{spelling}({argument}, {number_text(order)})"
     return f"{spelling}({argument})"
 
 

@@ -9,7 +9,18 @@ from typing import Literal
 from discreet.query.predicate import TRUE, Predicate
 
 Function = Literal[
-    "count", "count_distinct", "sum", "avg", "var", "stddev", "quantile", "min", "max", "second_max", "mode"
+    "count",
+    "count_distinct",
+    "sum",
+    "avg",
+    "var",
+    "stddev",
+    "quantile",
+    "min",
+    "max",
+    "second_max",
+    "mode",
+    "trimmed_mean",
 ]
 Comparison = Literal["<", "<=", "=", "<>", ">=", ">"]
 Nesting = Literal["", "ranges", "rollup"]
@@ -17,7 +28,8 @@ Nesting = Literal["", "ranges", "rollup"]
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate. COUNT(*) has no column; COUNT(DISTINCT unit) has none either; a quantile has its orders.
+    """One aggregate. COUNT(*) has no column; COUNT(DISTINCT unit) has none either; a quantile has its orders,
+    a trimmed mean the share of the rows that is left out at either end.
 
     `where` is FILTER (WHERE ...), of counts alone, as far as the question's own condition does not imply it; a count
     with a filter has no column.

@@ -153,7 +153,7 @@ def _merged(selected: Sequence[Meant]) -> tuple[Aggregate, ...]:
     found: dict[Aggregate, set[Aggregate]] = {}
     for one in selected:
         if isinstance(one.what, Aggregate):
-            found.setdefault(replace(one.what, orders=()), set()).add(one.what)
+            found.setdefault(_bare(one.what), set()).add(one.what)
     merged = (
         replace(bare, orders=tuple(sorted(order for one in same for order in one.orders)))
         for bare, same in found.items()
@@ -161,11 +161,16 @@ def _merged(selected: Sequence[Meant]) -> tuple[Aggregate, ...]:
     return in_order(merged)
 
 
+def _bare(aggregate: Aggregate) -> Aggregate:
+    """What is measured at once: quantiles of all orders, but every trimmed mean by itself."""
+    return replace(aggregate, orders=()) if aggregate.function == "quantile" else aggregate
+
+
 def _output(one: Meant, keys: Sequence[Key], aggregates: Sequence[Aggregate]) -> Output:
     if isinstance(one.what, Key):
         return Output(one.label, key=keys.index(one.what))
-    bare = replace(one.what, orders=())
-    place = next(at for at, merged in enumerate(aggregates) if replace(merged, orders=()) == bare)
+    bare = _bare(one.what)
+    place = next(at for at, merged in enumerate(aggregates) if _bare(merged) == bare)
     order = aggregates[place].orders.index(one.what.orders[0]) if one.what.orders else 0
     return Output(one.label, aggregate=place, order=order)
 

@@ -18,7 +18,7 @@ from discreet.query.scope import Scope
 from discreet.query.words import filter_text, plain_name
 from discreet.schema import Column
 
-OF_NUMBERS = ("sum", "avg", "var", "stddev")
+OF_NUMBERS = ("sum", "avg", "var", "stddev", "trimmed_mean")
 OF_RANKS = ("quantile", "min", "max", "second_max")
 INSTEAD = {
     "PERCENTILE_CONT": "QUANTILE(x, 0.5)",
@@ -28,12 +28,14 @@ INSTEAD = {
     "QUANTILE_DISC": "QUANTILE(x, 0.5)",
     "APPROX_QUANTILE": "QUANTILE(x, 0.5)",
     "MEAN": "AVG(x)",
+    "TRIM_MEAN": "TRIMMED_MEAN(x, 0.1)",
     "WIDTH_BUCKET": "BIN(x, width)",
     "ROLLUP": "GROUP BY ROLLUP (a, b), alone there",
     "CUBE": "GROUP BY ROLLUP (a, b)",
 }
 FUNCTIONS = frozenset({*SPELLINGS, "BIN", "HISTOGRAM"})
 FINEST_ORDER = 10**6
+HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,9 @@ def meant(what: Name | Call, scope: Scope) -> list[Meant]:
     if function == "count_distinct":
         return [_units(what, scope)]
     if what.column is None:
-        _no_numbers(what, "COUNT(*)")
         if function != "count":
             raise InvalidInput(f"{what.function} needs a column; only COUNT takes *")
+        _no_numbers(what, "COUNT(*)")
         return [Meant("COUNT(*)", Aggregate("count"))]
     return _of_column(what, function, scope.column(what.column))
 
@@ -86,6 +88,8 @@ def _of_column(call: Call, function: Function, column: Column) -> list[Meant]:
     _check_kind(call.function, function, column)
     if function == "quantile":
         return _quantiles(call, column)
+    if function == "trimmed_mean":
+        return [_trimmed(call, column)]
     _no_numbers(call, f"{call.function}(x)")
     label = aggregate_label(call.function, column.name)
     if function == "count" and not column.nullable:
@@ -117,6 +121,19 @@ def _quantiles(call: Call, column: Column) -> list[Meant]:
         Meant(aggregate_label(call.function, column.name, order), Aggregate("quantile", column.name, (order,)))
         for order in orders
     ]
+
+
+def _trimmed(call: Call, column: Column) -> Meant:
+    if len(call.numbers) != 1:
+        raise InvalidInput("TRIMMED_MEAN is written TRIMMED_MEAN(x, 0.1), with the share left out at either end")
+    (share,) = call.numbers
+    if not 0 < share < HALF or FINEST_ORDER % share.denominator:
+        raise InvalidInput(
+            "the share of a trimmed mean is above 0 and below 0.5, with at most six digits after the point; "
+            f"got {number_text(share)[:40]}"
+        )
+    label = aggregate_label(call.function, column.name, share)
+    return Meant(label, Aggregate("trimmed_mean", column.name, (share,)))
 
 
 def _order(number: Fraction) -> Fraction:

@@ -6,9 +6,13 @@ Every total is a plain sum over rows, so that what one unit can change is known 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
+from discreet.errors import InvalidInput
 from discreet.query.predicate import TRUE, Predicate
+
+MOST_CUTS = 255
 
 Cell = tuple[int | str | None, ...]
 Amounts = tuple[int, ...]
@@ -24,10 +28,26 @@ class Bins:
 
 
 @dataclass(frozen=True, slots=True)
+class Cuts:
+    """A key of whole numbers from 0 on: how many of the cuts are at or below the code; None where it is missing."""
+
+    column: str
+    cuts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """The cuts rise, and are so few that an engine tells them apart quickly."""
+        if any(low >= high for low, high in pairwise(self.cuts)) or len(self.cuts) > MOST_CUTS:
+            raise InvalidInput(f"the cuts of {self.column[:40]!r} are at most {MOST_CUTS} whole numbers that rise")
+
+
+@dataclass(frozen=True, slots=True)
 class Texts:
     """A key of texts, of a column with private keys; None where the value is missing."""
 
     column: str
+
+
+Key = Bins | Cuts | Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +69,7 @@ class Totals:
     """The totals of each cell; cells without a row are left out."""
 
     measures: tuple[Measure, ...]
-    keys: tuple[Bins | Texts, ...] = ()
+    keys: tuple[Key, ...] = ()
     where: Predicate = TRUE
 
 
@@ -59,5 +79,5 @@ class Histogram:
 
     bins: Bins
     count: int
-    keys: tuple[Bins | Texts, ...] = ()
+    keys: tuple[Key, ...] = ()
     where: Predicate = TRUE

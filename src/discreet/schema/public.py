@@ -23,6 +23,7 @@ def schema_to_public_json(schema: Schema) -> dict[str, object]:
         "individual_queries": schema.individual_queries,
         "partition": schema.partition,
         "published": [_published(one) for one in schema.published],
+        "impossible": list(schema.impossible),
         "lookups": dict(schema.lookups),
         "columns": {name: _column(column) for name, column in schema.columns.items()},
     }

@@ -32,6 +32,7 @@ ALLOWED = (
     "individual_queries",
     "partition",
     "published",
+    "impossible",
     "lookups",
     "columns",
 )
@@ -71,6 +72,7 @@ def schema_from_text(text: str, folder: Path) -> Schema:
         partition=_given(pairs, "partition", expect.text),
         lookups=MappingProxyType(lookups),
         published=tuple(_published(entry) for entry in expect.entries(pairs.get("published", []), "published")),
+        impossible=expect.texts(pairs.get("impossible", []), "impossible"),
     )
 
 

@@ -60,6 +60,8 @@ class Schema:
     partition: str | None = None
     lookups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     published: tuple[Published, ...] = ()
+    impossible: tuple[str, ...] = ()
+    """Conditions in SQL that no row can satisfy, such as "age < 15 AND smoker = true"; known before a row was seen."""
 
     def __post_init__(self) -> None:
         """What is declared fits together."""

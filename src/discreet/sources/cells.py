@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.query.totals import Amounts, Bins, Cell, Histogram, Measure, Texts, Totals
+from discreet.query.totals import Amounts, Bins, Cell, Histogram, Key, Measure, Texts, Totals
 from discreet.schema import Column, Schema
 
 MISSING = -(2**62)
@@ -108,10 +108,10 @@ def _runs(keys: Sequence[NDArray[Any]], length: int) -> list[int]:
     return [*([0] if length else []), *(np.flatnonzero(changes) + 1).tolist(), length]
 
 
-def _shifts(keys: Iterable[Bins | Texts], schema: Schema) -> list[int]:
+def _shifts(keys: Iterable[Key], schema: Schema) -> list[int]:
     """What is added to each key that an engine returns: to a bin, by how many its counting starts later."""
     return [
-        0 if isinstance(key, Texts) else (first_bin(key, schema.column(key.column)) - key.lower) // key.width
+        (first_bin(key, schema.column(key.column)) - key.lower) // key.width if isinstance(key, Bins) else 0
         for key in keys
     ]
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from discreet.query.predicate import TRUE, All, Predicate, Within
 from discreet.query.released import ReleasePlan
-from discreet.query.totals import Bins, Histogram, Measure, Texts, Totals
+from discreet.query.totals import Cuts, Histogram, Key, Measure, Texts, Totals
 from discreet.schema import Column, Schema
 from discreet.sources import release
 from discreet.sources.cells import first_bin, unshifted
@@ -71,29 +71,40 @@ class Compiler:
         select = self._grouped((*plan.keys, plan.bins), [exp.Count(this=exp.Star())], where)
         return self._statement(select.order_by(*self._keys(plan.keys)) if plan.keys else select)
 
-    def _grouped(
-        self, keys: Sequence[Bins | Texts], measures: Sequence[exp.Expression], where: Predicate
-    ) -> exp.Select:
+    def _grouped(self, keys: Sequence[Key], measures: Sequence[exp.Expression], where: Predicate) -> exp.Select:
         by = self._keys(keys)
         select = exp.select(*by, *measures).from_(self._table).group_by(*by)
         return select if where == TRUE else select.where(condition(where, self._layout), copy=False)
 
-    def _keys(self, keys: Sequence[Bins | Texts]) -> list[exp.Expression]:
+    def _keys(self, keys: Sequence[Key]) -> list[exp.Expression]:
         return [_key(key, self._layout) for key in keys]
 
     def _statement(self, select: exp.Select) -> Statement:
         return statement(select, self._layout)
 
 
-def _key(key: Bins | Texts, layout: Layout) -> exp.Expression:
+def _key(key: Key, layout: Layout) -> exp.Expression:
     if isinstance(key, Texts):
         return layout.text(key.column)
+    if isinstance(key, Cuts):
+        there = exp.Not(this=exp.Is(this=layout.column(key.column), expression=exp.null()))
+        return exp.Case(ifs=[exp.If(this=there, true=_place(layout.column(key.column), key.cuts, 0))])
     if key.width == 1:
         return layout.column(key.column)
     public = layout.public(key.column)
     first = first_bin(key, public)
     code = _cast(layout.column(key.column), "BIGINT") if public.upper - first >= INTEGER else layout.column(key.column)
     return divided(exp.Sub(this=code, expression=exp.Literal.number(first)), key.width, layout.dialect)
+
+
+def _place(code: exp.Expression, cuts: Sequence[int], before: int) -> exp.Expression:
+    """How many of the cuts are at or below the code, and of `before` others: by halves, which Spark plans quickly."""
+    if not cuts:
+        return exp.Literal.number(before)
+    half = len(cuts) // 2
+    below = exp.LT(this=code.copy(), expression=exp.Literal.number(cuts[half]))
+    low, high = _place(code, cuts[:half], before), _place(code, cuts[half + 1 :], before + half + 1)
+    return exp.Case(ifs=[exp.If(this=below, true=low)], default=high)
 
 
 def _measured(measure: Measure, layout: Layout) -> exp.Expression:

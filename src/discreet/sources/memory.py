@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from discreet.query.predicate import Predicate, holds
 from discreet.query.released import Batch, ReleasePlan
-from discreet.query.totals import Amounts, Bins, Cell, Histogram, Measure, Texts, Totals
+from discreet.query.totals import Amounts, Cell, Cuts, Histogram, Key, Measure, Texts, Totals
 from discreet.schema import Schema
 from discreet.sources import plain_release
 from discreet.sources.batches import Shape
@@ -66,7 +66,7 @@ class MemorySource:
     def close(self) -> None:
         """There is nothing to let go of."""
 
-    def _cells(self, keys: Sequence[Bins | Texts], where: Predicate) -> dict[Cell, list[Row]]:
+    def _cells(self, keys: Sequence[Key], where: Predicate) -> dict[Cell, list[Row]]:
         cells: dict[Cell, list[Row]] = {} if keys else {(): []}
         for row in self._rows:
             if holds(where, row):
@@ -90,6 +90,8 @@ class MemorySource:
                 return sum(code * code for code in codes)
 
 
-def _key(key: Bins | Texts, row: Row) -> int | str | None:
+def _key(key: Key, row: Row) -> int | str | None:
     value = row[key.column]
-    return (value - key.lower) // key.width if isinstance(key, Bins) and isinstance(value, int) else value
+    if isinstance(key, Texts) or not isinstance(value, int):
+        return value
+    return sum(cut <= value for cut in key.cuts) if isinstance(key, Cuts) else (value - key.lower) // key.width

@@ -1,0 +1,137 @@
+"""How far a release is from the original, in five ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import wasserstein_distance
+
+from benchmarks.private_microdata.tables import Codes, Table
+
+Numbers = NDArray[np.float64]
+RANGES = 500
+SEED = 17
+STEPS = 25
+RIDGE = 1.0
+
+
+@dataclass(frozen=True)
+class Distance:
+    """Of one release; all but the accuracy are 0 for the original."""
+
+    w1: float
+    correlation: float
+    worst_range: float
+    mean_range: float
+    two_way: float
+
+
+def distance(table: Table, released: Codes) -> Distance:
+    """From the table to a release of it."""
+    ranges = range_errors(table, released)
+    return Distance(
+        w1(table, released),
+        correlation_change(table, released),
+        float(ranges.max()),
+        float(ranges.mean()),
+        two_way(table, released),
+    )
+
+
+def w1(table: Table, released: Codes) -> float:
+    """The mean over the numbers of the distance of Wasserstein, in widths of their domains."""
+    pairs = [(table.codes[p], released[p], table.fields[p].width) for p in table.numbers]
+    return float(np.mean([wasserstein_distance(own, other) / width for own, other, width in pairs]))
+
+
+def correlation_change(table: Table, released: Codes) -> float:
+    """The mean over the pairs of numbers of |change of Pearson's correlation|; a constant has none with any."""
+    own, other = (_correlations(codes[table.numbers]) for codes in (table.codes, released))
+    above = np.triu_indices(len(table.numbers), 1)
+    return float(np.abs(own - other)[above].mean())
+
+
+def _correlations(codes: Codes) -> Numbers:
+    centred = codes - codes.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    scaled = np.divide(centred, lengths, out=np.zeros_like(centred), where=lengths > 0)
+    return np.asarray(scaled @ scaled.T, dtype=np.float64)
+
+
+def range_errors(table: Table, released: Codes) -> Numbers:
+    """Of random counts of rows within a range of each of two columns, as a share of the rows."""
+    own, other = _range_shares(table, table.codes), _range_shares(table, released)
+    return np.abs(own - other)
+
+
+def _range_shares(table: Table, codes: Codes) -> Numbers:
+    return np.array([(_within(codes[a], x) & _within(codes[b], y)).mean() for a, x, b, y in _ranges(table)])
+
+
+def _ranges(table: Table) -> Iterator[tuple[int, Codes, int, Codes]]:
+    """The same for every release: two columns, and the ends of a range of each."""
+    draw = np.random.Generator(np.random.PCG64(SEED))
+    for _ in range(RANGES):
+        one, other = draw.choice(len(table.fields), 2, replace=False)
+        ends = [np.sort(draw.integers(table.fields[p].lower, table.fields[p].upper + 1, 2)) for p in (one, other)]
+        yield one, ends[0], other, ends[1]
+
+
+def _within(codes: Codes, ends: Codes) -> NDArray[np.bool_]:
+    return (codes >= ends[0]) & (codes <= ends[1])
+
+
+def two_way(table: Table, released: Codes) -> float:
+    """The mean over all tables of two columns of sum |difference of shares|: twice the total variation, 0 to 2."""
+    own, other = table.binned(table.codes), table.binned(released)
+    pairs = combinations(range(len(table.fields)), 2)
+    return float(np.mean([np.abs(_shares(table, own, *pair) - _shares(table, other, *pair)).sum() for pair in pairs]))
+
+
+def _shares(table: Table, binned: Codes, one: int, other: int) -> Numbers:
+    last = table.fields[other].bins
+    counts = np.bincount(binned[one] * last + binned[other], minlength=table.fields[one].bins * last)
+    return np.asarray(counts / binned.shape[1], dtype=np.float64)
+
+
+def accuracy(table: Table, released: Codes, tested: Table) -> float:
+    """The share of the tested rows that a logistic regression learnt from the release tells rightly."""
+    weights = fitted(_features(table, released), _truth(table, released))
+    said = _features(tested, tested.codes) @ weights > 0
+    return float((said == _truth(tested, tested.codes)).mean())
+
+
+def _truth(table: Table, codes: Codes) -> NDArray[np.bool_]:
+    target = [field.name for field in table.fields].index(table.target)
+    return codes[target] > table.above
+
+
+def _features(table: Table, codes: Codes) -> Numbers:
+    """Numbers within their domain as the root of a share of it, since they are skewed; names one by one; and 1."""
+    columns = [np.ones(codes.shape[1])]
+    for field, column in zip(table.fields, codes, strict=True):
+        if field.name == table.target:
+            continue
+        if field.labels:
+            columns += [(column == place).astype(float) for place in range(len(field.labels))]
+        else:
+            columns.append(np.sqrt((column - field.lower) / field.width))
+    return np.stack(columns, axis=1)
+
+
+def fitted(features: Numbers, truth: NDArray[np.bool_]) -> Numbers:
+    """The weights of a logistic regression with a slight ridge, by Newton's steps."""
+    weights = np.zeros(features.shape[1])
+    for _ in range(STEPS):
+        chance = 1 / (1 + np.exp(-np.clip(features @ weights, -30, 30)))
+        slope = features.T @ (truth - chance) - RIDGE * weights
+        bend = (features.T * (chance * (1 - chance))) @ features + RIDGE * np.eye(len(weights))
+        step = np.linalg.solve(bend, slope)
+        weights += step
+        if np.abs(step).max() < 1e-6:
+            break
+    return weights

@@ -1,0 +1,104 @@
+"""The ways to make a release: discreet's methods as users call them, and two simple ones with exact noise."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.private_microdata.tables import Codes, Field, Table
+from discreet import Custodian, DiscreteLaplace
+from discreet.custodian import private
+from discreet.inference.nested import Nest, best_strategy
+
+METHODS = ("private-columns", "private-records", "private-linked")
+LINKED = "private-linked"
+DELTA = Fraction(1, 10**9)
+"""Of the release that takes one, and of MST."""
+FINEST = 4096
+"""Cells of a tree."""
+RECORDS, TREES = "noise on every record", "a tree of every column"
+Way = Callable[[Fraction], Codes]
+
+
+@contextmanager
+def ways(table: Table) -> Iterator[dict[str, Way]]:
+    """Every way that is made here, by its name; discreet's from a table registered once, and not assessed."""
+    draw, assessed, private.ASSESSED = np.random.Generator(np.random.PCG64(3)), private.ASSESSED, 0
+    try:
+        with _opened(table) as custodian:
+            made = {method: partial(published, custodian, table, method) for method in METHODS}
+            yield made | {RECORDS: partial(noisy_records, table, draw), TREES: partial(trees, table, draw)}
+    finally:
+        private.ASSESSED = assessed
+
+
+@contextmanager
+def _opened(table: Table) -> Iterator[Custodian]:
+    with tempfile.TemporaryDirectory(prefix="discreet-") as name:
+        custodian = Custodian.open(table.write(Path(name) / "table"))
+        with custodian:
+            yield custodian
+
+
+def published(custodian: Custodian, table: Table, method: str, epsilon: Fraction) -> Codes:
+    """What one of discreet's methods releases, read back from its file."""
+    with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
+        out = Path(folder) / "release.parquet"
+        custodian.publish(method, out, epsilon=epsilon, **({"delta": DELTA} if method == LINKED else {}))
+        return table.read(out)
+
+
+def noisy_records(table: Table, draw: np.random.Generator, epsilon: Fraction) -> Codes:
+    """Every value of every record by itself, k = 1: numbers with noise and clipped, names by randomised response."""
+    own = epsilon / len(table.fields)
+    pairs = zip(table.fields, table.codes, strict=True)
+    return np.stack([(_response if field.labels else _noisy)(field, codes, own, draw) for field, codes in pairs])
+
+
+def _noisy(field: Field, codes: Codes, epsilon: Fraction, _: np.random.Generator) -> Codes:
+    noise = np.asarray(DiscreteLaplace(epsilon, field.width).draw_many(len(codes)), dtype=np.float64)
+    return np.clip(codes + noise, field.lower, field.upper).astype(np.int64)
+
+
+def _response(field: Field, codes: Codes, epsilon: Fraction, draw: np.random.Generator) -> Codes:
+    others = len(field.labels) - 1
+    kept = draw.random(len(codes)) < math.exp(epsilon) / (math.exp(epsilon) + others)
+    changed = (codes + draw.integers(1, others + 1, len(codes))) % (others + 1)
+    return np.where(kept, codes, changed)
+
+
+def trees(table: Table, draw: np.random.Generator, epsilon: Fraction) -> Codes:
+    """Every column from noisy counts of its own, and nothing of how columns go together."""
+    own = epsilon / len(table.fields)
+    pairs = zip(table.fields, table.codes, strict=True)
+    return np.stack([draw.permutation(_tree(field, codes, own)) for field, codes in pairs])
+
+
+def _tree(field: Field, codes: Codes, epsilon: Fraction) -> Codes:
+    """As many values as there were, in order; a record that is replaced moves two counts of every level."""
+    width = -(-(field.width + 1) // FINEST)
+    cells = -(-(field.width + 1) // width)
+    counts = np.bincount((codes - field.lower) // width, minlength=cells)
+    strategy = best_strategy(cells, "laplace", True)
+    noises = [DiscreteLaplace(epsilon * Fraction(weight), 2) for weight in strategy.weights]
+    nest = Nest.regular(cells, (cells, *strategy.sizes), [0.0, *(noise.variance() for noise in noises)])
+    sums = [np.add.reduceat(counts, starts) for starts in nest.starts]
+    noisy = [own + noise.draw_many(len(own)) for own, noise in zip(sums[1:], noises, strict=True)]
+    estimate = nest.estimate([np.asarray(level, dtype=np.float64) for level in (sums[0], *noisy)])[-1]
+    middles = np.minimum(field.lower + width * np.arange(cells) + (width - 1) // 2, field.upper)
+    return np.repeat(middles, whole(estimate, len(codes)))
+
+
+def whole(weights: NDArray[np.float64], total: int) -> Codes:
+    """Whole counts in proportion, none below 0, that add up to the total."""
+    positive = np.maximum(weights, 0)
+    share = np.cumsum(positive) / positive.sum() if positive.any() else np.linspace(0, 1, len(weights) + 1)[1:]
+    return np.diff(np.rint(share * total).astype(np.int64), prepend=0)

@@ -1,0 +1,58 @@
+"""The noise of the thesis's chapter 6 as it was, to reproduce its tables: it is NOT differentially private.
+
+Every record has noise of its own, of a scale that fits one centroid moved by one record, with the full epsilon for
+every attribute; and the domain was taken from the data. What it claims is therefore labelled `nominal`, and nothing is
+published with it. The sound calibrations are in `microdata/private`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.exact import positive, whole
+from discreet.guarantee import Guarantee
+from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.kernel.entropy import Entropy, source
+from discreet.microdata.centroids import centroids
+from discreet.microdata.microaggregate import microaggregate
+from discreet.microdata.table import Attribute, Floats, Table
+
+FINENESS = 2**30
+"""Noise is a whole number of such parts of the domain's width: as fine as a float needs."""
+WHY = "chapter 6 of the thesis: noise for one centroid on every record and attribute, which one record moves all of"
+
+
+def nominal_release(
+    table: Table, k: object, epsilon: object, entropy: Entropy | None = None
+) -> tuple[Table, Guarantee]:
+    """Insensitive microaggregation, Laplace noise of scale width / (k epsilon) on every value, clipped to the domain.
+
+    With k = 1 there is no microaggregation. For reproduction only.
+    """
+    size, loss = whole(k, "k"), positive(epsilon, "epsilon")
+    for name in table:
+        _check(table[name])
+    groups = np.arange(table.rows) if size == 1 else microaggregate(table, size, "insensitive", "domain")
+    drawn = source(entropy)
+    noisy = [_noisy(centroids(table[name], groups), size, loss, drawn) for name in table]
+    return table.put(*noisy), Guarantee.nominal(loss, WHY)
+
+
+def _check(attribute: Attribute) -> None:
+    if attribute.kind != "numeric" or attribute.missing.any():
+        raise InvalidInput(
+            f"the thesis's noise is for numbers without missing values; leave out the column {attribute.name[:40]!r}"
+        )
+    if attribute.upper <= attribute.lower:
+        raise InvalidInput(f"the domain of the column {attribute.name[:40]!r} must be wider than a point")
+
+
+def _noisy(attribute: Attribute, k: int, epsilon: Fraction, entropy: Entropy) -> Attribute:
+    width = attribute.upper - attribute.lower
+    units = DiscreteLaplace(epsilon * k, FINENESS).draw_units(len(attribute.values), entropy)
+    noise: Floats = units.astype(np.float64) * (width / FINENESS)
+    return replace(attribute, values=np.clip(attribute.values + noise, attribute.lower, attribute.upper))

@@ -1,0 +1,102 @@
+"""The cells of a column in few bins, by its private counts: what tables of two columns are told in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.microdata.private.grid import Counts, Grid
+from discreet.query.released import MISSING
+from discreet.query.totals import Amounts, Bins, Cell, Cuts, Measure, Totals
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binned:
+    """A column's private counts, and the bin of each of its cells; bins of an ordered column are runs of cells."""
+
+    grid: Grid
+    counts: Counts
+    place: Counts
+
+    @staticmethod
+    def of(grid: Grid, counts: Counts, most: int) -> Binned:
+        """At most so many bins, cut where the private counts are in equal parts; of names, the rarest share one."""
+        return Binned(grid, counts, _runs(grid, counts, most) if grid.ordered else _commonest(counts, most))
+
+    @property
+    def name(self) -> str:
+        """The column's."""
+        return self.grid.column
+
+    @property
+    def bins(self) -> int:
+        """How many there are."""
+        return int(self.place.max()) + 1
+
+    @property
+    def sizes(self) -> Counts:
+        """The private count of each bin."""
+        sizes = np.zeros(self.bins, dtype=np.int64)
+        np.add.at(sizes, self.place, self.counts)
+        return sizes
+
+    @property
+    def codes(self) -> Counts:
+        """The code that stands for each cell, MISSING for the one of missing values."""
+        return np.append(self.grid.codes(), [MISSING] * self.grid.missing).astype(np.int64)
+
+    @property
+    def key(self) -> Bins | Cuts:
+        """What an engine tells the bins by: cuts, or the cells of names."""
+        if not self.grid.ordered:
+            return Bins(self.name, self.grid.lower, self.grid.width)
+        starts = np.flatnonzero(np.diff(self.place[: self.grid.cells])) + 1
+        return Cuts(self.name, tuple((self.grid.lower + self.grid.width * starts).tolist()))
+
+    def bin_of(self, key: int | str | None) -> int:
+        """The bin of what an engine tells; whatever it tells is in one."""
+        if not isinstance(key, int):
+            return int(self.place[-1])
+        return key if self.grid.ordered else int(self.place[min(max(key, 0), self.grid.cells - 1)])
+
+    def members(self) -> list[Counts]:
+        """The codes of the cells of each bin."""
+        codes = self.codes
+        return [codes[self.place == place] for place in range(self.bins)]
+
+
+def joint_plan(first: Binned, second: Binned) -> Totals:
+    """What an engine is asked for a table of two columns."""
+    return Totals((Measure("rows"),), (first.key, second.key))
+
+
+def joint_table(first: Binned, second: Binned, cells: Mapping[Cell, Amounts]) -> Counts:
+    """The exact table, from what the engine tells."""
+    table = np.zeros((first.bins, second.bins), dtype=np.int64)
+    for (one, other), (rows,) in cells.items():
+        table[first.bin_of(one), second.bin_of(other)] += rows
+    return table
+
+
+def _runs(grid: Grid, counts: Counts, most: int) -> Counts:
+    """Runs of cells with about equal counts; a cell with more than its part leaves the other bins to the others.
+
+    Missing values have a bin of their own, unless the private count says that there are none.
+    """
+    own = counts[: grid.cells].astype(np.float64)
+    apart = grid.missing and bool(counts[-1])
+    bins = max(most - apart, 1)
+    weights = np.minimum(own, own.sum() / bins)
+    middle = (np.cumsum(weights) - weights / 2) / max(float(weights.sum()), 1.0)
+    place = np.unique(np.minimum(np.floor(middle * bins), bins - 1), return_inverse=True)[1].astype(np.int64)
+    return np.append(place, [place[-1] + apart] * grid.missing).astype(np.int64)
+
+
+def _commonest(counts: Counts, most: int) -> Counts:
+    """A bin for each name, the commonest first; the rarest, and all that no row has, share the last."""
+    order = np.argsort(-counts, kind="stable")
+    place = np.empty(len(counts), dtype=np.int64)
+    place[order] = np.minimum(np.arange(len(counts)), max(min(most, int((counts > 0).sum())), 1) - 1)
+    return place

@@ -1,0 +1,570 @@
+"""Private records: the curve, its chains, exact privacy of what is drawn, and files that are what they say."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.errors import InvalidInput
+from discreet.kernel.box_staircase import BoxStaircase
+from discreet.kernel.discrete_gaussian import DiscreteGaussian
+from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.kernel.entropy import SYSTEM
+from discreet.kernel.exponential import Exponential
+from discreet.microdata.private.axes import Axis
+from discreet.microdata.private.chains import (
+    chain_bound,
+    chain_lengths,
+    joint_bound,
+    ordered_bound,
+    squared_bound,
+    squared_chain_lengths,
+)
+from discreet.microdata.private.hilbert import curve_cells, curve_places
+from discreet.microdata.private.loss import Loss
+from discreet.microdata.private.records import RecordsPlan
+from discreet.planner.private_records import records_plan
+from discreet.query.released import Runs
+from discreet.schema import Column
+from discreet.taxonomy import Taxonomy
+from discreet.testing import all_neighbours, all_tables, assert_fits, worst_ratio
+
+GOLDEN = {entry["id"]: entry for entry in json.loads((Path(__file__).parent / "golden.json").read_text())}
+ONE = Fraction(1)
+PURE, CONCENTRATED = Loss(ONE), Loss(rho=Fraction(1, 8))
+Records = Sequence[tuple[int, ...]]
+
+
+def number(name: str, size: int) -> Column:
+    return Column(name, "integer", 0, size - 1, missing=0)
+
+
+def names(name: str, count: int, taxonomy: Taxonomy | None = None) -> Column:
+    listed = tuple(chr(97 + place) for place in range(count))
+    return Column(name, "nominal", 0, count - 1, categories=listed, missing=0, taxonomy=taxonomy)
+
+
+def planned(
+    columns: Sequence[Column], bits: int, rows: int, k: int, loss: Loss = PURE, box: bool = False
+) -> RecordsPlan:
+    """A plan with equal shares."""
+    axes = tuple(Axis.of(column, bits) for column in columns)
+    named = sum(axis.named for axis in axes)
+    parts = named + (named < len(axes))
+    shares = (Fraction(int(named < len(axes)), parts), *[Fraction(1, parts)] * named)
+    return RecordsPlan(axes, bits, rows, k, loss, shares, box)
+
+
+def counted(records: Records) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct cells and their counts, in no order that means anything."""
+    held = Counter(records)
+    return np.array(list(held), dtype=np.int64), np.array(list(held.values()), dtype=np.int64)
+
+
+def moved(plan: RecordsPlan, one: Records, other: Records) -> np.ndarray:
+    """By how much each sum differs."""
+    return np.abs(plan.totals(*counted(one))[0] - plan.totals(*counted(other))[0])
+
+
+# The curve
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3, 4, 5])
+def test_the_curve_goes_from_cell_to_neighbour_and_is_nested(dimensions: int) -> None:
+    """Every cell once, one step in one coordinate at a time, and a coarser cell holds a run of the finer curve."""
+    for bits in range(1, 15 // dimensions + 1):
+        places = np.arange(2 ** (bits * dimensions))
+        cells = curve_cells(places, dimensions, bits)
+        assert (curve_places(cells, bits) == places).all()
+        assert (np.abs(np.diff(cells, axis=0)).sum(axis=1) == 1).all()
+        for coarse in range(1, bits):
+            larger = curve_places(cells >> (bits - coarse), coarse)
+            assert (larger == places >> (dimensions * (bits - coarse))).all()
+
+
+def test_the_curve_ends_where_padding_is_put() -> None:
+    """The last cell is a corner of the cube, so that every column has a value there."""
+    for dimensions in range(1, 7):
+        last = curve_cells(np.array([2 ** (2 * dimensions) - 1]), dimensions, 2)[0]
+        assert set(last.tolist()) <= {0, 3}
+
+
+def test_a_curve_has_places_that_fit_a_word() -> None:
+    """62 bits at most, one at least."""
+    for bits, dimensions in ((0, 2), (32, 2)):
+        with pytest.raises(InvalidInput, match="at most 62 bits"):
+            curve_places(np.zeros((1, dimensions), dtype=np.int64), bits)
+
+
+# Chains
+
+
+@pytest.mark.parametrize("steps", [8, 36])
+def test_golden_chains(steps: int) -> None:
+    """The derived figures: one attribute, and both together, in widths of 16 cells."""
+    found = [chain_bound(2, 4, steps, 0) / 16, joint_bound(2, 4, steps, (0, 1)) / 16]
+    assert found == GOLDEN[f"hilbert.p4.m{steps}"]["expected"]
+
+
+def test_golden_fixed_order() -> None:
+    """Along any fixed order all centroids of an attribute move by m/k widths, not by the 1/k of the thesis."""
+    entry = GOLDEN["multi.sensitivity"]
+    rows, k = entry["inputs"]["n"], entry["inputs"]["k"]
+    assert Fraction(ordered_bound(rows // k, 4), k * 15) == Fraction(str(entry["expected"]))
+
+
+def slow_chain(cells: np.ndarray, steps: int, axes: Sequence[int], power: int) -> int:
+    """Every chain, by what it has come to at each cell."""
+    best = [0] * len(cells)
+    for _ in range(steps):
+        best = [
+            max(
+                best[before] + sum(abs(int(cells[here, a]) - int(cells[before, a])) ** power for a in axes)
+                for before in range(here + 1)
+            )
+            for here in range(len(cells))
+        ]
+    return max(best)
+
+
+@pytest.mark.parametrize(("dimensions", "bits"), [(1, 4), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (5, 1)])
+def test_chains_are_the_longest(dimensions: int, bits: int) -> None:
+    """One attribute, all of them and squares agree with a search of all pairs of cells."""
+    cells = curve_cells(np.arange(2 ** (bits * dimensions)), dimensions, bits)
+    everything = range(dimensions)
+    for steps in (1, 2, 3, 5):
+        for axis in everything:
+            assert chain_bound(dimensions, bits, steps, axis) == slow_chain(cells, steps, [axis], 1)
+        assert joint_bound(dimensions, bits, steps, everything) == slow_chain(cells, steps, everything, 1)
+        assert squared_bound(dimensions, bits, steps, everything) == slow_chain(cells, steps, everything, 2)
+
+
+def test_chains_of_any_weights_in_any_order() -> None:
+    """Weights count, and the order of the cells is the one given."""
+    cells = np.array([[0, 3], [2, 0], [1, 1], [3, 3]])
+    assert chain_lengths(cells, 4, (1, 0)) == (3, 3, 5, 5)
+    assert chain_lengths(cells, 1, (2, 5)) == (19,)
+    assert squared_chain_lengths(cells, 2, (1, 1)) == (13, 23)
+    assert chain_lengths(cells * 2**40, 4, (1, 0)) == tuple(2**40 * length for length in (3, 3, 5, 5))
+
+
+@pytest.mark.parametrize(("dimensions", "bits", "steps"), [(2, 7, 5), (2, 7, 40), (3, 5, 9), (4, 4, 6)])
+def test_bounds_beyond_the_exact_ones(dimensions: int, bits: int, steps: int) -> None:
+    """Of cubes with too many cells the bound is at least the exact length, and not much more."""
+    cells = curve_cells(np.arange(2 ** (bits * dimensions)), dimensions, bits)
+    alone = chain_lengths(cells, steps, [1] + [0] * (dimensions - 1))[-1]
+    assert alone <= chain_bound(dimensions, bits, steps, 0) <= 1.25 * alone
+    joint = chain_lengths(cells, steps, [1] * dimensions)[-1]
+    assert joint <= joint_bound(dimensions, bits, steps, range(dimensions)) <= 1.25 * joint
+
+
+@pytest.mark.parametrize(("dimensions", "bits"), [(2, 8), (4, 4), (6, 3), (8, 2), (12, 2)])
+def test_squares_beyond_the_exact_ones(dimensions: int, bits: int) -> None:
+    """Chains of long steps, searched, keep within the bounds of large cubes."""
+    draw, everything = np.random.default_rng(dimensions), range(dimensions)
+    for steps in (1, 4, 16):
+        squares, straight = (
+            squared_bound(dimensions, bits, steps, everything),
+            joint_bound(dimensions, bits, steps, everything),
+        )
+        assert squares <= (2**bits - 1) * straight <= (2**bits - 1) ** 2 * steps * dimensions
+        for _ in range(300):
+            places = np.sort(draw.integers(0, 2 ** (bits * dimensions), steps + 1))
+            move = np.abs(np.diff(curve_cells(places, dimensions, bits), axis=0))
+            assert (move**2).sum() <= squares
+            assert move.sum() <= straight
+
+
+def test_too_many_dimensions() -> None:
+    """Thirteen halves make more cells than chains are worked out for."""
+    with pytest.raises(InvalidInput, match="at most 12 attributes"):
+        chain_bound(13, 1, 3, 0)
+
+
+# Privacy
+
+
+@pytest.mark.parametrize(
+    ("columns", "bits", "rows", "k"),
+    [
+        ([number("x", 4), number("y", 4)], 2, 3, 1),
+        ([number("x", 2), number("y", 2)], 1, 6, 2),
+        ([number("x", 3), number("y", 4)], 2, 4, 2),
+        ([number("x", 2), number("y", 2), number("z", 2)], 1, 4, 1),
+        ([number("x", 9)], 3, 5, 2),
+    ],
+)
+def test_every_pair_of_neighbours_keeps_to_the_calibration(
+    columns: Sequence[Column], bits: int, rows: int, k: int
+) -> None:
+    """Exhaustively: the L1 move times the noise's rate is at most epsilon, squares at most what rho was made for."""
+    pure, concentrated = planned(columns, bits, rows, k), planned(columns, bits, rows, k, CONCENTRATED)
+    assert isinstance(pure.noise, DiscreteLaplace)
+    assert isinstance(concentrated.noise, DiscreteGaussian)
+    domain = list(product(*(range(axis.grid.cells) for axis in pure.axes)))
+    sums = {table: pure.totals(*counted(table))[0] for table in all_tables(domain, rows)}
+    moves = [
+        np.abs(sums[table] - sums[tuple(sorted(other))])
+        for table in sums
+        for other in all_neighbours(table, domain, "replace-one")
+    ]
+    worst, squared = max(int(move.sum()) for move in moves), max(int((move**2).sum()) for move in moves)
+    assert pure.noise.rate * worst <= pure.loss.epsilon
+    assert Fraction(squared) / (2 * concentrated.noise.square) <= concentrated.loss.rho
+    assert worst >= 0.8 * joint_bound(len(columns), bits, pure.blocks, range(len(columns)))
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_names_of_every_pair_of_neighbours(count: int) -> None:
+    """Exhaustively, exact laws: over all blocks the choices of two neighbours lose at most their share, in product."""
+    taxonomy = (
+        None if count < 5 else Taxonomy.of({"a": "u", "b": "u", "c": "v", "d": "v", "e": "r", "u": "r", "v": "r"})
+    )
+    plan = planned([number("x", 2), names("s", count, taxonomy)], 2, 4, 2)
+    domain = list(product(range(2), range(count)))
+    (selection,) = plan.selections.values()
+    assert selection.epsilon == Fraction(1, 2)
+    most = selection.ratio**-selection.spread
+    assert float(most) <= math.exp(0.5)
+
+    @cache
+    def ratio(one: tuple[int, ...], other: tuple[int, ...]) -> Fraction | None:
+        laws = [Exponential(selection).law(np.array(row)) for row in (one, other)]
+        return worst_ratio(*laws)
+
+    scores = {
+        table: [tuple(row) for row in plan.totals(*counted(table))[1][1].tolist()] for table in all_tables(domain, 4)
+    }
+    worst = Fraction(1)
+    for table, ones in scores.items():
+        for other in all_neighbours(table, domain, "replace-one"):
+            ratios = [ratio(one, two) for one, two in zip(ones, scores[tuple(sorted(other))], strict=True)]
+            assert None not in ratios
+            worst = max(worst, math.prod(each for each in ratios if each is not None))
+    assert 1 < worst <= most
+
+
+def test_names_under_zcdp() -> None:
+    """The squares of what blocks lose, over 8, add up to at most the share: h^2 most bound / 8."""
+    plan = planned([number("x", 4), names("s", 3)], 3, 60, 5, CONCENTRATED)
+    (selection,) = plan.selections.values()
+    rate = selection.epsilon / selection.spread
+    assert rate**2 * plan.axes[1].most() * plan.names_bound(1) / 8 <= CONCENTRATED.rho / 2
+    assert rate**2 * plan.axes[1].most() * plan.names_bound(1) / 8 >= CONCENTRATED.rho / 2 * Fraction(999, 1000)
+
+
+@pytest.mark.parametrize(("dimensions", "bits"), [(2, 4), (3, 6), (6, 2)])
+def test_random_replacements(dimensions: int, bits: int) -> None:
+    """10,000 of them, many to far corners: no sum of moves exceeds its bound, in one column, in all, or in squares."""
+    draw = random.Random(dimensions)
+    columns = [number(f"x{place}", 2**bits) for place in range(dimensions)]
+    rows, k = 24, 2
+    plan = planned(columns, bits, rows, k)
+    facts, everything = (dimensions, bits, plan.blocks), range(dimensions)
+    alone = [chain_bound(*facts, axis) for axis in everything]
+    joint, squared = joint_bound(*facts, everything), squared_bound(*facts, everything)
+    ends = (0, 2**bits - 1)
+    for trial in range(10_000):
+        if trial % 20 == 0:
+            side = ends if trial % 3 else range(2**bits)
+            table = [tuple(draw.choice(side) for _ in everything) for _ in range(rows)]
+            before = plan.totals(*counted(table))[0]
+        other = list(table)
+        other[draw.randrange(rows)] = tuple(
+            draw.choice(ends) if draw.random() < 0.5 else draw.randrange(2**bits) for _ in everything
+        )
+        move = np.abs(plan.totals(*counted(other))[0] - before)
+        assert (move.sum(axis=0) <= alone).all()
+        assert move.sum() <= joint
+        assert (move**2).sum() <= squared
+        assert (move < 2**bits).all()
+
+
+def longest_chain(dimensions: int, bits: int, steps: int) -> list[int]:
+    """The places of a chain of that many steps that is as long as any."""
+    cells = curve_cells(np.arange(2 ** (bits * dimensions)), dimensions, bits)
+    apart = np.triu(np.abs(cells[:, None] - cells[None]).sum(axis=2))
+    best, back = np.zeros(len(cells), dtype=np.int64), []
+    for _ in range(steps):
+        grown = best[:, None] + np.where(np.triu(np.ones_like(apart)) > 0, apart, -(10**9))
+        back.append(grown.argmax(axis=0))
+        best = grown.max(axis=0)
+    chain = [int(best.argmax())]
+    for before in reversed(back):
+        chain.append(int(before[chain[-1]]))
+    return chain[::-1]
+
+
+@pytest.mark.parametrize(("dimensions", "bits", "blocks"), [(2, 4, 8), (2, 4, 36), (3, 3, 12), (5, 2, 6)])
+def test_no_noise_is_wasted(dimensions: int, bits: int, blocks: int) -> None:
+    """A pair of neighbours moves the sums by the whole of the bound: blocks of alike records along a longest chain."""
+    cells = curve_cells(np.array(longest_chain(dimensions, bits, blocks)), dimensions, bits)
+    rows = [tuple(cell) for cell in cells.tolist()]
+    plan = planned([number(f"x{place}", 2**bits) for place in range(dimensions)], bits, 4 * blocks, 4)
+    table = [row for row in rows[:-1] for _ in range(4)]
+    other = [*table[1:], rows[-1]]
+    assert moved(plan, table, other).sum() == joint_bound(dimensions, bits, blocks, range(dimensions))
+
+
+def test_a_move_may_fill_the_box() -> None:
+    """Each block's sums move by at most a width, which the box staircase is made for, and by all of it."""
+    columns = [number("x", 4), number("y", 4)]
+    plan = planned(columns, 2, 6, 2, box=True)
+    assert isinstance(plan.noise, BoxStaircase)
+    assert plan.noise.epsilon * plan.blocks == plan.loss.epsilon
+    assert plan.noise.widths == (3, 3)
+    assert moved(plan, [(0, 0)] * 6, [(0, 0)] * 5 + [(3, 3)]).max() == 3
+
+
+def test_centroids_per_record_are_not_private() -> None:
+    """The boundary record: unchanged itself, its centroid moves by .98 of the width where .01 is claimed for k = 100.
+
+    Sums in the order of blocks, noise made for all of them together, move by no more than the chain.
+    """
+    table = [(0,)] * 100 + [(99,)] * 100
+    other = [(100,), *table[1:]]
+    kept = 100  # the first record at .99, the same in both tables
+
+    def centroid(records: Records) -> float:
+        ranks = np.argsort(np.argsort([value for (value,) in records], kind="stable"), kind="stable")
+        label = Runs.low_end(200, 100).label(ranks)
+        return float(np.mean([value for (value,), own in zip(records, label, strict=True) if own == label[kept]]))
+
+    assert abs(centroid(table) - centroid(other)) > 98 > 100 / 100
+    plan = planned([number("x", 101)], 7, 200, 100)
+    assert moved(plan, table, other).sum() <= plan.noise.sensitivity == 127
+
+
+# Draws
+
+
+def even_cells(plan: RecordsPlan, rows: int, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(seed)
+    cells = np.stack([draw.integers(0, axis.grid.cells, rows) for axis in plan.axes], axis=1)
+    return np.unique(cells, axis=0, return_counts=True)
+
+
+def test_sums_have_the_noise_they_claim() -> None:
+    """Two jaws: a rate a tenth smaller or larger fits worse."""
+    plan = planned([number("x", 4), number("y", 4)], 2, 2000, 1)
+    cells, counts = even_cells(plan, 2000)
+    exact = plan.totals(cells, counts)[0]
+    draws = np.concatenate([(plan.draw(cells, counts, SYSTEM) - exact).ravel() for _ in range(30)])
+    joint = joint_bound(2, 2, 2000, (0, 1))
+
+    def law(sensitivity: float):
+        return DiscreteLaplace(ONE, Fraction(sensitivity)).probability
+
+    assert_fits(draws, law(joint), law(joint * 0.9), law(joint * 1.1))
+
+
+def test_the_order_of_the_cells_given_does_not_matter() -> None:
+    """Cells come from an engine in any order; a cell given in two parts is one."""
+    plan = planned([number("x", 8), names("s", 3)], 3, 50, 7)
+    cells, counts = even_cells(plan, 50)
+    shuffled = np.random.default_rng(1).permutation(len(cells))
+    sums, scores = plan.totals(cells, counts)
+    again, likewise = plan.totals(cells[shuffled], counts[shuffled])
+    assert (sums == again).all()
+    assert (scores[1] == likewise[1]).all()
+
+
+def test_more_names_than_places_still_have_one_order() -> None:
+    """Names that share a place on the axis are told apart by their list, whatever order they come in."""
+    plan = planned([names("s", 5), number("x", 2)], 1, 12, 3)
+    assert plan.names_bound(0) == plan.blocks * plan.axes[0].most()
+    cells = np.array([[name, x] for name in range(5) for x in range(2)])
+    counts = np.arange(1, 11)
+    for seed in range(5):
+        shuffled = np.random.default_rng(seed).permutation(10)
+        assert (plan.totals(cells, counts)[1][0] == plan.totals(cells[shuffled], counts[shuffled])[1][0]).all()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 17, 39, 41, 400])
+def test_tables_with_more_or_fewer_rows(rows: int) -> None:
+    """The size of what leaves is that declared, and one record moves it by no more than the bound."""
+    columns = [number("x", 8), number("y", 8)]
+    plan, draw = planned(columns, 3, 40, 6), random.Random(rows)
+    table = [(draw.randrange(8), draw.randrange(8)) for _ in range(rows)]
+    cells, counts = counted(table) if table else (np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64))
+    drawn = plan.draw(cells, counts, SYSTEM)
+    assert drawn.shape == (6, 2)
+    assert {len(column) for column in plan.estimate(drawn).values()} == {40}
+    for _ in range(50 if table else 0):
+        other = [(draw.randrange(8), draw.randrange(8)), *table[1:]]
+        assert moved(plan, table, other).sum() <= joint_bound(2, 3, 6, (0, 1))
+
+
+def test_a_table_without_rows_lies_at_the_end_of_the_curve() -> None:
+    """What is missing is padded with the last cell, which is public."""
+    plan = planned([number("x", 8), number("y", 8)], 3, 10, 5)
+    sums = plan.totals(np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64))[0]
+    assert sums.tolist() == [[35, 0], [35, 0]]
+
+
+# Files
+
+
+@pytest.mark.parametrize("far", [-(2**62), 0, 2**62])
+def test_codes_are_in_the_domain_whatever_was_drawn(far: int) -> None:
+    """Noise of any size becomes a code between the bounds."""
+    columns = [Column("x", "integer", -5, 1000, missing=0), number("y", 3), names("s", 4)]
+    plan = planned(columns, 4, 21, 5)
+    drawn = np.full((plan.blocks, 3), far)
+    drawn[:, 2] = 3
+    released = plan.estimate(drawn)
+    assert list(released) == ["x", "y", "s"]
+    for column in columns:
+        assert len(released[column.name]) == 21
+        assert column.lower <= released[column.name].min() <= released[column.name].max() <= column.upper
+
+
+def test_without_noise_centroids_come_back() -> None:
+    """Records of a block are replaced by their mean, in the order of blocks and each as often as its block is large."""
+    plan = planned([number("x", 16), names("s", 3)], 4, 7, 3)
+    table = [(0, 0), (1, 0), (2, 0), (15, 2), (15, 2), (14, 2), (13, 2)]
+    sums, scores = plan.totals(*counted(table))
+    drawn = np.column_stack((sums[:, 0], scores[1].argmax(axis=1)))
+    released = plan.estimate(drawn)
+    assert released["x"].tolist() == [1] * 3 + [14] * 4
+    assert released["s"].tolist() == [0] * 3 + [2] * 4
+
+
+def test_wide_cells_give_codes_between_their_middles() -> None:
+    """A mean of half a cell is a code at that place, not the middle of a cell."""
+    plan = planned([Column("x", "integer", 100, 1099, missing=100)], 2, 2, 2)
+    assert [int(plan.estimate(np.array([[total]]))["x"][0]) for total in range(7)] == [
+        225,
+        350,
+        475,
+        600,
+        725,
+        850,
+        975,
+    ]
+
+
+def test_impossible_combinations_never_appear() -> None:
+    """The nearest possible centroid stands in, or where none is possible the nearest public combination."""
+    plan = planned([number("x", 8), number("y", 8)], 3, 9, 3)
+
+    def below(codes: np.ndarray) -> np.ndarray:
+        return codes[:, 0] < codes[:, 1]
+
+    drawn = np.array([[0, 21], [21, 20], [9, 15]])
+    released = plan.estimate(drawn, below)
+    assert [released["x"].tolist(), released["y"].tolist()] == [[0] * 3 + [3] * 6, [7] * 3 + [5] * 6]
+    lone = plan.estimate(np.array([[21, 0]] * 3), below)
+    assert (lone["x"] < lone["y"]).all()
+    plan.check_possible(below)
+    with pytest.raises(InvalidInput, match="no combination of values is possible"):
+        plan.check_possible(lambda codes: np.zeros(len(codes), dtype=bool))
+
+
+# The planner
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "loss"),
+    [
+        ([number("x", 1001)], 10_000, PURE),
+        ([number("x", 1001), number("y", 500)], 30_000, PURE),
+        ([number(f"x{place}", 1001) for place in range(4)], 1080, Loss(Fraction(10))),
+        ([number(f"x{place}", 300) for place in range(3)], 30_000, Loss(rho=Fraction(1, 40))),
+        ([number("x", 1001), number("y", 1001), names("s", 2)], 30_000, PURE),
+        ([number(f"x{place}", 64) for place in range(7)], 30_000, PURE),
+    ],
+)
+def test_the_stated_error_is_what_even_rows_have(columns: Sequence[Column], rows: int, loss: Loss) -> None:
+    """The mean distance of a record from its centroid, in widths, is near what was said beforehand."""
+    plan = records_plan(columns, rows, loss)
+    assert sum(plan.shares) == 1
+    draw = np.random.default_rng(3)
+    codes = np.stack([draw.integers(0, column.size, rows) for column in columns], axis=1)
+    cells = codes // np.array([key.width for key in plan.keys])
+    found, counts = np.unique(cells, axis=0, return_counts=True)
+    placed = np.stack([axis.places(plan.bits)[cells[:, a]] for a, axis in enumerate(plan.axes)], axis=1)
+    own = codes[np.argsort(curve_places(placed, plan.bits), kind="stable")]
+    seen = []
+    for _ in range(5):
+        released = np.stack(list(plan.estimate(plan.draw(found, counts, SYSTEM)).values()), axis=1)
+        apart = [
+            released[:, a] != own[:, a] if axis.named else np.abs(released[:, a] - own[:, a]) / axis.grid.upper
+            for a, axis in enumerate(plan.axes)
+        ]
+        seen.append(np.mean(apart))
+    assert 0.7 * plan.error <= float(np.mean(seen)) <= 1.1 * plan.error
+
+
+def test_the_noise_is_that_which_is_better() -> None:
+    """Few blocks of many columns move like boxes; along the plane's curve sums are better; rho is Gaussian."""
+    many, few = [number(f"x{place}", 64) for place in range(7)], [number("x", 64), number("y", 64)]
+    assert records_plan(many, 30_000, PURE).box
+    assert not records_plan(few, 30_000, PURE).box
+    assert isinstance(records_plan(few, 30_000, CONCENTRATED).noise, DiscreteGaussian)
+    assert "Gaussian" in records_plan(few, 30_000, CONCENTRATED).name
+
+
+def test_the_box_is_chosen_where_it_has_less_noise() -> None:
+    """The rule of thumb agrees with the laws themselves, here where they are far apart."""
+    columns = [number(f"x{place}", 8) for place in range(5)]
+    for blocks, better in ((2, True), (128, False)):
+        boxed, single = planned(columns, 3, 2 * blocks, 2, box=True), planned(columns, 3, 2 * blocks, 2)
+        assert isinstance(boxed.noise, BoxStaircase)
+        assert isinstance(single.noise, DiscreteLaplace)
+        assert (boxed.noise.expected_error()[0] < single.noise.expected_error()) is better
+        assert records_plan(columns, 2 * blocks, PURE, k=2).box is better
+
+
+def test_k_may_be_given() -> None:
+    """Then it is that, and the rest is chosen."""
+    plan = records_plan([number("x", 64), number("y", 64)], 1000, PURE, k=30)
+    assert (plan.k, plan.blocks, int(plan.sizes().sum())) == (30, 33, 1000)
+
+
+def test_more_epsilon_never_means_more_error() -> None:
+    """And more rows neither."""
+    columns = [number("x", 512), number("y", 512), names("s", 3)]
+    errors = [records_plan(columns, 5000, Loss(Fraction(epsilon))).error for epsilon in ("0.01", "0.1", "1", "10")]
+    assert errors == sorted(errors, reverse=True)
+    errors = [records_plan(columns, rows, PURE).error for rows in (50, 500, 5000, 50_000)]
+    assert errors == sorted(errors, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("columns", "k", "said"),
+    [
+        ([Column("x", "integer", 0, 9)], None, "what a missing value of x stands for"),
+        ([Column("x", "nominal", private_keys=True, missing=0)], None, "not public"),
+        ([names("s", 300)], None, "at most 256"),
+        ([number(f"x{place}", 4) for place in range(13)], None, "1 to 12 columns, got 13"),
+        ([], None, "1 to 12 columns"),
+        ([number("x", 4)], 101, "between 1 and the 100 rows"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(columns: Sequence[Column], k: int | None, said: str) -> None:
+    """One sentence that says what to do."""
+    with pytest.raises(InvalidInput, match=said):
+        records_plan(columns, 100, PURE, k)
+
+
+def test_plans_are_checked_at_birth() -> None:
+    """Shares that are too many, too large or missing, and a box where there is no pure loss, make no plan."""
+    axis, name = Axis.of(number("x", 4), 2), Axis.of(names("s", 2), 2)
+    for axes, shares in (((axis,), (ONE, ONE)), ((axis,), (2 * ONE,)), ((axis, name), (ONE, 0 * ONE)), ((), (ONE,))):
+        with pytest.raises(InvalidInput, match="share"):
+            RecordsPlan(axes, 2, 10, 2, PURE, shares)
+    with pytest.raises(InvalidInput, match="box staircase"):
+        RecordsPlan((axis,), 2, 10, 2, CONCENTRATED, (ONE,), box=True)
+    with pytest.raises(InvalidInput, match="between 1 and"):
+        RecordsPlan((axis,), 2, 10, 11, PURE, (ONE,))
