@@ -1,4 +1,4 @@
-"""The benchmark of private files measures what it says: its figures are right on tables small enough to count by hand."""
+"""The benchmark of private files measures what it says: figures of tables small enough to count by hand are right."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def test_a_model_is_learnt_from_the_release_and_tested_on_other_rows() -> None:
     kept, tested = table().parts()
     assert kept.rows + tested.rows == table().rows
     exchanged = np.stack([*kept.codes[:2], 1 - kept.codes[2]])
-    assert metrics.accuracy(kept, kept.codes, tested) > 0.95
-    assert metrics.accuracy(kept, exchanged, tested) < 0.05
+    assert metrics.accuracy(kept, kept.codes, tested) > 0.9
+    assert metrics.accuracy(kept, exchanged, tested) < 0.1
 
 
 @pytest.mark.parametrize("way", [ways.noisy_records, ways.trees])
 def test_simple_ways_keep_to_the_domain_and_come_near_without_noise(way: object) -> None:
-    released = way(table(), DRAW, Fraction(10**6))
-    assert metrics.w1(table(), released) < 1e-3
+    released = way(table(), DRAW, Fraction(1000))
+    assert metrics.w1(table(), released) < 0.01
     noisy = way(table(), DRAW, Fraction(1, 100))
     assert noisy.shape == table().codes.shape
     for field, codes in zip(table().fields, noisy, strict=True):

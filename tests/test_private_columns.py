@@ -618,7 +618,7 @@ def test_columns_are_many_times_nearer_than_noise_on_every_record(file, named, g
     ours, plain = 0.0, 0.0
     for (plan, _), own in zip(split(columns, len(rows), ONE), values, strict=True):
         counts, width = counted(own // plan.grid.width, plan.grid.cells), plan.grid.upper
-        told = [plan.estimate(plan.draw(counts, keyed(f"{file}{run}"))) for run in range(6)]
+        told = [plan.estimate(plan.draw(counts, keyed(f"{file}{run}"))) for run in range(20)]
         ours += sum(distance(plan.grid, counts, one) for one in told) / len(told)
         noised = np.clip(own + random.laplace(0, width * len(each), len(own)), 0, width)
         plain += float(np.abs(np.sort(noised) - np.sort(own)).mean()) / width

@@ -15,7 +15,7 @@ from benchmarks.private_microdata.tables import EIGHT, NUMBERS, Table, adult, ce
 from benchmarks.private_microdata.ways import METHODS, RECORDS, TREES
 
 RUNS, PEER_RUNS = 20, 5
-"""MST takes its time, and its figures differ by less than a hundredth from run to run."""
+"""MST takes its time, so it has fewer runs; the table says how many."""
 QUICK_RUNS, QUICK_PEER_RUNS = 4, 1
 CENSUS_BAR, ADULT_BAR = 15, 100
 EVERY = (*METHODS, RECORDS, TREES)

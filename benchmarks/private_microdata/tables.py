@@ -115,29 +115,29 @@ class Table:
         return np.stack([_codes(field, released[field.name].to_numpy()) for field in self.fields])
 
 
-def census(rows: int | None = None) -> Table:
+def census() -> Table:
     """The four attributes of chapter 6, each up to one and a half of its greatest."""
-    read = _columns("census.csv", rows)
+    read = _columns("census.csv")
     codes = [np.array([round(float(value)) for value in read[name]]) for name in CENSUS]
     fields = [Field(name, 0, round(1.5 * column.max())) for name, column in zip(CENSUS, codes, strict=True)]
     return Table("census", tuple(fields), np.stack(codes), CENSUS[0], int(np.median(codes[0])))
 
 
-def adult(rows: int | None = None) -> Table:
+def adult() -> Table:
     """All fifteen columns; a name's categories are those that occur."""
     fields, codes = [], []
-    for name, values in _columns("adult.csv", rows).items():
+    for name, values in _columns("adult.csv").items():
         labels = () if name in NUMBERS else tuple(sorted(set(values)))
         fields.append(Field(name, *NUMBERS.get(name, (0, len(labels) - 1)), labels))
         codes.append(np.array([int(v) for v in values]) if not labels else _codes(fields[-1], np.array(values)))
     return Table("adult", tuple(fields), np.stack(codes), "salary_class", 0)
 
 
-def _columns(name: str, rows: int | None) -> dict[str, tuple[str, ...]]:
+def _columns(name: str) -> dict[str, tuple[str, ...]]:
     with (FOLDER / name).open(encoding="utf-8", newline="") as file:
         head, *records = csv.reader(file)
     names = (name.replace("-", "_") for name in head)
-    return dict(zip(names, zip(*records[:rows], strict=True), strict=True))
+    return dict(zip(names, zip(*records, strict=True), strict=True))
 
 
 def _told(field: Field, codes: Codes) -> NDArray[np.generic]:

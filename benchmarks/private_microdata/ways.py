@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from benchmarks.private_microdata.tables import Codes, Field, Table
 from discreet import Custodian, DiscreteLaplace
@@ -98,7 +99,7 @@ def _tree(field: Field, codes: Codes, epsilon: Fraction) -> Codes:
 
 
 def whole(weights: NDArray[np.float64], total: int) -> Codes:
-    """Whole counts in proportion, none below 0, that add up to the total."""
-    positive = np.maximum(weights, 0)
-    share = np.cumsum(positive) / positive.sum() if positive.any() else np.linspace(0, 1, len(weights) + 1)[1:]
-    return np.diff(np.rint(share * total).astype(np.int64), prepend=0)
+    """Whole counts, none below 0, that add up to the total: of the rising sums nearest to those of the weights."""
+    risen = np.rint(np.clip(isotonic_regression(np.cumsum(weights)).x, 0, total)).astype(np.int64)
+    risen[-1] = total
+    return np.diff(risen, prepend=0)

@@ -68,10 +68,10 @@ def counterexample(
         raise InvalidInput("a search needs at least one record and one that may replace it")
     before = clusters(table, method(table, k))
     for row, own in enumerate(table):
-        for record in listed:
+        for record in (each for each in listed if each != own):
             changed = [*table[:row], record, *table[row + 1 :]]
             after = clusters(changed, method(changed, k))
-            if record != own and bijection(before, after) is None:
+            if bijection(before, after) is None:
                 return Counterexample(row, record, before, after)
     return None
 

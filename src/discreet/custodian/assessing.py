@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.custodian.beside import beside, earlier_releases
+from discreet.custodian.beside import beside, earlier_releases, snapshot_records
 from discreet.custodian.files import read_file, read_manifest, read_released, table_file
 from discreet.custodian.registering import Progress, silent
 from discreet.custodian.releases import Labels
 from discreet.custodian.writing import check_report, write_for_custodian
 from discreet.errors import InvalidInput
+from discreet.guarantee import DIFFERENTIAL
 from discreet.microdata.table import Table
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def assess_release(
     groups, k = None, None
     earlier: Earlier = []
     progress("reading")
-    if Path(original).suffix.lower() in SCHEMAS:
+    if Path(original).suffix.lower() in SCHEMAS and manifest is not None and manifest.guarantee.model in DIFFERENTIAL:
+        before, after = snapshot_records(original), read_released(file, manifest.columns)
+    elif Path(original).suffix.lower() in SCHEMAS:
         known = beside(original, file, progress)
         before, groups, k, aligned = known.original, known.groups, known.kept.k, True
         earlier = earlier_releases(known)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.custodian.place import Place, Snapshot, layout
-from discreet.custodian.registering import Progress, open_source
+from discreet.custodian.registering import Progress, first_use, open_source
 from discreet.custodian.releases import Kept, Labels, alignment_of, kept_releases, labels_for
 from discreet.custodian.rows import one_order, originals, table_of
 from discreet.custodian.writing import digest
@@ -51,6 +51,16 @@ def beside(schema_file: str | Path, released: Path, progress: Progress) -> Besid
         source.close()
     order = one_order(codes)
     return Beside(schema, table_of(schema, codes).take(order[alignment.rows]), alignment.groups, kept, alignment.rows)
+
+
+def snapshot_records(schema_file: str | Path) -> Table:
+    """All records of the current snapshot, in no order that says anything."""
+    schema = load_schema(schema_file)
+    source = open_source(schema, first_use(schema))
+    try:
+        return table_of(schema, originals(source.records()))
+    finally:
+        source.close()
 
 
 def _snapshot(place: Place, kept: Kept) -> Snapshot:

@@ -21,7 +21,7 @@ from discreet.custodian.registering import Progress, silent
 from discreet.custodian.writing import digest, manifest_of
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
 from discreet.exact import rational_text, shown, whole
-from discreet.guarantee import Guarantee
+from discreet.guarantee import DIFFERENTIAL, Guarantee
 from discreet.microdata.table import Table
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def verify_release(
     progress("reading")
     if manifest is not None:
         require_untouched(file, manifest)
+        _refuse_differential(manifest)
     known = None if original is None else beside(original, file, progress)
     if known is not None and manifest is not None and digest(manifest_of(file)) != known.kept.manifest:
         raise ClaimFailed("the manifest is not the one that was written with this release; get the release again")
@@ -113,6 +114,14 @@ def verify_release(
     if manifest is not None and manifest.guarantee in claims:
         _require_k(manifest, checked)
     return VerifiedRelease(checked, measured, roles)
+
+
+def _refuse_differential(manifest: Manifest) -> None:
+    if manifest.guarantee.model in DIFFERENTIAL:
+        raise Unsupported(
+            f"{manifest.release} is as it was written, and claims differential privacy: that lies in how it was made, "
+            "which no file shows; its custodian's ledger has the charge, as discreet history tells"
+        )
 
 
 def _roles(manifest: Manifest | None, known: Beside | None, quasi: Names, confidential: Names) -> tuple[Names, Names]:

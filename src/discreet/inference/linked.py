@@ -68,18 +68,19 @@ def _to_margins(lacks: Array, wants: Array) -> Array:
     return change
 
 
-def whole_table(table: Array, first: Counts, second: Counts, impossible: Mask | None = None) -> Counts:
+def whole_table(table: Array, first: Counts, second: Counts, luck: Array, impossible: Mask | None = None) -> Counts:
     """Whole numbers near a table of about these margins that have them exactly: controlled rounding.
 
-    Each cell goes down; then up by one where most is lost and both margins lack some; what is left then goes to cells
-    that are possible as far as the margins allow it, and to others.
+    Each cell goes down; then up by one where both margins lack some, in an order in which a cell is the next with a
+    chance in proportion to what it lost, if its `luck` is uniform between 0 and 1. What is left goes to cells that are
+    possible as far as the margins allow it, and to others.
     """
     allowed = np.ones(table.shape, dtype=np.bool_) if impossible is None else ~impossible
     near = table * np.minimum(1, first / np.maximum(table.sum(axis=1), 1e-9))[:, None]
     near = near * np.minimum(1, second / np.maximum(near.sum(axis=0), 1e-9))
     whole: Counts = np.floor(near + 1e-9).astype(np.int64)
     lacks, wants = first - whole.sum(axis=1), second - whole.sum(axis=0)
-    order = np.argsort((whole - near).ravel(), kind="stable")
+    order = np.argsort((np.log(luck) / np.maximum(near - whole, 1e-9)).ravel())[::-1]
     for most, cells in ((1, order), (None, order[allowed.ravel()[order]]), (None, order)):
         for cell in cells.tolist():
             row, column = divmod(cell, table.shape[1])

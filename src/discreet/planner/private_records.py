@@ -70,7 +70,7 @@ def _with_block_size(columns: Sequence[Column], rows: int, loss: Loss, k: int) -
 def _sizes(rows: int) -> Iterator[int]:
     """Sizes of blocks for one block, two, three, four, six, eight, and so on."""
     for power in range(MOST_BLOCKS.bit_length()):
-        for blocks in {2**power, 3 * 2**power // 2}:
+        for blocks in sorted({2**power, 3 * 2**power // 2}):
             if blocks <= min(rows, MOST_BLOCKS):
                 yield rows // blocks
 
@@ -86,10 +86,7 @@ def _planned(columns: Sequence[Column], bits: int, rows: int, k: int, loss: Loss
     """The best plan with this layout: how the loss is shared, and the noise."""
     axes = tuple(_axis(column, bits) for column in columns)
     names = sum(axis.named for axis in axes)
-    numbers = len(axes) - names
-    whole = RecordsPlan(
-        axes, bits, rows, k, loss, (Fraction(int(numbers > 0)),) if not names else _even(numbers, names)
-    )
+    whole = RecordsPlan(axes, bits, rows, k, loss, _even(len(axes) - names, names))
     plan = replace(whole, shares=_shared(whole)) if names else whole
     plan = replace(plan, box=True) if _better_boxed(plan) else plan
     return replace(plan, errors=tuple(_errors(plan)))
@@ -116,7 +113,9 @@ def _shared(plan: RecordsPlan) -> tuple[Fraction, ...]:
     costs = [_noise(plan) * len(plan.numbers) * at_one[0] if plan.numbers else 0.0]
     costs += [_choosing(plan, place) * factor for place, factor in zip(plan.selections, at_one[1:], strict=True)]
     wanted = [cost ** float(1 / (1 + power)) for cost in costs]
-    parts = [max(1, math.floor(MILLION * each / sum(wanted))) if each else 0 for each in wanted]
+    total = sum(wanted) or 1.0
+    parts = [max(1, math.floor(MILLION * each / total)) for each in wanted]
+    parts[0] *= bool(plan.numbers)
     parts[parts.index(max(parts))] += MILLION - sum(parts)
     return tuple(Fraction(part, MILLION) for part in parts)
 

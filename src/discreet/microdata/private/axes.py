@@ -17,7 +17,7 @@ from discreet.schema import Column
 
 MOST_NAMES = 256
 """A nominal column with more categories is refused: every pair of them is compared with every third."""
-FINENESS = 1000
+FINENESS = 100
 """Distances between names are whole numbers of such parts, so that scores are whole."""
 
 Matrix = tuple[tuple[int, ...], ...]

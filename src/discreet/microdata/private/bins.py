@@ -11,6 +11,9 @@ from discreet.microdata.private.grid import Counts, Grid
 from discreet.query.released import MISSING
 from discreet.query.totals import Amounts, Bins, Cell, Cuts, Measure, Totals
 
+ROUNDS = 16
+"""So often heavy cells are cut down to an equal part of what is left of all."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binned:
@@ -88,8 +91,10 @@ def _runs(grid: Grid, counts: Counts, most: int) -> Counts:
     own = counts[: grid.cells].astype(np.float64)
     apart = grid.missing and bool(counts[-1])
     bins = max(most - apart, 1)
-    weights = np.minimum(own, own.sum() / bins)
-    middle = (np.cumsum(weights) - weights / 2) / max(float(weights.sum()), 1.0)
+    weights = own
+    for _ in range(ROUNDS):
+        weights = np.minimum(weights, weights.sum() / bins)
+    middle = (np.cumsum(weights) - weights / 2) / (float(weights.sum()) or 1.0)
     place = np.unique(np.minimum(np.floor(middle * bins), bins - 1), return_inverse=True)[1].astype(np.int64)
     return np.append(place, [place[-1] + apart] * grid.missing).astype(np.int64)
 

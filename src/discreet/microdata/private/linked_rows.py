@@ -1,7 +1,7 @@
 """Rows from noisy tables of pairs: every column keeps its private counts exactly, and pairs come as near as they can.
 
 A tree of the strongest pairs gives the first rows. Then values of one column are swapped between two rows, again and
-again, where that brings all tables nearer, so that no column's counts ever change. Randomness only breaks ties.
+again, where that brings all tables nearer, so that no column's counts ever change.
 """
 
 from __future__ import annotations
@@ -88,11 +88,18 @@ def _first_rows(linked: Linked, aims: Tables, masks: Mapping[Pair, Mask], entrop
     for parent, child in _outwards(tree):
         pair = (min(parent, child), max(parent, child))
         aim = aims.get(pair, product(sizes[pair[0]], sizes[pair[1]]))
-        whole = whole_table(aim, sizes[pair[0]], sizes[pair[1]], masks.get(pair))
+        luck = _luck(aim.size, entropy).reshape(aim.shape)
+        whole = whole_table(aim, sizes[pair[0]], sizes[pair[1]], luck, masks.get(pair))
         table = whole if parent < child else whole.T
         within = np.repeat(np.arange(len(table)), table.shape[1])
         bins[child] = _dealt(within, table.ravel(), bins[parent], entropy) % table.shape[1]
     return bins
+
+
+def _luck(count: int, entropy: Entropy) -> Array:
+    """Numbers between 0 and 1, neither of them reached."""
+    luck: Array = (np.frombuffer(entropy.take(4 * count), dtype="<u4") + 0.5) / 2.0**32
+    return luck
 
 
 def _outwards(tree: Sequence[Pair]) -> list[Pair]:

@@ -10,11 +10,12 @@ from discreet.errors import InvalidInput
 from discreet.inference.linked import Mask
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.sampling import below
-from discreet.microdata.permuting import permuted_inside
 from discreet.microdata.private.grid import Counts
 
 TURNS = 12
-"""So often each column of an impossible row is swapped with that of another, before the row takes another's values."""
+"""So often each column of an impossible row is swapped with that of others, before the row takes another's values."""
+TRIED = 2**13
+"""So many swaps are tried at once, at least one for each row."""
 
 
 def mend(cells: Counts, cannot_be: Callable[[Counts], Mask], entropy: Entropy) -> None:
@@ -22,19 +23,11 @@ def mend(cells: Counts, cannot_be: Callable[[Counts], Mask], entropy: Entropy) -
 
     No column's counts change by that. A row that no swap helps takes all values of one that can be, and they do.
     """
-    count = len(cells)
     wrong = cannot_be(cells)
-    for turn in range(TURNS * count):
-        left, column = np.flatnonzero(wrong), turn % count
-        if not len(left):
-            return
-        right = _some(np.flatnonzero(~wrong), len(left), entropy)
-        left = left[: len(right)]
-        mine, theirs = cells[:, left].copy(), cells[:, right].copy()
-        mine[column], theirs[column] = cells[column, right], cells[column, left]
-        both = np.flatnonzero(~cannot_be(mine) & ~cannot_be(theirs))
-        cells[column, left[both]], cells[column, right[both]] = mine[column, both], theirs[column, both]
-        wrong[left[both]] = False
+    for turn in range(TURNS * len(cells)):
+        if not wrong.any() or wrong.all():
+            break
+        _swap(cells, wrong, turn % len(cells), cannot_be, entropy)
     good = np.flatnonzero(~wrong)
     if not len(good):
         raise InvalidInput("of the rows that were made none is possible; declare fewer combinations impossible")
@@ -42,6 +35,22 @@ def mend(cells: Counts, cannot_be: Callable[[Counts], Mask], entropy: Entropy) -
         cells[:, row] = cells[:, good[below(len(good), entropy)]]
 
 
-def _some(places: Counts, count: int, entropy: Entropy) -> Counts:
-    """As many of the places, in random order."""
-    return places[permuted_inside(np.zeros(len(places), dtype=np.int64), entropy)][:count]
+def _swap(cells: Counts, wrong: Mask, column: int, cannot_be: Callable[[Counts], Mask], entropy: Entropy) -> None:
+    """Give each impossible row the column's value of one of several others, such that both rows then can be.
+
+    Where there is none, of one that still can be afterwards: a row may need more than one swap.
+    """
+    good = np.flatnonzero(~wrong)
+    left = np.flatnonzero(wrong)[: len(good)]
+    each = max(1, min(len(good), TRIED) // len(left))
+    right = good[(below(len(good), entropy) + np.arange(len(left) * each)) % len(good)]
+    mine, theirs = cells[:, np.repeat(left, each)], cells[:, right]
+    mine[column], theirs[column] = theirs[column].copy(), mine[column].copy()
+    still = ~cannot_be(theirs)
+    # 2 where both can be, 1 where the other still can
+    worth = (still * (1 + ~cannot_be(mine))).reshape(len(left), each)
+    best = worth.argmax(axis=1)
+    worth, right = worth.max(axis=1), right.reshape(len(left), each)[np.arange(len(left)), best]
+    one, other = left[worth > 0], right[worth > 0]
+    cells[column, one], cells[column, other] = cells[column, other], cells[column, one]
+    wrong[left[worth == 2]] = False

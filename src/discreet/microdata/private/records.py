@@ -120,9 +120,9 @@ class RecordsPlan:
 
     def _selection(self, place: int, part: Loss) -> Selection:
         """Weights e^(-h distance) with h times the chain bound at most the loss."""
-        most, bound = self.axes[place].most(), self.names_bound(place)
-        epsilon = part.epsilon if part.pure else part.part(Fraction(bound, max(most, 1))).choice()
-        return Selection(epsilon, Fraction(1), max(bound, 1), True)
+        most, bound = max(self.axes[place].most(), 1), max(self.names_bound(place), 1)
+        epsilon = part.epsilon if part.pure else part.part(Fraction(bound, most)).choice()
+        return Selection(epsilon, Fraction(1), bound, True)
 
     def names_bound(self, place: int) -> int:
         """The most by which the scores of two names move apart, added up over all blocks."""
@@ -162,9 +162,8 @@ class RecordsPlan:
 
     def _split(self, cells: Whole, counts: Counts) -> tuple[Whole, Whole, Whole, Whole]:
         """Runs of alike records in one block: their places on the axes, cells, block, and how many there are."""
-        held = np.stack(
-            [np.clip(cells[:, a], 0, axis.grid.cells - 1) for a, axis in enumerate(self.axes)], axis=1
-        ).astype(np.int64)
+        last = np.array([axis.grid.cells - 1 for axis in self.axes], dtype=np.int64)
+        held = np.clip(cells.reshape(-1, len(self.axes)), 0, last)
         places = self._places(held)
         crowded = [held[:, a] for a, axis in enumerate(self.axes) if axis.grid.cells > 2**self.bits]
         order = np.lexsort((*crowded, curve_places(places, self.bits)))

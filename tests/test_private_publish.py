@@ -1,0 +1,316 @@
+"""Private files from a schema and an epsilon: refused from what is public, charged, then written with what is true."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from commands import PATIENTS, discreet, done, files, write_registry
+from discreet import BudgetExceeded, Custodian, InvalidInput, Unavailable, Unsupported
+from discreet.custodian.assessing import assess_release
+from discreet.custodian.verifying import verify_release
+
+METHODS = ("private-columns", "private-records", "private-linked")
+FEW = ("age", "bmi", "smoker")
+
+
+@pytest.fixture(scope="module")
+def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a data set that is registered; approx-dp is allowed, and some rows are impossible."""
+    folder = tmp_path_factory.mktemp("registered")
+    schema = write_registry(folder)
+    text = schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]")
+    text = text.replace("epsilon: 3,", "epsilon: 30,").replace("epsilon: 1,", "epsilon: 30,")
+    schema.write_text(text + '\nimpossible: ["age < 40 AND smoker = true", "age > 80 AND bmi < 30 AND sex = \'M\'"]\n')
+    with Custodian.open(schema):
+        return folder
+
+
+@pytest.fixture
+def schema(registered: Path, tmp_path: Path) -> Path:
+    """The schema of a data set of one's own."""
+    return shutil.copytree(registered, tmp_path / "own") / "registry.yaml"
+
+
+def columns(path: Path) -> dict[str, list[Any]]:
+    with duckdb.connect() as engine:
+        found = engine.execute(f"SELECT * FROM '{path}'")
+        names = [str(each[0]) for each in found.description or []]
+        return dict(zip(names, map(list, zip(*found.fetchall(), strict=True)), strict=True))
+
+
+# --- what leaves
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_private_file_is_charged_and_says_what_it_is(schema: Path, tmp_path: Path, method: str, suffix: str) -> None:
+    """As many rows as are public, the promise in the manifest, and exactly epsilon in the ledger."""
+    out = tmp_path / f"out{suffix}"
+    with Custodian.open(schema) as custodian:
+        release = custodian.publish(method, out, epsilon=Fraction(1, 2))
+        [entry, *_] = custodian.history()
+        [balance, *_] = custodian.budget()
+    assert release.guarantee.model == "dp"
+    assert release.guarantee.epsilon == balance.epsilon == Fraction(1, 2)
+    assert balance.flags == ()
+    assert (entry.entry, entry.kind, entry.analyst) == (release.entry, "charge", "custodian")
+    assert entry.query is not None
+    assert method in entry.query
+    told = json.loads(release.manifest_file.read_text())
+    assert told == release.manifest
+    assert told["guarantee"] == release.guarantee.to_json()
+    assert told["guarantee"]["neighbours"] == "replace-one"
+    assert set(told["expected_error"]) >= set(told["recipe"]["columns"])
+    found = columns(out)
+    assert list(found) == told["recipe"]["columns"]
+    assert {len(values) for values in found.values()} == {PATIENTS} == {release.rows}
+    assert "person_id" not in found
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_values_stay_in_their_domains(schema: Path, tmp_path: Path, method: str) -> None:
+    """Whatever the noise: numbers inside the declared bounds, names among the declared ones, also at a tiny epsilon."""
+    out = tmp_path / "out.parquet"
+    with Custodian.open(schema) as custodian:
+        custodian.publish(method, out, epsilon=Fraction(1, 10_000))
+    found = columns(out)
+    assert all(value is None or 17 <= value <= 90 for value in found["age"])
+    assert set(found["sex"]) <= {"F", "M", None}
+    assert all(value is None or 10 <= value <= 70 for value in found["bmi"])
+
+
+@pytest.mark.parametrize("method", ["private-records", "private-linked"])
+def test_declared_impossible_combinations_never_leave(schema: Path, tmp_path: Path, method: str) -> None:
+    """Of two columns and of three, though the original has such rows: what is declared counts, not the rows."""
+    out = tmp_path / "out.parquet"
+    with Custodian.open(schema) as custodian:
+        custodian.publish(method, out, epsilon=2, columns=["age", "sex", "smoker", "bmi"])
+    with duckdb.connect() as engine:
+        rows = "(age < 40 AND smoker) OR (age > 80 AND bmi < 30 AND sex = 'M')"
+        [[left]] = engine.execute(f"SELECT count(*) FROM '{out}' WHERE {rows}").fetchall()
+        [[before]] = engine.execute(f"SELECT count(*) FROM '{schema.parent}/registry.csv' WHERE {rows}").fetchall()
+    assert (left, before > 0) == (0, True)
+
+
+def test_columns_are_not_linked_and_linked_records_are(schema: Path, tmp_path: Path) -> None:
+    """Columns leave in orders of their own; linked records keep what columns have to do with each other."""
+    with Custodian.open(schema) as custodian:
+        custodian.publish("private-columns", tmp_path / "apart.parquet", epsilon=10, columns=["age", "stay"])
+        custodian.publish("private-linked", tmp_path / "linked.parquet", epsilon=10, columns=["age", "education"])
+    with duckdb.connect() as engine:
+        raw = f"(SELECT age, stay FROM '{schema.parent}/registry.csv')"
+        query = "SELECT corr(age, stay) FROM {}"
+        [[apart]] = engine.execute(query.format(f"'{tmp_path}/apart.parquet'")).fetchall()
+        [[exact]] = engine.execute(query.format(raw)).fetchall()
+    assert abs(apart) < 0.1
+    assert abs(exact) <= 1
+    told = json.loads((tmp_path / "apart.parquet.manifest.json").read_text())
+    assert "not linked" in told["rows_are"]
+
+
+def test_columns_may_be_kept_apart_in_a_folder(schema: Path, tmp_path: Path) -> None:
+    """One file for each column, the manifest with them; the folder is there whole, or not at all."""
+    with Custodian.open(schema) as custodian:
+        release = custodian.publish("private-columns", tmp_path / "apart", epsilon=1, columns=FEW, apart=True)
+        assert sorted(file.name for file in (tmp_path / "apart").iterdir()) == sorted(
+            ["manifest.json", *(f"{name}.parquet" for name in FEW)]
+        )
+        assert [list(columns(file)) for file in release.files] == [[name] for name in FEW]
+        with pytest.raises(InvalidInput, match="is there already"):
+            custodian.publish("private-columns", tmp_path / "apart", epsilon=1, columns=FEW, apart=True)
+        custodian.publish("private-columns", tmp_path / "apart", epsilon=1, columns=["age"], apart=True, force=True)
+        assert sorted(file.name for file in (tmp_path / "apart").iterdir()) == ["age.parquet", "manifest.json"]
+        (tmp_path / "mine").mkdir()
+        with pytest.raises(InvalidInput, match="no release of ours"):
+            custodian.publish("private-columns", tmp_path / "mine", epsilon=1, apart=True, force=True)
+        with pytest.raises(InvalidInput, match="go to a folder"):
+            custodian.publish("private-columns", tmp_path / "mine.csv", epsilon=1, apart=True)
+
+
+def test_a_delta_buys_less_noise(schema: Path, tmp_path: Path) -> None:
+    """Gaussian noise where it is less, charged as zCDP in the accounts of approx-dp."""
+    with Custodian.open(schema) as custodian:
+        release = custodian.publish("private-linked", tmp_path / "out.csv", epsilon=1, delta=Fraction(1, 10**9))
+        [entry, *_] = custodian.history()
+    assert release.guarantee.model == "approx-dp"
+    assert release.guarantee.epsilon is not None
+    assert release.guarantee.epsilon <= 1
+    assert release.guarantee.delta == Fraction(1, 10**9)
+    assert entry.model == "approx-dp"
+    assert entry.spend is not None
+    assert entry.spend.other > 0
+
+
+def test_the_report_is_for_the_custodian(schema: Path, tmp_path: Path) -> None:
+    """It looks at the records, and says that it is itself not private."""
+    report = tmp_path / "report.json"
+    told = done(
+        *("publish", schema, "--method", "private-columns", "--epsilon", 1, "--column", "age", "--column", "bmi"),
+        *("--out", tmp_path / "out.csv", "--report", report, "--json"),
+    ).document
+    assert json.loads(report.read_text())["facts"]["this report"] == "for the custodian: itself not private"
+    assert report.stat().st_mode & 0o077 == 0
+    assert told["guarantee"]["model"] == "dp"
+    assert "bounded whatever they know" in told["risk"]
+
+
+def test_what_a_file_shows_of_differential_privacy(schema: Path, tmp_path: Path) -> None:
+    """Nothing; but whether it is as it was written it shows, and it can be compared with the records."""
+    out = tmp_path / "out.parquet"
+    with Custodian.open(schema) as custodian:
+        custodian.publish("private-linked", out, epsilon=1, columns=FEW)
+    with pytest.raises(Unsupported, match="no file shows"):
+        verify_release(out)
+    assert assess_release(schema, out).sse is None
+    assert "distribution" in assess_release(schema, out).utility
+
+
+# --- what is refused, and what is charged
+
+
+REFUSED: dict[str, tuple[list[object], int, str]] = {
+    "no epsilon": (["--method", "private-linked"], 2, "needs an epsilon"),
+    "epsilon 0": (["--method", "private-linked", "--epsilon", "0"], 2, "epsilon"),
+    "k of linked records": (["--method", "private-linked", "--epsilon", "1", "-k", "5"], 2, "has no k"),
+    "k 1": (["--method", "private-columns", "--epsilon", "1", "-k", "1"], 2, "at least 2"),
+    "k above n": (["--method", "private-columns", "--epsilon", "1", "-k", "9999"], 2, "at most the number of rows"),
+    "no such k": (["--method", "private-columns", "--epsilon", "1", "-k", "many"], 2, "k must"),
+    "no such column": (
+        ["--method", "private-columns", "--epsilon", "1", "--column", "height"],
+        2,
+        "no column 'height'",
+    ),
+    "derived": (
+        ["--method", "private-columns", "--epsilon", "1", "--column", "chapters.chapter"],
+        2,
+        "follows from diagnosis",
+    ),
+    "a column twice": (["--method", "private-columns", "--epsilon", "1", *["--column", "age"] * 2], 2, "each once"),
+    "one linked column": (["--method", "private-linked", "--epsilon", "1", "--column", "age"], 2, "two columns"),
+    "a k of another method": (["--method", "private-linked", "--epsilon", "1", "-t", "2"], 2, "has no t"),
+    "apart linked": (["--method", "private-linked", "--epsilon", "1", "--apart"], 2, "only private-columns"),
+    "more than there is": (["--method", "private-linked", "--epsilon", "31"], 3, "left"),
+    "epsilon of a weaker method": (["--method", "mdav", "-k", "5", "--epsilon", "1"], 2, "no differential privacy"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_recipes_are_refused_in_one_sentence(schema: Path, tmp_path: Path, case: str) -> None:
+    """Nothing is charged, nothing written."""
+    words, code, says = REFUSED[case]
+    before = files(schema.parent)
+    outcome = discreet("publish", schema, *words, "--out", tmp_path / "out.csv")
+    assert outcome.code == code, outcome.err
+    assert says in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert not list(tmp_path.glob("out*"))
+    if code != BudgetExceeded.exit_code:
+        assert files(schema.parent) == before
+
+
+def written(folder: Path, **changed: str) -> Path:
+    told = {
+        "name": "t",
+        "source": "t.csv",
+        "neighbours": "replace-one",
+        "units": "40",
+        "budget": "{epsilon: 5}",
+        "columns": "{x: {kind: integer, lower: 0, upper: 9}, y: {kind: boolean}}",
+    } | changed
+    (folder / "t.csv").write_text("x,y,town\n" + "".join(f"{i % 10},{i % 2},t{i % 3}\n" for i in range(40)))
+    (folder / "t.yaml").write_text("".join(f"{name}: {value}\n" for name, value in told.items() if value))
+    return folder / "t.yaml"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_add_remove_is_refused_with_the_reason(tmp_path: Path, method: str) -> None:
+    """The number of rows is a secret there, and a file tells it."""
+    with (
+        Custodian.open(written(tmp_path, neighbours="add-remove", units="")) as custodian,
+        pytest.raises(Unsupported, match="tells how many rows"),
+    ):
+        custodian.publish(method, tmp_path / "out.csv", epsilon=1)
+
+
+def test_a_column_without_a_public_domain_is_refused(tmp_path: Path) -> None:
+    """The sentence says what to declare."""
+    private = "{x: {kind: integer, lower: 0, upper: 9}, town: {kind: nominal, keys: private}}"
+    with Custodian.open(written(tmp_path, columns=private)) as custodian:
+        with pytest.raises(InvalidInput, match="no public domain"):
+            custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1)
+        custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1, columns=["x"])
+
+
+def test_an_epsilon_too_small_is_warned_of_and_not_refused(tmp_path: Path) -> None:
+    """With the error to expect, and what could be carried."""
+    with Custodian.open(written(tmp_path)) as custodian:
+        release = custodian.publish("private-columns", tmp_path / "out.csv", epsilon=Fraction(1, 100))
+        assert custodian.publish("private-columns", tmp_path / "fine.csv", epsilon=4).warnings == ()
+    [warning] = release.warnings
+    assert "hardly more than their domains" in warning
+
+
+def test_more_columns_than_epsilon_carries_are_told(tmp_path: Path) -> None:
+    """The warning says how many it could carry."""
+    many = ", ".join(f"c{i}: {{kind: integer, lower: 0, upper: 9}}" for i in range(40))
+    (tmp_path / "t.csv").write_text(",".join(f"c{i}" for i in range(40)) + "\n" + (",".join("3" * 40) + "\n") * 40)
+    schema = written(tmp_path, columns=f"{{{many}}}")
+    (tmp_path / "t.csv").write_text(",".join(f"c{i}" for i in range(40)) + "\n" + (",".join("3" * 40) + "\n") * 40)
+    with Custodian.open(schema) as custodian:
+        [warning] = custodian.publish("private-columns", tmp_path / "out.csv", epsilon=2).warnings
+    assert "of the 40 columns could be carried" in warning
+
+
+def test_what_fails_after_the_charge_stays_charged(
+    schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No refund: the rows were counted. Nothing is half-written, and the sentence says so."""
+
+    def full(*_: object) -> None:
+        raise Unavailable("the released table cannot be written; check that the disk has room")
+
+    monkeypatch.setattr("discreet.custodian.private.write_table", full)
+    with Custodian.open(schema) as custodian:
+        with pytest.raises(Unavailable, match="what was charged stays charged"):
+            custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1)
+        [balance, *_] = custodian.budget()
+    assert balance.epsilon == 1
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_an_unwritable_place_is_refused_before_the_charge(schema: Path) -> None:
+    """Nothing is charged where nothing could be written."""
+    with Custodian.open(schema) as custodian:
+        with pytest.raises(Unavailable):
+            custodian.publish("private-columns", "/proc/out.csv", epsilon=1)
+        [balance, *_] = custodian.budget()
+    assert balance.epsilon == 0
+
+
+@pytest.mark.parametrize("rows", [3, 39, 41, 400])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_table_with_other_rows_than_declared_still_gives_as_many(tmp_path: Path, method: str, rows: int) -> None:
+    """The number of rows in the file is the public one, whatever the table has."""
+    schema = written(tmp_path)
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i % 10},{i % 2}\n" for i in range(rows)))
+    with Custodian.open(schema) as custodian:
+        release = custodian.publish(method, tmp_path / "out.csv", epsilon=1)
+    assert release.rows == 40
+
+
+def test_two_draws_differ_and_both_are_charged(schema: Path, tmp_path: Path) -> None:
+    """A file is drawn anew each time: nothing is stored that could be had again for free."""
+    with Custodian.open(schema) as custodian:
+        for name in ("one.csv", "two.csv"):
+            custodian.publish("private-columns", tmp_path / name, epsilon=1, columns=["stay"])
+        [balance, *_] = custodian.budget()
+    one, two = (sorted(columns(tmp_path / name)["stay"], key=str) for name in ("one.csv", "two.csv"))
+    assert balance.epsilon == 2
+    assert one != two
