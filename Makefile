@@ -37,6 +37,7 @@ bench: $(READY)
 	.venv/bin/python -m benchmarks.refinement
 	.venv/bin/python -m benchmarks.ranges
 	.venv/bin/python -m benchmarks.microdata
+	.venv/bin/python -m benchmarks.private_microdata
 	.venv/bin/python -m benchmarks.query
 	.venv/bin/python -m benchmarks.error
 
@@ -50,6 +51,7 @@ lock:
 
 	for peer in diffprivlib opendp python-dp; do \
 		$(PIN) benchmarks/peers/$$peer.in --output-file benchmarks/peers/$$peer.txt || exit 1; done
+	$(PIN) benchmarks/peers/smartnoise-synth.in --override benchmarks/peers/smartnoise-synth.without --output-file benchmarks/peers/smartnoise-synth.txt
 
 PIN = .venv-lock/bin/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
 	--no-emit-index-url --no-annotate --custom-compile-command "make lock"

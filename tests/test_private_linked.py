@@ -27,6 +27,7 @@ from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import SYSTEM, KeyedEntropy
 from discreet.kernel.noise import Noise
 from discreet.microdata.private.bins import Binned, joint_plan, joint_table
+from discreet.microdata.private.exchanging import exchange
 from discreet.microdata.private.grid import Counts, Grid
 from discreet.microdata.private.linked import (
     Joint,
@@ -36,7 +37,7 @@ from discreet.microdata.private.linked import (
     table_noises,
     table_shares,
 )
-from discreet.microdata.private.linked_rows import rows_of
+from discreet.microdata.private.linked_rows import FORBIDDEN, rows_of
 from discreet.microdata.private.loss import Loss
 from discreet.microdata.private.mending import mend
 from discreet.microdata.private.pairs import choice_of_pair, chosen_tree, distance
@@ -176,6 +177,28 @@ def test_the_tree_of_every_pair_of_neighbours_obeys_epsilon_exactly(epsilon: Fra
             worst = max(worst, ratio)
     assert worst * 2**60 <= exp_bounds(epsilon, 60)[0]
     assert math.log(worst) > float(epsilon) / 4
+
+
+@pytest.mark.parametrize("loss", [PURE, CONCENTRATED])
+@pytest.mark.parametrize("choices", [1, 2, 11])
+def test_choices_together_lose_what_they_may_and_scores_move_as_far_as_that(loss: Loss, choices: int) -> None:
+    """No two scores of neighbours move apart by more than the choice is calibrated for, and some do by all of it."""
+    plan = plan_of(THREE, 4, PURE)
+    counts = {column.name: np.array([2, 2]) for column in THREE}
+    scores = {tuple(sorted(table)): scores_of(plan, counts, table) for table in all_tables(CUBE, 4)}
+    widest = 0
+    for table, own in scores.items():
+        for other in all_neighbours(table, CUBE, "replace-one"):
+            moves = [scores[tuple(sorted(other))][pair] - score for pair, score in own.items()]
+            widest = max(widest, max(moves) - min(moves))
+    selection = choice_of_pair(loss, choices).selection
+    assert widest == selection.spread == 4
+    assert selection.step == 1
+    if loss.pure:
+        assert choices * widest * selection.loss <= float(loss.epsilon) * (1 + 1e-12)
+        assert choices * selection.epsilon == loss.epsilon
+    else:
+        assert Fraction(99, 100) * loss.rho < choices * selection.epsilon**2 / 8 <= loss.rho
 
 
 def test_trees_are_drawn_by_that_law() -> None:
@@ -415,6 +438,21 @@ def test_fitting_is_the_linear_refinement(seed: int) -> None:
     assert np.abs(found - best).max() < 1e-3
     assert found.min() >= 0
     assert not found[impossible].any()
+
+
+def test_swaps_bring_tables_to_their_aims_and_leave_impossible_cells() -> None:
+    """Columns that had nothing to do with each other come to, rows leave a cell that is forbidden, counts stay."""
+    random = np.random.default_rng(3)
+    bins = np.stack([random.permutation(np.repeat(np.arange(4), 200)) for _ in range(3)])
+    near = np.array([[100, 60, 40, 0], [40, 60, 60, 40], [40, 40, 60, 60], [20, 40, 40, 100]], dtype=np.float64)
+    forbidden = near == 0
+    exchange(bins, {(0, 1): np.where(forbidden, FORBIDDEN, near), (1, 2): np.full((4, 4), 50.0)}, SYSTEM)
+    tables = np.zeros((2, 4, 4))
+    np.add.at(tables[0], (bins[0], bins[1]), 1)
+    np.add.at(tables[1], (bins[1], bins[2]), 1)
+    assert not tables[0][forbidden].any()
+    assert np.abs(tables - [near, np.full((4, 4), 50)]).max() <= 4
+    assert all(np.bincount(own).tolist() == [200] * 4 for own in bins)
 
 
 def test_fitting_ends_where_there_is_no_such_table() -> None:

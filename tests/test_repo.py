@@ -225,6 +225,7 @@ def pins(lock: str) -> dict[str, str]:
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 LOCKS = ("base", "dev", "spark")
 PEERS = ("../benchmarks/peers/diffprivlib", "../benchmarks/peers/opendp", "../benchmarks/peers/python-dp")
+PEERS += ("../benchmarks/peers/smartnoise-synth",)
 
 
 @pytest.mark.parametrize("module", MODULES)

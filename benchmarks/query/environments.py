@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement")
+PIP_INSTALL = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+FROM_LOCK = ("--no-deps", "--require-hashes", "--requirement")  # a lock has all that is needed
 
 
 def interpreter(peer: str) -> Path:
@@ -17,6 +18,6 @@ def interpreter(peer: str) -> Path:
     if not made_from.exists() or made_from.read_text() != lock.read_text():
         print(f"making {home.relative_to(ROOT)}", flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
-        subprocess.run([python, *PIP_INSTALL, lock], check=True)
+        subprocess.run([python, *PIP_INSTALL, *FROM_LOCK, lock], check=True)
         made_from.write_text(lock.read_text())
     return python
