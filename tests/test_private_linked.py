@@ -503,6 +503,8 @@ def test_shrinking_leaves_what_stands_out_and_no_noise() -> None:
     found = fitting.shrunk(pattern + noise, flat, 20)
     assert np.abs(found - pattern).sum() < 0.6 * np.abs(noise).sum()
     assert np.allclose(fitting.shrunk(pattern + noise, flat, 0), pattern + noise)
+    assert (fitting.shrunk(pattern + noise, flat, math.inf) == flat).all()
+    assert (fitting.shrunk(pattern + noise, flat, 1e30) == flat).all()
 
 
 def test_engines_are_asked_for_the_bins_that_rows_are_in() -> None:

@@ -627,7 +627,6 @@ def test_more_epsilon_never_means_more_error() -> None:
 @pytest.mark.parametrize(
     ("columns", "k", "said"),
     [
-        ([Column("x", "integer", 0, 9)], None, "what a missing value of x stands for"),
         ([Column("x", "nominal", private_keys=True, missing=0)], None, "not public"),
         ([names("s", 300)], None, "at most 256"),
         ([number(f"x{place}", 4) for place in range(13)], None, "1 to 12 columns, got 13"),
@@ -651,3 +650,10 @@ def test_plans_are_checked_at_birth() -> None:
         RecordsPlan((axis,), 2, 10, 2, CONCENTRATED, (ONE,), box=True)
     with pytest.raises(InvalidInput, match="between 1 and"):
         RecordsPlan((axis,), 2, 10, 11, PURE, (ONE,))
+
+
+def test_a_missing_value_counts_as_the_middle() -> None:
+    """Of a number's domain, or the name that is least far from all others: public, and the same for every table."""
+    assert Axis.of(Column("x", "integer", 0, 8), 4).middle == 4
+    apart = Taxonomy.of({"a": "r", "b": "u", "c": "u", "d": "u", "u": "r"})
+    assert Axis.of(names("s", 4, apart), 2).middle == 1

@@ -27,9 +27,13 @@ def pair_tables(source: Source, pairs: Sequence[tuple[Binned, Binned]]) -> list[
     return [joint_table(one, other, source.totals(joint_plan(one, other))) for one, other in pairs]
 
 
-def occupied_cells(source: Source, keys: Sequence[Bins]) -> tuple[Counts, Counts]:
-    """The cells of several columns together that have rows, one a row, and how many rows each has."""
+def occupied_cells(source: Source, keys: Sequence[Bins], middles: Sequence[int]) -> tuple[Counts, Counts]:
+    """The cells of several columns together that have rows, one a row, and how many rows each has.
+
+    A missing value counts as the middle of its column.
+    """
     found = source.totals(Totals((Measure("rows"),), tuple(keys)))
-    cells = np.array([[int(place or 0) for place in cell] for cell in found], dtype=np.int64)
+    told = [[middle if at is None else int(at) for at, middle in zip(cell, middles, strict=True)] for cell in found]
+    cells = np.array(told, dtype=np.int64)
     counts = np.array([rows for (rows,) in found.values()], dtype=np.int64)
     return cells.reshape(len(counts), len(keys)), counts

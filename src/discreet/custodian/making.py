@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -53,13 +53,20 @@ def _codes(plan: ColumnPlan) -> NDArray[np.int64]:
 
 
 def _records(plan: RecordsPlan, source: Source, never: Impossible, entropy: Entropy) -> Codes:
+    drawn = plan.draw(*occupied_cells(source, plan.keys, [axis.middle for axis in plan.axes]), entropy)
+    return plan.estimate(drawn, _possible_records(plan, never) if never.predicates else None)
+
+
+def _possible_records(plan: RecordsPlan, never: Impossible) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]]:
+    """Which records can be, of codes with a column for each of the plan's."""
     names = [axis.grid.column for axis in plan.axes]
+    return lambda codes: ~never.rows(dict(zip(names, codes.T, strict=True)))
 
-    def possible(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return ~never.rows(dict(zip(names, codes.T, strict=True)))
 
-    drawn = plan.draw(*occupied_cells(source, plan.keys), entropy)
-    return plan.estimate(drawn, possible if never.predicates else None)
+def check_possible(plan: PrivatePlan, never: Impossible) -> None:
+    """Something must be possible; to be asked before anything is charged."""
+    if never.predicates and isinstance(plan.made, RecordsPlan):
+        plan.made.check_possible(_possible_records(plan.made, never))
 
 
 def _linked(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import discreet
-from discreet.custodian.making import made
+from discreet.custodian.making import check_possible, made
 from discreet.custodian.place import Place
 from discreet.custodian.private_recipe import PrivateRecipe
 from discreet.custodian.protecting import records_of
@@ -50,6 +50,7 @@ def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, p
     plan = private_plan(recipe.columns, recipe.rows, recipe.method, recipe.epsilon, recipe.delta, recipe.k)
     plan = replace(plan, guarantee=replace(plan.guarantee, unit=schema.unit_name))
     never = impossible(schema).among(recipe.names)
+    check_possible(plan, never)
     with staging(targets) as staged:
         with place.locked():
             number = next_number(place)

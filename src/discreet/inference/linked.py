@@ -31,12 +31,12 @@ def shrunk(noisy: Counts, independent: Array, deviation: float) -> Array:
     """
     left, values, right = np.linalg.svd(noisy - independent, full_matrices=False)
     narrow, wide = sorted(noisy.shape)
-    shape = narrow / wide
-    # Noise alone has singular values up to 1 + sqrt(shape) in this unit.
-    unit = max(deviation * math.sqrt(wide), 1e-9)
-    scaled = np.maximum(values / unit, 1 + math.sqrt(shape))
-    kept = np.sqrt(np.maximum((scaled**2 - shape - 1) ** 2 - 4 * shape, 0)) / scaled
-    table: Array = independent + (left * (kept * unit)) @ right
+    shape, unit = narrow / wide, max(deviation * math.sqrt(wide), 1e-9)
+    # Noise alone has singular values of up to 1 + sqrt(shape) units.
+    out = values > (1 + math.sqrt(shape)) * unit
+    scaled = values[out] / unit
+    kept = np.sqrt(np.maximum((scaled**2 - shape - 1) ** 2 - 4 * shape, 0)) / scaled * unit
+    table: Array = independent + (left[:, out] * kept) @ right[out]
     return table
 
 

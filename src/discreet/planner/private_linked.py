@@ -51,7 +51,7 @@ def expected_error(plan: LinkedPlan) -> float:
     if plan.choosing is not None:
         sizes = [round(sum(sizes) / len(sizes))] * max(len(sides) - 1, len(plan.given))
     noise = sum(_noise(sizes, plan.measuring)) / len(sizes) / plan.rows
-    # A column is a part of two tables in every so many, and its own noise is in both.
+    # A table has the noise of its two columns besides.
     apart = sum(_noise(sides, plan.for_columns)) * 2 / len(sides) / plan.rows
     coarse = sum(COARSE / plan.most for grid in plan.grids if grid.all_cells > plan.most) * 2 / len(sides)
     left_out = LEFT_OUT if plan.choosing is not None else 0.0

@@ -1,7 +1,7 @@
 """How private records are laid out and what error to expect, from public facts alone.
 
 The fewer blocks there are, the farther their records are apart; the more there are, the more noise each centroid has.
-Both are worked out for rows spread evenly over the domain, and the layout with the least sum is taken.
+Both are worked out for rows spread evenly over the domain, and the layout with the least error is taken.
 """
 
 from __future__ import annotations
@@ -155,14 +155,23 @@ def _choosing(plan: RecordsPlan, place: int) -> float:
 
 
 def _errors(plan: RecordsPlan) -> Iterator[float]:
-    """Of each column, half a width at most: how far records are from their centroid, and the centroid's noise."""
+    """Of each column: how far records are from their centroid, its noise included; of numbers half a width at most."""
     points, blocks = _even_points(len(plan.axes), plan.bits, plan.blocks)
     for place, axis in enumerate(plan.axes):
         if axis.named:
-            near, random = _names_apart(axis, points[:, place], blocks)
-            yield min(near + _choosing(plan, place), random)
+            yield _names_apart(axis, points[:, place], blocks, plan.selections[place].loss * plan.k)
         else:
-            yield min(_numbers_apart(points[:, place], blocks) + _noise(plan), 0.5) if axis.grid.cells > 1 else 0.0
+            both = _both(_numbers_apart(points[:, place], blocks), _noise(plan))
+            yield min(both, 0.5) if axis.grid.cells > 1 else 0.0
+
+
+def _both(apart: float, noise: float) -> float:
+    """The mean size of two errors together of these mean sizes, the first even about 0 and the second Laplace.
+
+    E|u + L| = |u| + b e^(-|u|/b), and |u| is even from 0 to 2 `apart`.
+    """
+    part = 2 * apart / noise
+    return apart - noise * math.expm1(-part) / part
 
 
 @lru_cache(maxsize=64)
@@ -183,11 +192,14 @@ def _numbers_apart(points: NDArray[np.float64], blocks: NDArray[np.int64]) -> fl
     return math.sqrt(3 * (inside + cell**2 / 12)) / 2
 
 
-def _names_apart(axis: Axis, points: NDArray[np.float64], blocks: NDArray[np.int64]) -> tuple[float, float]:
-    """The mean distance to the best name of each block, and to one drawn at random, in widths."""
+def _names_apart(axis: Axis, points: NDArray[np.float64], blocks: NDArray[np.int64], rate: float) -> float:
+    """The mean distance in widths to the name chosen in each block, `rate` that of its mean distance."""
     apart = np.array(axis.apart, dtype=np.float64)
     names = np.argsort(axis.line)[(points * axis.grid.cells).astype(np.int64)]
-    held = np.bincount(blocks * len(apart) + names, minlength=(int(blocks.max()) + 1) * len(apart))
-    scores = held.reshape(-1, len(apart)) @ apart
-    widest = float(apart.max()) or 1.0
-    return float(scores.min(axis=1).sum()) / len(points) / widest, float(apart.mean()) / widest
+    shape = (int(blocks.max()) + 1, len(apart))
+    held = np.bincount(blocks * len(apart) + names, minlength=math.prod(shape)).reshape(shape)
+    held = held[held.any(axis=1)]
+    means = held @ apart / held.sum(axis=1, keepdims=True)
+    chances = np.exp(-rate * (means - means.min(axis=1, keepdims=True)))
+    chosen = (means * chances).sum(axis=1) / chances.sum(axis=1)
+    return float(chosen.mean()) / (float(apart.max()) or 1.0)

@@ -107,16 +107,26 @@ PLANS: Mapping[str, Callable[[Sequence[Column], int, Loss, int | None], Planned]
 
 def _warnings(plan: PrivatePlan, columns: Sequence[Column], rows: int, k: int | None) -> tuple[str, ...]:
     """Where hardly more will be told than the domain, and how many columns so much could carry."""
+    said = _missing(plan, columns)
     lost = [column.name for column in columns if plan.errors.get(column.name, 0.0) > IGNORANT]
     if not lost:
-        return ()
+        return said
     worst = max(lost, key=lambda name: plan.errors[name])
     carried = _carried(plan, columns, rows, k) if len(lost) > 1 else 0
     fewer = f" about {carried} of the {len(columns)} columns could be carried" if carried else " a larger epsilon helps"
     return (
+        *said,
         f"{len(lost)} of {len(columns)} columns will tell hardly more than their domains: the expected error of "
         f"{worst} is {plan.errors[worst]:.2g} of it;{fewer}.",
     )
+
+
+def _missing(plan: PrivatePlan, columns: Sequence[Column]) -> tuple[str, ...]:
+    names = [column.name for column in columns if column.nullable]
+    if plan.method != "private-records" or not names:
+        return ()
+    listed = ", ".join(names)
+    return (f"A row without a value counts as the middle of the domain, and the file has no missing ones: {listed}.",)
 
 
 def _carried(plan: PrivatePlan, columns: Sequence[Column], rows: int, k: int | None) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.microdata.distances import differences
 from discreet.microdata.private.grid import Grid
+from discreet.microdata.private.ordered import depth_first
 from discreet.schema import Column
 
 MOST_NAMES = 256
@@ -36,14 +37,9 @@ class Axis:
 
     @staticmethod
     def of(column: Column, bits: int) -> Axis:
-        """A column without missing values, told in at most 2^bits cells; names are all told apart."""
+        """A column told in at most 2^bits cells; names are all told apart."""
         if column.private_keys:
             raise InvalidInput(f"the values of {column.name} are not public, so they have no place on a curve")
-        if column.nullable:
-            raise InvalidInput(
-                f"private records need a value in every row; say in the schema what a missing value of {column.name} "
-                "stands for (missing), or leave the column out"
-            )
         grid = Grid.of(column, 2**bits)
         if grid.ordered:
             return Axis(grid)
@@ -52,12 +48,19 @@ class Axis:
                 f"{column.name} has {column.size} categories, private records take at most {MOST_NAMES}; "
                 "generalise it first"
             )
-        return Axis(Grid.of(column, MOST_NAMES), _depth_first(column), _whole_distances(column))
+        order = depth_first(column)
+        line = tuple(sorted(range(column.size), key=order.__getitem__))
+        return Axis(Grid.of(column, MOST_NAMES), line, _whole_distances(column))
 
     @property
     def named(self) -> bool:
         """Whether the values are names, which have no sum."""
         return bool(self.apart)
+
+    @property
+    def middle(self) -> int:
+        """The cell that a missing value counts as: the middle one, or the name that is least far from all others."""
+        return int(np.array(self.apart).sum(axis=0).argmin()) if self.named else (self.grid.cells - 1) // 2
 
     def places(self, bits: int) -> NDArray[np.int64]:
         """Where each cell lies on the side of the cube: in order, the first at 0 and the last at the far end."""
@@ -78,19 +81,6 @@ class Axis:
             return None
         pairs = zip(moves[one, two].tolist(), gaps.tolist(), strict=True)
         return max((Fraction(move, gap) for move, gap in set(pairs)), default=Fraction(0))
-
-
-def _depth_first(column: Column) -> tuple[int, ...]:
-    """The rank of every category: siblings by name, near concepts side by side; without a taxonomy as listed."""
-    taxonomy = column.taxonomy
-    if taxonomy is None:
-        return tuple(range(column.size))
-    above = {concept: len(ups) for concept, ups in taxonomy.ancestors.items()}
-    paths = [sorted((above[up], up) for up in taxonomy.of_concept(each)) for each in column.categories]
-    ranks = [0] * column.size
-    for rank, place in enumerate(sorted(range(column.size), key=paths.__getitem__)):
-        ranks[place] = rank
-    return tuple(ranks)
 
 
 def _whole_distances(column: Column) -> Matrix:

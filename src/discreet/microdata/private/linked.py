@@ -41,7 +41,7 @@ class LinkedPlan:
     choosing: Loss | None = None
     given: tuple[Pair, ...] = ()
     error: float = math.nan
-    """The expected mean L1 distance of two-way tables, in rows of the table, as the planner states it."""
+    """The expected mean L1 distance of two-way tables, in shares of the rows, as the planner states it."""
 
     def __post_init__(self) -> None:
         """At least two columns and two bins; given pairs name two columns each."""

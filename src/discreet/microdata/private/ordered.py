@@ -52,7 +52,7 @@ def names(column: Column) -> Names:
     """Depth first in the taxonomy, siblings by name, missing values last; without a taxonomy as they are listed."""
     if not column.categories or len(column.categories) > MOST_NAMES:
         raise Unsupported(f"blocks of names are formed of columns of at most {MOST_NAMES:,} categories")
-    order = np.array(_depth_first(column), dtype=np.int64)
+    order = np.array(depth_first(column), dtype=np.int64)
     listed = [column.categories[place] for place in order]
     apart = np.rint(FINENESS * differences(column.taxonomy, listed, listed)).astype(np.int64)
     if not column.nullable:
@@ -63,7 +63,8 @@ def names(column: Column) -> Names:
     return Names.of(np.append(order, len(order)), wider)
 
 
-def _depth_first(column: Column) -> list[int]:
+def depth_first(column: Column) -> list[int]:
+    """The places of the categories, near concepts side by side and siblings by name; without a taxonomy as listed."""
     places, taxonomy = list(range(len(column.categories))), column.taxonomy
     if taxonomy is None:
         return places

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.kernel.box_staircase import BoxStaircase
+from discreet.kernel.distribution import Distribution, Powers
 from discreet.kernel.entropy import Entropy
-from discreet.kernel.exponential import Exponential
 from discreet.kernel.noise import Noise
 from discreet.kernel.scores import Selection
 from discreet.microdata.private.axes import Axis
@@ -25,6 +25,7 @@ from discreet.microdata.private.chains import chain_bound, joint_bound, squared_
 from discreet.microdata.private.grid import Counts
 from discreet.microdata.private.hilbert import curve_cells, curve_places
 from discreet.microdata.private.loss import Loss
+from discreet.prior import Prior
 from discreet.query.released import Runs
 from discreet.query.totals import Bins
 
@@ -142,8 +143,7 @@ class RecordsPlan:
         drawn = np.zeros((self.blocks, len(self.axes)), dtype=np.int64)
         drawn[:, list(self.numbers)] = self._noisy(sums, entropy)
         for axis, selection in self.selections.items():
-            mechanism = Exponential(selection)
-            drawn[:, axis] = [int(mechanism.answer(row, entropy)) for row in scores[axis]]  # type: ignore[call-overload]
+            drawn[:, axis] = [names_law(selection, row).draw_position(entropy) for row in scores[axis]]
         return drawn
 
     def totals(self, cells: Whole, counts: Counts) -> tuple[Whole, dict[int, Whole]]:
@@ -247,3 +247,10 @@ class RecordsPlan:
         if not len(found):
             raise InvalidInput("no combination of values is possible as declared; correct what is declared impossible")
         return found
+
+
+def names_law(selection: Selection, scores: Whole) -> Distribution:
+    """The exponential mechanism's law of names, by the levels that occur: scores of large blocks are far apart."""
+    count = len(scores)
+    levels, blocks = np.unique(selection.levels(scores, 1 / count), return_inverse=True)
+    return Distribution(Prior.uniform(0, count - 1), blocks, Powers(selection.ratio, levels.tolist()))
