@@ -84,3 +84,12 @@ def test_rows_and_tables_agree_with_the_plain_meaning(conditions: list[Predicate
     table = never.table(("a", bins), ("b", bins))
     for i, j in product(range(4), range(4)):
         assert table[i, j] == all(plain[int(a), int(b)] for a, b in product(bins[i], bins[j]))
+
+
+def test_a_row_that_can_be_is_found_or_refused() -> None:
+    """Exactly: where some combination of values is left one is named, and where none is the schema is wrong."""
+    domains = {"age": np.arange(100), "married": np.arange(2), "job": np.arange(3)}
+    found = impossible(schema("age <> 57", "married = false", "job <> 'judge'")).spare(domains)
+    assert found == {"age": 57, "married": 1, "job": 2}
+    with pytest.raises(InvalidInput, match="leaves no row that can be"):
+        impossible(schema("age < 50", "age >= 50")).spare(domains)

@@ -413,12 +413,13 @@ def test_without_being_told_impossible_combinations_do_appear() -> None:
 
 
 def test_a_row_that_no_swap_helps_takes_the_values_of_one_that_can_be() -> None:
-    """No impossible row is left; where there is no possible one at all, that is said."""
+    """No impossible row is left; where there is no possible one at all, a spare one stands for all."""
     cells = np.array([[0, 0, 0, 1], [0, 0, 0, 1]])
-    mend(cells, lambda some: some[0] == 0, SYSTEM)
+    mend(cells, lambda some: some[0] == 0, np.array([2, 2]), SYSTEM)
     assert cells.tolist() == [[1] * 4, [1] * 4]
-    with pytest.raises(InvalidInput, match="none is possible"):
-        mend(np.zeros((2, 3), dtype=np.int64), lambda some: some[0] == 0, SYSTEM)
+    cells = np.zeros((2, 3), dtype=np.int64)
+    mend(cells, lambda some: some[0] == 0, np.array([2, 5]), SYSTEM)
+    assert cells.tolist() == [[2] * 3, [5] * 3]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -229,6 +229,22 @@ def written(folder: Path, **changed: str) -> Path:
     return folder / "t.yaml"
 
 
+@pytest.mark.parametrize("method", ["private-records", "private-linked"])
+def test_a_single_possible_row_is_all_there_is(tmp_path: Path, method: str) -> None:
+    """However little is possible, nothing fails after the charge; where nothing is, it is refused before."""
+    narrow = """["x <> 7", "x IS NULL", "y = true", "y IS NULL"]"""
+    with Custodian.open(written(tmp_path, impossible=narrow)) as custodian:
+        custodian.publish(method, tmp_path / "out.csv", epsilon=1)
+    assert set(columns(tmp_path / "out.csv")["x"]) == {7}
+    (tmp_path / "t.yaml").unlink()
+    nothing = """["x >= 0", "x IS NULL"]"""
+    with Custodian.open(written(tmp_path, impossible=nothing)) as custodian:
+        with pytest.raises(InvalidInput, match="leaves no row that can be"):
+            custodian.publish(method, tmp_path / "more.csv", epsilon=1)
+        [balance, *_] = custodian.budget()
+    assert balance.epsilon == 1
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_add_remove_is_refused_with_the_reason(tmp_path: Path, method: str) -> None:
     """The number of rows is a secret there, and a file tells it."""

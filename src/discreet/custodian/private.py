@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import discreet
-from discreet.custodian.making import check_possible, made
+from discreet.custodian.making import Excluded, made
 from discreet.custodian.place import Place
 from discreet.custodian.private_recipe import PrivateRecipe
 from discreet.custodian.protecting import records_of
@@ -49,8 +49,8 @@ def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, p
     progress("planning")
     plan = private_plan(recipe.columns, recipe.rows, recipe.method, recipe.epsilon, recipe.delta, recipe.k)
     plan = replace(plan, guarantee=replace(plan.guarantee, unit=schema.unit_name))
-    never = impossible(schema).among(recipe.names)
-    check_possible(plan, never)
+    missing = recipe.method != "private-records"
+    excluded = Excluded.of(impossible(schema).among(recipe.names), recipe.columns, missing)
     with staging(targets) as staged:
         with place.locked():
             number = next_number(place)
@@ -59,7 +59,7 @@ def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, p
         receipt = _charged(holding, recipe, plan, name)
         try:
             progress("counting and drawing")
-            released = table_of(schema, made(plan, holding.source, never, SYSTEM))
+            released = table_of(schema, made(plan, holding.source, excluded, SYSTEM))
             progress("writing")
             manifest = _written(holding, name, recipe, plan, released, targets, staged)
             holding.ledger.store(schema.name, receipt.entry, json.dumps(manifest, ensure_ascii=False))

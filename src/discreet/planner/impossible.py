@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,6 +17,7 @@ from discreet.query.sql import parse_sql
 from discreet.schema import Schema
 
 Codes = NDArray[np.int64]
+MOST_KINDS = 2**20
 Truths = NDArray[np.bool_]
 
 
@@ -35,6 +37,25 @@ class Impossible:
         rows = len(next(iter(codes.values())))
         found: Truths = np.logical_or.reduce([np.zeros(rows, dtype=np.bool_), *(_holds(one, codes) for one in among)])
         return found
+
+    def spare(self, domains: Mapping[str, Codes]) -> dict[str, int]:
+        """One code of each column, of those given, that can all be together; refused where there are none.
+
+        Codes that no condition tells apart are alike, so that one of each kind is looked at.
+        """
+        about = [name for name in domains if name in {own for one in self.predicates for own in columns_of(one)}]
+        kinds = [_kinds(self.predicates, name, domains[name]) for name in about]
+        if math.prod(map(len, kinds)) > MOST_KINDS:
+            raise Unsupported(
+                "what is declared impossible tells too many kinds of rows apart; declare fewer conditions"
+            )
+        every = [each.ravel() for each in np.meshgrid(*kinds, indexing="ij")] if about else []
+        able = ~self.rows(dict(zip(about, every, strict=True))) if about else np.ones(1, dtype=np.bool_)
+        if not able.any():
+            raise InvalidInput("what is declared impossible leaves no row that can be; correct it in the schema")
+        first = int(able.argmax())
+        found = {name: int(each[first]) for name, each in zip(about, every, strict=True)}
+        return {name: found.get(name, int(codes[0])) for name, codes in domains.items()}
 
     def table(self, first: tuple[str, Sequence[Codes]], second: tuple[str, Sequence[Codes]]) -> Truths:
         """Which cells of a table of two columns are empty; each column is given with the codes of each of its bins.

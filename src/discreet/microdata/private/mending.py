@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from discreet.errors import InvalidInput
 from discreet.inference.linked import Mask
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.sampling import below
@@ -18,10 +17,11 @@ TRIED = 2**13
 """So many swaps are tried at once, at least one for each row."""
 
 
-def mend(cells: Counts, cannot_be: Callable[[Counts], Mask], entropy: Entropy) -> None:
+def mend(cells: Counts, cannot_be: Callable[[Counts], Mask], spare: Counts, entropy: Entropy) -> None:
     """Swap values until no row of `cells`, which has a line for each column, is impossible.
 
-    No column's counts change by that. A row that no swap helps takes all values of one that can be, and they do.
+    No column's counts change by that. A row that no swap helps takes all values of one that can be, and they do; where
+    there is none it takes those of `spare`, which can be whatever was drawn.
     """
     wrong = cannot_be(cells)
     for turn in range(TURNS * len(cells)):
@@ -29,10 +29,8 @@ def mend(cells: Counts, cannot_be: Callable[[Counts], Mask], entropy: Entropy) -
             break
         _swap(cells, wrong, turn % len(cells), cannot_be, entropy)
     good = np.flatnonzero(~wrong)
-    if not len(good):
-        raise InvalidInput("of the rows that were made none is possible; declare fewer combinations impossible")
     for row in np.flatnonzero(wrong):
-        cells[:, row] = cells[:, good[below(len(good), entropy)]]
+        cells[:, row] = cells[:, good[below(len(good), entropy)]] if len(good) else spare
 
 
 def _swap(cells: Counts, wrong: Mask, column: int, cannot_be: Callable[[Counts], Mask], entropy: Entropy) -> None:

@@ -30,8 +30,6 @@ from discreet.query.released import Runs
 from discreet.query.totals import Bins
 
 FARTHEST = 2**62
-PUBLIC_POINTS = 2**12
-"""So many combinations of values are tried where no centroid is possible."""
 
 Whole = NDArray[np.int64]
 Possible = Callable[[Whole], NDArray[np.bool_]]
@@ -194,11 +192,14 @@ class RecordsPlan:
         noisy: Whole = np.clip(sums + noise, -FARTHEST, FARTHEST).astype(np.int64)
         return noisy
 
-    def estimate(self, drawn: Whole, possible: Possible | None = None) -> dict[str, Whole]:
-        """The codes of all records, centroids in the order of the blocks and each repeated; none that is impossible."""
+    def estimate(self, drawn: Whole, possible: Possible | None = None, spare: Whole | None = None) -> dict[str, Whole]:
+        """The codes of all records, centroids in the order of the blocks and each repeated.
+
+        None is impossible: `spare` has the codes of a record that can be, for where no centroid can.
+        """
         centroids = np.stack([self._codes(a, drawn[:, a]) for a in range(len(self.axes))], axis=1)
-        if possible is not None:
-            centroids = self._made_possible(centroids, possible)
+        if possible is not None and spare is not None:
+            centroids = self._made_possible(centroids, possible, spare)
         rows = np.repeat(centroids, self.sizes(), axis=0)
         return {axis.grid.column: rows[:, a] for a, axis in enumerate(self.axes)}
 
@@ -212,14 +213,10 @@ class RecordsPlan:
         codes: Whole = np.floor(grid.lower + (means + 0.5) * grid.width).astype(np.int64)
         return np.minimum(codes, grid.upper)
 
-    def check_possible(self, possible: Possible) -> None:
-        """Some combination of values must be possible; to be asked before anything is drawn."""
-        self._public_points(possible)
-
-    def _made_possible(self, centroids: Whole, possible: Possible) -> Whole:
+    def _made_possible(self, centroids: Whole, possible: Possible, spare: Whole) -> Whole:
         """Impossible ones replaced by the nearest that are possible, by the sum of distances in widths."""
         fine = possible(centroids)
-        pool = centroids[fine] if fine.any() else self._public_points(possible)
+        pool = centroids[fine] if fine.any() else spare.reshape(1, -1)
         mended = centroids.copy()
         for row in np.flatnonzero(~fine):
             mended[row] = pool[self._far(pool, centroids[row]).argmin()]
@@ -235,18 +232,6 @@ class RecordsPlan:
             else:
                 far += np.abs(pool[:, a] - one[a]) / (axis.grid.upper - axis.grid.lower + 1)
         return far
-
-    def _public_points(self, possible: Possible) -> Whole:
-        """Of combinations spread evenly over the domain those that are possible."""
-        dimensions = len(self.axes)
-        bits = max(1, min(self.bits, (PUBLIC_POINTS.bit_length() - 1) // dimensions))
-        points = curve_cells(np.arange(2 ** (dimensions * bits)), dimensions, bits)
-        cells = self._cells(points * (2**self.bits - 1) // (2**bits - 1))
-        codes = np.stack([axis.grid.codes()[cells[:, a]] for a, axis in enumerate(self.axes)], axis=1)
-        found: Whole = codes[possible(codes)]
-        if not len(found):
-            raise InvalidInput("no combination of values is possible as declared; correct what is declared impossible")
-        return found
 
 
 def names_law(selection: Selection, scores: Whole) -> Distribution:
