@@ -330,3 +330,22 @@ def test_two_draws_differ_and_both_are_charged(schema: Path, tmp_path: Path) -> 
     one, two = (sorted(columns(tmp_path / name)["stay"], key=str) for name in ("one.csv", "two.csv"))
     assert balance.epsilon == 2
     assert one != two
+
+
+def test_the_error_is_told_beforehand_for_nothing(schema: Path, tmp_path: Path) -> None:
+    """The same figures that the manifest has afterwards; of every method where none is named, with one to choose."""
+    words = ["publish", schema, "--epsilon", 1, *[word for name in FEW for word in ("--column", name)]]
+    told = done(*words, "--preview", "--json").document
+    assert [plan["method"] for plan in told["plans"]] == list(METHODS)
+    assert told["recommended"].startswith("Choose private-linked")
+    for plan in told["plans"]:
+        out = tmp_path / f"{plan['method']}.csv"
+        made = done(*words, "--method", plan["method"], "--out", out, "--json").document
+        rounded = {name: float(f"{error:.3g}") for name, error in plan["expected_error"].items()}
+        assert made["manifest"]["expected_error"] == rounded
+    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "3"
+    said = done(*words, "--preview").out
+    assert "Nothing was charged" in said
+    assert "private-records" in said
+    little = done(*words[:2], "--epsilon", "0.0001", "--preview", "--json").document
+    assert little["recommended"].startswith("Choose private-columns")

@@ -10,6 +10,7 @@ import pytest
 
 from discreet import Custodian
 from discreet.custodian.verifying import verify_release
+from discreet.kernel.entropy import KeyedEntropy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 SCHEMA = """
 name: people
 source: {source}
-neighbours: add-remove
+neighbours: replace-one
+units: 157
 unit: {{column: id, rows: 1}}
-budget: {{epsilon: 1}}
+budget: {{epsilon: 10}}
 columns:
   id: {{role: identifier}}
   age: {{kind: integer, lower: 18, upper: 90, role: quasi-identifier}}
@@ -33,6 +35,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "mdav": {},
     "mdav-swap": {},
 }
+PRIVATE = ("private-columns", "private-records", "private-linked")
 KEY = bytes(range(32))
 
 
@@ -66,6 +69,10 @@ def released(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> dict
             out = folder / f"{method}.csv"
             release = custodian.publish(method, out, 6, **more)
             assert verify_release(out, schema).claims[0].shown
+            found |= {file.name: file.read_text() for file in release.files}
+        for method in PRIVATE:
+            monkeypatch.setattr("discreet.custodian.private.SYSTEM", KeyedEntropy(KEY, method))
+            release = custodian.publish(method, folder / f"{method}.csv", epsilon=2)
             found |= {file.name: file.read_text() for file in release.files}
     return found
 

@@ -10,12 +10,13 @@ from discreet.cli.options import Json, LedgerPlace, SchemaFile
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
     from rich.console import RenderableType
 
     from discreet.assess.sweep import Sweep
+    from discreet.planner.private_release import PrivatePlan
     from discreet.release import Release
 
 Method = Annotated[
@@ -47,6 +48,9 @@ Report = Annotated[str | None, typer.Option(metavar="FILE", help="A report for t
 Sweeping = Annotated[
     str | None,
     typer.Option("--sweep", metavar="KS", help="Publish nothing; compare methods over k, such as k=3..300."),
+]
+Preview = Annotated[
+    bool, typer.Option("--preview", help="Make no private file; tell how far off it would be, for nothing.")
 ]
 Keep = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Release this column as it is too; repeatable.")]
 KOf = Annotated[
@@ -91,6 +95,7 @@ def publish(
     sweep: Sweeping = None,
     column: Columns = None,
     apart: Apart = False,
+    preview: Preview = False,
     keep: Keep = None,
     k_of: KOf = None,
     informed: Informed = False,
@@ -123,9 +128,12 @@ def publish(
     said |= {"hierarchies": hierarchies, "suppress": suppress, "form": form, "partition": partition, "buckets": buckets}
     said |= {"delta": delta, "column": tuple(column or ()), "apart": apart}
     if sweep is not None:
-        _refuse({"out": out, "-k": k, "epsilon": epsilon} | said)
-    elif method is None or out is None:
+        _refuse({"out": out, "-k": k, "epsilon": epsilon, "preview": preview} | said)
+    elif not preview and (method is None or out is None):
         raise InvalidInput("say how and where to: --method private-linked --epsilon 1 --out out.parquet; see --help")
+    if preview:
+        _show_expected(schema, ledger, method, _k(k), {"epsilon": _number(epsilon, "--epsilon"), **_read(said)}, json)
+        return
     close = _number(t, "t")
     more: dict[str, Any] = {"report": report, "force": force}
     with show.stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
@@ -140,6 +148,42 @@ def publish(
         show.document(made.to_json())
     else:
         show.screen(*_screen(made))
+
+
+def _show_expected(
+    schema: str, ledger: str | None, method: str | None, k: int | str | None, given: dict[str, Any], json: bool
+) -> None:
+    from discreet.cli import show
+    from discreet.custodian import Custodian
+    from discreet.planner.private_release import recommended
+
+    with show.stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
+        progress("planning")
+        plans = custodian.expected(method, k, **given)
+    choice = recommended(plans) if method is None else None
+    if json:
+        show.document({"plans": [plan.to_json() for plan in plans], "recommended": choice})
+    else:
+        show.screen(*_expected(plans, choice))
+
+
+def _expected(plans: Sequence[PrivatePlan], choice: str | None) -> Iterator[RenderableType]:
+    from discreet.cli.show import facts, table, text, value, warning
+
+    for plan in plans:
+        yield text(plan.method, "bold")
+        yield facts({"promise": plan.guarantee.words()})
+        told = table("column", "expected error", "made as", right=("expected error",))
+        for name, error in plan.errors.items():
+            told.add_row(text(name), value(float(f"{error:.2g}")), text(plan.ways.get(name, "together")))
+        yield told
+        if "records" in plan.ways:
+            yield text(f"together: {plan.ways['records']}")
+        yield from map(warning, plan.warnings)
+    yield text(
+        "Errors are of whole distributions: of numbers in widths of the domain, of names and pairs in shares of rows."
+    )
+    yield text(f"{choice + ' ' if choice else ''}Nothing was charged.", "bold")
 
 
 def _refuse(said: dict[str, object]) -> None:

@@ -25,9 +25,9 @@ from discreet.custodian.previewing import (
     previewed,
     with_offer,
 )
-from discreet.custodian.private import publish_private
+from discreet.custodian.private import expected, publish_private
 from discreet.custodian.private_recipe import METHODS as PRIVATE
-from discreet.custodian.private_recipe import private_recipe_of, said_of
+from discreet.custodian.private_recipe import fits, private_recipe_of, said_of
 from discreet.custodian.publishing import Holding, publish
 from discreet.custodian.question import Question, read
 from discreet.custodian.recipe import recipe_of
@@ -51,6 +51,7 @@ from discreet.schema import Schema, load_schema
 
 if TYPE_CHECKING:
     from discreet.assess.sweep import Sweep
+    from discreet.planner.private_release import PrivatePlan
     from discreet.sources.plan import Source
 
 
@@ -201,6 +202,20 @@ class Custodian:
         recipe = recipe_of(self.schema, method, k, epsilon, t=t, **more)
         two = recipe.method == "anatomy" or recipe.form == "anatomy"
         return publish(self._holding(), recipe, Targets.of(out, report, force, two), progress)
+
+    def expected(
+        self, method: str | None = None, k: object = None, epsilon: object = None, **more: Any
+    ) -> tuple[PrivatePlan, ...]:
+        """What a private file would promise, how it would be made, and how far off every column would be: for nothing.
+
+        Without a method, of every one that can be made; one of `recommended` tells which to choose.
+        """
+        methods = PRIVATE if method is None else (method,)
+        if method is None:
+            method, k = "a private file", None
+        said = said_of(method, more)
+        recipes = [private_recipe_of(self.schema, each, epsilon, k=k, **said) for each in methods]
+        return expected(self.schema, [one for one in recipes if len(recipes) == 1 or fits(one)])
 
     def sweep(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from discreet.custodian.releases import next_number, take_number
 from discreet.custodian.rows import table_of
 from discreet.custodian.writing import RELEASE, Targets, move, staging, write_for_custodian, write_json, write_table
 from discreet.errors import Unavailable
+from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import SYSTEM
 from discreet.ledger import Caps
 from discreet.ledger.charge import Charge, Model, Receipt
@@ -26,6 +27,7 @@ from discreet.microdata.table import Table
 from discreet.planner.impossible import impossible
 from discreet.planner.private_release import PrivatePlan, private_plan
 from discreet.release import Release
+from discreet.schema import Schema
 
 if TYPE_CHECKING:
     from discreet.assess.comparison import Comparison
@@ -38,17 +40,23 @@ LINKED = {
     "private-records": "A row is the centroid of a cluster of similar records, repeated for each of them.",
     "private-linked": "Rows are drawn from noisy tables of pairs of columns; no row is anybody's.",
 }
+UNTOLD = "what it adds to this file cannot be told"
 NOT_PRIVATE = "for the custodian: itself not private"
 LONGEST = 2000
 """Of what the history tells of a release."""
+
+
+def expected(schema: Schema, recipes: Sequence[PrivateRecipe]) -> tuple[PrivatePlan, ...]:
+    """What each recipe would make and how far off it would be: from what is public, for nothing."""
+    plans = [private_plan(one.columns, one.rows, one.method, one.epsilon, one.delta, one.k) for one in recipes]
+    return tuple(replace(plan, guarantee=_labelled(plan.guarantee, schema)) for plan in plans)
 
 
 def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, progress: Progress) -> Release:
     """Make one private file. All that can be refused is refused before the charge, which is never given back."""
     schema, place = holding.schema, Place(holding.schema)
     progress("planning")
-    plan = private_plan(recipe.columns, recipe.rows, recipe.method, recipe.epsilon, recipe.delta, recipe.k)
-    plan = replace(plan, guarantee=replace(plan.guarantee, unit=schema.unit_name))
+    [plan] = expected(schema, [recipe])
     missing = recipe.method != "private-records"
     excluded = Excluded.of(impossible(schema).among(recipe.names), recipe.columns, missing)
     with staging(targets) as staged:
@@ -82,6 +90,12 @@ def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, p
         None if comparison is None else comparison.utility,
         plan.warnings,
     )
+
+
+def _labelled(guarantee: Guarantee, schema: Schema) -> Guarantee:
+    """Whom it is promised to, and what stands outside it: exact statistics that were published before."""
+    before = tuple(f"published exactly before: {one.statistic} = {one.value}; {UNTOLD}" for one in schema.published)
+    return replace(guarantee, unit=schema.unit_name, assumptions=before)
 
 
 def _charged(holding: Holding, recipe: PrivateRecipe, plan: PrivatePlan, name: str) -> Receipt:

@@ -14,6 +14,8 @@ from discreet.schema import Column, Schema
 METHODS = ("private-columns", "private-records", "private-linked")
 TAKES_K = frozenset({"private-columns", "private-records"})
 AUTO = "auto"
+MOST = {"private-records": (1, 12), "private-linked": (2, 1000)}
+"""The least and the most columns of a method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,11 @@ class PrivateRecipe:
         told |= {} if self.delta is None else {"delta": shown(self.delta)}
         told |= {"k": self.k or AUTO} if self.method in TAKES_K else {}
         return told | ({"apart": True} if self.apart else {})
+
+
+def fits(recipe: PrivateRecipe) -> bool:
+    """Whether a method takes so many columns."""
+    return recipe.method == "private-columns" or MOST[recipe.method][0] <= len(recipe.columns) <= MOST[recipe.method][1]
 
 
 def said_of(method: str, given: Mapping[str, object]) -> dict[str, Any]:

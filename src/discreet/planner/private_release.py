@@ -19,6 +19,8 @@ from discreet.spend import Spend
 RELATION = "replace-one"
 PAIRS = "pairs"
 """What is told of tables of two columns, beside the columns."""
+USELESS_PAIRS = 0.5
+"""The expected L1 distance of tables of two columns, of at most 2, from which on independent columns may be as near."""
 IGNORANT = 0.2
 """An expected error, in widths of the domain or shares of the rows, that knowing the domain alone nearly reaches."""
 
@@ -49,6 +51,15 @@ class PrivatePlan:
     def error(self) -> float:
         """The mean over the columns."""
         return sum(self.errors.values()) / len(self.errors)
+
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        told: dict[str, object] = {
+            "method": self.method,
+            "guarantee": self.guarantee.to_json(),
+            "made": dict(self.ways),
+        }
+        return told | {"expected_error": dict(self.errors), "warnings": list(self.warnings)}
 
 
 def private_plan(
@@ -96,6 +107,14 @@ def _linked(columns: Sequence[Column], rows: int, loss: Loss, _: int | None) -> 
     own = tuple(plan for plan, _ in split(columns, rows, made.for_columns))
     errors = {one.grid.column: one.error for one in own} | {PAIRS: made.error}
     return (made, own), errors, {one.grid.column: one.name for one in own} | {PAIRS: made.name}
+
+
+def recommended(plans: Sequence[PrivatePlan]) -> str:
+    """Which of several methods to choose, in a sentence: linked records where their pairs will tell something."""
+    linked = next((plan for plan in plans if plan.method == "private-linked"), None)
+    if linked is not None and linked.errors[PAIRS] < USELESS_PAIRS:
+        return "Choose private-linked: tables of two columns will tell something, and single columns nearly as much."
+    return "Choose private-columns: so little may be lost that nothing is left to tell how columns belong together."
 
 
 PLANS: Mapping[str, Callable[[Sequence[Column], int, Loss, int | None], Planned]] = {
