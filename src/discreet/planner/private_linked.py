@@ -17,8 +17,10 @@ from discreet.schema import Column
 BINS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FOR_COLUMNS = Fraction(3, 10)
 CHOOSING = Fraction(1, 10)
-FITTED, BOUNDED = 0.4, 1.0
-"""Of a noise of x, in L1 over the rows, fitting leaves about FITTED x / (1 + BOUNDED x)."""
+FITTED = 0.4
+"""Of little noise in a table, in L1 over the rows, fitting leaves about so much."""
+MOST_OF_PAIRS, MOST_OF_COLUMNS = 1.0, 1.6
+"""And of much: columns that are taken for independent, or that have nothing to do with the exact ones."""
 LEFT_OUT = 0.08
 """How far a table is that the tree does not hold, about: the same is assumed of every file."""
 COARSE = 0.5
@@ -55,7 +57,7 @@ def expected_error(plan: LinkedPlan) -> float:
     apart = sum(_noise(sides, plan.for_columns)) * 2 / len(sides) / plan.rows
     coarse = sum(COARSE / plan.most for grid in plan.grids if grid.all_cells > plan.most) * 2 / len(sides)
     left_out = LEFT_OUT if plan.choosing is not None else 0.0
-    return _left(noise) + _left(apart) + coarse + left_out
+    return min(_left(noise, MOST_OF_PAIRS) + _left(apart, MOST_OF_COLUMNS) + coarse + left_out, 2.0)  # no L1 is more
 
 
 def _noise(sizes: Sequence[int], loss: Loss) -> list[float]:
@@ -63,8 +65,8 @@ def _noise(sizes: Sequence[int], loss: Loss) -> list[float]:
     return [size * noise.expected_error() for size, noise in zip(sizes, table_noises(sizes, loss), strict=True)]
 
 
-def _left(noise: float) -> float:
-    return FITTED * noise / (1 + BOUNDED * noise)
+def _left(noise: float, most: float) -> float:
+    return FITTED * noise / (1 + FITTED * noise / most)
 
 
 def _places(names: Sequence[str], given: Sequence[tuple[str, str]]) -> tuple[Pair, ...]:
