@@ -158,7 +158,7 @@ def test_the_report_is_for_the_custodian(schema: Path, tmp_path: Path) -> None:
     assert json.loads(report.read_text())["facts"]["this report"] == "for the custodian: itself not private"
     assert report.stat().st_mode & 0o077 == 0
     assert told["guarantee"]["model"] == "dp"
-    assert "bounded whatever they know" in told["risk"]
+    assert "at most 2.72 times as likely" in told["risk"]
 
 
 def test_what_a_file_shows_of_differential_privacy(schema: Path, tmp_path: Path) -> None:

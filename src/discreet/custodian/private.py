@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +44,8 @@ LINKED = {
 }
 UNTOLD = "what it adds to this file cannot be told"
 NOT_PRIVATE = "for the custodian: itself not private"
+MOST_TOLD = 20
+"""The largest epsilon whose factor is told."""
 LONGEST = 2000
 """Of what the history tells of a release."""
 
@@ -177,7 +181,10 @@ def _assessed(
 
 
 def _risk(plan: PrivatePlan) -> str:
-    return f"What anybody can learn of one person is bounded whatever they know: {plan.guarantee.words()}"
+    epsilon, delta = plan.guarantee.epsilon or Fraction(0), plan.guarantee.delta
+    times = f"{math.exp(epsilon):.3g}" if epsilon <= MOST_TOLD else f"e^{float(epsilon):.4g}"
+    but = f", but for a chance of {float(delta):.3g}" if delta else ""
+    return f"Any file is at most {times} times as likely with a person's record as with any other in its place{but}."
 
 
 def _write_report(
@@ -186,6 +193,7 @@ def _write_report(
     from discreet.assess.report import report_json, write_report
 
     facts: dict[str, object] = {"title": name, "method": plan.method, "guarantee": plan.guarantee.words()}
+    facts |= {"risk": _risk(plan), "assumptions": list(plan.guarantee.assumptions)}
     facts |= {"this report": NOT_PRIVATE, "rows are": LINKED[plan.method]}
     facts |= {f"expected error of {column}": f"{error:.3g}" for column, error in plan.errors.items()}
     facts |= {"warnings": list(plan.warnings)} if plan.warnings else {}
