@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -11,6 +12,7 @@ from discreet.guarantee import Guarantee, epsilon_at_order
 from discreet.ledger import Caps, Charge, Ledger, Receipt
 from discreet.ledger import amounts as units
 from discreet.ledger.accounts import Account, fits, routes, spent
+from discreet.ledger.charge import Model
 from discreet.ledger.ledger import WEAKER
 from discreet.schema import Budget
 from discreet.spend import Part, Spend
@@ -70,9 +72,23 @@ def test_a_refusal_says_what_would_fit_and_it_does(ledger: Ledger) -> None:
         ledger.charge(ask(3, "0.1"), limits)
 
 
-def test_a_model_that_is_not_allowed_is_refused_by_name(ledger: Ledger) -> None:
-    with pytest.raises(InvalidInput, match="individual-dp is not allowed on this data set; allowed are dp, approx-dp"):
-        ledger.charge(ask(model="individual-dp"), caps(models=("dp", "approx-dp")))
+def test_a_file_that_does_not_fit_is_refused_as_one(ledger: Ledger) -> None:
+    """It is nobody's question, and no analyst pays for it."""
+    file = replace(ask(1, "0.6", analyst="custodian"), query="published t-1 by private-columns: x", fresh=True)
+    ledger.charge(file, caps(1))
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.charge(file, caps(1))
+    said = "epsilon 0.6 was asked; for this file the budget has 0.4 left; ask with epsilon at most 0.4"
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize(("model", "instead"), [("individual-dp", "ask for dp"), ("approx-dp", "leave the delta out")])
+def test_a_model_that_is_not_allowed_is_refused_by_name(ledger: Ledger, model: Model, instead: str) -> None:
+    """With what to do about it."""
+    with pytest.raises(InvalidInput) as refused:
+        ledger.charge(ask(model=model), caps(models=("dp",)))
+    said = f"{model} is not allowed on this data set; allowed are dp; {instead}, or add {model} to the models of "
+    assert str(refused.value) == said + "the schema"
 
 
 def test_weaker_charges_leave_the_dp_account_alone_but_flag_it_for_good(ledger: Ledger) -> None:

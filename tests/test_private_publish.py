@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 
 from commands import PATIENTS, discreet, done, files, write_registry
-from discreet import BudgetExceeded, Custodian, InvalidInput, Unavailable, Unsupported
+from discreet import BudgetExceeded, ClaimFailed, Custodian, InvalidInput, Unavailable, Unsupported
 from discreet.custodian.assessing import assess_release
 from discreet.custodian.verifying import verify_release
 
@@ -123,6 +124,9 @@ def test_columns_may_be_kept_apart_in_a_folder(schema: Path, tmp_path: Path) -> 
             ["manifest.json", *(f"{name}.parquet" for name in FEW)]
         )
         assert [list(columns(file)) for file in release.files] == [[name] for name in FEW]
+        with pytest.raises(Unsupported, match="no file shows"):
+            verify_release(tmp_path / "apart" / "bmi.parquet")
+        assert assess_release(schema, tmp_path / "apart" / "bmi.parquet").marginals.keys() == {"bmi"}
         with pytest.raises(InvalidInput, match="is there already"):
             custodian.publish("private-columns", tmp_path / "apart", epsilon=1, columns=FEW, apart=True)
         custodian.publish("private-columns", tmp_path / "apart", epsilon=1, columns=["age"], apart=True, force=True)
@@ -168,8 +172,13 @@ def test_what_a_file_shows_of_differential_privacy(schema: Path, tmp_path: Path)
         custodian.publish("private-linked", out, epsilon=1, columns=FEW)
     with pytest.raises(Unsupported, match="no file shows"):
         verify_release(out)
-    assert assess_release(schema, out).sse is None
-    assert "distribution" in assess_release(schema, out).utility
+    found = assess_release(schema, out)
+    assert found.sse is None
+    assert "distribution" in found.utility
+    assert "times as likely" in found.risk
+    out.write_bytes(out.read_bytes() + b" ")
+    with pytest.raises(ClaimFailed):
+        assess_release(schema, out)
 
 
 # --- what is refused, and what is charged
@@ -181,7 +190,7 @@ REFUSED: dict[str, tuple[list[object], int, str]] = {
     "k of linked records": (["--method", "private-linked", "--epsilon", "1", "-k", "5"], 2, "has no k"),
     "k 1": (["--method", "private-columns", "--epsilon", "1", "-k", "1"], 2, "at least 2"),
     "k above n": (["--method", "private-columns", "--epsilon", "1", "-k", "9999"], 2, "at most the number of rows"),
-    "no such k": (["--method", "private-columns", "--epsilon", "1", "-k", "many"], 2, "k must"),
+    "no such k": (["--method", "private-columns", "--epsilon", "1", "-k", "many"], 2, "or auto"),
     "no such column": (
         ["--method", "private-columns", "--epsilon", "1", "--column", "height"],
         2,
@@ -196,7 +205,15 @@ REFUSED: dict[str, tuple[list[object], int, str]] = {
     "one linked column": (["--method", "private-linked", "--epsilon", "1", "--column", "age"], 2, "two columns"),
     "a k of another method": (["--method", "private-linked", "--epsilon", "1", "-t", "2"], 2, "has no t"),
     "apart linked": (["--method", "private-linked", "--epsilon", "1", "--apart"], 2, "only private-columns"),
-    "more than there is": (["--method", "private-linked", "--epsilon", "31"], 3, "left"),
+    "more than there is": (["--method", "private-linked", "--epsilon", "31"], 3, "for this file"),
+    "a delta that is not allowed": (["--method", "private-linked", "--epsilon", "1", "--delta", "2"], 2, "delta"),
+    "a huge epsilon": (["--method", "private-linked", "--epsilon", "1e9"], 2, "at most 10,000"),
+    "a pair of one": (
+        ["--method", "private-linked", "--epsilon", "1", "--pair", "age,age"],
+        2,
+        "two different columns",
+    ),
+    "a preview of a weaker method": (["--method", "mdav", "--epsilon", "1", "--preview"], 2, "none of them"),
     "epsilon of a weaker method": (["--method", "mdav", "-k", "5", "--epsilon", "1"], 2, "no differential privacy"),
 }
 
@@ -245,6 +262,72 @@ def test_a_single_possible_row_is_all_there_is(tmp_path: Path, method: str) -> N
     assert balance.epsilon == 1
 
 
+def test_a_delta_needs_a_schema_that_allows_it(tmp_path: Path) -> None:
+    """Refused with what to do, also in a preview."""
+    with Custodian.open(written(tmp_path)) as custodian:
+        more: dict[str, Any] = {"delta": Fraction(1, 100), "epsilon": 1}
+        with pytest.raises(InvalidInput, match="add approx-dp"):
+            custodian.expected("private-columns", **more)
+        with pytest.raises(InvalidInput, match="add approx-dp"):
+            custodian.publish("private-columns", tmp_path / "out.csv", **more)
+
+
+def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:
+    """The advice of a refusal can be followed: nothing is registered before it."""
+    schema = written(tmp_path, neighbours="add-remove", units="")
+    refused = discreet("publish", schema, "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv")
+    assert refused.code == Unsupported.exit_code
+    done("publish", written(tmp_path), "--method", "private-columns", "--epsilon", 1, "--out", tmp_path / "out.csv")
+
+
+def test_what_was_published_and_what_is_impossible_of_a_column_are_kept(tmp_path: Path) -> None:
+    """Exactly, in private columns and in linked records; combinations of columns that are not linked are warned of."""
+    known = """[{statistic: odd, value: 13, question: "SELECT COUNT(*) FROM t WHERE y = true"}]"""
+    never = """["x < 4", "x IS NULL", "x = 7 AND y = false", "y IS NULL"]"""
+    with Custodian.open(written(tmp_path, published=known, impossible=never)) as custodian:
+        for method in ("private-columns", "private-linked"):
+            out = tmp_path / f"{method}.csv"
+            release = custodian.publish(method, out, epsilon=1)
+            found = columns(out)
+            assert sum(found["y"]) == 13
+            assert min(found["x"]) >= 4
+            assert any("not linked" in one for one in release.warnings) == (method == "private-columns")
+            assert "published exactly before" in release.guarantee.assumptions[0]
+
+
+def test_linked_records_have_no_exact_counts(tmp_path: Path) -> None:
+    """At a small epsilon the counts of single columns differ from file to file, and from the exact ones."""
+    schema = written(tmp_path)
+    counts = []
+    with Custodian.open(schema) as custodian:
+        for name in ("one.csv", "two.csv"):
+            custodian.publish("private-linked", tmp_path / name, epsilon=Fraction(1, 5))
+            found = columns(tmp_path / name)
+            counts.append([sorted(map(str, found["x"])), sorted(map(str, found["y"]))])
+    assert counts[0] != counts[1]
+    assert [sorted(str(i % 10) for i in range(40))] * 2 != [counts[0][0], counts[1][0]]
+
+
+def test_heaped_values_keep_their_links(tmp_path: Path) -> None:
+    """Zero for all who do not work: the heap is told by itself, and so is who is on it; and what is declared holds."""
+    rows = 20_000
+    made = np.random.default_rng(3)
+    works = made.random(rows) < 0.6
+    income = np.where(works, made.integers(1, 200_000, rows), 0)
+    lines = "".join(f"{int(w)},{i}\n" for w, i in zip(works, income, strict=True))
+    (tmp_path / "t.csv").write_text("works,income\n" + lines)
+    told = "{works: {kind: boolean}, income: {kind: integer, lower: 0, upper: 199999}}"
+    schema = written(tmp_path, units=str(rows), columns=told, impossible="""["works = false AND income > 0"]""")
+    (tmp_path / "t.csv").write_text("works,income\n" + lines)
+    with Custodian.open(schema) as custodian:
+        custodian.publish("private-linked", tmp_path / "out.csv", epsilon=1)
+    found = columns(tmp_path / "out.csv")
+    idle = [i for w, i in zip(found["works"], found["income"], strict=True) if w is False]
+    assert abs(len(idle) / rows - 0.4) < 0.02
+    assert {i for i in idle if i is not None} == {0}
+    assert abs(found["income"].count(0) / rows - 0.4) < 0.02
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_add_remove_is_refused_with_the_reason(tmp_path: Path, method: str) -> None:
     """The number of rows is a secret there, and a file tells it."""
@@ -269,8 +352,7 @@ def test_an_epsilon_too_small_is_warned_of_and_not_refused(tmp_path: Path) -> No
     with Custodian.open(written(tmp_path)) as custodian:
         release = custodian.publish("private-columns", tmp_path / "out.csv", epsilon=Fraction(1, 100))
         assert custodian.publish("private-columns", tmp_path / "fine.csv", epsilon=4).warnings == ()
-    [warning] = release.warnings
-    assert "hardly more than their domains" in warning
+    assert "hardly more than their domains" in release.warnings[-1]
 
 
 def test_more_columns_than_epsilon_carries_are_told(tmp_path: Path) -> None:
@@ -319,6 +401,7 @@ def test_a_table_with_other_rows_than_declared_still_gives_as_many(tmp_path: Pat
     with Custodian.open(schema) as custodian:
         release = custodian.publish(method, tmp_path / "out.csv", epsilon=1)
     assert release.rows == 40
+    assert f"{rows} units were found and 40 are declared" in release.warnings[0]
 
 
 def test_two_draws_differ_and_both_are_charged(schema: Path, tmp_path: Path) -> None:

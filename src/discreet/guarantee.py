@@ -42,6 +42,8 @@ NEEDS: Mapping[str, set[str]] = {
     "nominal": {"epsilon"},
 }
 
+MOST_TOLD = 20
+"""The largest epsilon whose factor e^epsilon is told as a number."""
 WEAK = 5
 """Above this epsilon a promise is called weak."""
 
@@ -277,6 +279,14 @@ class Guarantee:
         told |= {"distance": self.distance} if self.distance else {}
         told |= {"neighbours": self.neighbours} if self.neighbours else {}
         return told | {"unit": self.unit, "assumptions": list(self.assumptions), "words": self.words()}
+
+
+def bound_in_words(promise: Guarantee) -> str:
+    """What differential privacy bounds, as a sentence about one file."""
+    epsilon = promise.epsilon or Fraction(0)
+    times = f"{math.exp(epsilon):.3g}" if epsilon <= MOST_TOLD else f"e^{float(epsilon):.4g}"
+    but = f", but for a chance of {float(promise.delta):.3g}" if promise.delta else ""
+    return f"Any file is at most {times} times as likely with a person's record as with any other in its place{but}."
 
 
 def relation(neighbours: object) -> Neighbours:

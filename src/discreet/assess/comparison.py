@@ -65,13 +65,15 @@ class Comparison:
     """Columns that are not on the released rows, as those of Anatomy's other table."""
     near: tuple[str, ...] = ()
     """Confidential numbers: a value near theirs counts as theirs, where of other columns only the same one does."""
+    bounded: str | None = None
+    """Where the risk is bounded by how the file was made, and so not measured: by what, in a sentence."""
 
     @property
     def risk(self) -> str:
         """One plain sentence."""
         from discreet.assess.verdict import risk_sentence
 
-        return risk_sentence(self)
+        return self.bounded or risk_sentence(self)
 
     @property
     def utility(self) -> str:

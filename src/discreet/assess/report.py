@@ -20,8 +20,7 @@ from discreet.schema.column import day
 
 Facts = Mapping[str, object]
 """What is known of a release before it is measured, in the order in which it is told. `title`, `guarantee` (words),
-`assumptions` and `warnings` (sentences) have places of their own on the page, and so has `risk`, where it is bounded
-and not measured; all else is listed."""
+`assumptions` and `warnings` (sentences) have places of their own on the page; all else is listed."""
 
 PICTURED = 12
 KEEP = "For the custodian: this page shows figures of the original records; it is not to be released."
@@ -38,7 +37,7 @@ BOUNDED = (
     "What was measured as utility says little about uses that look at other things; it was measured on the records.",
 )
 """What is not promised where the risk is bounded rather than measured."""
-APART = ("title", "guarantee", "assumptions", "warnings", "risk")
+APART = ("title", "guarantee", "assumptions", "warnings")
 
 
 def check_report_path(path: str | Path) -> Path:
@@ -80,15 +79,15 @@ def report_json(facts: Facts, comparison: Comparison, sweep: Sweep | None = None
     return {
         "notice": KEEP,
         "facts": _plain(facts),
-        "verdict": {"risk": facts.get("risk", comparison.risk), "utility": comparison.utility},
+        "verdict": {"risk": comparison.risk, "utility": comparison.utility},
         "measures": comparison.to_json(),
         "sweep": None if sweep is None else sweep.to_json(),
-        "not_promised": _not_promised(facts),
+        "not_promised": _not_promised(facts, comparison),
     }
 
 
-def _not_promised(facts: Facts) -> list[str]:
-    return [*_sentences(facts, "assumptions"), *(BOUNDED if "risk" in facts else NOT_PROMISED)]
+def _not_promised(facts: Facts, comparison: Comparison) -> list[str]:
+    return [*_sentences(facts, "assumptions"), *(BOUNDED if comparison.bounded else NOT_PROMISED)]
 
 
 def _plain(value: object) -> object:
@@ -120,20 +119,16 @@ def report_html(
         _swept(sweep) if sweep is not None else "",
         "<h2>Utility in figures</h2>",
         *_utility_tables(comparison, original),
-        *(() if "risk" in facts else ("<h2>Risk in figures</h2>", *_risk_tables(comparison))),
+        *(() if comparison.bounded else ("<h2>Risk in figures</h2>", *_risk_tables(comparison))),
         "<h2>What is not promised</h2>",
-        listed(_not_promised(facts)),
+        listed(_not_promised(facts, comparison)),
     ]
     return html_page(title, parts)
 
 
 def _verdict(facts: Facts, comparison: Comparison) -> str:
-    """The two verdicts, the promise in words, the warnings, and what was done; a risk that is given is not measured."""
-    sentences = {
-        "Risk": facts.get("risk", comparison.risk),
-        "Utility": comparison.utility,
-        "Promise": facts.get("guarantee"),
-    }
+    """The two verdicts, the promise in words, the warnings, and what was done."""
+    sentences = {"Risk": comparison.risk, "Utility": comparison.utility, "Promise": facts.get("guarantee")}
     judged = "".join(f"<p><strong>{name}.</strong> {said(words)}</p>" for name, words in sentences.items() if words)
     warned = "".join(f'<p class="warning">{said(words)}</p>' for words in _sentences(facts, "warnings"))
     rest = "".join(

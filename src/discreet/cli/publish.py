@@ -31,7 +31,11 @@ Method = Annotated[
 K = Annotated[
     str | None,
     typer.Option(
-        "-k", "--k", metavar="K", help="Among how many people each hides; of private files auto.", show_default=False
+        "-k",
+        "--k",
+        metavar="K",
+        help="Among how many people each hides; of private files how many share a block: auto, as is, or a number.",
+        show_default=False,
     ),
 ]
 Epsilon = Annotated[str | None, typer.Option(metavar="E", help="How much a private file may cost.")]
@@ -39,7 +43,11 @@ Delta = Annotated[str | None, typer.Option(metavar="D", help="The chance that ep
 Columns = Annotated[
     list[str] | None, typer.Option("--column", metavar="COLUMN", help="Of a private file: only this; repeatable.")
 ]
-Apart = Annotated[bool, typer.Option("--apart", help="private-columns: a folder with a file for each column.")]
+Apart = Annotated[bool, typer.Option("--apart", help="private-columns: a folder with a Parquet file for each column.")]
+Pairs = Annotated[
+    list[str] | None,
+    typer.Option("--pair", metavar="A,B", help="private-linked: measure these two columns together; repeatable."),
+]
 T = Annotated[str | None, typer.Option("-t", metavar="T", help="How far a group may be from the whole: t-closeness.")]
 Out = Annotated[
     str | None, typer.Option(metavar="FILE", help="Where the table goes: .csv or .parquet.", show_default=False)
@@ -95,6 +103,7 @@ def publish(
     sweep: Sweeping = None,
     column: Columns = None,
     apart: Apart = False,
+    pair: Pairs = None,
     preview: Preview = False,
     keep: Keep = None,
     k_of: KOf = None,
@@ -122,15 +131,20 @@ def publish(
     """
     from discreet.cli import show
     from discreet.custodian import Custodian
+    from discreet.custodian.private_recipe import METHODS as PRIVATE
+    from discreet.custodian.private_recipe import recipes_of
+    from discreet.schema import load_schema
 
     said: dict[str, object] = {"keep": tuple(keep or ()), "k-of": k_of, "informed": informed, "swap": swap}
     said |= {"diversity": diversity, "weights": weights, "strata": strata, "grouping": grouping, "loss": loss}
     said |= {"hierarchies": hierarchies, "suppress": suppress, "form": form, "partition": partition, "buckets": buckets}
-    said |= {"delta": delta, "column": tuple(column or ()), "apart": apart}
+    said |= {"delta": delta, "column": tuple(column or ()), "apart": apart, "pair": tuple(pair or ())}
     if sweep is not None:
         _refuse({"out": out, "-k": k, "epsilon": epsilon, "preview": preview} | said)
     elif not preview and (method is None or out is None):
         raise InvalidInput("say how and where to: --method private-linked --epsilon 1 --out out.parquet; see --help")
+    if preview or method in PRIVATE:  # refused before the table is registered
+        recipes_of(load_schema(schema), method, _number(epsilon, "--epsilon"), _k(k), {"t": t} | _read(said))
     if preview:
         _show_expected(schema, ledger, method, _k(k), {"epsilon": _number(epsilon, "--epsilon"), **_read(said)}, json)
         return
@@ -159,18 +173,19 @@ def _show_expected(
 
     with show.stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
         progress("planning")
-        plans = custodian.expected(method, k, **given)
+        plans, balances = custodian.expected(method, k, **given), custodian.budget()
     choice = recommended(plans) if method is None else None
     if json:
         show.document({"plans": [plan.to_json() for plan in plans], "recommended": choice})
     else:
-        show.screen(*_expected(plans, choice))
+        show.screen(*_expected(plans, choice), show.text(f"Left: {show.left(balances)}."))
 
 
 def _expected(plans: Sequence[PrivatePlan], choice: str | None) -> Iterator[RenderableType]:
     from discreet.cli.show import facts, table, text, value, warning
 
-    for plan in plans:
+    for place, plan in enumerate(plans):
+        yield from [""] * bool(place)
         yield text(plan.method, "bold")
         yield facts({"promise": plan.guarantee.words()})
         told = table("column", "expected error", "made as", right=("expected error",))
@@ -198,7 +213,8 @@ def _read(said: dict[str, object]) -> dict[str, Any]:
     read = {"suppress": _number(said["suppress"], "--suppress"), "delta": _number(said["delta"], "--delta")}
     hierarchies = None if said["hierarchies"] is None else _read_json(str(said["hierarchies"]))
     given = said | read | {"hierarchies": hierarchies, "ks": _own_ks(said["k-of"] or []), "columns": said["column"]}
-    return {name: value for name, value in given.items() if name not in {"k-of", "column"}}
+    given |= {"pairs": [tuple(pair.split(",")) for pair in cast("tuple[str, ...]", said["pair"])]}
+    return {name: value for name, value in given.items() if name not in {"k-of", "column", "pair"}}
 
 
 def _number(text: object, what: str) -> Fraction | None:
@@ -236,11 +252,14 @@ def _screen(made: Release) -> Iterator[RenderableType]:
     yield text(f"{made.name} is released: {made.rows:,} rows by {made.method}.", "bold")
     pairs = {"file": ", ".join(str(file) for file in made.files), "manifest": str(made.manifest_file)}
     pairs |= {} if made.report is None else {"report": f"{made.report} (for you alone)"}
-    yield facts(pairs | {"promise": made.guarantee.words()})
+    told = made.manifest.get("rows_are")
+    yield facts(pairs | ({} if told is None else {"rows are": str(told)}) | {"promise": made.guarantee.words()})
     for sentence in made.guarantee.assumptions:
         yield text(f"  {sentence}")
-    if made.risk is not None:
-        yield facts({"risk": made.risk, "utility": made.utility or ""})
+    if isinstance(errors := made.manifest.get("expected_error"), dict):
+        yield facts({"expected error": ", ".join(f"{name} {error:.2g}" for name, error in errors.items())})
+    judged = {"risk": made.risk, "utility": made.utility}
+    yield facts({name: said for name, said in judged.items() if said is not None})
     weaker = () if made.guarantee.model in DIFFERENTIAL else (NOT_DP,)
     yield from map(warning, (*made.warnings, *weaker))
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet.custodian.beside import beside, earlier_releases, snapshot_records
-from discreet.custodian.files import read_file, read_manifest, read_released, table_file
+from discreet.custodian.files import read_file, read_manifest, read_released, require_untouched, table_file
 from discreet.custodian.registering import Progress, silent
 from discreet.custodian.releases import Labels
 from discreet.custodian.writing import check_report, write_for_custodian
 from discreet.errors import InvalidInput
-from discreet.guarantee import DIFFERENTIAL
+from discreet.guarantee import DIFFERENTIAL, bound_in_words
 from discreet.microdata.table import Table
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def assess_release(
     earlier: Earlier = []
     progress("reading")
     if Path(original).suffix.lower() in SCHEMAS and manifest is not None and manifest.guarantee.model in DIFFERENTIAL:
-        before, after = snapshot_records(original), read_released(file, manifest.columns)
+        require_untouched(file, manifest)
+        before, after = snapshot_records(original), read_released(file, manifest.columns_of(file))
     elif Path(original).suffix.lower() in SCHEMAS:
         known = beside(original, file, progress)
         before, groups, k, aligned = known.original, known.groups, known.kept.k, True
@@ -83,6 +85,8 @@ def assess_release(
         second=second,
         earlier=earlier,
     )
+    if manifest is not None and manifest.guarantee.model in DIFFERENTIAL:
+        found = replace(found, bounded=bound_in_words(manifest.guarantee))
     if page is not None:
         _write(page, found, before, after, file.name)
     return found

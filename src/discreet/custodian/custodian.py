@@ -27,7 +27,7 @@ from discreet.custodian.previewing import (
 )
 from discreet.custodian.private import expected, publish_private
 from discreet.custodian.private_recipe import METHODS as PRIVATE
-from discreet.custodian.private_recipe import fits, private_recipe_of, said_of
+from discreet.custodian.private_recipe import private_recipe_of, recipes_of, said_of
 from discreet.custodian.publishing import Holding, publish
 from discreet.custodian.question import Question, read
 from discreet.custodian.recipe import recipe_of
@@ -208,14 +208,9 @@ class Custodian:
     ) -> tuple[PrivatePlan, ...]:
         """What a private file would promise, how it would be made, and how far off every column would be: for nothing.
 
-        Without a method, of every one that can be made; one of `recommended` tells which to choose.
+        Without a method, of every one that can be made of these columns.
         """
-        methods = PRIVATE if method is None else (method,)
-        if method is None:
-            method, k = "a private file", None
-        said = said_of(method, more)
-        recipes = [private_recipe_of(self.schema, each, epsilon, k=k, **said) for each in methods]
-        return expected(self.schema, [one for one in recipes if len(recipes) == 1 or fits(one)])
+        return expected(self.schema, recipes_of(self.schema, method, epsilon, k, more))
 
     def sweep(
         self,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.custodian.spool import Spool
-from discreet.custodian.writing import digest, manifest_of
+from discreet.custodian.writing import MANIFEST, RELEASE, digest, manifest_of
 from discreet.errors import ClaimFailed, InvalidInput, Unavailable
 from discreet.guarantee import DIFFERENTIAL, Guarantee
 from discreet.microdata.reading import KINDS, read_coded, read_table
@@ -56,10 +56,15 @@ class Manifest:
     files: tuple[tuple[str, str], ...]
     """Names and hashes: the table, and Anatomy's other one."""
 
+    def columns_of(self, file: Path) -> tuple[Known, ...]:
+        """The columns of one of the files: of those that are kept apart, its own."""
+        apart = len(self.files) > 1 and not self.second_columns
+        return tuple(one for one in self.columns if one.name == file.stem) if apart else self.columns
+
     @property
     def second(self) -> str | None:
         """The name of the other table of Anatomy."""
-        return self.files[1][0] if len(self.files) > 1 else None
+        return self.files[1][0] if self.second_columns else None
 
 
 def table_file(path: str | Path) -> Path:
@@ -160,10 +165,12 @@ def _quoted(name: str) -> str:
 
 
 def read_manifest(table: Path) -> Manifest | None:
-    """The manifest beside a released table; None where there is none."""
+    """The manifest beside a released table, or in a folder of columns; None where there is none."""
     file = manifest_of(table)
     if not file.is_file():
-        return None
+        file = table.with_name(MANIFEST)
+        if not file.is_file() or RELEASE not in file.read_text(encoding="utf-8", errors="replace"):
+            return None
     try:
         return manifest_from(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -215,8 +222,11 @@ def _guarantee(told: Mapping[str, Any]) -> Guarantee:
 
 def require_untouched(table: Path, manifest: Manifest) -> None:
     """The table is the one that the manifest was written for, under whatever name, and the other one is beside it."""
-    paths = [table, *(table.with_name(name) for name, _ in manifest.files[1:])]
-    for path, (_, sha256) in zip(paths, manifest.files, strict=True):
+    files = manifest.files
+    if len(files) > 1 and manifest.second is None:  # one of the columns that are kept apart
+        files = tuple(each for each in files if each[0] == table.name) or files[:1]
+    paths = [table, *(table.with_name(name) for name, _ in files[1:])]
+    for path, (_, sha256) in zip(paths, files, strict=True):
         if not path.is_file() or digest(path) != sha256:
             raise ClaimFailed(
                 f"{path.name[:60]!r} is not the file that the manifest was written for; get the release again"

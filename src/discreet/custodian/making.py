@@ -15,14 +15,16 @@ from discreet.kernel.entropy import Entropy
 from discreet.microdata.permuting import permuted_inside
 from discreet.microdata.private.bins import Binned
 from discreet.microdata.private.columns import ColumnPlan
+from discreet.microdata.private.cumulative import Cumulative
 from discreet.microdata.private.grid import Counts, Grid
 from discreet.microdata.private.linked import Linked, LinkedPlan, draw_linked
 from discreet.microdata.private.linked_rows import rows_of
 from discreet.microdata.private.records import RecordsPlan
-from discreet.planner.impossible import Impossible
+from discreet.planner.impossible import Impossible, impossible
+from discreet.planner.margins import Margin, keeping, margins
 from discreet.planner.private_release import PrivatePlan
 from discreet.query.released import MISSING
-from discreet.schema import Column
+from discreet.schema import Column, Schema
 
 if TYPE_CHECKING:
     from discreet.sources.plan import Source
@@ -31,37 +33,48 @@ Codes = dict[str, NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Excluded:
-    """What no row may be, and the codes of one that can be, whatever is drawn."""
+class Known:
+    """What no row may be, the codes of one that can be whatever is drawn, and counts that are public already."""
 
     never: Impossible
     spare: Mapping[str, int]
+    margins: tuple[Margin, ...] = ()
 
     @staticmethod
-    def of(never: Impossible, columns: Sequence[Column], missing: bool) -> Excluded:
+    def of(schema: Schema, columns: Sequence[Column], missing: bool) -> Known:
         """Refused where no row can be; whether a value may be missing depends on the method."""
         grids = [replace(each, missing=each.missing and missing) for each in map(Grid.of, columns)]
-        return Excluded(never, never.spare({grid.column: _codes(grid) for grid in grids}))
+        never = impossible(schema).among([column.name for column in columns])
+        return Known(never, never.spare({grid.column: _codes(grid) for grid in grids}), margins(schema))
 
 
-def made(plan: PrivatePlan, source: Source, excluded: Excluded, entropy: Entropy) -> Codes:
+def made(plan: PrivatePlan, source: Source, known: Known, entropy: Entropy) -> Codes:
     """The codes of every row, in an order that tells nothing."""
     if isinstance(plan.made, RecordsPlan):
-        return _records(plan.made, source, excluded, entropy)
+        return _records(plan.made, source, known, entropy)
     if plan.method == "private-linked":
         linked, columns = plan.made
-        return _linked(linked, columns, source, excluded, entropy)
-    return {name: _shuffled(codes, entropy) for name, codes in _columns(plan.made, source, entropy).items()}
+        return _linked(linked, columns, source, known, entropy)
+    counts = _private_counts(plan.made, source, known, entropy)
+    codes = {one.grid.column: np.repeat(_codes(one.grid), counts[one.grid.column]) for one in plan.made}
+    return {name: _shuffled(own, entropy) for name, own in codes.items()}
 
 
-def _columns(plans: Sequence[ColumnPlan], source: Source, entropy: Entropy) -> Codes:
-    counts = _private_counts(plans, source, entropy)
-    return {plan.grid.column: np.repeat(_codes(plan.grid), counts[plan.grid.column]) for plan in plans}
-
-
-def _private_counts(plans: Sequence[ColumnPlan], source: Source, entropy: Entropy) -> dict[str, Counts]:
+def _private_counts(plans: Sequence[ColumnPlan], source: Source, known: Known, entropy: Entropy) -> dict[str, Counts]:
     """How many rows each cell of each column is said to have."""
-    return {plan.grid.column: plan.estimate(plan.draw(column_counts(source, plan.grid), entropy)) for plan in plans}
+    found = {}
+    for plan in plans:
+        drawn = plan.draw(column_counts(source, plan.grid), entropy)
+        found[plan.grid.column] = _kept_counts(plan.estimate(drawn), plan.grid, known)
+    return found
+
+
+def _kept_counts(counts: Counts, grid: Grid, known: Known) -> Counts:
+    """Without what is impossible by itself, and with what was published."""
+    codes = _codes(grid)
+    never = known.never.among((grid.column,)).rows({grid.column: codes})
+    own = tuple(one for one in known.margins if one.column == grid.column)
+    return keeping(counts, codes, own, never) if own or never.any() else counts
 
 
 def _codes(grid: Grid) -> NDArray[np.int64]:
@@ -69,30 +82,29 @@ def _codes(grid: Grid) -> NDArray[np.int64]:
     return np.append(grid.codes(), [MISSING] * grid.missing).astype(np.int64)
 
 
-def _records(plan: RecordsPlan, source: Source, excluded: Excluded, entropy: Entropy) -> Codes:
+def _records(plan: RecordsPlan, source: Source, known: Known, entropy: Entropy) -> Codes:
     drawn = plan.draw(*occupied_cells(source, plan.keys, [axis.middle for axis in plan.axes]), entropy)
-    if not excluded.never.predicates:
+    if not known.never.predicates:
         return plan.estimate(drawn)
     names = [axis.grid.column for axis in plan.axes]
-    spare = np.array([excluded.spare[name] for name in names], dtype=np.int64)
-    return plan.estimate(drawn, lambda codes: ~excluded.never.rows(dict(zip(names, codes.T, strict=True))), spare)
+    spare = np.array([known.spare[name] for name in names], dtype=np.int64)
+    return plan.estimate(drawn, lambda codes: ~known.never.rows(dict(zip(names, codes.T, strict=True))), spare)
 
 
-def _linked(
-    plan: LinkedPlan, columns: Sequence[ColumnPlan], source: Source, excluded: Excluded, entropy: Entropy
-) -> Codes:
-    counts = _private_counts(columns, source, entropy)
-    linked = draw_linked(plan, counts, lambda pairs: pair_tables(source, pairs), entropy)
-    rows = rows_of(linked, entropy, **(_excluded(plan, linked, excluded) if excluded.never.predicates else {}))
+def _linked(plan: LinkedPlan, columns: Sequence[ColumnPlan], source: Source, known: Known, entropy: Entropy) -> Codes:
+    counts = _private_counts(columns, source, known, entropy)
+    runs = {one.grid.column: one.edges[:-1] for one in columns if isinstance(one, Cumulative)}
+    linked = draw_linked(plan, counts, lambda pairs: pair_tables(source, pairs), entropy, runs)
+    rows = rows_of(linked, entropy, **(_rules(plan, linked, known) if known.never.predicates else {}))
     order = permuted_inside(np.zeros(plan.rows, dtype=np.int64), entropy)
     return {name: codes[order] for name, codes in rows.items()}
 
 
-def _excluded(plan: LinkedPlan, linked: Linked, excluded: Excluded) -> dict[str, Any]:
+def _rules(plan: LinkedPlan, linked: Linked, known: Known) -> dict[str, Any]:
     """What must not be among the rows: cells of tables of two columns, whole rows; and one that may."""
-    masks = {(one.name, other.name): mask for one, other, mask in _masks(linked, excluded.never)}
-    spare = [int((_codes(grid) == excluded.spare[grid.column]).argmax()) for grid in plan.grids]
-    return {"impossible": masks, "possible": lambda codes: ~excluded.never.rows(codes), "spare": np.array(spare)}
+    masks = {(one.name, other.name): mask for one, other, mask in _masks(linked, known.never)}
+    spare = [int((_codes(grid) == known.spare[grid.column]).argmax()) for grid in plan.grids]
+    return {"impossible": masks, "possible": lambda codes: ~known.never.rows(codes), "spare": np.array(spare)}
 
 
 def _masks(linked: Linked, never: Impossible) -> list[tuple[Binned, Binned, NDArray[np.bool_]]]:

@@ -17,6 +17,7 @@ from discreet.ledger.refusal import times, untouched
 from discreet.ledger.stored import Offer
 from discreet.planner.asked import Asked, Given
 from discreet.planner.choose import plan, plan_asked
+from discreet.planner.chosen import Chosen
 from discreet.planner.plan import Candidate, Plan
 from discreet.planner.ranks import MEAN_OF_RANKS
 from discreet.planner.together import mean_errors
@@ -118,14 +119,14 @@ def reason(planned: Plan) -> str:
     """Why this mechanism."""
     if sum(one.chosen for one in planned.candidates) > 1:
         return _reason_of_several(planned)
-    own = planned.expected_error
+    own, one = planned.expected_error, planned.measurements[0]
+    by_rank = one.why_by_rank() if isinstance(one, Chosen) else ""
+    if by_rank:
+        return by_rank
     rivals = [one for one in planned.candidates if not (one.chosen or _looks_alike(one.expected_error, own))]
     known = [one for one in rivals if one.expected_error is not None]
     if own is None and not known:
         return "its error depends on the rows, so that it is told in numbers of rows" if planned.candidates else ""
-    if own is None and known[0].mechanism.startswith(MEAN_OF_RANKS):
-        told = f"the {known[0].mechanism} has an expected error of {known[0].expected_error:,.4g}"
-        return f"its error is told in numbers of rows; {told} if the rows are spread evenly"
     if own is None:
         return f"it uses all rows; a {known[0].mechanism} would tell hardly more than the prior does"
     if not rivals:

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import discreet
-from discreet.custodian.making import Excluded, made
+from discreet.custodian.making import Known, made
 from discreet.custodian.place import Place
 from discreet.custodian.private_recipe import PrivateRecipe
 from discreet.custodian.protecting import records_of
-from discreet.custodian.publishing import ASSESSED, Holding, column_told, files_told
+from discreet.custodian.publishing import Holding, column_told, files_told
 from discreet.custodian.registering import Progress
 from discreet.custodian.releases import next_number, take_number
 from discreet.custodian.rows import table_of
-from discreet.custodian.writing import RELEASE, Targets, move, staging, write_for_custodian, write_json, write_table
-from discreet.errors import Unavailable
-from discreet.guarantee import Guarantee
+from discreet.custodian.writing import (
+    MANIFEST,
+    RELEASE,
+    Targets,
+    move,
+    staging,
+    write_for_custodian,
+    write_json,
+    write_table,
+)
+from discreet.errors import InvalidInput, Unavailable, Unsupported
+from discreet.guarantee import Guarantee, bound_in_words
 from discreet.kernel.entropy import SYSTEM
 from discreet.ledger import Caps
 from discreet.ledger.charge import Charge, Model, Receipt
 from discreet.microdata.table import Table
-from discreet.planner.impossible import impossible
+from discreet.planner.impossible import Impossible, columns_of, impossible
 from discreet.planner.private_release import PrivatePlan, private_plan
 from discreet.release import Release
 from discreet.schema import Schema
@@ -42,17 +49,26 @@ LINKED = {
     "private-records": "A row is the centroid of a cluster of similar records, repeated for each of them.",
     "private-linked": "Rows are drawn from noisy tables of pairs of columns; no row is anybody's.",
 }
+ERRORS = (
+    "mean distances between the released and the exact distribution of a column, stated before any row was counted: "
+    "of numbers and dates in widths of the domain (W1), of names the share of rows that would have to change, of pairs "
+    "the sum of differences of a table of two columns, in bins of the file's own, over the rows"
+)
 UNTOLD = "what it adds to this file cannot be told"
 NOT_PRIVATE = "for the custodian: itself not private"
-MOST_TOLD = 20
-"""The largest epsilon whose factor is told."""
 LONGEST = 2000
 """Of what the history tells of a release."""
 
 
 def expected(schema: Schema, recipes: Sequence[PrivateRecipe]) -> tuple[PrivatePlan, ...]:
     """What each recipe would make and how far off it would be: from what is public, for nothing."""
-    plans = [private_plan(one.columns, one.rows, one.method, one.epsilon, one.delta, one.k) for one in recipes]
+    never = impossible(schema)
+    plans = [
+        private_plan(
+            *(one.columns, one.rows, one.method, one.epsilon, one.delta, one.k), never.among(one.names), one.pairs
+        )
+        for one in recipes
+    ]
     return tuple(replace(plan, guarantee=_labelled(plan.guarantee, schema)) for plan in plans)
 
 
@@ -61,24 +77,24 @@ def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, p
     schema, place = holding.schema, Place(holding.schema)
     progress("planning")
     [plan] = expected(schema, [recipe])
-    missing = recipe.method != "private-records"
-    excluded = Excluded.of(impossible(schema).among(recipe.names), recipe.columns, missing)
+    known = Known.of(schema, recipe.columns, recipe.method != "private-records")
     with staging(targets) as staged:
         with place.locked():
+            targets.require_free(two=False)
             number = next_number(place)
+            name = f"{schema.name}-{number}"
+            receipt = _charged(holding, recipe, plan, name)
             take_number(place, number)
-        name = f"{schema.name}-{number}"
-        receipt = _charged(holding, recipe, plan, name)
         try:
             progress("counting and drawing")
-            released = table_of(schema, made(plan, holding.source, excluded, SYSTEM))
+            released = table_of(schema, made(plan, holding.source, known, SYSTEM))
             progress("writing")
             manifest = _written(holding, name, recipe, plan, released, targets, staged)
             holding.ledger.store(schema.name, receipt.entry, json.dumps(manifest, ensure_ascii=False))
             move(staged, targets.force)
-        except Unavailable as failure:
-            raise Unavailable(f"{failure}; {STANDS}") from None
-        comparison = _assessed(holding, recipe, plan, name, released, targets, staged, progress)
+        except (InvalidInput, Unavailable) as failure:
+            raise type(failure)(f"{failure}; {STANDS}") from None
+        report, utility, unmade = _assessed(holding, plan, name, released, targets, staged, progress)
     return Release(
         name,
         recipe.method,
@@ -88,12 +104,28 @@ def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, p
         manifest,
         targets.manifest,
         receipt.entry,
-        {"expected_error": dict(plan.errors)},
-        targets.report,
-        None if comparison is None else _risk(plan),
-        None if comparison is None else comparison.utility,
-        plan.warnings,
+        {},
+        report,
+        bound_in_words(plan.guarantee),
+        utility,
+        (*_miscounted(holding), *plan.warnings, *_not_kept(recipe, known.never), *unmade),
     )
+
+
+def _miscounted(holding: Holding) -> tuple[str, ...]:
+    """For the custodian's eyes: the file has the declared number of rows, whatever there are."""
+    found, declared = holding.snapshot.report.get("units"), holding.schema.units
+    if found in (None, declared):
+        return ()
+    return (f"{found:,} units were found and {declared:,} are declared, as many as the file has: mend the schema.",)
+
+
+def _not_kept(recipe: PrivateRecipe, never: Impossible) -> tuple[str, ...]:
+    """Columns that are not linked keep what is declared of one column, and nothing of several."""
+    several = [one for one in never.predicates if len(columns_of(one)) > 1]
+    if recipe.method != "private-columns" or not several:
+        return ()
+    return ("What is declared impossible of several columns together may appear: these columns are not linked.",)
 
 
 def _labelled(guarantee: Guarantee, schema: Schema) -> Guarantee:
@@ -140,7 +172,7 @@ def _written(
         files = [table]
         write_table(table, released)
     manifest = _manifest(holding, name, recipe, plan, released, files)
-    write_json(table / "manifest.json" if recipe.apart else staged[targets.manifest], manifest)
+    write_json(table / MANIFEST if recipe.apart else staged[targets.manifest], manifest)
     return manifest
 
 
@@ -151,6 +183,7 @@ def _manifest(
     told |= {"made_by": f"discreet {discreet.__version__}", "guarantee": plan.guarantee.to_json()}
     told |= {"recipe": recipe.to_json(), "rows_are": LINKED[recipe.method], "made": dict(plan.ways)}
     told |= {"expected_error": {column: float(f"{error:.3g}") for column, error in plan.errors.items()}}
+    told["expected_error_is"] = ERRORS
     told["columns"] = [column_told(each) for each in released.attributes.values()]
     told["second_columns"] = []
     return told | {"files": files_told(files)}
@@ -158,33 +191,30 @@ def _manifest(
 
 def _assessed(
     holding: Holding,
-    recipe: PrivateRecipe,
     plan: PrivatePlan,
     name: str,
     released: Table,
     targets: Targets,
     staged: Mapping[Path, Path],
     progress: Progress,
-) -> Comparison | None:
-    """For the custodian alone: it looks at the records again, and what it says is not private."""
-    if targets.report is None and released.rows > ASSESSED:
-        return None
+) -> tuple[Path | None, str | None, tuple[str, ...]]:
+    """A report where one is asked for: it looks at the records again, and what it says is not private.
+
+    The file is in its place and paid for by now, so that nothing here fails it.
+    """
+    if targets.report is None:
+        return None, None, ()
     from discreet.assess.compare import compare_release
 
     progress("assessing")
-    original = records_of(holding.schema, holding.source).select(recipe.names)
-    found = compare_release(original, released, aligned=False)
-    if targets.report is not None:
+    try:
+        original = records_of(holding.schema, holding.source).select(tuple(released))
+        found = replace(compare_release(original, released, aligned=False), bounded=bound_in_words(plan.guarantee))
         _write_report(staged[targets.report], name, plan, found, original, released)
         move({targets.report: staged[targets.report]}, targets.force)
-    return found
-
-
-def _risk(plan: PrivatePlan) -> str:
-    epsilon, delta = plan.guarantee.epsilon or Fraction(0), plan.guarantee.delta
-    times = f"{math.exp(epsilon):.3g}" if epsilon <= MOST_TOLD else f"e^{float(epsilon):.4g}"
-    but = f", but for a chance of {float(delta):.3g}" if delta else ""
-    return f"Any file is at most {times} times as likely with a person's record as with any other in its place{but}."
+    except (InvalidInput, Unavailable, Unsupported) as failure:
+        return None, None, (f"The file is released, and its report could not be made: {failure}.",)
+    return targets.report, f"{found.utility} (For you alone: this sentence is itself not private.)", ()
 
 
 def _write_report(
@@ -193,9 +223,10 @@ def _write_report(
     from discreet.assess.report import report_json, write_report
 
     facts: dict[str, object] = {"title": name, "method": plan.method, "guarantee": plan.guarantee.words()}
-    facts |= {"risk": _risk(plan), "assumptions": list(plan.guarantee.assumptions)}
+    facts |= {"assumptions": list(plan.guarantee.assumptions)}
     facts |= {"this report": NOT_PRIVATE, "rows are": LINKED[plan.method]}
-    facts |= {f"expected error of {column}": f"{error:.3g}" for column, error in plan.errors.items()}
+    facts |= {"expected errors": ", ".join(f"{column} {error:.2g}" for column, error in plan.errors.items())}
+    facts |= {"expected errors are": ERRORS}
     facts |= {"warnings": list(plan.warnings)} if plan.warnings else {}
     if path.suffix.lower() == ".json":
         write_for_custodian(path, report_json(facts, comparison))

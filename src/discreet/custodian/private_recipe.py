@@ -14,8 +14,11 @@ from discreet.schema import Column, Schema
 METHODS = ("private-columns", "private-records", "private-linked")
 TAKES_K = frozenset({"private-columns", "private-records"})
 AUTO = "auto"
+MOST_EPSILON = 10_000
 MOST = {"private-records": (1, 12), "private-linked": (2, 1000)}
 """The least and the most columns of a method."""
+OWN = {"apart": "private-columns", "pairs": "private-linked"}
+"""What one method alone takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class PrivateRecipe:
     k: int | None = None
     apart: bool = False
     """Whether each column goes to a file of its own."""
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Of linked records: pairs of columns that are measured in any case."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -41,18 +46,31 @@ class PrivateRecipe:
         told: dict[str, object] = {"method": self.method, "columns": list(self.names), "epsilon": shown(self.epsilon)}
         told |= {} if self.delta is None else {"delta": shown(self.delta)}
         told |= {"k": self.k or AUTO} if self.method in TAKES_K else {}
+        told |= {"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {}
         return told | ({"apart": True} if self.apart else {})
 
 
-def fits(recipe: PrivateRecipe) -> bool:
-    """Whether a method takes so many columns."""
-    return recipe.method == "private-columns" or MOST[recipe.method][0] <= len(recipe.columns) <= MOST[recipe.method][1]
+def recipes_of(
+    schema: Schema, method: str | None, epsilon: object, k: object, more: Mapping[str, object]
+) -> list[PrivateRecipe]:
+    """One recipe; without a method, one for each that takes these columns, with what it takes of all that was said."""
+    if method is not None:
+        return [private_recipe_of(schema, method, epsilon, k=k, **said_of(method, more))]
+    said = said_of("a private file", more)
+    found = []
+    for each in METHODS:
+        own = {name: value for name, value in said.items() if OWN.get(name, each) == each}
+        recipe = private_recipe_of(schema, each, epsilon, k=k if each in TAKES_K else None, **own)
+        least, most = MOST.get(each, (1, len(recipe.columns)))
+        if least <= len(recipe.columns) <= most:
+            found.append(recipe)
+    return found
 
 
 def said_of(method: str, given: Mapping[str, object]) -> dict[str, Any]:
     """What was said of a private method; refused where another method's was."""
     said = {name: value for name, value in given.items() if value not in (None, False, (), [], {}, "")}
-    for name in sorted(said.keys() - {"delta", "columns", "apart"}):
+    for name in sorted(said.keys() - {"delta", "columns", "apart", "pairs"}):
         raise InvalidInput(f"{method} has no {name.replace('_', ' ')}; leave it out, or choose another method")
     return said
 
@@ -65,28 +83,65 @@ def private_recipe_of(
     k: object = None,
     columns: object = (),
     apart: bool = False,
+    pairs: object = (),
 ) -> PrivateRecipe:
     """The recipe, or one sentence about what is wrong with it."""
+    if method not in METHODS:
+        raise InvalidInput(f"private files are {', '.join(METHODS)}; {method[:40]!r} is none of them")
     rows = _public_rows(schema)
     if epsilon is None:
         raise InvalidInput(f"{method} needs an epsilon, how much may be lost; give one, such as --epsilon 1")
     if apart and method != "private-columns":
         raise InvalidInput(f"{method} keeps the values of a row together; only private-columns has them apart")
-    if k not in (None, AUTO) and method not in TAKES_K:
-        raise InvalidInput(f"{method} has no k; leave it out")
-    if k not in (None, AUTO):
-        most = whole(k, "k", 2)
-        if most > rows:
-            raise InvalidInput(f"k must be at most the number of rows, {rows}; got {most}")
+    if pairs and method != "private-linked":
+        raise InvalidInput(f"{method} measures no pairs of columns; only private-linked does")
+    chosen = _columns(schema, columns)
     return PrivateRecipe(
         method,
-        _columns(schema, columns),
+        chosen,
         rows,
-        positive(epsilon, "epsilon"),
-        None if delta is None or not rational(delta, "delta") else between(delta, 0, 1, "delta"),
-        None if k in (None, AUTO) else whole(k, "k", 2),
+        _epsilon(epsilon),
+        _delta(delta, schema),
+        _k(k, method, rows),
         apart,
+        _pairs(pairs, [column.name for column in chosen]),
     )
+
+
+def _epsilon(given: object) -> Fraction:
+    epsilon = positive(given, "epsilon")
+    if epsilon > MOST_EPSILON:
+        raise InvalidInput(f"epsilon must be at most {MOST_EPSILON:,}, beyond which nothing is protected at all")
+    return epsilon
+
+
+def _delta(given: object, schema: Schema) -> Fraction | None:
+    if given is None or not rational(given, "delta"):
+        return None
+    if "approx-dp" not in schema.models:
+        raise InvalidInput(f"{schema.name} allows no delta; leave it out, or add approx-dp to the models of the schema")
+    return between(given, 0, 1, "delta")
+
+
+def _k(given: object, method: str, rows: int) -> int | None:
+    if given in (None, AUTO):
+        return None
+    if method not in TAKES_K:
+        raise InvalidInput(f"{method} has no k; leave it out")
+    if isinstance(given, str):
+        raise InvalidInput(f"k is a whole number of at least 2, or auto; got {given[:40]!r}")
+    k = whole(given, "k", 2)
+    if k > rows:
+        raise InvalidInput(f"k must be at most the number of rows, {rows}; got {k}")
+    return k
+
+
+def _pairs(given: object, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    listed = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
+    found = [tuple(map(str, pair)) for pair in listed if not isinstance(pair, str)]
+    if len(found) < len(listed) or any(len(set(pair)) != 2 or not set(pair) <= set(names) for pair in found):
+        raise InvalidInput("a pair is two different columns of the file, such as age,bmi")
+    return tuple((one, other) for one, other in found)
 
 
 def _public_rows(schema: Schema) -> int:

@@ -21,6 +21,8 @@ from discreet.pictures import MISSING as NO_PICTURES
 if TYPE_CHECKING:
     import duckdb
 
+MANIFEST = "manifest.json"
+"""Its name in a folder of columns."""
 RELEASE = "discreet release 1"
 """What a manifest begins with."""
 KINDS = {".csv": "(FORMAT csv, HEADER true)", ".parquet": "(FORMAT parquet)"}
@@ -57,9 +59,11 @@ class Targets:
 
     def require_free(self, two: bool) -> None:
         """Refused where a file is there that may not be overwritten."""
-        own = (self.table, self.manifest, *([self.second] if two else []), *([self.report] if self.report else []))
-        for path in own:
+        tables = () if self.apart else (self.table, self.manifest, *([self.second] if two else []))
+        for path in (*tables, *([self.report] if self.report else [])):
             _refuse_existing(path, self.force)
+        if self.apart:
+            _refuse_folder(self.table, self.force)
 
     @staticmethod
     def folder(out: object, report: object, force: bool) -> Targets:
@@ -68,12 +72,9 @@ class Targets:
             raise InvalidInput(f"columns that are kept apart go to a folder, not to a file; got {str(out)[-40:]!r}")
         folder = _path(out, ("",), "a folder")
         page = None if report is None else check_report(report, force)
-        manifest = folder / "manifest.json"
-        if folder.exists() and not force:
-            raise InvalidInput(f"{folder.name[:60]!r} is there already; name another, or overwrite it with --force")
-        if folder.exists() and RELEASE not in _start(manifest):
-            raise InvalidInput(f"{folder.name[:60]!r} is there and is no release of ours; name another folder")
-        return Targets(folder, folder, manifest, page, force, apart=True)
+        targets = Targets(folder, folder, folder / MANIFEST, page, force, apart=True)
+        targets.require_free(two=False)
+        return targets
 
     @property
     def all(self) -> tuple[Path, ...]:
@@ -98,6 +99,13 @@ def _refuse_existing(path: Path, force: bool) -> None:
         raise InvalidInput(f"{path.name[:60]!r} is there already; name another, or overwrite it with --force")
     if path.exists() and not _ours(path):
         raise InvalidInput(f"{path.name[:60]!r} is there and is no release or report of ours; name another file")
+
+
+def _refuse_folder(folder: Path, force: bool) -> None:
+    if folder.exists() and not force:
+        raise InvalidInput(f"{folder.name[:60]!r} is there already; name another, or overwrite it with --force")
+    if folder.exists() and RELEASE not in _start(folder / MANIFEST):
+        raise InvalidInput(f"{folder.name[:60]!r} is there and is no release of ours; name another folder")
 
 
 def _ours(path: Path) -> bool:

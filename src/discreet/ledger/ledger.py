@@ -92,7 +92,11 @@ class Ledger:
         A receipt without an answer is the right to draw one, once: `store` it before anyone sees it.
         """
         if charge.model not in {"dp", *caps.models}:  # a pure promise keeps every other
-            raise InvalidInput(f"{charge.model} is not allowed on this data set; allowed are {', '.join(caps.models)}")
+            instead = "leave the delta out" if charge.model == "approx-dp" else "ask for dp"
+            raise InvalidInput(
+                f"{charge.model} is not allowed on this data set; allowed are {', '.join(caps.models)}; "
+                f"{instead}, or add {charge.model} to the models of the schema"
+            )
         with self._database.writing() as connection:
             outcome = pay(connection, charge, caps)
         if isinstance(outcome, Receipt):

@@ -19,6 +19,8 @@ from discreet.spend import KINDS
 DIGITS = 6
 MOST_TIMES = 10**6
 NOTHING_MORE = "nothing more like it can be answered"
+PUBLISHED = "published "
+"""How the query of a charge for a file begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,12 @@ class Refusal:
         rooms = {owner.name: room(self.charge, owner) for owner in self.owners}
         least, about = min(rooms.values()), " about" if self.charge.spend.other else ""
         advice = f"ask with epsilon at most{about} {shown(least)}" if least else NOTHING_MORE
-        return (
-            f"epsilon {shown(self.charge.epsilon)} was asked; for this question the data set's budget has "
-            f"{shown(rooms[''])} left and the analyst's {shown(rooms[self.charge.analyst])}; {advice}"
-        )
+        if self.charge.query.startswith(PUBLISHED):
+            left = f"for this file the budget has {shown(least)} left"
+        else:
+            whole, own = shown(rooms[""]), shown(rooms[self.charge.analyst])
+            left = f"for this question the data set's budget has {whole} left and the analyst's {own}"
+        return f"epsilon {shown(self.charge.epsilon)} was asked; {left}; {advice}"
 
     def _of_delta(self, left: Fraction) -> str:
         advice = f"ask with a delta of at most {shown(left)}" if left else NOTHING_MORE

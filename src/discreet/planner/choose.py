@@ -30,6 +30,7 @@ from discreet.planner.noisy import Form, Noisy, gaussian, laplace
 from discreet.planner.plan import Candidate, Counted, Measurement, Plan, places
 from discreet.planner.positions import MOST_CANDIDATES
 from discreet.planner.published import beside
+from discreet.planner.ranks import RankMean, refuse_guess
 from discreet.planner.sharing import TOTALS, form_of, implied_epsilon, known_number, shared
 from discreet.planner.sizing import as_near, epsilon_for
 from discreet.planner.threshold import Threshold
@@ -179,7 +180,9 @@ def _measured(
             cost = cost + spent
             listed.append(_one_candidate(label, measured, schema, share))
             if measured.rival is not None:
-                listed.append(replace(_one_candidate(label, measured.rival, schema, share), chosen=False))
+                listed.append(_rival_candidate(label, measured.rival, schema, share))
+        if belief is None and not request.like and isinstance(measured, Noisy) and measured.form.ranks is not None:
+            refuse_guess(measured.form.ranks, Meaning(measured, float(rows)).expected_error(None))
         found.append(measured)
     _used(request, private, own)
     one_by_one = Measured(tuple(found), cost, tuple(listed), belief, rows)
@@ -262,6 +265,12 @@ def _total(
 def _one_candidate(label: str, measured: Chosen | AboutOne, schema: Schema, epsilon: Fraction) -> Candidate:
     cost = Guarantee.dp(epsilon, schema.neighbours, schema.unit_name)
     return Candidate(label, measured.name, cost, measured.expected_error(), chosen=True)
+
+
+def _rival_candidate(label: str, rival: Chosen, schema: Schema, epsilon: Fraction) -> Candidate:
+    """What was not chosen; the error of a mean of ranks depends on the rows as much as that of a choice by rank."""
+    own = replace(_one_candidate(label, rival, schema, epsilon), chosen=False)
+    return replace(own, expected_error=None) if isinstance(rival.choice, RankMean) else own
 
 
 def _nothing(schema: Schema) -> Guarantee:

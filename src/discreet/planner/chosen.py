@@ -154,6 +154,13 @@ class Chosen:
             return self.choice.expected_error()
         return self.choice.refined.expected_error() if isinstance(self.choice, RefinedStatistic) else None
 
+    def why_by_rank(self) -> str:
+        """Why not the mean of ranks that was weighed beside a choice by rank; nothing where none was."""
+        mean = None if self.rival is None else self.rival.choice
+        if not isinstance(mean, RankMean) or not isinstance(self.choice, Quantile | Extreme):
+            return ""
+        return mean.why_not(*_rule(self.choice))
+
     def before(self) -> Posterior | None:
         """The prior in units of the answer, where there is one."""
         if isinstance(self.choice, RefinedStatistic):

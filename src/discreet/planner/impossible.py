@@ -38,6 +38,12 @@ class Impossible:
         found: Truths = np.logical_or.reduce([np.zeros(rows, dtype=np.bool_), *(_holds(one, codes) for one in among)])
         return found
 
+    def turns(self, name: str) -> tuple[int, ...]:
+        """The codes of a column at which what is possible may change."""
+        own = [one for predicate in self.predicates for one in _conditions(predicate) if one.column == name]
+        ranges = [each for one in own if isinstance(one, Within) for each in one.ranges]
+        return tuple(sorted({turn for low, high in ranges for turn in (low, high + 1)}))
+
     def spare(self, domains: Mapping[str, Codes]) -> dict[str, int]:
         """One code of each column, of those given, that can all be together; refused where there are none.
 

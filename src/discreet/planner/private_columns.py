@@ -36,7 +36,10 @@ LEAST_SHARE = 1e-3
 
 
 def column_plans(column: Column, rows: int, loss: Loss, k: int | None = None) -> list[ColumnPlan]:
-    """All ways to publish a column that are weighed. A given k is that of rank blocks, where they are possible."""
+    """All ways to publish a column that are weighed.
+
+    A given k is that of rank blocks, where they are possible; a plan whose own k is None does without it.
+    """
     if column.private_keys:
         raise InvalidInput(
             f"{column.name[:40]!r} has no public list of values; a private file needs one, so declare it"
@@ -53,7 +56,7 @@ def column_plans(column: Column, rows: int, loss: Loss, k: int | None = None) ->
 
 @lru_cache(maxsize=4096)
 def best_column(column: Column, rows: int, loss: Loss, k: int | None = None) -> ColumnPlan:
-    """The plan of the least public error; of equal ones the first."""
+    """The plan of the least expected error; of equal ones the first."""
     return min(column_plans(column, rows, loss, k), key=lambda plan: plan.error)
 
 
@@ -90,9 +93,14 @@ def _cumulative(grid: Grid, rows: int, loss: Loss) -> Cumulative:
         if measured >= min(grid.cells, MOST_MEASURED):
             break
         found.append(Cumulative(grid, rows, measured, loss))
-        if len(found) > 3 and found[-1].error > found[-2].error > found[-3].error:
+        if len(found) > 3 and _worth(found[-1]) > _worth(found[-2]) > _worth(found[-3]):
             break
-    return min(found, key=lambda plan: (plan.error, plan.measured))
+    return min(found, key=_worth)
+
+
+def _worth(plan: Cumulative) -> tuple[float, int]:
+    """What is expected; where nothing is promised the fewest counts, as none tells anything."""
+    return plan.error if plan.bound < 1 else 1.0, plan.measured
 
 
 def _nominal(column: Column, grid: Grid, rows: int, loss: Loss, k: int | None) -> list[ColumnPlan]:

@@ -1,7 +1,7 @@
 """How private records are laid out and what error to expect, from public facts alone.
 
 The fewer blocks there are, the farther their records are apart; the more there are, the more noise each centroid has.
-Both are worked out for rows spread evenly over the domain, and the layout with the least error is taken.
+Both are seen on rows that are made of public facts, and the layout that leaves records nearest is taken.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
 from discreet.errors import InvalidInput
 from discreet.microdata.private.axes import Axis
 from discreet.microdata.private.chains import joint_bound, squared_bound
-from discreet.microdata.private.hilbert import MOST_BITS, curve_cells
+from discreet.microdata.private.hilbert import MOST_BITS
 from discreet.microdata.private.loss import Loss
 from discreet.microdata.private.records import RecordsPlan
+from discreet.planner.model_rows import distributions_apart, records_apart
 from discreet.schema import Column
 
 MOST_COLUMNS = 12
@@ -28,17 +26,15 @@ MOST_COLUMNS = 12
 MOST_BLOCKS = 4096
 MOST_SIDE_BITS = 10
 """No side of the cube has more cells: a thousandth of a width is far below what a block loses."""
-EVEN_BITS = 16
-"""The curve is sampled at so many points, as a power of 2, to see how far records of a block are apart."""
 PATIENCE = 2
 """After so many layouts in turn that are no better, more blocks will not be better."""
 SPARED = 1.1
-"""A finer cube may have an expected error so many times the least."""
+"""Of a finer cube records may be so many times as far from their centroids as at least."""
 MILLION = 10**6
 
 
 def records_plan(columns: Sequence[Column], rows: int, loss: Loss, k: int | None = None) -> RecordsPlan:
-    """The layout with the least expected error: how many records a block has, how fine the cube is, which noise."""
+    """The layout that leaves records nearest: how many a block has, how fine the cube is, which noise; and its error."""
     if not 1 <= len(columns) <= MOST_COLUMNS:
         raise InvalidInput(
             f"private records take 1 to {MOST_COLUMNS} columns, got {len(columns)}; leave some out, "
@@ -46,25 +42,25 @@ def records_plan(columns: Sequence[Column], rows: int, loss: Loss, k: int | None
         )
     if k is not None and not 1 <= k <= rows:
         raise InvalidInput(f"k must be between 1 and the {rows} rows, got {k}")
-    best, worse = None, 0
+    best, nearest, worse = None, math.inf, 0
     for size in _sizes(rows) if k is None else (k,):
-        plan = _with_block_size(columns, rows, loss, size)
-        if best is None or plan.error < best.error:
-            best, worse = plan, 0
-        else:
-            worse += 1
+        apart, plan = _with_block_size(columns, rows, loss, size)
+        worse += 1
+        if best is None or apart < nearest:
+            best, nearest, worse = plan, apart, 0
         if worse == PATIENCE:
             break
     if best is None:
         raise InvalidInput(f"there must be at least one row, got {rows}")
-    return best
+    return replace(best, errors=distributions_apart(best, _noise(best)))
 
 
-def _with_block_size(columns: Sequence[Column], rows: int, loss: Loss, k: int) -> RecordsPlan:
-    """The finest cube that evenly spread rows lose little by: rows that are not are told apart better."""
+def _with_block_size(columns: Sequence[Column], rows: int, loss: Loss, k: int) -> tuple[float, RecordsPlan]:
+    """The finest cube that model rows lose little by: rows that crowd more are told apart better."""
     plans = [_planned(columns, bits, rows, k, loss) for bits in _sides(len(columns))]
-    enough = SPARED * min(plan.error for plan in plans)
-    return max((plan for plan in plans if plan.error <= enough), key=lambda plan: plan.bits)
+    apart = [records_apart(plan, _noise(plan)) for plan in plans]
+    near = [pair for pair in zip(apart, plans, strict=True) if pair[0] <= SPARED * min(apart)]
+    return max(near, key=lambda pair: pair[1].bits)
 
 
 def _sizes(rows: int) -> Iterator[int]:
@@ -88,8 +84,7 @@ def _planned(columns: Sequence[Column], bits: int, rows: int, k: int, loss: Loss
     names = sum(axis.named for axis in axes)
     whole = RecordsPlan(axes, bits, rows, k, loss, _even(len(axes) - names, names))
     plan = replace(whole, shares=_shared(whole)) if names else whole
-    plan = replace(plan, box=True) if _better_boxed(plan) else plan
-    return replace(plan, errors=tuple(_errors(plan)))
+    return replace(plan, box=True) if _better_boxed(plan) else plan
 
 
 @lru_cache(maxsize=256)
@@ -122,6 +117,8 @@ def _shared(plan: RecordsPlan) -> tuple[Fraction, ...]:
 
 def _noise(plan: RecordsPlan) -> float:
     """The mean noise of a centroid, in widths, as on a fine grid."""
+    if not plan.numbers:
+        return 0.0
     part = plan.loss.part(plan.shares[0])
     facts = len(plan.axes), plan.bits, plan.blocks, plan.numbers
     if plan.box:
@@ -152,54 +149,3 @@ def _choosing(plan: RecordsPlan, place: int) -> float:
     axis, rate = plan.axes[place], plan.selections[place].loss
     widest = max(max(row) for row in axis.apart)
     return math.log(axis.grid.cells) / rate / plan.k / widest if rate and widest else float(widest > 0)
-
-
-def _errors(plan: RecordsPlan) -> Iterator[float]:
-    """Of each column: how far records are from their centroid, its noise included; of numbers half a width at most."""
-    points, blocks = _even_points(len(plan.axes), plan.bits, plan.blocks)
-    for place, axis in enumerate(plan.axes):
-        if axis.named:
-            yield _names_apart(axis, points[:, place], blocks, plan.selections[place].loss * plan.k)
-        else:
-            both = _both(_numbers_apart(points[:, place], blocks), _noise(plan))
-            yield min(both, 0.5) if axis.grid.cells > 1 else 0.0
-
-
-def _both(apart: float, noise: float) -> float:
-    """The mean size of two errors together of these mean sizes, the first even about 0 and the second Laplace.
-
-    E|u + L| = |u| + b e^(-|u|/b), and |u| is even from 0 to 2 `apart`.
-    """
-    part = 2 * apart / noise
-    return apart - noise * math.expm1(-part) / part
-
-
-@lru_cache(maxsize=64)
-def _even_points(dimensions: int, bits: int, blocks: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Points spread evenly over a cube of side 1, in the order of the curve, and the block of each."""
-    order = max(1, min(bits, EVEN_BITS // dimensions))
-    count = 2 ** (order * dimensions)
-    points = (curve_cells(np.arange(count), dimensions, order) + 0.5) / 2**order
-    return points, np.arange(count) * blocks // count
-
-
-def _numbers_apart(points: NDArray[np.float64], blocks: NDArray[np.int64]) -> float:
-    """The mean distance from the centroid: that of an even spread with the same variance, the cell's own added."""
-    held = np.maximum(np.bincount(blocks), 1)
-    means = np.bincount(blocks, points) / held
-    inside = float(((points - means[blocks]) ** 2).mean())
-    cell = 2 * float(points.min())
-    return math.sqrt(3 * (inside + cell**2 / 12)) / 2
-
-
-def _names_apart(axis: Axis, points: NDArray[np.float64], blocks: NDArray[np.int64], rate: float) -> float:
-    """The mean distance in widths to the name chosen in each block, `rate` that of its mean distance."""
-    apart = np.array(axis.apart, dtype=np.float64)
-    names = np.argsort(axis.line)[(points * axis.grid.cells).astype(np.int64)]
-    shape = (int(blocks.max()) + 1, len(apart))
-    held = np.bincount(blocks * len(apart) + names, minlength=math.prod(shape)).reshape(shape)
-    held = held[held.any(axis=1)]
-    means = held @ apart / held.sum(axis=1, keepdims=True)
-    chances = np.exp(-rate * (means - means.min(axis=1, keepdims=True)))
-    chosen = (means * chances).sum(axis=1) / chances.sum(axis=1)
-    return float(chosen.mean()) / (float(apart.max()) or 1.0)

@@ -8,7 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.guarantee import Guarantee
+from discreet.microdata.private.blocks import RankBlocks
+from discreet.microdata.private.columns import ColumnPlan
+from discreet.microdata.private.cumulative import Cumulative
 from discreet.microdata.private.loss import Loss
+from discreet.microdata.private.ordered import OrderedBlocks
+from discreet.planner.impossible import Impossible
 from discreet.planner.private_columns import split
 from discreet.planner.private_linked import linked_plan
 from discreet.planner.private_records import records_plan
@@ -19,7 +24,7 @@ from discreet.spend import Spend
 RELATION = "replace-one"
 PAIRS = "pairs"
 """What is told of tables of two columns, beside the columns."""
-USELESS_PAIRS = 0.5
+USELESS_PAIRS = 0.35
 """The expected L1 distance of tables of two columns, of at most 2, from which on independent columns may be as near."""
 IGNORANT = 0.2
 """An expected error, in widths of the domain or shares of the rows, that knowing the domain alone nearly reaches."""
@@ -69,21 +74,36 @@ def private_plan(
     epsilon: Fraction,
     delta: Fraction | None = None,
     k: int | None = None,
+    never: Impossible | None = None,
+    pairs: Sequence[tuple[str, str]] = (),
 ) -> PrivatePlan:
-    """The plan of the least expected error: purely, or where a delta is allowed perhaps with Gaussian noise."""
+    """The plan of the least expected error: purely, or where a delta is allowed perhaps with Gaussian noise.
+
+    Columns are counted in runs that begin where what is possible changes. Given `pairs` are measured in any case.
+    """
+    more = More(k, never or Impossible(), tuple(pairs))
     losses = [Loss(epsilon=epsilon)]
     rho = Fraction(0) if delta is None else rho_within(epsilon, delta)
     if rho and delta is not None:
         losses.append(Loss(rho=rho))
-    plans = [_plan(columns, rows, method, loss, k) for loss in losses]
+    plans = [_plan(columns, rows, method, loss, more) for loss in losses]
     best = min(plans, key=lambda plan: plan.error)
     if not best.loss.pure and delta is not None:
         best = replace(best, guarantee=best.guarantee.approximate(delta))
-    return replace(best, warnings=_warnings(best, columns, rows, k))
+    return replace(best, warnings=_warnings(best, columns, rows, more))
 
 
-def _plan(columns: Sequence[Column], rows: int, method: str, loss: Loss, k: int | None) -> PrivatePlan:
-    made, errors, ways = PLANS[method](columns, rows, loss, k)
+@dataclass(frozen=True, slots=True)
+class More:
+    """What was said besides: a k, what is impossible, and pairs to be measured."""
+
+    k: int | None
+    never: Impossible
+    pairs: tuple[tuple[str, str], ...]
+
+
+def _plan(columns: Sequence[Column], rows: int, method: str, loss: Loss, more: More) -> PrivatePlan:
+    made, errors, ways = PLANS[method](columns, rows, loss, more)
     guarantee = Guarantee.dp(loss.epsilon, RELATION) if loss.pure else Guarantee.zcdp(loss.rho, RELATION)
     return PrivatePlan(method, made, loss, guarantee, errors, ways)
 
@@ -91,20 +111,33 @@ def _plan(columns: Sequence[Column], rows: int, method: str, loss: Loss, k: int 
 Planned = tuple[Any, Mapping[str, float], Mapping[str, str]]
 
 
-def _columns(columns: Sequence[Column], rows: int, loss: Loss, k: int | None) -> Planned:
-    made = tuple(plan for plan, _ in split(columns, rows, loss, k))
+def _split(columns: Sequence[Column], rows: int, loss: Loss, more: More, k: int | None) -> tuple[ColumnPlan, ...]:
+    """The best plan of each column, with runs that begin where what is possible changes."""
+    return tuple(_marked(plan, more.never) for plan, _ in split(columns, rows, loss, k))
+
+
+def _marked(plan: ColumnPlan, never: Impossible) -> ColumnPlan:
+    turns = never.turns(plan.grid.column)
+    if not turns or not isinstance(plan, Cumulative):
+        return plan
+    return replace(plan, grid=plan.grid.begun([(turn - plan.grid.lower) // plan.grid.width for turn in turns]))
+
+
+def _columns(columns: Sequence[Column], rows: int, loss: Loss, more: More) -> Planned:
+    made = _split(columns, rows, loss, more, more.k)
     return made, {one.grid.column: one.error for one in made}, {one.grid.column: one.name for one in made}
 
 
-def _records(columns: Sequence[Column], rows: int, loss: Loss, k: int | None) -> Planned:
-    made = records_plan(columns, rows, loss, k)
+def _records(columns: Sequence[Column], rows: int, loss: Loss, more: More) -> Planned:
+    made = records_plan(columns, rows, loss, more.k)
+    _ = made.noise if made.numbers else None, made.selections  # refused here, where nothing is charged yet
     names = [axis.grid.column for axis in made.axes]
     return made, dict(zip(names, made.errors, strict=True)), {"records": made.name}
 
 
-def _linked(columns: Sequence[Column], rows: int, loss: Loss, _: int | None) -> Planned:
-    made = linked_plan(columns, rows, loss)
-    own = tuple(plan for plan, _ in split(columns, rows, made.for_columns))
+def _linked(columns: Sequence[Column], rows: int, loss: Loss, more: More) -> Planned:
+    made = linked_plan(columns, rows, loss, more.pairs)
+    own = _split(columns, rows, made.for_columns, more, None)
     errors = {one.grid.column: one.error for one in own} | {PAIRS: made.error}
     return (made, own), errors, {one.grid.column: one.name for one in own} | {PAIRS: made.name}
 
@@ -112,31 +145,55 @@ def _linked(columns: Sequence[Column], rows: int, loss: Loss, _: int | None) -> 
 def recommended(plans: Sequence[PrivatePlan]) -> str:
     """Which of several methods to choose, in a sentence: linked records where their pairs will tell something."""
     linked = next((plan for plan in plans if plan.method == "private-linked"), None)
-    if linked is not None and linked.errors[PAIRS] < USELESS_PAIRS:
+    if linked is None:
+        return "Choose private-columns: there are no pairs of columns to tell of."
+    if linked.errors[PAIRS] < USELESS_PAIRS:
         return "Choose private-linked: tables of two columns will tell something, and single columns nearly as much."
     return "Choose private-columns: so little may be lost that nothing is left to tell how columns belong together."
 
 
-PLANS: Mapping[str, Callable[[Sequence[Column], int, Loss, int | None], Planned]] = {
+PLANS: Mapping[str, Callable[[Sequence[Column], int, Loss, More], Planned]] = {
     "private-columns": _columns,
     "private-records": _records,
     "private-linked": _linked,
 }
 
 
-def _warnings(plan: PrivatePlan, columns: Sequence[Column], rows: int, k: int | None) -> tuple[str, ...]:
-    """Where hardly more will be told than the domain, and how many columns so much could carry."""
-    said = _missing(plan, columns)
+def _warnings(plan: PrivatePlan, columns: Sequence[Column], rows: int, more: More) -> tuple[str, ...]:
+    """What was said and does not count, and where hardly more will be told than the domain."""
+    return (*_missing(plan, columns), *_unused(plan, more), *_little(plan, columns, rows, more), *_little_linked(plan))
+
+
+def _unused(plan: PrivatePlan, more: More) -> tuple[str, ...]:
+    if plan.method != "private-columns" or more.k is None:
+        return ()
+    others = [one.grid.column for one in plan.made if not isinstance(one, RankBlocks | OrderedBlocks)]
+    return (f"k is not used for {', '.join(others)}: blocks of ranks are of values that are never missing.",) * bool(
+        others
+    )
+
+
+def _little_linked(plan: PrivatePlan) -> tuple[str, ...]:
+    error = plan.errors.get(PAIRS, 0.0)
+    if error < USELESS_PAIRS:
+        return ()
+    return (
+        f"Tables of two columns will be off by about {error:.2g} of the rows, perhaps more than if columns were taken "
+        "for independent: release fewer columns, or private-columns, or allow a delta.",
+    )
+
+
+def _little(plan: PrivatePlan, columns: Sequence[Column], rows: int, more: More) -> tuple[str, ...]:
+    """How many columns so little could carry."""
     lost = [column.name for column in columns if plan.errors.get(column.name, 0.0) > IGNORANT]
     if not lost:
-        return said
+        return ()
     worst = max(lost, key=lambda name: plan.errors[name])
-    carried = _carried(plan, columns, rows, k) if len(lost) > 1 else 0
-    fewer = f" about {carried} of the {len(columns)} columns could be carried" if carried else " a larger epsilon helps"
+    carried = _carried(plan, columns, rows, more) if len(lost) > 1 else 0
+    fewer = f"about {carried} of the {len(columns)} columns could be carried" if carried else "a larger epsilon helps"
     return (
-        *said,
         f"{len(lost)} of {len(columns)} columns will tell hardly more than their domains: the expected error of "
-        f"{worst} is {plan.errors[worst]:.2g} of it;{fewer}.",
+        f"{worst} is {plan.errors[worst]:.2g} of it; {fewer}.",
     )
 
 
@@ -148,17 +205,17 @@ def _missing(plan: PrivatePlan, columns: Sequence[Column]) -> tuple[str, ...]:
     return (f"A row without a value counts as the middle of the domain, and the file has no missing ones: {listed}.",)
 
 
-def _carried(plan: PrivatePlan, columns: Sequence[Column], rows: int, k: int | None) -> int:
+def _carried(plan: PrivatePlan, columns: Sequence[Column], rows: int, more: More) -> int:
     """How many columns, the first ones, the same loss tells something of."""
     low, high = 0, len(columns)
     least = 2 if plan.method == "private-linked" else 1
     while high - low > 1:
         middle = (low + high) // 2
-        fits = middle >= least and max(_errors(plan, columns[:middle], rows, k)) <= IGNORANT
+        fits = middle >= least and max(_errors(plan, columns[:middle], rows, more)) <= IGNORANT
         low, high = (middle, high) if fits else (low, middle)
     return low
 
 
-def _errors(plan: PrivatePlan, columns: Sequence[Column], rows: int, k: int | None) -> list[float]:
-    errors = _plan(columns, rows, plan.method, plan.loss, k).errors
+def _errors(plan: PrivatePlan, columns: Sequence[Column], rows: int, more: More) -> list[float]:
+    errors = _plan(columns, rows, plan.method, plan.loss, replace(more, pairs=())).errors
     return [errors[column.name] for column in columns]

@@ -87,6 +87,12 @@ def check_published(schema: Schema) -> None:
             )
 
 
+def published_count(one: Published, schema: Schema) -> tuple[Predicate, int] | None:
+    """Which rows a published count is of, and how many there are; None where it is no count of rows."""
+    count = _counted(one, schema)
+    return None if count is None else (simplify(count.predicate, schema), _value(one, schema))
+
+
 def beside(schema: Schema, query: Query, measurements: Sequence[Measurement], loss: Fraction | None) -> tuple[str, ...]:
     """What a label says of each published statistic, and of all counts among them; `loss` is the answer's epsilon."""
     counted = [_counted(one, schema) for one in schema.published]

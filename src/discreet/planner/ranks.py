@@ -12,13 +12,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import Unsupported
+from discreet.errors import InvalidInput, Unsupported
+from discreet.exact import shown
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import AddNoise
 from discreet.kernel.scores import Selection
 from discreet.planner.estimates import Linear
 from discreet.planner.facts import Facts
 from discreet.planner.positions import MOST_CANDIDATES, Candidates
+from discreet.query.predicate import TRUE
 from discreet.query.query import Aggregate
 from discreet.schema import Column
 from discreet.schema.column import Value
@@ -29,6 +31,10 @@ MOST_ROWS = 2**40
 STRAYS = 3
 """A mean stands for one rank only where its ranks are within so many standard errors of a choice by rank."""
 BETTER = 0.97
+GUESS = 1 / math.sqrt(12)
+"""The root mean square error of the middle of the domain, in its widths, where the truth may be anywhere in it."""
+SURE = 0.01
+"""An error of a choice by rank, in steps of the column, below which it is nearly surely the value itself."""
 FINER = 1.03
 """Of the numbers of ranks that are tried, each to the one before: between two of them the error hardly changes."""
 
@@ -78,13 +84,38 @@ def trimmed(aggregate: Aggregate, column: Column, facts: Facts) -> Ranks:
     """All ranks but the lowest and the highest share of them, rounded down."""
     rows = facts.known_rows(column)
     if rows is None:
-        needs = "replace-one neighbours, one row per unit, no filter, no groups and no missing values"
-        raise Unsupported(f"TRIMMED_MEAN needs a public number of values: {needs}; ask for AVG or MEDIAN instead")
+        raise Unsupported(_secret(column, facts))
     if rows > MOST_ROWS:
         raise Unsupported(f"TRIMMED_MEAN is offered for at most {MOST_ROWS:,} rows; ask for AVG instead")
     (share,) = aggregate.orders
     cut = math.floor(share * rows)
     return Ranks(Candidates.of(column, MOST_CANDIDATES), cut + 1, rows - cut)
+
+
+def _secret(column: Column, facts: Facts) -> str:
+    """Why it is not public how many values there are to rank, and what to do: the first reason there is."""
+    instead = "or ask for AVG or MEDIAN"
+    if not facts.replaces:
+        secret = f"and with {facts.schema.neighbours} neighbours that is secret"
+        return f"TRIMMED_MEAN needs a public number of rows, {secret}; declare replace-one and units, {instead}"
+    if facts.rows > 1:
+        return f"TRIMMED_MEAN is of one row per unit, and here a unit may have {facts.rows}; ask for AVG or MEDIAN"
+    if facts.where != TRUE:
+        return f"TRIMMED_MEAN is of all rows, since how many a filter leaves is secret; leave out WHERE, {instead}"
+    if facts.grouped:
+        return f"TRIMMED_MEAN is of all rows, since how many a group has is secret; leave out GROUP BY, {instead}"
+    stands = f"say in the schema what a missing value stands for (missing: {shown(column.lower * column.step)})"
+    return f"{column.name} may be missing, and ranks are of a public number of rows with a value; {stands}, {instead}"
+
+
+def refuse_guess(ranks: Ranks, error: float) -> None:
+    """A mean that is farther off than a guess is not sold."""
+    column = ranks.candidates.column
+    if error > GUESS * float(column.size * column.step):
+        raise InvalidInput(
+            f"the {ranks.name} of {column.name} would have an expected error of {error:,.4g}, more than a guess within "
+            "the bounds; take a smaller share or a larger epsilon, or ask for MEDIAN, which may be better"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +168,25 @@ class RankMean:
 
     def better(self, selection: Selection, scores_per_row: int) -> bool:
         """Whether it is clearly nearer than a choice by rank, and from ranks that such a choice might well have hit."""
-        candidates = self.ranks.candidates
-        other = rank_error(candidates, self.wanted, self.rows, selection, scores_per_row)
+        candidates, other = self.ranks.candidates, self.error_by_rank(selection, scores_per_row)
         strays = other / float(candidates.column.size * candidates.column.step) * self.rows
         farthest = max(self.wanted - self.ranks.first, self.ranks.last - self.wanted)
         return self.expected_error() < BETTER * other and farthest <= STRAYS * strays
+
+    def error_by_rank(self, selection: Selection, scores_per_row: int) -> float:
+        """At most the expected error of a choice by rank, on the same even rows."""
+        return rank_error(self.ranks.candidates, self.wanted, self.rows, selection, scores_per_row)
+
+    def why_not(self, selection: Selection, scores_per_row: int) -> str:
+        """Why a choice by rank was taken instead: both errors, on the same even rows."""
+        own, other = self.expected_error(), self.error_by_rank(selection, scores_per_row)
+        sure = other < SURE * float(self.ranks.candidates.column.step)
+        told = "nearly 0" if sure else f"at most {other:,.4g}"
+        both = f"if the rows are spread evenly its expected error is {told}, and that of the {self.name}"
+        if own < BETTER * other:
+            far = f"but its ranks reach too far from rank {self.wanted} to stand for it on other rows"
+            return f"{both} is {own:,.4g}, {far}"
+        return f"{both} is not clearly less: {own:,.4g}"
 
 
 def mean_round(aggregate: Aggregate, candidates: Candidates, rows: int, epsilon: Fraction, like: str) -> RankMean:

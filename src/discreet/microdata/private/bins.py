@@ -24,9 +24,19 @@ class Binned:
     place: Counts
 
     @staticmethod
-    def of(grid: Grid, counts: Counts, most: int) -> Binned:
-        """At most so many bins, cut where the private counts are in equal parts; of names, the rarest share one."""
-        return Binned(grid, counts, _runs(grid, counts, most) if grid.ordered else _commonest(counts, most))
+    def of(grid: Grid, counts: Counts, most: int, runs: Counts | None = None) -> Binned:
+        """At most so many bins, cut where the private counts are in equal parts; of names, the rarest share one.
+
+        `runs` are the first cells of runs that were counted together: inside one nothing is known, so none is cut.
+        """
+        if not grid.ordered:
+            return Binned(grid, counts, _commonest(counts, most))
+        starts = np.arange(grid.cells) if runs is None else runs
+        sums = np.append(np.add.reduceat(counts[: grid.cells], starts), counts[grid.cells :])
+        place = _runs(grid, sums, most)
+        lengths = np.diff(np.append(starts, grid.cells))
+        spread = np.append(np.repeat(place[: len(starts)], lengths), place[len(starts) :])
+        return Binned(grid, counts, spread)
 
     @property
     def name(self) -> str:
@@ -84,11 +94,11 @@ def joint_table(first: Binned, second: Binned, cells: Mapping[Cell, Amounts]) ->
 
 
 def _runs(grid: Grid, counts: Counts, most: int) -> Counts:
-    """Runs of cells with about equal counts; a cell with more than its part leaves the other bins to the others.
+    """Bins of about equal counts; a cell, or a run, with more than its part leaves the other bins to the others.
 
     Missing values have a bin of their own, unless the private count says that there are none.
     """
-    own = counts[: grid.cells].astype(np.float64)
+    own = counts[: len(counts) - grid.missing].astype(np.float64)
     apart = grid.missing and bool(counts[-1])
     bins = max(most - apart, 1)
     weights = own

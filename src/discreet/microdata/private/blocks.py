@@ -12,7 +12,7 @@ from discreet.errors import InvalidInput
 from discreet.inference.columns import NORMAL, ranked_counts
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.noise import Noise
-from discreet.microdata.private.columns import block_edges, noisy
+from discreet.microdata.private.columns import block_edges, clipped, noisy, together
 from discreet.microdata.private.grid import Counts, Grid
 from discreet.microdata.private.loss import Loss
 
@@ -48,12 +48,25 @@ class RankBlocks:
         return block_edges(self.rows, self.k)
 
     @property
+    def bound(self) -> float:
+        """The mean of W1 at most: half the largest block, the noise of the blocks' means, rounding, half a cell."""
+        return min(1.0, self._inside + self._noise)
+
+    @property
     def error(self) -> float:
-        """A bound on the mean of W1: half the largest block, the noise of a block's mean, rounding, half a cell."""
+        """The mean of W1 to expect: clipped noise, and a third of what rows may be off inside blocks."""
+        return together(self._inside / 3, clipped(self._noise))
+
+    @property
+    def _inside(self) -> float:
         largest = self.rows - self.k * (self.rows // self.k - 1)
-        noise = reach(self.loss) + 1 / (2 * (self.grid.cells - 1))
-        told = largest / (2 * self.rows) + noise / self.k
-        return min(1.0, told + (self.grid.width - 1) / (2 * (self.grid.upper - self.grid.lower)))
+        cell = (self.grid.width - 1) / (2 * (self.grid.upper - self.grid.lower))
+        return largest / (2 * self.rows) + cell
+
+    @property
+    def _noise(self) -> float:
+        """The mean over rows of the noise of their block's mean, and of its rounding."""
+        return self.rows // self.k / self.rows * (reach(self.loss) + 1 / (2 * (self.grid.cells - 1)))
 
     def totals(self, counts: Counts) -> NDArray[np.int64]:
         """The exact sum of cell numbers of each block. Secret."""

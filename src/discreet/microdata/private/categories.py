@@ -33,6 +33,11 @@ class Categories:
         return "a count of every category"
 
     @property
+    def k(self) -> None:
+        """Counts have no blocks of rows."""
+        return None
+
+    @property
     def measured(self) -> int:
         """How many counts are measured."""
         cells = self.grid.all_cells

@@ -5,6 +5,7 @@ Proof: columns.md.
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,8 @@ from discreet.microdata.private.loss import Loss
 from discreet.query.released import Runs
 
 WORD = 2**63
+FLAT = 10**4
+"""Of wider noise a float holds the clipped size only as a series."""
 
 
 class ColumnPlan(Protocol):
@@ -43,6 +46,11 @@ class ColumnPlan(Protocol):
         ...
 
     @property
+    def k(self) -> int | None:
+        """How many rows a block has at least; None where there are no blocks of rows."""
+        ...
+
+    @property
     def error(self) -> float:
         """The error to expect: of the distribution in widths of the domain, or in total variation."""
         ...
@@ -63,6 +71,21 @@ def noisy(totals: NDArray[np.int64], noise: Noise, entropy: Entropy) -> NDArray[
         return totals + drawn.astype(np.int64)
     sums = totals.astype(np.object_) + drawn
     return np.array([min(max(int(one), -WORD), WORD - 1) for one in sums], dtype=np.int64)
+
+
+def clipped(noise: float) -> float:
+    """The mean size of Laplace noise of mean size `noise` that is clipped to 0..1 with what it is added to, at most 1/2.
+
+    What it is added to is anywhere between 0 and 1: E|clip(u + L) - u| = b (1 - b (1 - e^(-1/b))).
+    """
+    if noise > FLAT:
+        return 0.5 - 1 / (6 * noise)
+    return noise * (1 + noise * math.expm1(-1 / noise))
+
+
+def together(inside: float, noise: float) -> float:
+    """The mean size of the sum of an error of this size and of Laplace noise of this mean size: |u| + b e^(-|u|/b)."""
+    return inside + noise * math.exp(-inside / noise)
 
 
 def block_edges(rows: int, k: int) -> NDArray[np.int64]:

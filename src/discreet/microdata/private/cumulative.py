@@ -14,7 +14,7 @@ from discreet.errors import InvalidInput
 from discreet.inference.columns import NORMAL, Tree, best_tree, cumulative_counts
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.noise import Noise
-from discreet.microdata.private.columns import noisy
+from discreet.microdata.private.columns import clipped, noisy, together
 from discreet.microdata.private.grid import Counts, Grid
 from discreet.microdata.private.loss import Loss
 
@@ -24,7 +24,10 @@ FINEST = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Cumulative:
-    """The cells, or `measured` even runs of them, counted alone and in nested blocks, missing values by themselves."""
+    """The cells, or `measured` even runs of them, counted alone and in nested blocks, missing values by themselves.
+
+    The grid's marks cut runs further.
+    """
 
     grid: Grid
     rows: int
@@ -42,26 +45,46 @@ class Cumulative:
     @property
     def tree(self) -> Tree:
         """The levels that are measured."""
-        return best_tree(self.measured, self.grid.missing, "laplace" if self.loss.pure else "gaussian")
+        return best_tree(len(self.edges) - 1, self.grid.missing, "laplace" if self.loss.pure else "gaussian")
 
     @property
     def name(self) -> str:
-        return f"cumulative counts of {self.measured:,} cells: {self.tree.strategy.name}"
+        return f"cumulative counts of {len(self.edges) - 1:,} cells: {self.tree.strategy.name}"
+
+    @property
+    def k(self) -> None:
+        """Counts have no blocks of rows."""
+        return None
+
+    @property
+    def bound(self) -> float:
+        """The mean of W1 at most, but for rounding: noise, and half a run; a missing value is a width away."""
+        return min(1.0, self._inside + self._noise * (self.tree.deviation + self.tree.missing_deviation))
 
     @property
     def error(self) -> float:
-        """The mean of W1 to expect: noise of cumulative counts, and half a run; a missing value is a width away."""
+        """The mean of W1 to expect: clipped noise, and half of what rows may be off inside a run."""
+        present = together(self._inside / 2, clipped(self._noise * self.tree.deviation))
+        absent = clipped(self._noise * self.tree.missing_deviation) if self.grid.missing else 0.0
+        return min(1.0, present + absent)
+
+    @property
+    def _inside(self) -> float:
         widest = -(-self.grid.cells // self.measured) * self.grid.width
-        inside = (widest - 1) / (2 * max(self.grid.upper - self.grid.lower, 1))
+        return (widest - 1) / (2 * max(self.grid.upper - self.grid.lower, 1))
+
+    @property
+    def _noise(self) -> float:
+        """The mean size of noise for a deviation of 1, as a share of the rows."""
         # One who moves changes two blocks of a level by 1, under either law.
         noise = math.sqrt(8) / float(self.loss.epsilon) if self.loss.pure else 1 / math.sqrt(float(self.loss.rho))
-        off = NORMAL * noise * (self.tree.deviation + self.tree.missing_deviation) / self.rows
-        return min(1.0, off + inside)
+        return NORMAL * noise / self.rows
 
     @property
     def edges(self) -> NDArray[np.int64]:
-        """The first cell of every run, and the end of the last."""
-        return np.arange(self.measured + 1, dtype=np.int64) * self.grid.cells // self.measured
+        """The first cell of every run, and the end of the last: even ones, and those of the grid's marks."""
+        even = np.arange(self.measured + 1, dtype=np.int64) * self.grid.cells // self.measured
+        return np.union1d(even, np.array(self.grid.marks, dtype=np.int64))
 
     @property
     def shares(self) -> tuple[Fraction, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ class Grid:
     cells: int
     missing: bool
     ordered: bool
+    marks: tuple[int, ...] = ()
+    """Cells that begin a run wherever cells are told in runs: the ends, which clipped values are moved to, and 0."""
 
     @staticmethod
     def of(column: Column, finest: int = FINEST) -> Grid:
@@ -33,7 +36,18 @@ class Grid:
         width = -(-column.size // finest)
         cells = -(-column.size // width)
         ordered = column.ordered and column.kind != "boolean"
-        return Grid(column.name, column.lower, column.upper, width, cells, column.nullable, ordered)
+        grid = Grid(column.name, column.lower, column.upper, width, cells, column.nullable, ordered)
+        return grid.marked([column.lower, column.upper, 0]) if ordered else grid
+
+    def marked(self, codes: Sequence[int]) -> Grid:
+        """With runs of their own for the cells of these codes, where they are in the domain."""
+        cells = {(code - self.lower) // self.width for code in codes if self.lower <= code <= self.upper}
+        return self.begun([start for cell in cells for start in (cell, cell + 1)])
+
+    def begun(self, cells: Sequence[int]) -> Grid:
+        """With runs that begin at these cells besides."""
+        inside = {cell for cell in cells if 0 < cell < self.cells}
+        return replace(self, marks=tuple(sorted({*self.marks, *inside})))
 
     @property
     def all_cells(self) -> int:

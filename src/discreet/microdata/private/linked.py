@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 
@@ -24,6 +25,7 @@ Joint = Callable[[Sequence[tuple[Binned, Binned]]], Sequence[Counts]]
 L1, SQUARES = 2, 2
 """What one replaced row moves a table by: two cells, by 1 each."""
 MILLION = 10**6
+NO_RUNS: Mapping[str, Counts] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +61,11 @@ class LinkedPlan:
         pairs = len(self.given) + choices_left(self.given, count)
         return f"a tree of {pairs} pairs of columns in at most {self.most} bins"
 
-    def binned(self, columns: Mapping[str, Counts]) -> tuple[Binned, ...]:
-        """The bins of each column, by its private counts, which add up to the rows."""
+    def binned(self, columns: Mapping[str, Counts], runs: Mapping[str, Counts] = NO_RUNS) -> tuple[Binned, ...]:
+        """The bins of each column, by its private counts, which add up to the rows; no run of `runs` is cut."""
         if any(int(columns[grid.column].sum()) != self.rows for grid in self.grids):
             raise Internal("the private counts of a column do not add up to the rows")
-        return tuple(Binned.of(grid, columns[grid.column], self.most) for grid in self.grids)
+        return tuple(Binned.of(grid, columns[grid.column], self.most, runs.get(grid.column)) for grid in self.grids)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,10 +80,17 @@ class Linked:
 
 
 def draw_linked(
-    plan: LinkedPlan, columns: Mapping[str, Counts], joint: Joint, entropy: Entropy | None = None
+    plan: LinkedPlan,
+    columns: Mapping[str, Counts],
+    joint: Joint,
+    entropy: Entropy | None = None,
+    runs: Mapping[str, Counts] = NO_RUNS,
 ) -> Linked:
-    """Choose the pairs and measure them; `columns` are private counts of cells, `joint` tells exact tables."""
-    drawn, binned = source(entropy), plan.binned(columns)
+    """Choose the pairs and measure them; `columns` are private counts of cells, `joint` tells exact tables.
+
+    `runs` are the first cells of the runs that a column was counted in, where it was.
+    """
+    drawn, binned = source(entropy), plan.binned(columns, runs)
     pairs = list(combinations(range(len(binned)), 2))
     exact = dict(zip(pairs, joint([(binned[one], binned[other]) for one, other in pairs]), strict=True))
     chosen = pairs

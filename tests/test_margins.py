@@ -1,0 +1,60 @@
+"""Counts of a column that keep what was published of it, and nothing that is impossible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.planner.margins import Margin, keeping, margins
+from discreet.query.predicate import Within
+from discreet.schema import schema_from_text
+
+CODES = np.arange(8)
+
+
+@given(st.lists(st.integers(0, 50), min_size=8, max_size=8), st.integers(0, 30), st.integers(0, 30))
+def test_published_counts_are_kept_exactly(counts: list[int], first: int, second: int) -> None:
+    """Disjoint ones, whatever was drawn: the total stays, the impossible cell is empty."""
+    private = np.array(counts) + 10
+    own = (Margin("x", Within("x", ((0, 2),)), first), Margin("x", Within("x", ((4, 5),)), second))
+    kept = keeping(private, CODES, own, CODES == 1)
+    assert (kept >= 0).all()
+    assert kept.sum() == private.sum()
+    assert (kept[:3].sum(), kept[4:6].sum(), kept[1]) == (first, second, 0)
+
+
+def test_overlapping_counts_are_nearly_kept() -> None:
+    """To about a row."""
+    own = (Margin("x", Within("x", ((0, 4),)), 50), Margin("x", Within("x", ((3, 7),)), 60))
+    kept = keeping(np.full(8, 10), CODES, own, np.zeros(8, dtype=bool))
+    assert kept.sum() == 80
+    assert abs(kept[:5].sum() - 50) <= 1
+    assert abs(kept[3:].sum() - 60) <= 1
+
+
+def test_without_anything_known_counts_stay() -> None:
+    """And without rows nothing fails."""
+    counts = np.array([3, 0, 4, 0, 0, 1, 0, 0])
+    assert keeping(counts, CODES, (), np.zeros(8, dtype=bool)).tolist() == counts.tolist()
+    assert keeping(np.zeros(8, dtype=np.int64), CODES, (), CODES == 0).sum() == 0
+
+
+def test_margins_come_from_published_counts_of_one_column() -> None:
+    """Not from those of several, and not from what is no count."""
+    text = """\
+name: t
+source: t.csv
+neighbours: replace-one
+units: 9
+budget: {epsilon: 1}
+published:
+  - {statistic: women, value: 4, question: "SELECT COUNT(*) FROM t WHERE sex = 'F'"}
+  - {statistic: old women, value: 2, question: "SELECT COUNT(*) FROM t WHERE sex = 'F' AND age > 60"}
+  - {statistic: mean age, value: 40}
+columns: {sex: {kind: nominal, categories: [F, M]}, age: {kind: integer, lower: 0, upper: 99}}
+"""
+    [margin] = margins(schema_from_text(text, Path()))
+    assert (margin.column, margin.rows) == ("sex", 4)
