@@ -129,6 +129,7 @@ analyst_budget: {{epsilon: 1, delta: 1e-7}}
 models: [dp]
 individual_queries: no
 partition: hospital
+impossible: ["sex = 'F' AND diagnosis = 'prostate cancer'", "sex = 'M' AND diagnosis = 'delivery'"]
 
 lookups:
   chapters: {{file: chapters.csv, key: diagnosis}}

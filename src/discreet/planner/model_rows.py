@@ -118,9 +118,9 @@ def _span(axis: Axis) -> int:
 
 
 def _with_noise(off: Floats, noise: float) -> float:
-    """The mean size of errors with Laplace noise of this mean size: E|u + L| = |u| + b e^(-|u|/b); half a width at most.
+    """The mean size of errors with Laplace noise of this mean size, E|u + L| = |u| + b e^(-|u|/b); half a width at most.
 
-    Centroids are clipped to the domain, so that noise of any size is no worse than not to know where a value is.
+    Centroids are clipped to the domain, so that noise of any size is hardly worse than not to know where a value is.
     """
     return min(float((off + noise * np.exp(-off / noise)).mean()), 0.5)
 

@@ -34,7 +34,7 @@ MILLION = 10**6
 
 
 def records_plan(columns: Sequence[Column], rows: int, loss: Loss, k: int | None = None) -> RecordsPlan:
-    """The layout that leaves records nearest: how many a block has, how fine the cube is, which noise; and its error."""
+    """The layout that leaves records nearest, how many a block has and how fine the cube is, and its error."""
     if not 1 <= len(columns) <= MOST_COLUMNS:
         raise InvalidInput(
             f"private records take 1 to {MOST_COLUMNS} columns, got {len(columns)}; leave some out, "

@@ -16,6 +16,9 @@ from discreet.microdata.private.columns import block_edges, clipped, noisy, toge
 from discreet.microdata.private.grid import Counts, Grid
 from discreet.microdata.private.loss import Loss
 
+RISEN = 0.7
+"""Of many noisy means that are made to rise the error is about so many times the third root of noise^2 / blocks."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankBlocks:
@@ -54,8 +57,9 @@ class RankBlocks:
 
     @property
     def error(self) -> float:
-        """The mean of W1 to expect: clipped noise, and a third of what rows may be off inside blocks."""
-        return together(self._inside / 3, clipped(self._noise))
+        """The mean of W1 to expect: noise, clipped and made to rise, and a third of what rows may be off in blocks."""
+        risen = RISEN * (self._noise**2 / (self.rows // self.k)) ** (1 / 3)
+        return together(self._inside / 3, min(clipped(self._noise), risen))
 
     @property
     def _inside(self) -> float:

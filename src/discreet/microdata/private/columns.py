@@ -74,9 +74,9 @@ def noisy(totals: NDArray[np.int64], noise: Noise, entropy: Entropy) -> NDArray[
 
 
 def clipped(noise: float) -> float:
-    """The mean size of Laplace noise of mean size `noise` that is clipped to 0..1 with what it is added to, at most 1/2.
+    """The mean size of what Laplace noise of mean size `noise` does to a number that is then clipped to 0..1.
 
-    What it is added to is anywhere between 0 and 1: E|clip(u + L) - u| = b (1 - b (1 - e^(-1/b))).
+    Of numbers anywhere between 0 and 1, E|clip(u + L) - u| = b (1 - b (1 - e^(-1/b))): at most 1/2.
     """
     if noise > FLAT:
         return 0.5 - 1 / (6 * noise)

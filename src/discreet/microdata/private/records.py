@@ -41,8 +41,8 @@ class RecordsPlan:
     """Blocks of k of `rows` records in the order of the curve, the last of k to 2k - 1; all sums and names noisy.
 
     `shares` are those of the loss: for the sums of all ordered columns together, then for each column of names in turn.
-    `box` says that noise is a box staircase for each block rather than independent numbers. `errors` are what is
-    expected of each column, in widths of its domain, of rows spread evenly.
+    `box` says that noise is a box staircase for each block rather than independent numbers. `errors` are how far
+    the distribution of each column is expected to be off: W1 in widths of its domain, of names the total variation.
     """
 
     axes: tuple[Axis, ...]
