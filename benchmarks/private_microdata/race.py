@@ -93,6 +93,13 @@ def better_marginals(table: Table, results: Results, bar: float) -> Line:
     return Line(f"{table.name}: W1, k = 1 over private-columns, epsilon 1", plain / ours, "times", bar, True)
 
 
+def linked_over_apart(table: Table, results: Results, bar: float) -> Line:
+    """Two-way tables of linked records beside those of columns that are not linked, at epsilon 1."""
+    ours, apart = (results[name, Fraction(1)].distance.two_way for name in (LINKED, "private-columns"))
+    name = f"{table.name}: two-way L1, private-linked over private-columns, epsilon 1"
+    return Line(name, ours / apart, "times", bar, False, f"{ours:.4f} beside {apart:.4f}")
+
+
 def as_good_as_mst(table: Table, results: Results, bar: float = 1.5) -> Iterator[Line]:
     """Two-way tables of linked records beside MST's, at the same (epsilon, delta) and bins."""
     for epsilon in EPSILONS:

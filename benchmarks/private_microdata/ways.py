@@ -16,7 +16,6 @@ from scipy.optimize import isotonic_regression
 
 from benchmarks.private_microdata.tables import Codes, Field, Table
 from discreet import Custodian, DiscreteLaplace
-from discreet.custodian import private
 from discreet.inference.nested import Nest, best_strategy
 
 METHODS = ("private-columns", "private-records", "private-linked")
@@ -31,14 +30,11 @@ Way = Callable[[Fraction], Codes]
 
 @contextmanager
 def ways(table: Table) -> Iterator[dict[str, Way]]:
-    """Every way that is made here, by its name; discreet's from a table registered once, and not assessed."""
-    draw, assessed, private.ASSESSED = np.random.Generator(np.random.PCG64(3)), private.ASSESSED, 0
-    try:
-        with _opened(table) as custodian:
-            made = {method: partial(published, custodian, table, method) for method in METHODS}
-            yield made | {RECORDS: partial(noisy_records, table, draw), TREES: partial(trees, table, draw)}
-    finally:
-        private.ASSESSED = assessed
+    """Every way that is made here, by its name; discreet's from a table registered once."""
+    draw = np.random.Generator(np.random.PCG64(3))
+    with _opened(table) as custodian:
+        made = {method: partial(published, custodian, table, method) for method in METHODS}
+        yield made | {RECORDS: partial(noisy_records, table, draw), TREES: partial(trees, table, draw)}
 
 
 @contextmanager
