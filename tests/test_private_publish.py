@@ -434,3 +434,12 @@ def test_the_error_is_told_beforehand_for_nothing(schema: Path, tmp_path: Path) 
     assert "private-records" in said
     little = done(*words[:2], "--epsilon", "0.0001", "--preview", "--json").document
     assert little["recommended"].startswith("Choose private-columns")
+
+
+def test_a_k_that_is_not_used_is_told(tmp_path: Path) -> None:
+    """A column that may be missing has no ranks of all rows."""
+    told = "{x: {kind: integer, lower: 0, upper: 9, missing: 0}, y: {kind: integer, lower: 0, upper: 1}}"
+    with Custodian.open(written(tmp_path, columns=told)) as custodian:
+        [plan] = custodian.expected("private-columns", 5, 2)
+    assert plan.ways["x"] == "rank blocks of 5"
+    assert any("k is not used for y" in one for one in plan.warnings)

@@ -29,11 +29,11 @@ Floats = NDArray[np.float64]
 
 def records_apart(plan: RecordsPlan, noise: float) -> float:
     """The mean distance in widths of a record from the centroid that stands for it, `noise` the mean of its noise."""
-    found = []
+    found, choices = [], _choices(plan)
     for codes, blocks, _ in _files(plan):
         for place, axis in enumerate(plan.axes):
             if axis.named:
-                means, chances = _names(plan, place, codes[:, place], blocks)
+                means, chances = _names(*choices[place], codes[:, place], blocks)
                 held = np.bincount(blocks)[:, None] / len(blocks)
                 found.append(float((held * means * chances).sum()))
             else:
@@ -44,9 +44,10 @@ def records_apart(plan: RecordsPlan, noise: float) -> float:
 
 def distributions_apart(plan: RecordsPlan, noise: float) -> tuple[float, ...]:
     """Of each column, how far what is released is from what was there: W1 in widths, of names the total variation."""
+    choices = _choices(plan)
     found = [
         [
-            _names_off(plan, place, codes[:, place], blocks, draws[place])
+            _names_off(_names(*choices[place], codes[:, place], blocks)[1], codes[:, place], blocks, draws[place])
             if axis.named
             else _numbers_off(axis, codes[:, place], blocks, noise * _laplace(draws[place]))
             for place, axis in enumerate(plan.axes)
@@ -118,7 +119,7 @@ def _span(axis: Axis) -> int:
 
 
 def _with_noise(off: Floats, noise: float) -> float:
-    """The mean size of errors with Laplace noise of this mean size, E|u + L| = |u| + b e^(-|u|/b); half a width at most.
+    """The mean size of errors with Laplace noise of this mean size, E|u + L| = |u| + b e^(-|u|/b); at most a half.
 
     Centroids are clipped to the domain, so that noise of any size is hardly worse than not to know where a value is.
     """
@@ -137,18 +138,24 @@ def _numbers_off(axis: Axis, codes: Whole, blocks: Whole, noise: Floats) -> floa
     return float(np.abs(released - np.sort(codes)).mean()) / _span(axis)
 
 
-def _names(plan: RecordsPlan, place: int, codes: Whole, blocks: Whole) -> tuple[Floats, Floats]:
+def _choices(plan: RecordsPlan) -> dict[int, tuple[Floats, float]]:
+    """Of each column of names their distances, and the rate at which a name's chance falls with its mean distance."""
+    return {
+        place: (np.array(plan.axes[place].apart, dtype=np.float64), selection.loss * plan.k)
+        for place, selection in plan.selections.items()
+    }
+
+
+def _names(apart: Floats, rate: float, codes: Whole, blocks: Whole) -> tuple[Floats, Floats]:
     """For each block and name the mean distance in widths, and the chance that the name is chosen."""
-    apart = np.array(plan.axes[place].apart, dtype=np.float64)
     shape = (int(blocks[-1]) + 1, len(apart))
     held = np.bincount(blocks * len(apart) + codes, minlength=math.prod(shape)).reshape(shape)
     means = held @ apart / held.sum(axis=1, keepdims=True)
-    weights = np.exp(-plan.selections[place].loss * plan.k * (means - means.min(axis=1, keepdims=True)))
+    weights = np.exp(-rate * (means - means.min(axis=1, keepdims=True)))
     return means / (float(apart.max()) or 1.0), weights / weights.sum(axis=1, keepdims=True)
 
 
-def _names_off(plan: RecordsPlan, place: int, codes: Whole, blocks: Whole, chance: Floats) -> float:
-    _, chances = _names(plan, place, codes, blocks)
+def _names_off(chances: Floats, codes: Whole, blocks: Whole, chance: Floats) -> float:
     below = (np.cumsum(chances, axis=1) < chance[:, None]).sum(axis=1)
     chosen = np.minimum(below, chances.shape[1] - 1)[blocks]
     counts = [np.bincount(each, minlength=chances.shape[1]) for each in (codes, chosen)]

@@ -28,6 +28,8 @@ MOST_SIDE_BITS = 10
 """No side of the cube has more cells: a thousandth of a width is far below what a block loses."""
 PATIENCE = 2
 """After so many layouts in turn that are no better, more blocks will not be better."""
+ALIKE = 1.02
+"""More blocks are taken where records are so many times as far from their centroids, as distributions are nearer."""
 SPARED = 1.1
 """Of a finer cube records may be so many times as far from their centroids as at least."""
 MILLION = 10**6
@@ -42,16 +44,15 @@ def records_plan(columns: Sequence[Column], rows: int, loss: Loss, k: int | None
         )
     if k is not None and not 1 <= k <= rows:
         raise InvalidInput(f"k must be between 1 and the {rows} rows, got {k}")
-    best, nearest, worse = None, math.inf, 0
-    for size in _sizes(rows) if k is None else (k,):
-        apart, plan = _with_block_size(columns, rows, loss, size)
-        worse += 1
-        if best is None or apart < nearest:
-            best, nearest, worse = plan, apart, 0
-        if worse == PATIENCE:
-            break
-    if best is None:
+    if rows < 1:
         raise InvalidInput(f"there must be at least one row, got {rows}")
+    found: list[tuple[float, RecordsPlan]] = []
+    for size in _sizes(rows) if k is None else (k,):
+        found.append(_with_block_size(columns, rows, loss, size))
+        nearest = min(apart for apart, _ in found)
+        if all(apart > nearest for apart, _ in found[-PATIENCE:]):
+            break
+    best = [plan for apart, plan in found if apart <= ALIKE * nearest][-1]
     return replace(best, errors=distributions_apart(best, _noise(best)))
 
 

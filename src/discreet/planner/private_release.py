@@ -8,11 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.guarantee import Guarantee
-from discreet.microdata.private.blocks import RankBlocks
 from discreet.microdata.private.columns import ColumnPlan
 from discreet.microdata.private.cumulative import Cumulative
 from discreet.microdata.private.loss import Loss
-from discreet.microdata.private.ordered import OrderedBlocks
 from discreet.planner.impossible import Impossible
 from discreet.planner.private_columns import split
 from discreet.planner.private_linked import linked_plan
@@ -167,10 +165,10 @@ def _warnings(plan: PrivatePlan, columns: Sequence[Column], rows: int, more: Mor
 def _unused(plan: PrivatePlan, more: More) -> tuple[str, ...]:
     if plan.method != "private-columns" or more.k is None:
         return ()
-    others = [one.grid.column for one in plan.made if not isinstance(one, RankBlocks | OrderedBlocks)]
-    return (f"k is not used for {', '.join(others)}: blocks of ranks are of values that are never missing.",) * bool(
-        others
-    )
+    others = [one.grid.column for one in plan.made if one.k is None]
+    if not others:
+        return ()
+    return (f"k is not used for {', '.join(others)}: counts are nearer, or values may be missing.",)
 
 
 def _little_linked(plan: PrivatePlan) -> tuple[str, ...]:
