@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,16 +85,15 @@ def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, p
             number = next_number(place)
             name = f"{schema.name}-{number}"
             receipt = _charged(holding, recipe, plan, name)
-            take_number(place, number)
-        try:
+            with _paid():
+                take_number(place, number)
+        with _paid():
             progress("counting and drawing")
             released = table_of(schema, made(plan, holding.source, known, SYSTEM))
             progress("writing")
             manifest = _written(holding, name, recipe, plan, released, targets, staged)
             holding.ledger.store(schema.name, receipt.entry, json.dumps(manifest, ensure_ascii=False))
             move(staged, targets.force)
-        except (InvalidInput, Unavailable) as failure:
-            raise type(failure)(f"{failure}; {STANDS}") from None
         report, utility, unmade = _assessed(holding, plan, name, released, targets, staged, progress)
     return Release(
         name,
@@ -110,6 +110,15 @@ def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, p
         utility,
         (*_miscounted(holding), *plan.warnings, *_not_kept(recipe, known.never), *unmade),
     )
+
+
+@contextmanager
+def _paid() -> Iterator[None]:
+    """What fails from here on is paid for."""
+    try:
+        yield
+    except (InvalidInput, Unavailable) as failure:
+        raise type(failure)(f"{failure}; {STANDS}") from None
 
 
 def _miscounted(holding: Holding) -> tuple[str, ...]:
