@@ -417,6 +417,9 @@ def test_a_row_that_no_swap_helps_takes_the_values_of_one_that_can_be() -> None:
     cells = np.array([[0, 0, 0, 1], [0, 0, 0, 1]])
     mend(cells, lambda some: some[0] == 0, np.array([2, 2]), SYSTEM)
     assert cells.tolist() == [[1] * 4, [1] * 4]
+    cells = np.array([[0, 0, 0, 1, 1], [3, 3, 3, 3, 4]])
+    mend(cells, lambda some: some[0] == 0, np.array([2, 2]), SYSTEM, [1])
+    assert [cells[0].tolist(), sorted(cells[1])] == [[1] * 5, [3, 3, 3, 3, 4]]
     cells = np.zeros((2, 3), dtype=np.int64)
     mend(cells, lambda some: some[0] == 0, np.array([2, 5]), SYSTEM)
     assert cells.tolist() == [[2] * 3, [5] * 3]

@@ -104,7 +104,13 @@ def _rules(plan: LinkedPlan, linked: Linked, known: Known) -> dict[str, Any]:
     """What must not be among the rows: cells of tables of two columns, whole rows; and one that may."""
     masks = {(one.name, other.name): mask for one, other, mask in _masks(linked, known.never)}
     spare = [int((_codes(grid) == known.spare[grid.column]).argmax()) for grid in plan.grids]
-    return {"impossible": masks, "possible": lambda codes: ~known.never.rows(codes), "spare": np.array(spare)}
+    fixed = [one.column for one in known.margins]
+    return {
+        "impossible": masks,
+        "possible": lambda codes: ~known.never.rows(codes),
+        "spare": np.array(spare),
+        "fixed": fixed,
+    }
 
 
 def _masks(linked: Linked, never: Impossible) -> list[tuple[Binned, Binned, NDArray[np.bool_]]]:

@@ -32,12 +32,14 @@ def rows_of(
     impossible: Mapping[tuple[str, str], Mask] | None = None,
     possible: Possible | None = None,
     spare: Counts | None = None,
+    fixed: Sequence[str] = (),
 ) -> dict[str, Counts]:
     """As many rows as the private counts add up to, by column name: codes, MISSING where there is none.
 
     `impossible` has masks of cells of tables of two columns, named in their order; `possible` tells of rows which can
     be. Where no swap makes a row possible it takes the values of one that is, and counts differ by that; `spare` has
-    the cells of one that is whatever was drawn, and is needed where anything is impossible.
+    the cells of one that is whatever was drawn, and is needed where anything is impossible. Counts of `fixed` columns
+    differ last.
     """
     drawn = source(entropy)
     masks = _masks(linked, impossible or {})
@@ -52,7 +54,8 @@ def rows_of(
     )
     if masks or possible is not None:
         least = np.zeros(len(cells), dtype=np.int64) if spare is None else spare
-        mend(cells, lambda some: _cannot_be(linked, masks, possible, some), least, drawn)
+        kept = [place for place, column in enumerate(linked.columns) if column.name in fixed]
+        mend(cells, lambda some: _cannot_be(linked, masks, possible, some), least, drawn, kept)
     return {column.name: column.codes[own] for column, own in zip(linked.columns, cells, strict=True)}
 
 

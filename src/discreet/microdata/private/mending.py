@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,11 +17,14 @@ TRIED = 2**13
 """So many swaps are tried at once, at least one for each row."""
 
 
-def mend(cells: Counts, cannot_be: Callable[[Counts], Mask], spare: Counts, entropy: Entropy) -> None:
+def mend(
+    cells: Counts, cannot_be: Callable[[Counts], Mask], spare: Counts, entropy: Entropy, fixed: Sequence[int] = ()
+) -> None:
     """Swap values until no row of `cells`, which has a line for each column, is impossible.
 
-    No column's counts change by that. A row that no swap helps takes all values of one that can be, and they do; where
-    there is none it takes those of `spare`, which can be whatever was drawn.
+    No column's counts change by that. A row that no swap helps takes all values of one that can be, and they do: of one
+    that has its values of the `fixed` columns, if there is one, or else those of `spare`, which can be whatever was
+    drawn, with its own of the fixed ones, if that can be.
     """
     wrong = cannot_be(cells)
     for turn in range(TURNS * len(cells)):
@@ -29,8 +32,16 @@ def mend(cells: Counts, cannot_be: Callable[[Counts], Mask], spare: Counts, entr
             break
         _swap(cells, wrong, turn % len(cells), cannot_be, entropy)
     good = np.flatnonzero(~wrong)
+    kept = np.array(fixed, dtype=np.int64)
     for row in np.flatnonzero(wrong):
-        cells[:, row] = cells[:, good[below(len(good), entropy)]] if len(good) else spare
+        alike = good[(cells[kept][:, good] == cells[kept, row][:, None]).all(axis=0)]
+        made = spare.copy()
+        made[kept] = cells[kept, row]
+        if len(alike):
+            made = cells[:, alike[below(len(alike), entropy)]]
+        elif cannot_be(made[:, None])[0]:
+            made = cells[:, good[below(len(good), entropy)]] if len(good) else spare
+        cells[:, row] = made
 
 
 def _swap(cells: Counts, wrong: Mask, column: int, cannot_be: Callable[[Counts], Mask], entropy: Entropy) -> None:
