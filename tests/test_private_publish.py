@@ -443,3 +443,19 @@ def test_a_k_that_is_not_used_is_told(tmp_path: Path) -> None:
         [plan] = custodian.expected("private-columns", 5, 2)
     assert plan.ways["x"] == "rank blocks of 5"
     assert any("k is not used for y" in one for one in plan.warnings)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_of_the_layout_comes_from_the_rows(tmp_path: Path, method: str) -> None:
+    """Tables with other maxima, spreads and numbers of values: the same cells, blocks, noise and stated errors."""
+    told = []
+    for name, values in (("low", [0] * 40), ("high", [*range(10)] * 4)):
+        folder = tmp_path / name
+        folder.mkdir()
+        schema = written(folder)
+        (folder / "t.csv").write_text("x,y\n" + "".join(f"{value},{value % 2}\n" for value in values))
+        with Custodian.open(schema) as custodian:
+            release = custodian.publish(method, folder / "out.csv", epsilon=1)
+        parts = ("recipe", "guarantee", "made", "expected_error", "columns")
+        told.append([release.manifest[part] for part in parts] + [release.warnings])
+    assert told[0] == told[1]
