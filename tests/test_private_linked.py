@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -647,20 +646,3 @@ def test_two_way_tables_of_adult_are_near_at_epsilon_1() -> None:
     assert distances[0] < 0.075
     assert distances[0] < 0.65 * distances[1]
     assert 0.5 * ours.error < distances[0] < 2 * ours.error
-
-
-@pytest.mark.soak
-def test_a_million_rows_of_six_columns_take_seconds() -> None:
-    """On one core, from noisy tables to rows, in under 20 seconds."""
-    random = np.random.default_rng(1)
-    base = random.normal(size=10**6)
-    columns = [numbers(f"x{at}", 0, 10**5) for at in range(6)]
-    codes = {
-        column.name: np.clip(50_000 + 12_000 * (base + random.normal(size=10**6)), 0, 10**5).astype(np.int64)
-        for column in columns
-    }
-    plan = linked_plan(columns, 10**6, PURE)
-    counts = {column.name: counts_of(codes[column.name], Grid.of(column)) for column in columns}
-    start = time.process_time()
-    rows_of(draw_linked(plan, counts, joint_of(codes), SYSTEM), SYSTEM)
-    assert time.process_time() - start < 20
