@@ -36,7 +36,7 @@ from discreet.microdata.private.linked import (
     table_noises,
     table_shares,
 )
-from discreet.microdata.private.linked_rows import FORBIDDEN, rows_of
+from discreet.microdata.private.linked_rows import FORBIDDEN, Rules, rows_of
 from discreet.microdata.private.loss import Loss
 from discreet.microdata.private.mending import mend
 from discreet.microdata.private.pairs import choice_of_pair, chosen_tree, distance
@@ -395,7 +395,8 @@ def test_impossible_combinations_never_appear(epsilon: Fraction, tree: bool) -> 
     def possible(rows: Mapping[str, Counts]) -> NDArray[np.bool_]:
         return ~((rows["d"] == 0) & (rows["b"] < 20) & (rows["c"] == 1))
 
-    released = rows_of(linked, SYSTEM, impossible={("e", "a"): mask}, possible=possible)
+    spare = np.array([column.place.argmax() for column in linked.columns])
+    released = rows_of(linked, SYSTEM, Rules({("e", "a"): mask}, possible, spare))
     assert not ((released["a"] == 0) & (released["e"] == 1)).any()
     assert possible(released).all()
     for column in FIVE:

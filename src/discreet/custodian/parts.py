@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import Unsupported
 from discreet.inference.solver import solve
+from discreet.inference.whole import adding_up
 from discreet.planner.structure import Ends, Parts
 
 Array = NDArray[np.float64]
@@ -186,18 +187,11 @@ def _whole(made: Made, values: Array) -> Array:
     near, (_, kind), ends = _snapped(values), made.kinds, made.ends
     sums: Array = np.bincount(kind, near).astype(np.float64)
     aim = max(ends.least, round(float(sums.sum())))
-    aims = _adding_up(sums, aim if ends.most is None else min(aim, ends.most))
+    aims = adding_up(sums, aim if ends.most is None else min(aim, ends.most))
     whole = np.zeros(len(near))
     alike = np.split(np.argsort(kind, kind="stable"), np.cumsum(np.bincount(kind))[:-1])
     for places, own in zip(alike, aims, strict=True):
-        whole[places] = _adding_up(near[places], int(own))
-    return whole
-
-
-def _adding_up(near: Array, aim: int) -> Array:
-    """Down, but for as many of the largest remainders as make the sum."""
-    whole = np.floor(near)
-    whole[np.argsort(whole - near, kind="stable")[: aim - int(whole.sum())]] += 1
+        whole[places] = adding_up(near[places], int(own))
     return whole
 
 

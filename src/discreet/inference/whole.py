@@ -76,18 +76,23 @@ class Rounding:
         whole: Array = np.floor(near + 0.5)
         for split in self.totals:
             aim = split.constant + (0 if split.parent is None else int(whole[split.parent]))
-            whole[split.parts] = _adding_up(near[split.parts], aim, self.rank[split.parts])
+            whole[split.parts] = _parts_of(near[split.parts], aim, self.rank[split.parts])
         return whole + 0.0  # without a sign on 0
 
 
-def _adding_up(near: Array, aim: int, rank: Places) -> Array:
-    """Down, but for as many of the largest remainders as make the total; of equal ones, those later in the order."""
+def adding_up(near: Array, aim: int, rank: Places | None = None) -> Array:
+    """Down, but for as many of the largest remainders as make the total; of equal ones, those of the highest rank."""
     whole = np.floor(near)
-    ups = aim - int(whole.sum())
-    if not 0 <= ups <= int((near > whole).sum()):
-        raise Internal("the parts of a total cannot be rounded to it")
-    whole[np.lexsort((-rank, whole - near))[:ups]] += 1
+    first = np.zeros(len(near)) if rank is None else -rank
+    whole[np.lexsort((first, whole - near))[: aim - int(whole.sum())]] += 1
     return whole
+
+
+def _parts_of(near: Array, aim: int, rank: Places) -> Array:
+    ups = aim - int(np.floor(near).sum())
+    if not 0 <= ups <= int((near > np.floor(near)).sum()):
+        raise Internal("the parts of a total cannot be rounded to it")
+    return adding_up(near, aim, rank)
 
 
 def _from_the_top(found: list[Split], inside: Places) -> list[Split]:

@@ -128,7 +128,7 @@ def _columns(columns: Sequence[Column], rows: int, loss: Loss, more: More) -> Pl
 
 def _records(columns: Sequence[Column], rows: int, loss: Loss, more: More) -> Planned:
     made = records_plan(columns, rows, loss, more.k)
-    _ = made.noise if made.numbers else None, made.selections  # refused here, where nothing is charged yet
+    made.check_drawn()
     names = [axis.grid.column for axis in made.axes]
     return made, dict(zip(names, made.errors, strict=True)), {"records": made.name}
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.microdata.private.grid import Counts, Grid
-from discreet.query.released import MISSING
 from discreet.query.totals import Amounts, Bins, Cell, Cuts, Measure, Totals
 
 ROUNDS = 16
@@ -58,7 +57,7 @@ class Binned:
     @property
     def codes(self) -> Counts:
         """The code that stands for each cell, MISSING for the one of missing values."""
-        return np.append(self.grid.codes(), [MISSING] * self.grid.missing).astype(np.int64)
+        return self.grid.all_codes()
 
     @property
     def key(self) -> Bins | Cuts:

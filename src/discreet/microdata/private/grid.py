@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.query.released import MISSING
 from discreet.schema import Column
 
 FINEST = 2**20
@@ -60,3 +61,7 @@ class Grid:
         last = np.minimum(first + self.width - 1, self.upper)
         middle: NDArray[np.int64] = (first + last) // 2
         return middle
+
+    def all_codes(self) -> NDArray[np.int64]:
+        """With MISSING for the cell of missing values."""
+        return np.append(self.codes(), [MISSING] * self.missing).astype(np.int64)

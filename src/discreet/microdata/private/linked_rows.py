@@ -7,6 +7,8 @@ again, where that brings all tables nearer, so that no column's counts ever chan
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +27,26 @@ FORBIDDEN = -(2.0**45)
 """What a table lacks in an impossible cell: so little that every swap out of it is better than any into it."""
 
 
-def rows_of(
-    linked: Linked,
-    entropy: Entropy | None = None,
-    *,
-    impossible: Mapping[tuple[str, str], Mask] | None = None,
-    possible: Possible | None = None,
-    spare: Counts | None = None,
-    fixed: Sequence[str] = (),
-) -> dict[str, Counts]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """What rows cannot be: cells of tables of two columns, by their names, and whole rows of codes.
+
+    `spare` has the cells of a row that can be whatever was drawn. Counts of `fixed` columns are kept as long as any.
+    """
+
+    impossible: Mapping[tuple[str, str], Mask]
+    possible: Possible
+    spare: Counts
+    fixed: tuple[str, ...] = ()
+
+
+def rows_of(linked: Linked, entropy: Entropy | None = None, rules: Rules | None = None) -> dict[str, Counts]:
     """As many rows as the private counts add up to, by column name: codes, MISSING where there is none.
 
-    `impossible` has masks of cells of tables of two columns, named in their order; `possible` tells of rows which can
-    be. Where no swap makes a row possible it takes the values of one that is, and counts differ by that; `spare` has
-    the cells of one that is whatever was drawn, and is needed where anything is impossible. Counts of `fixed` columns
-    differ last.
+    Where no swap makes a row possible it takes the values of one that is, and counts differ by that.
     """
     drawn = source(entropy)
-    masks = _masks(linked, impossible or {})
+    masks = _masks(linked, rules.impossible) if rules else {}
     aims = {
         pair: fitted(table, linked.columns[pair[0]].sizes, linked.columns[pair[1]].sizes, masks.get(pair))
         for pair, table in _shrunk(linked).items()
@@ -52,10 +56,14 @@ def rows_of(
     cells = np.stack(
         [_dealt(column.place, column.counts, own, drawn) for column, own in zip(linked.columns, bins, strict=True)]
     )
-    if masks or possible is not None:
-        least = np.zeros(len(cells), dtype=np.int64) if spare is None else spare
-        kept = [place for place, column in enumerate(linked.columns) if column.name in fixed]
-        mend(cells, lambda some: _cannot_be(linked, masks, possible, some), least, drawn, kept)
+    if rules:
+        kept = [place for place, column in enumerate(linked.columns) if column.name in rules.fixed]
+        cannot_be = partial(_cannot_be, linked, masks, rules.possible)
+        mend(cells, cannot_be, rules.spare, drawn, kept)
+    return _coded(linked, cells)
+
+
+def _coded(linked: Linked, cells: Counts) -> dict[str, Counts]:
     return {column.name: column.codes[own] for column, own in zip(linked.columns, cells, strict=True)}
 
 
@@ -127,11 +135,9 @@ def _dealt(groups: Counts, counts: Counts, own: Counts, entropy: Entropy) -> Cou
     return dealt[permuted_inside(own, entropy)]
 
 
-def _cannot_be(linked: Linked, masks: Mapping[Pair, Mask], possible: Possible | None, cells: Counts) -> Mask:
+def _cannot_be(linked: Linked, masks: Mapping[Pair, Mask], possible: Possible, cells: Counts) -> Mask:
     """Which of these rows are impossible."""
-    found = np.zeros(cells.shape[1], dtype=np.bool_)
+    found = ~possible(_coded(linked, cells))
     for (a, b), mask in masks.items():
         found |= mask[linked.columns[a].place[cells[a]], linked.columns[b].place[cells[b]]]
-    if possible is not None:
-        found |= ~possible({column.name: column.codes[own] for column, own in zip(linked.columns, cells, strict=True)})
     return found

@@ -131,6 +131,12 @@ class RecordsPlan:
             return plain
         return min(plain, int(slope * chain_bound(len(self.axes), self.bits, self.blocks, place)))
 
+    def check_drawn(self) -> None:
+        """Refused where its noise is too wide to be drawn; to be asked before anything is charged."""
+        if self.numbers:
+            _ = self.noise
+        _ = self.selections
+
     def draw(self, cells: Whole, counts: Counts, entropy: Entropy) -> Whole:
         """From distinct cells, a row each, and how many records each has: noisy sums, and chosen names, of each block.
 
