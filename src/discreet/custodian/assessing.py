@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.custodian.beside import beside, earlier_releases, snapshot_records
-from discreet.custodian.files import read_file, read_manifest, read_released, require_untouched, table_file
+from discreet.custodian.files import (
+    Manifest,
+    read_file,
+    read_manifest,
+    read_released,
+    read_second,
+    require_untouched,
+    table_file,
+)
 from discreet.custodian.registering import Progress, silent
 from discreet.custodian.releases import Labels
 from discreet.custodian.writing import check_report, write_for_custodian
 from discreet.errors import InvalidInput
 from discreet.guarantee import DIFFERENTIAL, bound_in_words
 from discreet.microdata.table import Table
+from discreet.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from discreet.assess.comparison import Comparison
@@ -43,53 +52,61 @@ def assess_release(
     file = table_file(released)
     page = None if report is None else check_report(report, force)
     manifest = read_manifest(file)
-    asked = (*quasi, *confidential)
-    quasi = quasi or (manifest.quasi if manifest else ())
-    confidential = confidential or (manifest.confidential if manifest else ())
-    groups, k = None, None
-    earlier: Earlier = []
     progress("reading")
-    if Path(original).suffix.lower() in SCHEMAS and manifest is not None and manifest.guarantee.model in DIFFERENTIAL:
-        require_untouched(file, manifest)
-        before, after = snapshot_records(original), read_released(file, manifest.columns_of(file))
-    elif Path(original).suffix.lower() in SCHEMAS:
-        known = beside(original, file, progress)
-        before, groups, k, aligned = known.original, known.groups, known.kept.k, True
-        earlier = earlier_releases(known)
-        taxonomies = {name: each.taxonomy for name, each in before.attributes.items() if each.taxonomy is not None}
-        after = read_file(file) if manifest is None else read_released(file, manifest.columns, taxonomies)
-    else:
-        after = read_file(file) if manifest is None else read_released(file, manifest.columns)
-        before = _original(table_file(original), {name: each.kind for name, each in after.attributes.items()})
-    second = None
-    if manifest is not None and manifest.second is not None:
-        second = read_released(file.with_name(manifest.second), manifest.second_columns)
+    sides = _sides(original, file, manifest, aligned, progress)
+    before, after = sides.before, sides.after
     common = [name for name in before if name in after.attributes]
-    if asked:
-        before.select(asked)  # refuses a name that is not there
+    if quasi or confidential:
+        before.select((*quasi, *confidential))  # refuses a name that is not there
     if not common:
         raise InvalidInput("the two files have no column in common; compare a release with its own original")
-    if aligned and before.rows != after.rows:
+    if sides.aligned and before.rows != after.rows:
         raise InvalidInput("aligned files have as many rows; these have not, so leave --aligned out")
     progress("assessing")
-    secret = tuple(name for name in confidential if name in before.attributes)
+    known = quasi or (manifest.quasi if manifest else ())
+    secret = confidential or (manifest.confidential if manifest else ())
+    secret = tuple(name for name in secret if name in before.attributes)
     before = before.select(tuple(dict.fromkeys((*common, *secret))))
-    found = compare_release(
-        before,
-        after,
-        tuple(name for name in quasi if name in common),
-        secret,
-        groups=groups,
-        aligned=aligned,
-        k=k,
-        second=second,
-        earlier=earlier,
-    )
+    more: dict[str, Any] = {"groups": sides.groups, "aligned": sides.aligned, "k": sides.k, "earlier": sides.earlier}
+    more["second"] = read_second(file, manifest)
+    found = compare_release(before, after, tuple(name for name in known if name in common), secret, **more)
     if manifest is not None and manifest.guarantee.model in DIFFERENTIAL:
         found = replace(found, bounded=bound_in_words(manifest.guarantee))
     if page is not None:
         _write(page, found, before, after, file.name)
     return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sides:
+    """The records and what was released of them, and what a custodian knows besides."""
+
+    before: Table
+    after: Table
+    aligned: bool
+    groups: Labels | None = None
+    k: int | None = None
+    earlier: Earlier = field(default_factory=list)
+
+
+def _sides(original: str | Path, file: Path, manifest: Manifest | None, aligned: bool, progress: Progress) -> _Sides:
+    """Beside a schema's records row for row, but for private files, which no row of belongs to anybody; or a file's."""
+    if Path(original).suffix.lower() not in SCHEMAS:
+        after = _released(file, manifest)
+        kinds = {name: each.kind for name, each in after.attributes.items()}
+        return _Sides(_original(table_file(original), kinds), after, aligned)
+    if manifest is not None and manifest.guarantee.model in DIFFERENTIAL:
+        require_untouched(file, manifest)
+        return _Sides(snapshot_records(original), _released(file, manifest), aligned=False)
+    known = beside(original, file, progress)
+    before = known.original
+    taxonomies = {name: each.taxonomy for name, each in before.attributes.items() if each.taxonomy is not None}
+    after = _released(file, manifest, taxonomies)
+    return _Sides(before, after, True, known.groups, known.kept.k, earlier_releases(known))
+
+
+def _released(file: Path, manifest: Manifest | None, taxonomies: Mapping[str, Taxonomy] | None = None) -> Table:
+    return read_file(file) if manifest is None else read_released(file, manifest.columns_of(file), taxonomies)
 
 
 def _original(file: Path, kinds: Mapping[str, str]) -> Table:

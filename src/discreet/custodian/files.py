@@ -147,6 +147,13 @@ def _coded(engine: duckdb.DuckDBPyConnection, values: str, path: str) -> tuple[l
     return seen, np.ma.filled(places, ABSENT)
 
 
+def read_second(file: Path, manifest: Manifest | None) -> Table | None:
+    """The other table of an Anatomy, beside the first."""
+    if manifest is None or manifest.second is None:
+        return None
+    return read_released(file.with_name(manifest.second), manifest.second_columns)
+
+
 def read_file(file: Path, kinds: Mapping[str, str] | None = None) -> Table:
     """The table in any file; what its columns are is taken from how they look."""
     import duckdb

@@ -13,6 +13,7 @@ from discreet.custodian.files import (
     read_file,
     read_manifest,
     read_released,
+    read_second,
     require_untouched,
     table_file,
 )
@@ -100,7 +101,7 @@ def verify_release(
     roles = _roles(manifest, known, quasi, confidential)
     claims = _claims(manifest, k, t)
     released = read_file(file) if manifest is None else read_released(file, manifest.columns)
-    second = _second(file, manifest)
+    second = read_second(file, manifest)
     progress("measuring")
     measured = _measured(released, second, roles)
     kept = () if manifest is None else manifest.kept
@@ -135,12 +136,6 @@ def _roles(manifest: Manifest | None, known: Beside | None, quasi: Names, confid
     if not roles[0] and manifest is None:
         raise InvalidInput("there is no manifest beside the file; say which columns are known: --quasi age --quasi sex")
     return roles
-
-
-def _second(file: Path, manifest: Manifest | None) -> Table | None:
-    if manifest is None or manifest.second is None:
-        return None
-    return read_released(file.with_name(manifest.second), manifest.second_columns)
 
 
 def _require_k(manifest: Manifest, checked: tuple[Checked, ...]) -> None:
