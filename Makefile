@@ -55,7 +55,7 @@ lock:
 
 PIN = .venv-lock/bin/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
 	--no-emit-index-url --no-annotate --custom-compile-command "make lock"
-COMPILE = $(PIN) pyproject.toml --group build --extra pictures
+COMPILE = $(PIN) pyproject.toml --group build --extra pictures --extra service
 
 clean:
 	rm -rf .venv .venv-demo .venv-lock .venv-peers .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage build dist src/*.egg-info
