@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from discreet.answer import Answer
 from discreet.custodian.binding import bound_ledger
 from discreet.custodian.draw import draw
+from discreet.custodian.identity import require_current
 from discreet.custodian.place import Snapshot
 from discreet.custodian.previewing import (
     ANALYST,
@@ -41,6 +42,7 @@ from discreet.custodian.writing import Targets
 from discreet.distance import Distance
 from discreet.errors import DiscreetError, Internal, Unavailable
 from discreet.ledger import Balance, Caps, Entry, Ledger
+from discreet.ledger.charge import Verified
 from discreet.ledger.stored import Offer
 from discreet.planner.asked import Asked, Given, asked
 from discreet.planner.choose import plan_like
@@ -135,6 +137,7 @@ class Custodian:
         told = to_sql(query, self.schema)
         if planned.free:
             return public_answer(planned, told, self._spent())
+        self._require_current()
         receipt = self._ledger.charge(charge_of(planned, told, self._snapshot.name, analyst, key, fresh), self._caps)
         stored = receipt.answer
         if stored is None:
@@ -172,6 +175,7 @@ class Custodian:
 
     def session(self, noise_scale: object, epsilon: object, analyst: str = ANALYST, key: str | None = None) -> Session:
         """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
+        self._require_current()
         names = self.schema, self._source, self._ledger, self._caps, self._snapshot.name
         return open_session(*names, noise_scale, epsilon, analyst, key)
 
@@ -198,10 +202,13 @@ class Custodian:
         if method in PRIVATE:
             private = private_recipe_of(self.schema, method, epsilon, k=k, **said_of(method, {"t": t} | more))
             targets = Targets.folder(out, report, force) if private.apart else Targets.of(out, report, force)
+            self._require_current()
             return publish_private(self._holding(), private, targets, progress)
         recipe = recipe_of(self.schema, method, k, epsilon, t=t, **more)
         two = recipe.method == "anatomy" or recipe.form == "anatomy"
-        return publish(self._holding(), recipe, Targets.of(out, report, force, two), progress)
+        targets = Targets.of(out, report, force, two)
+        self._require_current()
+        return publish(self._holding(), recipe, targets, progress)
 
     def expected(
         self, method: str | None = None, k: object = None, epsilon: object = None, **more: Any
@@ -226,6 +233,7 @@ class Custodian:
 
         t-closeness, if it is among the methods, is tried at `t`, which is 2 unless it is said.
         """
+        self._require_current()
         return swept(self._holding(), ks, methods, 2 if t is None else t, report, force, progress)
 
     def budget(self, analyst: str | None = None) -> tuple[Balance, ...]:
@@ -237,6 +245,18 @@ class Custodian:
         """What was asked, the latest first."""
         return self._ledger.history(self.schema.name, analyst, limit)
 
+    def stale(self) -> bool:
+        """Whether to open the data set again: it has a newer snapshot, or the file of this one changed or is gone."""
+        try:
+            self._require_current()
+        except Unavailable:
+            return True
+        return False
+
+    def verify(self) -> Verified:
+        """Recompute the ledger's chain of this data set; ClaimFailed names the first entry that is not as written."""
+        return self._ledger.verify(self.schema.name)
+
     def close(self) -> None:
         """Let go of source and ledger."""
         self._source.close()
@@ -247,6 +267,9 @@ class Custodian:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _require_current(self) -> None:
+        require_current(self.schema, self._snapshot, self._source)
 
     def _holding(self) -> Holding:
         return Holding(self.schema, self._snapshot, self._source, self._ledger)

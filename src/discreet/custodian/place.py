@@ -33,6 +33,10 @@ class Snapshot:
     made: str
     disjoint: bool
     report: Mapping[str, object]
+    sha256: str | None = None
+    """Of its bytes, where it is in files of ours; None of a table, and of snapshots made before this was kept."""
+    stamp: str | None = None
+    """Of its files' names, inodes, sizes and times: as long as they stay, the bytes are not read again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from discreet.errors import InvalidInput
@@ -19,3 +20,9 @@ def read(question: Question, schema: Schema) -> Query:
     if not isinstance(question, str | Mapping):
         raise InvalidInput(f"a question is SQL text or JSON, got {type(question).__name__}")
     return parse_json(question, schema)
+
+
+def cells(query: Query, schema: Schema) -> int:
+    """How many rows the reply has at most, from public facts."""
+    columns = [(schema.column(key.column), key.width) for key in query.keys]
+    return math.prod(-(-column.size // width) + column.nullable for column, width in columns)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.custodian.identity import Files, Watched, marks
 from discreet.custodian.place import FIRST, Manifest, Place, Snapshot, layout, snapshot_name
 from discreet.errors import InvalidInput, Unavailable
 from discreet.planner.impossible import impossible
@@ -74,7 +75,8 @@ def _registered(
         raise InvalidInput(f"there is a snapshot {own!r} already; name the new one otherwise")
     engine, target, report = _read(schema, place.folder, manifest, raw, own, progress)
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    snapshot = Snapshot(own, engine, target, layout(schema), made, disjoint, _told(report))
+    kept = (None, None) if engine == "postgres" else marks(place.folder / target)
+    snapshot = Snapshot(own, engine, target, layout(schema), made, disjoint, _told(report), *kept)
     place.write(manifest.with_snapshot(snapshot))
     return snapshot
 
@@ -128,22 +130,33 @@ def require_layout(schema: Schema, snapshot: Snapshot) -> None:
 
 
 def open_source(schema: Schema, snapshot: Snapshot, raw: object = None) -> Source:
-    """Where answers are read from."""
+    """Where answers are read from: what was registered, and nothing else."""
     require_layout(schema, snapshot)
-    folder = Place(schema).folder
     if snapshot.engine == "postgres":
         from discreet.sources.postgres import PostgresSource
 
         return PostgresSource(schema, Address.of(str(raw or schema.source)).place, snapshot.target)
-    if snapshot.engine == "spark":
-        from discreet.sources.spark import SparkSource
+    path = Place(schema).folder / snapshot.target
+    files = Files.registered(schema, snapshot, path)
+    source = _on_spark(schema, path) if snapshot.engine == "spark" else _in_duckdb(schema, path)
+    try:
+        files.require_same()  # the engine may have opened another one than was looked at
+    except Unavailable:
+        source.close()
+        raise
+    return Watched(source, files)
 
-        return SparkSource(schema, spark_session(), folder / snapshot.target)
+
+def _on_spark(schema: Schema, path: Path) -> Source:
+    from discreet.sources.spark import SparkSource
+
+    return SparkSource(schema, spark_session(), path)
+
+
+def _in_duckdb(schema: Schema, path: Path) -> Source:
     from discreet.sources.duckdb import DuckDBSource
 
-    if not (folder / snapshot.target).exists():
-        raise Unavailable(f"the snapshot {snapshot.name!r} of {schema.name} is gone; register a new one")
-    return DuckDBSource(schema, folder / snapshot.target)
+    return DuckDBSource(schema, path)
 
 
 def spark_session() -> Any:

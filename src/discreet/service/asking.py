@@ -1,0 +1,158 @@
+"""A question from a request to a kept answer: refused from public facts, charged, drawn, kept, then told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from discreet.answer import Answer
+from discreet.custodian import Custodian, check_constraints, check_population, check_ranges
+from discreet.custodian.document import preview_to_json
+from discreet.custodian.question import cells, read
+from discreet.custodian.secrets import identifier
+from discreet.errors import InvalidInput
+from discreet.exact import rational, rational_text
+from discreet.schema import Schema
+from discreet.service.config import Limits
+from discreet.service.problems import Problem
+from discreet.service.state import Service
+from discreet.service.store.answers import Kept, answer_by_key, canonical, keep_answer, now, saved_priors
+from discreet.shapes import are_weights
+
+LONGEST_KEY = 200
+Asked = Mapping[str, Any]
+
+
+def key_of(sent: str | None) -> str:
+    """The idempotency key of a request: as it was sent, or a new one."""
+    if sent is None:
+        return identifier()
+    if not 0 < len(sent) <= LONGEST_KEY or not sent.isprintable() or not sent.isascii():
+        raise InvalidInput(f"an Idempotency-Key has 1 to {LONGEST_KEY} printable ASCII characters; use another")
+    return sent
+
+
+def checked(service: Service, schema: Schema, analyst: str, asked: Asked) -> dict[str, Any]:
+    """A request whose saved prior is written out, within the limits."""
+    told = dict(asked)
+    prior = told.get("prior")
+    if prior is not None and prior.startswith("@"):
+        told["prior"] = _saved(service, analyst, prior[1:])
+    _check_limits(service.config.limits, schema, told)
+    return told
+
+
+def _saved(service: Service, analyst: str, name: str) -> str:
+    found = next((one.text for one in saved_priors(service.store, analyst) if one.name == name), None)
+    if found is None:
+        raise InvalidInput(f"you keep no prior called {name[:40]!r}; save it first, or write it out")
+    return found
+
+
+def _check_limits(limits: Limits, schema: Schema, asked: Asked) -> None:
+    prior = asked.get("prior")
+    if prior is not None and are_weights(prior) and prior.count(":") > limits.prior:
+        raise InvalidInput(
+            f"a prior has at most {limits.prior} weights here; use fewer, or a shape such as normal(38, 6)"
+        )
+    many = cells(read(asked["question"], schema), schema)
+    if many > limits.bins:
+        raise InvalidInput(f"an answer has at most {limits.bins} groups or bins here; use fewer keys or wider bins")
+
+
+def numbers(asked: Asked) -> dict[str, Any]:
+    """What `Custodian.answer` and `.preview` take besides the question, exact numbers by their decimal text."""
+    exact = {name: _number(asked.get(name), name) for name in ("epsilon", "delta", "noise_scale")}
+    more = {name: asked.get(name) for name in ("prior", "model", "accuracy", "distance", "rows")}
+    if all(one is None for one in (exact["epsilon"], exact["noise_scale"], more["accuracy"])):
+        raise InvalidInput('say how much noise there may be: "epsilon": "0.1" or "accuracy": "±50 at 95%"')
+    return exact | more | {"interval": bool(asked.get("interval"))}
+
+
+def _number(given: object, name: str) -> Fraction | None:
+    if given is None:
+        return None
+    return rational_text(given, name) if isinstance(given, str) else rational(given, name)
+
+
+def preview(service: Service, custodian: Custodian, analyst: str, asked: Asked) -> dict[str, object]:
+    """What a question would cost and be good for; nothing is charged."""
+    told = checked(service, custodian.schema, analyst, asked)
+    return preview_to_json(custodian.preview(told["question"], analyst=analyst, **numbers(told)))
+
+
+def stored(service: Service, dataset: str, rehearsal: bool, analyst: str, key: str, asked: Asked) -> Kept | None:
+    """The answer that this very request already has; the key of another request is refused."""
+    kept = answer_by_key(service.store, dataset, rehearsal, analyst, key)
+    return None if kept is None else same(kept, asked)
+
+
+def same(kept: Kept, asked: Asked) -> Kept:
+    """A kept answer, if it is to this very request."""
+    if kept.asked != canonical(dict(asked)):
+        raise Problem(
+            "conflict", f"the key {kept.key[:40]!r} was used for another request; use a new key for a new one"
+        )
+    return kept
+
+
+def ask(service: Service, custodian: Custodian, rehearsal: bool, analyst: str, key: str, asked: Asked) -> Kept:
+    """Answer, and keep the answer under its key; or refuse before anything is charged."""
+    told = checked(service, custodian.schema, analyst, asked)
+    given = numbers(told)
+    ranges = [_ends(one) for one in told.get("ranges", ())]
+    size = _number(told.get("population_size"), "population_size")
+    people = bool(told.get("population")) or size is not None
+    _refuse(custodian.schema, told, given, ranges, size, people)
+    constraints = tuple(told.get("constraints", ()))
+    more: dict[str, Any] = {"constraints": constraints, "fresh": bool(told.get("fresh"))}
+    answer = custodian.answer(told["question"], analyst=analyst, key=key, **given, **more)
+    beside: dict[str, Any] = {}
+    if ranges:
+        beside["ranges"] = [answer.range(low, high).to_json() for low, high in ranges]
+    if people:
+        beside["population"] = [
+            {name: one.to_json() for name, one in row.items()} for row in answer.population(size=size)
+        ]
+    return keep_answer(service.store, _kept(custodian, rehearsal, analyst, key, asked, answer, beside))
+
+
+def _refuse(
+    schema: Schema, told: Asked, given: Mapping[str, Any], ranges: list[tuple[str, str]], size: object, people: bool
+) -> None:
+    """Whatever is wrong with what is asked beside the question is told before the charge."""
+    noise = given["epsilon"], given["delta"], given["prior"], given["model"]
+    more = {name: given[name] for name in ("accuracy", "noise_scale", "rows", "distance", "interval")}
+    if ranges:
+        check_ranges(schema, told["question"], ranges)
+    if told.get("constraints"):
+        check_constraints(schema, told["question"], told["constraints"], *noise, **more)
+    if people:
+        check_population(schema, told["question"], size, *noise, **more)
+
+
+def _ends(text: str) -> tuple[str, str]:
+    low, dots, high = (part.strip() for part in text.partition(".."))
+    if not (low and dots and high):
+        raise InvalidInput(f"a range is written with two ends, such as 20000..30000, got {text[:40]!r}")
+    return low, high
+
+
+def _kept(
+    custodian: Custodian,
+    rehearsal: bool,
+    analyst: str,
+    key: str,
+    asked: Asked,
+    answer: Answer,
+    beside: Mapping[str, Any],
+) -> Kept:
+    name, at, dataset = identifier(), now(), custodian.schema.name
+    spec = answer.picture_spec()
+    head = {"id": name, "at": at, "dataset": dataset, "analyst": analyst, "rehearsal": rehearsal}
+    document = head | {"picture": spec is not None, "request": dict(asked)} | answer.to_json() | dict(beside)
+    picture = None if spec is None else json.dumps(spec)
+    text = json.dumps(document)
+    return Kept(name, dataset, rehearsal, analyst, key, canonical(dict(asked)), answer.entry, at, text, picture)

@@ -1,0 +1,110 @@
+// The panel of the prior: what is drawn becomes its text, what is typed is drawn, and the service says how it reads it.
+
+import { call, debounced } from "./api.js";
+import { drawingArea } from "./drawing.js";
+import { bell, binsOf, busyPart, domainOf, priorText, weightsOf } from "./priors.js";
+import { aimOf } from "./question.js";
+import { dayOf, element, textOf, told } from "./telling.js";
+
+/** Makes the panel work. `question` gives the SQL, `changed` is called when the prior is another one. */
+export function believe(panel, schema, api, question, changed) {
+  const part = (name) => panel.querySelector(`[data-part=${name}]`);
+  const [text, from, to, count, everywhere, reading] = ["text", "from", "to", "count", "everywhere", "reading"].map(part);
+  let [domain, bins, aimed] = [null, [], ""];
+
+  const say = (number) => (domain.dates ? textOf(number) : String(number));
+  const read = (control) => (domain.dates ? dayOf(control.value) : Number(control.value));
+  const range = () => {
+    const [low, high] = [read(from), read(to)];
+    return Number.isFinite(low) && Number.isFinite(high) && low < high ? [low, high] : [domain.low, domain.high];
+  };
+  const area = drawingArea(part("area"), (weights) => {
+    text.value = priorText(domain, bins, weights, everywhere.checked);
+    panel.dataset.drawn = "yes";
+    reread();
+    changed();
+  });
+  const show = (weights) => {
+    bins = domain.names ? binsOf(domain) : binsOf(domain, ...range(), Number(count.value));
+    area.show(bins, weights(bins), domain);
+  };
+  const nothing = (them) => them.map(() => 0);
+
+  const tell = (law) => {
+    const ends = law.numeric ? `: mean ${told(law.mean)}, 95 % between ${told(law.interval_95[0])} and ${told(law.interval_95[1])}` : "";
+    reading.textContent = `The planner reads it${ends || " as weights of the values"}.`;
+    reading.className = "quiet";
+  };
+  const refuse = (sentence) => { reading.textContent = sentence; reading.className = "warning"; };
+
+  const seen = (law) => {
+    tell(law);
+    if (panel.dataset.drawn || !domain || Boolean(domain.names) === law.numeric) return;
+    if (law.numeric) [from.value, to.value] = busyPart(law, domain).map(say);
+    show((them) => weightsOf(law, them));
+  };
+  const reread = debounced(async (signal) => {
+    if (!text.value.trim()) { reading.textContent = ""; reading.className = ""; return; }
+    try {
+      seen(await call("POST", `${api}/priors`, { question: question(), prior: text.value }, signal));
+    } catch (error) {
+      if (error.name !== "AbortError") refuse(error.message);
+    }
+  });
+
+  const aim = () => {
+    const found = aimOf(question(), schema);
+    const now = JSON.stringify(found);
+    if (now === aimed) return;
+    aimed = now;
+    domain = domainOf(found, schema);
+    part("drawing").hidden = !domain;
+    part("undrawn").hidden = Boolean(domain);
+    if (!domain) return;
+    for (const one of panel.querySelectorAll("[data-line]")) one.hidden = Boolean(domain.names);
+    for (const end of [from, to]) end.type = domain.dates ? "date" : "text";
+    if (!domain.names) [from.value, to.value] = [domain.low, domain.high].map(say);
+    delete panel.dataset.drawn;
+    show(nothing);
+  };
+
+  const redraw = (weights) => {
+    panel.dataset.drawn = "yes";
+    show(weights);
+    text.value = priorText(domain, bins, weights(bins), everywhere.checked);
+    reread();
+    changed();
+  };
+  part("clear").addEventListener("click", () => { redraw(nothing); });
+  part("bell").addEventListener("click", () => { redraw((them) => bell(them.length)); });
+  part("flat").addEventListener("click", () => { redraw((them) => them.map(() => 50)); });
+  for (const control of [from, to, count]) control.addEventListener("change", () => redraw(nothing));
+  text.addEventListener("input", () => { delete panel.dataset.drawn; reread(); changed(); });
+
+  saved(panel, text, () => { delete panel.dataset.drawn; reread(); changed(); });
+  for (const one of panel.querySelectorAll("[data-script]")) one.hidden = false;
+  aim();
+  reread();
+  return () => { aim(); reread(); };
+}
+
+/** Priors that are kept by name: take one, keep one. */
+async function saved(panel, text, taken) {
+  const part = (name) => panel.querySelector(`[data-part=${name}]`);
+  const [list, name, keep, said] = ["saved", "name", "keep", "kept"].map(part);
+  const refill = async () => {
+    const { priors } = await call("GET", "/v1/priors");
+    list.replaceChildren(element("option", { value: "" }, priors.length ? "choose one" : "none yet"), ...priors.map((one) => element("option", { value: one.text }, one.name)));
+  };
+  list.addEventListener("change", () => { if (list.value) { text.value = list.value; taken(); } });
+  keep.addEventListener("click", async () => {
+    try {
+      await call("PUT", `/v1/priors/${encodeURIComponent(name.value)}`, { text: text.value, note: "" });
+      await refill();
+      said.textContent = "Kept.";
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  });
+  await refill().catch((error) => { said.textContent = error.message; });
+}

@@ -1,0 +1,84 @@
+// The live preview: what a question would cost and be good for. It reads no row and charges nothing.
+
+import { call, debounced } from "./api.js";
+import { amount, drawn, element, exact, told } from "./telling.js";
+
+const OPTIONAL = ["delta", "prior", "distance", "model"];
+
+/** The body of a preview from the form; null while there is nothing to ask yet. */
+function bodyOf(form) {
+  const fields = new FormData(form);
+  const read = (name) => String(fields.get(name) ?? "").trim();
+  if (!read("question") || !read("size")) return null;
+  const body = { question: read("question"), [read("how")]: read("size") };
+  for (const name of OPTIONAL) if (read(name)) body[name] = read(name);
+  if (fields.has("interval")) body.interval = true;
+  if (read("rows")) body.rows = Number(read("rows"));
+  return body;
+}
+
+function meter(balance, cost) {
+  const cap = exact(balance.cap.epsilon);
+  const share = (number) => (cap > 0 ? Math.min(100, (100 * number) / cap) : 100);
+  const [spent, left] = [balance.spent.epsilon === null ? cap - exact(balance.left) : exact(balance.spent.epsilon), exact(balance.left)];
+  const words = `${balance.analyst ?? "All analysts"}: ${told(left)} of ${told(cap)} left`;
+  return element("figure", { class: "spend" },
+    element("figcaption", {}, element("span", {}, balance.analyst ? "You" : "All analysts"), element("span", {}, `${told(left)} of ${told(cap)} left`)),
+    drawn("svg", { class: "meter", viewBox: "0 0 100 4", preserveAspectRatio: "none", role: "img", "aria-label": words },
+      drawn("rect", { class: "spent", width: share(spent), height: 4 }),
+      drawn("rect", { class: "more", x: share(spent), width: Math.min(share(cost), 100 - share(spent)), height: 4 })));
+}
+
+function candidate(one) {
+  const error = one.expected_error === null ? "depends on the rows" : told(one.expected_error);
+  return element("tr", one.chosen ? { class: "chosen" } : {},
+    element("td", {}, one.mechanism, ...(one.chosen ? [" ", element("span", { class: "tag good" }, "chosen")] : [])),
+    element("td", {}, one.aggregate),
+    element("td", { class: "number" }, error));
+}
+
+const MOST_TIMES = 1_000_000;
+
+/** Shows previews of a form in a panel, each when nothing has changed for a moment. */
+export function preview(form, panel, api) {
+  const slot = (name) => panel.querySelector(`[data-slot=${name}]`);
+  const say = (name, text) => { slot(name).textContent = text; };
+  const row = (name, text) => { slot(name).textContent = text; slot(name).closest("[data-row]").hidden = !text; };
+  const working = (busy, words) => {
+    slot("spinner").hidden = !busy;
+    slot("figures").classList.toggle("busy", busy);
+    say("status", words);
+  };
+  const refused = (sentence) => { slot("problem").hidden = !sentence; say("problem", sentence); slot("figures").hidden = Boolean(sentence); };
+
+  const fill = (made) => {
+    refused("");
+    slot("figures").hidden = false;
+    const stored = made.stored_epsilon === null ? "" : ` (an answer of epsilon ${told(exact(made.stored_epsilon))} is stored, and is told)`;
+    say("cost", amount(made.cost) + stored);
+    say("error", made.expected_error === null ? "depends on the rows" : `± ${told(made.expected_error)}`);
+    say("times", made.times >= MOST_TIMES ? `${told(MOST_TIMES)} or more` : told(made.times));
+    row("mechanism", made.mechanism);
+    row("accuracy", made.accuracy);
+    row("reason", made.reason);
+    row("alone", made.prior_error === null ? "" : `an expected error of ${told(made.prior_error)}, without asking`);
+    row("guarantee", made.guarantee.words);
+    slot("warnings").replaceChildren(...made.warnings.map((one) => element("p", { class: "warning" }, `Warning: ${one}.`)));
+    slot("candidates").replaceChildren(...made.candidates.map(candidate));
+    slot("budget").replaceChildren(...made.budget.map((one) => meter(one, exact(made.cost.epsilon ?? "0"))));
+  };
+
+  return debounced(async (signal) => {
+    const body = bodyOf(form);
+    if (!body) { working(false, "Write a question and say how much noise there may be."); return; }
+    working(true, "Working. Replies leave at the data set's deadline, ready or not before.");
+    try {
+      fill(await call("POST", `${api}/previews`, body, signal));
+      working(false, "Nothing was charged and no row was read.");
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      refused(error.message);
+      working(false, "");
+    }
+  });
+}

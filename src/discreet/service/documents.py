@@ -1,0 +1,448 @@
+"""What requests must be and what replies are, for OpenAPI. The JSON itself is the command line's."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+Number = StrictInt | StrictFloat | StrictStr
+Text = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
+Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
+Cell = int | float | bool | str | None
+QUESTION = "SELECT COUNT(*) FROM registry WHERE smoker"
+
+
+class Request(BaseModel):
+    """A body: nothing in it that is not declared."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=True)
+
+
+class Asked(Request):
+    """A question, how much noise there may be, and what the analyst knows already."""
+
+    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | dict[str, Any] = Field(
+        description="SQL text, or the same as a JSON object.", examples=[QUESTION]
+    )
+    epsilon: Number | None = Field(None, description="What a new answer costs.", examples=["0.1"])
+    delta: Number | None = Field(None, description="The delta of approx-dp.", examples=[None])
+    noise_scale: Number | None = Field(None, description="The scale of Laplace noise, instead.", examples=[None])
+    accuracy: Text | None = Field(None, description="How near it should be, instead.", examples=[None])
+    prior: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | None = Field(
+        None,
+        description="What you know already, as on the command line; @name is a saved one.",
+        examples=["normal(12000, 900)"],
+    )
+    distance: Text | None = Field(None, description="Refine the prior by this distance.", examples=[None])
+    model: Text | None = Field(None, description="dp, approx-dp or individual-dp.", examples=[None])
+    interval: StrictBool = Field(False, description="Half of epsilon for two values around a quantile.")
+    rows: Annotated[StrictInt, Field(ge=1, le=10**12)] | None = Field(
+        None, description="About how many rows are expected, for means.", examples=[None]
+    )
+
+
+class Ask(Asked):
+    """A question to be answered."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"question": QUESTION, "epsilon": "0.1", "prior": "normal(12000, 900)"}]},
+    )
+    constraints: Annotated[list[Text], Field(max_length=100)] = Field(
+        default_factory=list, description="What you know to be true of a count's rows.", examples=[[]]
+    )
+    fresh: StrictBool = Field(False, description="Pay for a new draw even if an answer is stored.")
+    ranges: Annotated[list[Text], Field(max_length=100)] = Field(
+        default_factory=list, description="Ranges of a HISTOGRAM to count too, such as 20..30; free.", examples=[[]]
+    )
+    population: StrictBool = Field(False, description="Tell it for the population of a random sample too.")
+    population_size: Number | None = Field(None, description="How large that population is.", examples=[None])
+
+
+class PreviewAsk(Asked):
+    """A question to be planned, for nothing."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"question": QUESTION, "epsilon": "0.1"}]}
+    )
+
+
+class PriorAsk(Request):
+    """A prior to be seen as the planner reads it for a question."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"question": QUESTION, "prior": "normal(12000, 900)"}]}
+    )
+    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | dict[str, Any]
+    prior: Annotated[StrictStr, Field(min_length=1, max_length=60_000)]
+
+
+class SavePrior(Request):
+    """A prior to be kept under a name."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"text": "normal(12000, 900)", "note": "last year's survey"}]}
+    )
+    text: Annotated[StrictStr, Field(min_length=1, max_length=60_000)]
+    note: Annotated[StrictStr, Field(max_length=1000)] = ""
+
+
+class NewToken(Request):
+    """A token to be made."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"analyst": "ann", "role": "analyst", "days": 30, "datasets": ["registry"]}]},
+    )
+    analyst: Name
+    role: Literal["analyst", "custodian"] = "analyst"
+    days: Annotated[StrictInt | StrictFloat, Field(gt=0, le=366)] = 30
+    datasets: Annotated[list[Name], Field(max_length=1000)] = Field(default_factory=list)
+
+
+class Publish(Request):
+    """A release to be made: a method, its numbers, and what it takes besides, as `discreet publish --help` tells."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"method": "private-linked", "epsilon": "1", "format": "csv"}]},
+    )
+    method: Text
+    k: StrictInt | Literal["auto"] | None = None
+    t: Number | None = None
+    epsilon: Number | None = None
+    delta: Number | None = None
+    format: Literal["csv", "parquet"] = "csv"
+    report: StrictBool = True
+    columns: list[Text] = Field(default_factory=list)
+    pairs: list[tuple[Text, Text]] = Field(default_factory=list)
+    keep: list[Text] = Field(default_factory=list)
+    apart: StrictBool = False
+    ks: dict[Name, StrictInt] = Field(default_factory=dict)
+    informed: StrictBool = False
+    swap: Text | None = None
+    diversity: Text | None = None
+    weights: Text | None = None
+    strata: Text | None = None
+    grouping: Text | None = None
+    hierarchies: dict[str, Any] | None = None
+    loss: Text | None = None
+    suppress: Number | None = None
+    form: Text | None = None
+    partition: Text | None = None
+    buckets: StrictInt | None = None
+
+
+class Expect(Request):
+    """A private file to be planned, for nothing; without a method, every one that can be made."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"epsilon": "1"}]})
+    method: Text | None = None
+    k: StrictInt | Literal["auto"] | None = None
+    epsilon: Number | None = None
+    delta: Number | None = None
+    columns: list[Text] = Field(default_factory=list)
+    pairs: list[tuple[Text, Text]] = Field(default_factory=list)
+
+
+class Sweep(Request):
+    """Methods to be compared over k; nothing is released."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"ks": "k=3..30", "methods": ["mdav"]}]})
+    ks: Text = "k=3..300"
+    methods: Annotated[list[Text], Field(max_length=20)] = Field(default_factory=list)
+    t: Number | None = None
+
+
+class ProblemDocument(BaseModel):
+    """RFC 9457: what went wrong, from a fixed catalogue."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "/problems/budget-exceeded",
+                    "title": "Answering would break the promise",
+                    "status": 403,
+                    "detail": "this answer costs epsilon 1, and 0.4 is left to ann",
+                    "kind": "BudgetExceeded",
+                    "exit": 3,
+                }
+            ]
+        }
+    )
+    type: str
+    title: str
+    status: int
+    detail: str
+    kind: str | None
+    exit: int | None
+
+
+class GuaranteeDocument(BaseModel):
+    """What is promised, to whom."""
+
+    model_config = ConfigDict(extra="allow")
+    model: str
+
+
+class BalanceDocument(BaseModel):
+    """What is spent and left of one account in one model; without an analyst it is the data set's."""
+
+    model: str
+    analyst: str | None
+    spent: dict[str, str | None]
+    cap: dict[str, str]
+    left: str
+    flags: list[str]
+
+
+class AnswerDocument(BaseModel):
+    """An answer: the JSON of `discreet ask --json`, and where it is kept."""
+
+    model_config = ConfigDict(extra="allow")
+    id: str
+    at: float
+    dataset: str
+    analyst: str
+    rehearsal: bool
+    picture: bool
+    request: dict[str, Any]
+    question: str
+    columns: list[str]
+    rows: list[dict[str, Cell]]
+    intervals_95: list[dict[str, list[Cell] | None]]
+    posteriors: list[dict[str, dict[str, Any] | None]] | None
+    reconciled: dict[str, Any] | None
+    shaped_by_prior: bool
+    warning: str | None
+    meaning: str
+    mechanism: str
+    accuracy: str
+    stored: bool
+    entry: int | None
+    spent_so_far: dict[str, str | None]
+    guarantee: GuaranteeDocument
+    cost: GuaranteeDocument
+
+
+class PreviewDocument(BaseModel):
+    """A preview: the JSON of `discreet preview --json`."""
+
+    model_config = ConfigDict(extra="allow")
+    rehearsal: bool
+    question: str
+    mechanism: str
+    expected_error: float | None
+    prior_error: float | None
+    reason: str
+    accuracy: str
+    candidates: list[dict[str, Any]]
+    guarantee: GuaranteeDocument
+    cost: GuaranteeDocument
+    times: int
+    warnings: list[str]
+    stored_epsilon: str | None
+    budget: list[BalanceDocument]
+
+
+class PictureDocument(BaseModel):
+    """Prior, noise and posterior as a Vega-Lite specification."""
+
+    spec: dict[str, Any]
+
+
+class PriorDocument(BaseModel):
+    """A prior as the planner reads it: cells and their probabilities."""
+
+    numeric: bool
+    points: list[float | str]
+    probabilities: list[float]
+    names: list[str] | None
+    mean: float | str | None
+    interval_95: list[float | str] | None
+    text: str
+
+
+class SavedPriorDocument(BaseModel):
+    """A prior that is kept."""
+
+    name: str
+    text: str
+    note: str
+
+
+class SavedPriorsDocument(BaseModel):
+    """All priors that you keep."""
+
+    priors: list[SavedPriorDocument]
+
+
+class BudgetDocument(BaseModel):
+    """What is spent and left."""
+
+    dataset: str
+    analyst: str | None
+    budget: list[BalanceDocument]
+
+
+class EntryDocument(BaseModel):
+    """One line of the history, and the ids of the answers that belong to it."""
+
+    entry: int
+    kind: str
+    at: str
+    snapshot: str
+    analyst: str | None
+    query: str | None
+    model: str | None
+    epsilon: str | None
+    spend: dict[str, str] | None
+    part: dict[str, Any] | None
+    answers: list[str]
+
+
+class HistoryDocument(BaseModel):
+    """What was asked, the latest first."""
+
+    history: list[EntryDocument]
+
+
+class DataSetLine(BaseModel):
+    """One data set that you may ask."""
+
+    name: str
+    engine: str | None
+    deadline: float
+    padding: bool
+    jobs: bool
+
+
+class DataSetsDocument(BaseModel):
+    """The data sets that you may ask."""
+
+    datasets: list[DataSetLine]
+
+
+class DataSetDocument(BaseModel):
+    """All that is public about a data set, and its clock."""
+
+    name: str
+    rehearsal: bool
+    public: dict[str, Any] = Field(alias="schema")
+    deadline: float
+    padding: bool
+    jobs: bool
+
+
+class MeDocument(BaseModel):
+    """Who you are here."""
+
+    name: str
+    role: str
+    expires: float
+    datasets: list[str]
+
+
+class JobDocument(BaseModel):
+    """Long work: seen as done at the doublings of the data set's deadline."""
+
+    id: str
+    kind: Literal["ask", "publish", "sweep"]
+    dataset: str
+    rehearsal: bool
+    analyst: str
+    at: float
+    state: Literal["waiting", "running", "done", "failed"]
+    stage: str | None
+    answer: str | None
+    release: dict[str, Any] | None
+    sweep: dict[str, Any] | None
+    problem: ProblemDocument | None
+    files: list[str]
+
+
+class JobsDocument(BaseModel):
+    """The latest jobs."""
+
+    jobs: list[JobDocument]
+
+
+class TokenDocument(BaseModel):
+    """A token, without its secret."""
+
+    id: str
+    analyst: str
+    role: str
+    created: float
+    expires: float
+    revoked: float | None
+    valid: bool
+
+
+class NewTokenDocument(TokenDocument):
+    """A token with its secret, which is told this once."""
+
+    token: str
+
+
+class TokensDocument(BaseModel):
+    """Every token there ever was."""
+
+    tokens: list[TokenDocument]
+
+
+class GrantDocument(BaseModel):
+    """An analyst who may ask a data set."""
+
+    dataset: str
+    analyst: str
+
+
+class GrantsDocument(BaseModel):
+    """Who may ask what."""
+
+    grants: list[GrantDocument]
+
+
+class SnapshotsDocument(BaseModel):
+    """Every registration of a data set, and what was seen then: for the custodian alone."""
+
+    snapshots: list[dict[str, Any]]
+
+
+class ChainDocument(BaseModel):
+    """A chain of hashes that was recomputed and holds; keep the head elsewhere."""
+
+    entries: int
+    head: str
+    verified: Literal[True]
+
+
+class ExpectedDocument(BaseModel):
+    """What private files would promise and how far off they would be."""
+
+    plans: list[dict[str, Any]]
+    recommended: str | None
+
+
+class WarningLine(BaseModel):
+    """Something a custodian should look at."""
+
+    kind: str
+    dataset: str | None
+    text: str
+    at: str | float | None
+
+
+class WarningsDocument(BaseModel):
+    """All that a custodian should look at."""
+
+    warnings: list[WarningLine]
+
+
+class HealthDocument(BaseModel):
+    """Whether the service can answer."""
+
+    status: Literal["ok", "unavailable"]

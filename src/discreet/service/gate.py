@@ -1,0 +1,180 @@
+"""What every request passes before a handler sees it: its size, who sends it, how often; and what is written of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+
+from anyio import to_thread
+
+from discreet.service import logs
+from discreet.service.padding import App, Message, Receive, Scope, Send
+from discreet.service.problems import Problem, problem_of
+from discreet.service.state import Service
+from discreet.service.store import tokens
+from discreet.service.store.tokens import Token
+
+COOKIE = "discreet_session"
+OPEN = ("/health", "/openapi.json", "/console/assets/", "/console/explain/", "/console/sign-in", "/problems/")
+READING = ("GET", "HEAD", "OPTIONS")
+LONGEST_TOKEN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who sends a request: an account's name and a role, by a token; `cookie` where a browser is signed in."""
+
+    token: Token
+    cookie: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The account that pays."""
+        return self.token.analyst
+
+    @property
+    def is_custodian(self) -> bool:
+        """Whether custodian's routes are open."""
+        return self.token.role == "custodian"
+
+
+def is_open(path: str) -> bool:
+    """Whether anyone may see it: nothing there is about a data set."""
+    return path in {"/console", "/console/"} or any(path.startswith(start) for start in OPEN)
+
+
+class Gate:
+    """Reads the body, finds out who it is, counts, and turns whatever goes wrong into one of the catalogue."""
+
+    def __init__(self, app: App, service: Service) -> None:
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state: dict[str, Any] = scope.setdefault("state", {})
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun, state["status"] = True, message["status"]
+            await send(message)
+
+        try:
+            body = await _body(scope, receive, self._service.config.limits.body)
+            state["start"] = asyncio.get_running_loop().time()
+            state["principal"] = await self._admitted(scope, body)
+            await self._app(scope, _replayed(body, receive), watched)
+        except Exception as error:  # the outermost boundary: what is not ours is told without its text
+            problem = problem_of(error)
+            if problem.name == "internal":
+                logs.write("internal", where=logs.where(error), method=scope["method"])
+            if not begun:
+                state.pop("unpadded", None)
+                await problem.response()(scope, receive, watched)
+
+    async def _admitted(self, scope: Scope, body: bytes) -> Principal | None:
+        """Who sends it; a request that needs somebody and has nobody is refused."""
+        headers = _headers(scope)
+        found = await to_thread.run_sync(_principal, self._service, headers)
+        path, method = scope["path"], scope["method"]
+        if found is None and not is_open(path):
+            raise Problem("unauthenticated")
+        who = f"token {found.token.id}" if found is not None else f"address {(scope.get('client') or ('',))[0]}"
+        pause = self._service.rates.wait(who) if path != "/health" else 0.0
+        if pause:
+            detail = "more requests than the custodian allows; wait, then send it again"
+            raise Problem("rate-limited", detail, {"Retry-After": str(int(pause) + 1)})
+        if path.startswith("/v1") and method not in READING:
+            _check_body(headers, body, found)
+        return found
+
+
+def _check_body(headers: Mapping[str, str], body: bytes, found: Principal | None) -> None:
+    if found is not None and found.cookie is not None:
+        check_form(found, headers.get("x-discreet-form", ""))
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and kind != "application/json":
+        raise Problem("unsupported-media-type")
+
+
+def check_form(principal: Principal, sent: str) -> None:
+    """What a signed-in browser changes must come from a page of ours."""
+    if principal.cookie is not None and sent != tokens.form_token(principal.cookie):
+        raise Problem("forbidden", "this form is not one of ours, or is too old; load the page again")
+
+
+def _principal(service: Service, headers: Mapping[str, str]) -> Principal | None:
+    given = headers.get("authorization")
+    if given is not None:
+        scheme, _, told = given.partition(" ")
+        if scheme.lower() != "bearer" or len(told) > LONGEST_TOKEN:
+            return None
+        found = tokens.token_of(service.store, told.strip())
+        return None if found is None else Principal(found)
+    cookie = _cookie(headers.get("cookie", ""))
+    found = None if cookie is None else tokens.token_in_session(service.store, cookie)
+    return None if found is None else Principal(found, cookie)
+
+
+def _cookie(header: str) -> str | None:
+    try:
+        found = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return None
+    return None if found is None or not 0 < len(found.value) <= LONGEST_TOKEN else found.value
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+async def _body(scope: Scope, receive: Receive, most: int) -> bytes:
+    """The whole body, as long as it is no larger than allowed."""
+    said = _headers(scope).get("content-length", "0")
+    parts, size = [], int(said) if said.isdecimal() and len(said) < 20 else 0
+    while size <= most:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise Problem("invalid-input", "the request ended before its body did; send it again")
+        parts.append(message.get("body", b""))
+        if sum(map(len, parts)) > most:
+            break
+        if not message.get("more_body"):
+            return b"".join(parts)
+    raise Problem("too-large", f"a request has at most {most} bytes; ask for less at once")
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    sent = False
+
+    async def again() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def record(service: Service, scope: Scope) -> None:
+    """Count and write down a reply that has left, by its route's template and its padded time."""
+    state = scope.get("state", {})
+    route = scope.get("route")
+    template = getattr(route, "path", None) or "other"
+    status, seconds = state.get("status", 0), state.get("padded")
+    service.counts.add("requests", f"{scope['method']} {template} {status}")
+    if seconds is not None:
+        service.counts.add("seconds", f"{scope['method']} {template}", seconds)
+    if state.get("doublings"):
+        service.counts.add("overruns", state.get("dataset") or "")
+    who: Principal | None = state.get("principal")
+    facts = {"method": scope["method"], "route": template, "status": status, "seconds": seconds}
+    logs.write("request", **facts, dataset=state.get("dataset"), analyst=None if who is None else who.name)

@@ -1,0 +1,131 @@
+"""The open custodians of a service, and beside each its rehearsal: the same calls on a made-up table.
+
+A data set is opened when it is first asked for, and again when its snapshot has changed; one that cannot be opened is
+refused, and tried again the next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from discreet.custodian import Custodian
+from discreet.errors import InvalidInput
+from discreet.schema import Schema, load_schema
+from discreet.schema.address import Address
+from discreet.service.config import Config, DataSet
+
+Name = tuple[str, bool]
+
+
+@dataclass(slots=True)
+class Lease:
+    """One open custodian, and how many requests use it now."""
+
+    custodian: Custodian
+    users: int = 0
+    retired: bool = False
+
+
+@dataclass(slots=True)
+class Held:
+    """One data set of the service: its schema as it was read, and its custodian once it is open."""
+
+    told: DataSet
+    schema: Schema
+    opening: Lock = field(default_factory=Lock)
+    lease: Lease | None = None
+
+    @property
+    def jobs(self) -> bool:
+        """Whether its questions run as jobs: as told, or else on Spark."""
+        return self.told.jobs if self.told.jobs is not None else _engine(self.schema) == "spark"
+
+
+class Holdings:
+    """Every data set by name, for real and in rehearsal."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._lock = Lock()
+        self._held: dict[Name, Held] = {}
+        for told in config.datasets:
+            schema = load_schema(told.schema)
+            if (schema.name, False) in self._held:
+                raise InvalidInput(f"two data sets of the service are called {schema.name[:40]!r}; rename one")
+            for rehearsal in (False, True):
+                self._held[schema.name, rehearsal] = Held(told, schema)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The data sets in the order of the configuration."""
+        return tuple(name for name, rehearsal in self._held if not rehearsal)
+
+    def held(self, name: str) -> Held | None:
+        """One data set."""
+        return self._held.get((name, False))
+
+    @contextmanager
+    def custodian(self, name: str, rehearsal: bool = False) -> Iterator[Custodian]:
+        """The custodian of a data set, which stays open as long as it is used."""
+        lease = self._taken(self._held[name, rehearsal], rehearsal)
+        try:
+            yield lease.custodian
+        finally:
+            self._given_back(lease)
+
+    def close(self) -> None:
+        """Close every custodian; nobody uses one any more."""
+        for held in self._held.values():
+            with held.opening:
+                self._retire(held)
+
+    def _taken(self, held: Held, rehearsal: bool) -> Lease:
+        with held.opening:
+            if held.lease is not None and held.lease.custodian.stale():
+                self._retire(held)
+            if held.lease is None:
+                held.lease = Lease(self._opened(held, rehearsal))
+            with self._lock:
+                held.lease.users += 1
+            return held.lease
+
+    def _opened(self, held: Held, rehearsal: bool) -> Custodian:
+        if rehearsal:
+            return Custodian.rehearse(held.told.schema, rehearsal_folder(self._config, held.schema.name))
+        return Custodian.open(held.told.schema, self._config.ledger)
+
+    def _given_back(self, lease: Lease) -> None:
+        with self._lock:
+            lease.users -= 1
+            last = lease.retired and not lease.users
+        if last:
+            lease.custodian.close()
+
+    def _retire(self, held: Held) -> None:
+        """No new requests for a custodian; who uses it goes on, and the last one closes it."""
+        lease, held.lease = held.lease, None
+        if lease is None:
+            return
+        with self._lock:
+            lease.retired = True
+            unused = not lease.users
+        if unused:
+            lease.custodian.close()
+
+
+def rehearsal_folder(config: Config, name: str) -> Path:
+    """Where the made-up table of a data set is."""
+    return config.folder / "rehearsal" / name
+
+
+def _engine(schema: Schema) -> str:
+    return Address.of(schema.source).engine
+
+
+def engine_of(held: Held) -> str:
+    """What holds the rows, for the custodian's eyes."""
+    return _engine(held.schema)

@@ -1,0 +1,103 @@
+"""The runner of long work: one process a machine, so that no reply waits for it.
+
+A question that was cut short is run again under its key, which never pays twice. A release is not: its first run may
+have been charged, so it is told as failed, and the custodian decides.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from discreet.custodian.secrets import identifier
+from discreet.errors import DiscreetError, Unavailable
+from discreet.service import asking, logs, publishing
+from discreet.service.config import Config
+from discreet.service.problems import problem_of
+from discreet.service.queueing import folder_of
+from discreet.service.state import Service
+from discreet.service.store.jobs import Job, State, abandon, beat, dead_jobs, finish, requeue, take_job
+
+PAUSE = 0.2
+HEART = 5.0
+CUT_SHORT = Unavailable(
+    "the job was cut short; what was charged stays charged, so look at the history before you repeat it"
+)
+
+
+def run_jobs(config: Config, stopping: Callable[[], bool]) -> None:
+    """Run jobs until told to stop; the one at work is ended first."""
+    runner, service = identifier(), Service.open(config)
+    try:
+        while not stopping():
+            try:
+                busy = run_next(service, runner)
+            except Unavailable:
+                busy = False  # the store may be back the next time
+            if not busy:
+                time.sleep(PAUSE)
+    finally:
+        service.close()
+
+
+def run_next(service: Service, runner: str) -> bool:
+    """Bury the dead, then run the next job; False where there is none."""
+    for job in dead_jobs(service.store):
+        if job.kind == "ask":
+            requeue(service.store, job)
+        else:
+            abandon(service.store, job, json.dumps({"problem": problem_of(CUT_SHORT).document()}))
+    taken = take_job(service.store, runner)
+    if taken is None:
+        return False
+    with _beating(service, taken, runner) as progress:
+        state, result = _outcome(service, taken, progress)
+    finish(service.store, taken.id, runner, state, json.dumps(result))
+    return True
+
+
+def _outcome(service: Service, job: Job, progress: Callable[[str], None]) -> tuple[State, dict[str, object]]:
+    try:
+        return "done", _carried_out(service, job, progress)
+    except DiscreetError as refusal:
+        return "failed", {"problem": problem_of(refusal).document()}
+    except Exception as error:  # the outermost boundary of a job: told without its text
+        logs.write("internal", where=logs.where(error))
+        return "failed", {"problem": problem_of(error).document()}
+
+
+def _carried_out(service: Service, job: Job, progress: Callable[[str], None]) -> dict[str, object]:
+    said = json.loads(job.asked)
+    with service.holdings.custodian(job.dataset, job.rehearsal) as custodian:
+        if job.kind == "ask":
+            return {"answer": asking.ask(service, custodian, job.rehearsal, job.analyst, job.key, said).id}
+        folder = folder_of(service.config, job)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if job.kind == "publish":
+            return {"release": publishing.publish(custodian, said, folder, progress)}
+        return {"sweep": publishing.sweep(custodian, said, folder, progress)}
+
+
+@contextmanager
+def _beating(service: Service, job: Job, runner: str) -> Iterator[Callable[[str], None]]:
+    """Signs of life while a job runs, with the stage it is at."""
+    stage: list[str | None] = [None]
+    done = Event()
+
+    def beats() -> None:
+        while not done.wait(HEART):
+            try:
+                beat(service.store, job.id, runner, stage[0])
+            except Unavailable:
+                continue
+
+    thread = Thread(target=beats, daemon=True)
+    thread.start()
+    try:
+        yield lambda said: stage.__setitem__(0, said)
+    finally:
+        done.set()
+        thread.join()

@@ -1,0 +1,27 @@
+"""What is written of a request: who, which route, what came of it, and its padded time. Never a question or a value."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import TextIO
+
+FIELDS = ("at", "event", "process", "id", "method", "route", "status", "analyst", "dataset", "seconds", "where")
+
+
+def write(event: str, stream: TextIO | None = None, **facts: object) -> None:
+    """One line of JSON on stderr; of the facts, only those that a log may hold."""
+    told: dict[str, object] = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event}
+    told["process"] = os.getpid()
+    told |= {name: facts[name] for name in FIELDS if facts.get(name) is not None}
+    print(json.dumps(told), file=stream or sys.stderr, flush=True)
+
+
+def where(error: BaseException) -> str:
+    """The kind of an error and the lines it passed, without its words, which may hold anything."""
+    frames = traceback.extract_tb(error.__traceback__)[-6:]
+    lines = [f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in frames]
+    return f"{type(error).__name__} at {' > '.join(lines)}"

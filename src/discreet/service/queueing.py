@@ -1,0 +1,100 @@
+"""Long work as jobs: queued in the store, and seen as done only at the doublings of a data set's deadline."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from discreet.custodian.secrets import identifier
+from discreet.service import asking
+from discreet.service.access import Entered, visible
+from discreet.service.config import Config
+from discreet.service.gate import Principal
+from discreet.service.padding import padded
+from discreet.service.problems import Problem, not_found
+from discreet.service.state import Service
+from discreet.service.store.answers import canonical
+from discreet.service.store.jobs import Job, Kind, add_job, count_open, job_by_id
+
+MOST_OPEN = 20
+ENDED = ("done", "failed")
+
+
+def queue_ask(entered: Entered, key: str, said: dict[str, Any]) -> dict[str, object]:
+    """Queue a question, after whatever can be refused at once."""
+    told = asking.checked(entered.service, entered.schema, entered.principal.name, said)
+    with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
+        custodian.preview(told["question"], analyst=entered.principal.name, **asking.numbers(told))
+    return queue(entered, "ask", key, said)
+
+
+def queue(entered: Entered, kind: Kind, key: str, said: dict[str, Any]) -> dict[str, object]:
+    """Queue a job; the same request under the same key is the same job."""
+    service, who = entered.service, entered.principal.name
+    if count_open(service.store, who) >= MOST_OPEN:
+        raise Problem("rate-limited", f"{MOST_OPEN} jobs of yours are not done yet; wait for one of them")
+    deadline = entered.held.told.deadline if service.config.padding else 0.0
+    names = identifier(), kind, entered.name, entered.rehearsal, who, key
+    job = add_job(service.store, Job(*names, canonical(said), deadline, time.time()))
+    if job.asked != canonical(said):
+        raise Problem("conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one")
+    return job_to_json(service, entered.principal, job)
+
+
+def own_job(service: Service, principal: Principal, wanted: str) -> Job:
+    """A job by its id, if the sender may see it."""
+    job = job_by_id(service.store, wanted)
+    if job is None or not visible_job(service, principal, job):
+        raise not_found()
+    return job
+
+
+def visible_job(service: Service, principal: Principal, job: Job) -> bool:
+    """Whether a job is the sender's, on a data set that is still granted; a custodian sees all."""
+    mine = principal.is_custodian or job.analyst == principal.name
+    return mine and job.dataset in visible(service, principal)
+
+
+def job_to_json(service: Service, principal: Principal, job: Job) -> dict[str, object]:
+    """How a job stands, as far as its clock shows it; what it is at now is for the custodian alone."""
+    shown = job.state in ENDED and shows(job, time.time())
+    result: dict[str, Any] = json.loads(job.result) if shown and job.result else {}
+    state = job.state if shown else "running"
+    if principal.is_custodian and not shown and job.state == "waiting":
+        state = "waiting"
+    told: dict[str, object] = {"id": job.id, "kind": job.kind, "dataset": job.dataset, "rehearsal": job.rehearsal}
+    told |= {"analyst": job.analyst, "at": job.at, "state": state}
+    told["stage"] = job.stage if principal.is_custodian and not shown else None
+    told |= {name: result.get(name) for name in ("answer", "release", "sweep", "problem")}
+    made = shown and principal.is_custodian
+    return told | {"files": sorted(files(service.config, job)) if made else []}
+
+
+def shows(job: Job, now: float) -> bool:
+    """Whether the end of a job may be seen by now."""
+    if job.finished is None:
+        return False
+    return job.deadline <= 0 or now >= job.at + padded(job.finished - job.at, job.deadline)
+
+
+def folder_of(config: Config, job: Job) -> Path:
+    """Where the files of a job are."""
+    return config.folder / "releases" / job.id
+
+
+def files(config: Config, job: Job) -> dict[str, Path]:
+    """The files that a job has made, by name."""
+    folder = folder_of(config, job)
+    if job.kind == "ask" or job.state != "done" or not folder.is_dir():
+        return {}
+    return {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+
+
+def file_of(service: Service, job: Job, name: str) -> Path:
+    """One file of a job that is seen as done."""
+    found = files(service.config, job).get(name) if shows(job, time.time()) else None
+    if found is None:
+        raise not_found()
+    return found

@@ -1,0 +1,33 @@
+"""Whether the service works, and what it counted; nothing of the data."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import PlainTextResponse, Response
+
+from discreet.service import documents as d
+from discreet.service import watching
+from discreet.service.access import InService, Keeper
+from discreet.service.routes.shared import refusals, reply, told
+
+
+def router() -> APIRouter:
+    """The routes."""
+    made = APIRouter(tags=["operation"], responses=refusals())
+
+    @made.get("/health", responses={200: reply(d.HealthDocument), 503: reply(d.HealthDocument)})
+    def health(service: InService) -> Response:
+        """Whether the store is reached; 503 where it is not."""
+        well = watching.healthy(service)
+        return told({"status": "ok" if well else "unavailable"}, 200 if well else 503)
+
+    @made.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        responses={200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+    )
+    def metrics(service: InService, _: Keeper) -> Response:
+        """Requests by route and status, padded seconds, overruns, jobs: for Prometheus."""
+        return PlainTextResponse(watching.metrics(service), media_type="text/plain; version=0.0.4")
+
+    return made

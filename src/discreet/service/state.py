@@ -1,0 +1,43 @@
+"""What one worker has open: the configuration, the store, the data sets, the counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from discreet.errors import DiscreetError
+from discreet.service.config import Config
+from discreet.service.holdings import Holdings
+from discreet.service.limits import Rates
+from discreet.service.store import Store
+from discreet.service.store.counters import Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """All that handlers need; threads share it."""
+
+    config: Config
+    store: Store
+    holdings: Holdings
+    rates: Rates
+    counts: Counts
+
+    @staticmethod
+    def open(config: Config) -> Service:
+        """Open the store; data sets are opened as they are asked for."""
+        store = Store.open(config.store)
+        try:
+            rates = Rates(config.folder / "rates", config.limits.rate, config.limits.burst)
+            return Service(config, store, Holdings(config), rates, Counts(store))
+        except DiscreetError:
+            store.close()
+            raise
+
+    def close(self) -> None:
+        """Write down what was counted, and let go of all."""
+        try:
+            self.counts.write()
+        finally:
+            self.holdings.close()
+            self.rates.close()
+            self.store.close()

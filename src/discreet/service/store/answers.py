@@ -1,0 +1,127 @@
+"""Answers by id: the document as it left, for whoever asked; and saved priors."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, delete, insert, select
+
+from discreet.errors import InvalidInput
+from discreet.service.store.store import Store
+from discreet.service.store.tables import answers, priors
+
+MOST_PRIORS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One answer as it left. `asked` is the request in canonical form, `key` its idempotency key."""
+
+    id: str
+    dataset: str
+    rehearsal: bool
+    analyst: str
+    key: str
+    asked: str
+    entry: int | None
+    at: float
+    document: str
+    picture: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPrior:
+    """A prior under a name of its analyst's."""
+
+    name: str
+    text: str
+    note: str
+
+
+def keep_answer(store: Store, kept: Kept) -> Kept:
+    """Keep an answer; the first one under a key wins, and is returned to all who come later."""
+    with store.database.writing() as connection:
+        row = connection.execute(select(answers).where(*_keyed(kept))).one_or_none()
+        if row is None:
+            connection.execute(insert(answers), {name: getattr(kept, name) for name in Kept.__slots__})
+    return kept if row is None else _kept(row)
+
+
+def answer_by_key(store: Store, dataset: str, rehearsal: bool, analyst: str, key: str) -> Kept | None:
+    """The answer that a key already has."""
+    mine = answers.c.dataset == dataset, answers.c.rehearsal.is_(rehearsal), answers.c.analyst == analyst
+    with store.database.reading() as connection:
+        row = connection.execute(select(answers).where(*mine, answers.c.key == key)).one_or_none()
+    return None if row is None else _kept(row)
+
+
+def answer_by_id(store: Store, dataset: str, rehearsal: bool, wanted: str) -> Kept | None:
+    """The answer of an id, whosever it is."""
+    here = answers.c.dataset == dataset, answers.c.rehearsal.is_(rehearsal)
+    with store.database.reading() as connection:
+        row = connection.execute(select(answers).where(*here, answers.c.id == wanted)).one_or_none()
+    return None if row is None else _kept(row)
+
+
+def ids_by_entry(
+    store: Store, dataset: str, rehearsal: bool, analyst: str | None, entries: Iterable[int]
+) -> dict[int, list[str]]:
+    """The ids of the answers to each of these entries, the first one first; of one analyst where one is named."""
+    wanted = select(answers.c.entry, answers.c.id).where(
+        answers.c.dataset == dataset, answers.c.rehearsal.is_(rehearsal), answers.c.entry.in_(list(entries))
+    )
+    if analyst is not None:
+        wanted = wanted.where(answers.c.analyst == analyst)
+    found: dict[int, list[str]] = {}
+    with store.database.reading() as connection:
+        for entry, name in connection.execute(wanted.order_by(answers.c.at)):
+            found.setdefault(entry, []).append(name)
+    return found
+
+
+def canonical(asked: object) -> str:
+    """A request as text: two that ask the same are the same text."""
+    return json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def save_prior(store: Store, analyst: str, prior: SavedPrior) -> None:
+    """Keep a prior under its name, in place of the one that had it."""
+    own = priors.c.analyst == analyst
+    with store.database.writing() as connection:
+        connection.execute(delete(priors).where(own, priors.c.name == prior.name))
+        if len(connection.execute(select(priors.c.name).where(own)).all()) >= MOST_PRIORS:
+            raise InvalidInput(f"an analyst keeps at most {MOST_PRIORS} priors; delete one first")
+        values = {"analyst": analyst, "name": prior.name, "text": prior.text, "note": prior.note}
+        connection.execute(insert(priors), values)
+
+
+def saved_priors(store: Store, analyst: str) -> list[SavedPrior]:
+    """All priors that an analyst keeps, by name."""
+    with store.database.reading() as connection:
+        found = connection.execute(select(priors).where(priors.c.analyst == analyst).order_by(priors.c.name)).all()
+    return [SavedPrior(row.name, row.text, row.note) for row in found]
+
+
+def delete_prior(store: Store, analyst: str, name: str) -> bool:
+    """Forget a prior; False where there is none of the name."""
+    with store.database.writing() as connection:
+        done = connection.execute(delete(priors).where(priors.c.analyst == analyst, priors.c.name == name))
+    return bool(done.rowcount)
+
+
+def now() -> float:
+    """The time that is written down."""
+    return time.time()
+
+
+def _keyed(kept: Kept) -> list[Any]:
+    mine = [answers.c[name] == getattr(kept, name) for name in ("dataset", "analyst", "key")]
+    return [*mine, answers.c.rehearsal.is_(kept.rehearsal)]
+
+
+def _kept(row: Row[Any]) -> Kept:
+    return Kept(**row._mapping)

@@ -1,0 +1,132 @@
+"""The queue of long work. A job is taken by one runner, which says again and again that it lives."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import Row, func, insert, select, update
+
+from discreet.service.store.store import Store
+from discreet.service.store.tables import jobs
+
+Kind = Literal["ask", "publish", "sweep"]
+State = Literal["waiting", "running", "done", "failed"]
+DEAD = 30.0
+"""Seconds without a sign of life after which a runner counts as dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of long work, as it stands."""
+
+    id: str
+    kind: Kind
+    dataset: str
+    rehearsal: bool
+    analyst: str
+    key: str
+    asked: str
+    deadline: float
+    at: float
+    state: State = "waiting"
+    runner: str | None = None
+    beat: float | None = None
+    finished: float | None = None
+    stage: str | None = None
+    result: str | None = None
+
+
+def add_job(store: Store, job: Job) -> Job:
+    """Queue a job; the first one under a key and kind wins, and is returned to all who come later."""
+    with store.database.writing() as connection:
+        mine = [jobs.c[name] == getattr(job, name) for name in ("dataset", "analyst", "key", "kind")]
+        row = connection.execute(select(jobs).where(*mine, jobs.c.rehearsal.is_(job.rehearsal))).one_or_none()
+        if row is None:
+            connection.execute(insert(jobs), {name: getattr(job, name) for name in Job.__slots__})
+    return job if row is None else _job(row)
+
+
+def job_by_id(store: Store, wanted: str) -> Job | None:
+    """One job."""
+    with store.database.reading() as connection:
+        row = connection.execute(select(jobs).where(jobs.c.id == wanted)).one_or_none()
+    return None if row is None else _job(row)
+
+
+def all_jobs(store: Store, analyst: str | None, limit: int = 100) -> list[Job]:
+    """The latest jobs, of one analyst where one is named."""
+    wanted = select(jobs).order_by(jobs.c.at.desc(), jobs.c.id).limit(limit)
+    with store.database.reading() as connection:
+        found = connection.execute(wanted if analyst is None else wanted.where(jobs.c.analyst == analyst)).all()
+    return [_job(row) for row in found]
+
+
+def count_states(store: Store) -> dict[str, int]:
+    """How many jobs there are in each state."""
+    with store.database.reading() as connection:
+        found = connection.execute(select(jobs.c.state, func.count()).group_by(jobs.c.state)).all()
+    return {state: int(count) for state, count in found}
+
+
+def count_open(store: Store, analyst: str) -> int:
+    """How many jobs of an analyst wait or run."""
+    mine = jobs.c.analyst == analyst, jobs.c.state.in_(("waiting", "running"))
+    with store.database.reading() as connection:
+        return int(connection.execute(select(func.count()).select_from(jobs).where(*mine)).scalar_one())
+
+
+def take_job(store: Store, runner: str) -> Job | None:
+    """The next waiting job, which is now this runner's."""
+    with store.database.writing() as connection:
+        first = select(jobs).where(jobs.c.state == "waiting").order_by(jobs.c.at, jobs.c.id).limit(1)
+        row = connection.execute(first.with_for_update(skip_locked=True)).one_or_none()
+        if row is None:
+            return None
+        taken = {"state": "running", "runner": runner, "beat": time.time()}
+        connection.execute(update(jobs).where(jobs.c.id == row.id).values(**taken))
+    return _job(row)
+
+
+def beat(store: Store, job: str, runner: str, stage: str | None) -> None:
+    """A sign of life."""
+    with store.database.writing() as connection:
+        mine = jobs.c.id == job, jobs.c.runner == runner, jobs.c.state == "running"
+        connection.execute(update(jobs).where(*mine).values(beat=time.time(), stage=stage))
+
+
+def finish(store: Store, job: str, runner: str, state: State, result: str) -> None:
+    """End a job that is still this runner's."""
+    with store.database.writing() as connection:
+        mine = jobs.c.id == job, jobs.c.runner == runner, jobs.c.state == "running"
+        connection.execute(
+            update(jobs).where(*mine).values(state=state, finished=time.time(), result=result, stage=None)
+        )
+
+
+def dead_jobs(store: Store) -> list[Job]:
+    """Jobs whose runner gives no sign of life."""
+    gone = jobs.c.state == "running", jobs.c.beat < time.time() - DEAD
+    with store.database.reading() as connection:
+        return [_job(row) for row in connection.execute(select(jobs).where(*gone)).all()]
+
+
+def requeue(store: Store, job: Job) -> None:
+    """Let another runner take a job whose runner is dead."""
+    _leave(store, job, {"state": "waiting", "runner": None, "beat": None, "stage": None})
+
+
+def abandon(store: Store, job: Job, result: str) -> None:
+    """End a job whose runner is dead."""
+    _leave(store, job, {"state": "failed", "finished": time.time(), "result": result, "stage": None})
+
+
+def _leave(store: Store, job: Job, values: dict[str, Any]) -> None:
+    same = jobs.c.id == job.id, jobs.c.runner == job.runner, jobs.c.beat == job.beat, jobs.c.state == "running"
+    with store.database.writing() as connection:
+        connection.execute(update(jobs).where(*same).values(**values))
+
+
+def _job(row: Row[Any]) -> Job:
+    return Job(**row._mapping)

@@ -1,0 +1,103 @@
+"""The tables of a service's store, the same on SQLite and PostgreSQL. Nothing in them was taken from a row."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, Table, Text
+
+METADATA = MetaData()
+
+# `hash` is the SHA-256 of a secret of 256 bits, which is nowhere kept. Times are seconds since 1970.
+tokens = Table(
+    "service_tokens",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("analyst", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("expires", Float, nullable=False),
+    Column("revoked", Float),
+)
+
+grants = Table(
+    "service_grants",
+    METADATA,
+    Column("dataset", Text, primary_key=True),
+    Column("analyst", Text, primary_key=True),
+)
+
+# Who is signed in to the console: the hash of a secret that only the browser has.
+sessions = Table(
+    "service_sessions",
+    METADATA,
+    Column("hash", Text, primary_key=True),
+    Column("token", Text, nullable=False),
+    Column("expires", Float, nullable=False),
+)
+
+priors = Table(
+    "service_priors",
+    METADATA,
+    Column("analyst", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("note", Text, nullable=False),
+)
+
+answers = Table(
+    "service_answers",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("dataset", Text, nullable=False),
+    Column("rehearsal", Boolean, nullable=False),
+    Column("analyst", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("asked", Text, nullable=False),
+    Column("entry", BigInteger),
+    Column("at", Float, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("picture", Text),
+)
+
+jobs = Table(
+    "service_jobs",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("rehearsal", Boolean, nullable=False),
+    Column("analyst", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("asked", Text, nullable=False),
+    Column("deadline", Float, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("runner", Text),
+    Column("beat", Float),
+    Column("finished", Float),
+    Column("stage", Text),
+    Column("result", Text),
+)
+
+counters = Table(
+    "service_counters",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("label", Text, primary_key=True),
+    Column("value", Float, nullable=False),
+    Column("last", Float),
+)
+
+about = Table(
+    "service_about",
+    METADATA,
+    Column("one", Integer, primary_key=True, autoincrement=False),
+    Column("version", Integer, nullable=False),
+)
+
+INDICES = (
+    Index("service_answer_key", *(answers.c[at] for at in ("dataset", "rehearsal", "analyst", "key")), unique=True),
+    Index("service_answer_entry", *(answers.c[at] for at in ("dataset", "rehearsal", "entry"))),
+    Index("service_job_key", *(jobs.c[at] for at in ("dataset", "rehearsal", "analyst", "key", "kind")), unique=True),
+    Index("service_job_state", jobs.c.state, jobs.c.at),
+)

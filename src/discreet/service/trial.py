@@ -1,0 +1,42 @@
+"""Opening all that a service will open, once and before it listens, so that a mistake is told plainly and at once."""
+
+from __future__ import annotations
+
+from discreet.custodian import Custodian
+from discreet.custodian.binding import bound_ledger
+from discreet.custodian.looking import current_snapshot
+from discreet.custodian.registering import Progress
+from discreet.errors import InvalidInput, Unavailable
+from discreet.service.config import Config
+from discreet.service.holdings import Held, Holdings, engine_of, rehearsal_folder
+from discreet.service.listening import check_tls
+from discreet.service.store import Store
+
+
+def try_out(config: Config, progress: Progress) -> None:
+    """Open certificate, folder, store and data sets, and close them; what was never registered is registered."""
+    if config.tls is not None:
+        check_tls(config.tls)
+    try:
+        config.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        raise Unavailable(f"the folder {config.folder} cannot be written; check its owner and the disk") from None
+    Store.open(config.store).close()
+    holdings = Holdings(config)
+    for name in holdings.names:
+        progress(f"opening {name}")
+        held = holdings.held(name)
+        if held is not None:
+            _open(config, held, progress)
+
+
+def _open(config: Config, held: Held, progress: Progress) -> None:
+    schema = held.schema
+    if engine_of(held) == "spark":  # opened by the one process that runs jobs: each Spark has a Java of its own
+        if current_snapshot(schema) is None:
+            raise InvalidInput(f"{schema.name} is not registered; run: discreet check {held.told.schema.name}")
+        bound_ledger(schema, config.ledger).close()
+    else:
+        Custodian.open(held.told.schema, config.ledger, progress=progress).close()
+    progress(f"making up a table to rehearse {schema.name} with")
+    Custodian.rehearse(held.told.schema, rehearsal_folder(config, schema.name)).close()

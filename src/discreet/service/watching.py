@@ -1,0 +1,125 @@
+"""What a custodian looks at: the chain, snapshots, warnings, counts. Nothing here is for analysts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import select
+
+from discreet.custodian import Custodian
+from discreet.custodian.document import snapshot_to_json, verified_to_json
+from discreet.custodian.place import Place
+from discreet.errors import DiscreetError, Unavailable
+from discreet.exact import shown
+from discreet.ledger import Entry
+from discreet.schema import Schema
+from discreet.service.state import Service
+from discreet.service.store.counters import all_counts
+from discreet.service.store.jobs import count_states
+from discreet.service.store.tables import about
+
+MANY = 1000
+LARGE = 5
+HELP = {
+    "requests": "Replies by method, route and status.",
+    "seconds": "Seconds until replies left, padded.",
+    "overruns": "Replies that were not ready at their deadline, by data set.",
+}
+LABELS = {"requests": ("method", "route", "status"), "seconds": ("method", "route"), "overruns": ("dataset",)}
+
+
+def healthy(service: Service) -> bool:
+    """Whether the store is reached."""
+    try:
+        with service.store.database.reading() as connection:
+            connection.execute(select(about.c.version)).one()
+    except Unavailable:
+        return False
+    return True
+
+
+def chain(custodian: Custodian) -> dict[str, object]:
+    """The chain of a data set, recomputed; ClaimFailed where it is not what was written."""
+    return verified_to_json(custodian.verify()) | {"verified": True}
+
+
+def snapshots(schema: Schema) -> list[dict[str, object]]:
+    """Every registration of a data set, the latest first."""
+    manifest = Place(schema).read()
+    found = () if manifest is None else manifest.snapshots
+    return [snapshot_to_json(one, schema) for one in reversed(found)]
+
+
+def warnings(service: Service) -> list[dict[str, Any]]:
+    """Everything that a custodian should look at."""
+    found = [] if service.config.padding else [_warning("padding", None, "padding is off: times tell about the rows")]
+    counts = all_counts(service.store)
+    for name in service.holdings.names:
+        found += _of_dataset(service, name)
+        many, last = counts.get(("overruns", name), (0.0, None))
+        if many:
+            said = f"{many:.0f} replies were not ready at the deadline: raise it, or ask for less at once"
+            found.append(_warning("overrun", name, said, last))
+    return found
+
+
+def _of_dataset(service: Service, name: str) -> Iterator[dict[str, Any]]:
+    try:
+        with service.holdings.custodian(name) as custodian:
+            entries, balances = custodian.history(limit=MANY), custodian.budget()
+    except DiscreetError as refusal:
+        yield _warning("unavailable", name, str(refusal))
+        return
+    yield from (_warning("weaker", name, flag) for flag in dict.fromkeys(f for one in balances for f in one.flags))
+    for entry in entries:
+        yield from (_warning(kind, name, said, entry.at) for kind, said in _of_entry(entry))
+
+
+def _of_entry(entry: Entry) -> Iterator[tuple[str, str]]:
+    if entry.kind == "release":
+        yield "weaker", f"entry {entry.entry}: {entry.query}"
+    if entry.model == "individual-dp":
+        yield "weaker", f"entry {entry.entry} is individual DP, which is weaker than DP"
+    if entry.kind == "charge" and (entry.epsilon or Fraction(0)) > LARGE:
+        yield (
+            "epsilon",
+            f"entry {entry.entry} has epsilon {shown(entry.epsilon or Fraction(0))}: weak formal protection",
+        )
+
+
+def _warning(kind: str, dataset: str | None, text: str, at: str | float | None = None) -> dict[str, Any]:
+    return {"kind": kind, "dataset": dataset, "text": text, "at": at}
+
+
+def metrics(service: Service) -> str:
+    """What was counted, as Prometheus reads it."""
+    service.counts.write()
+    counts = all_counts(service.store)
+    lines: list[str] = []
+    for name, about_it in HELP.items():
+        full = f"discreet_{name}_total"
+        lines += [f"# HELP {full} {about_it}", f"# TYPE {full} counter"]
+        own = sorted((label, value) for (kind, label), (value, _) in counts.items() if kind == name)
+        lines += [f"{full}{_labels(LABELS[name], label)} {value:.15g}" for label, value in own]
+    lines += ["# HELP discreet_jobs Jobs by state.", "# TYPE discreet_jobs gauge"]
+    lines += [
+        f'discreet_jobs{{state="{state}"}} {count}' for state, count in sorted(count_states(service.store).items())
+    ]
+    lines += ["# HELP discreet_padding Whether replies are padded.", "# TYPE discreet_padding gauge"]
+    return "\n".join([*lines, f"discreet_padding {int(service.config.padding)}", ""])
+
+
+def _labels(names: tuple[str, ...], label: str) -> str:
+    values = (
+        label.split(" ", len(names) - 1)
+        if len(names) < 3
+        else [*label.split(" ", 1)[:1], *label.split(" ", 1)[1].rsplit(" ", 1)]
+    )
+    pairs: Mapping[str, str] = dict(zip(names, values, strict=True))
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,148 @@
+"""What runs in the processes of a service: one worker of several, or the one that runs jobs.
+
+Each holds one end of a line to its supervisor, on which nothing is ever sent. When the line is cut, because the
+supervisor says stop or is gone, the process ends what it has begun and leaves.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+from discreet.errors import DiscreetError, Internal
+from discreet.service import logs
+from discreet.service.config import Config
+
+if TYPE_CHECKING:
+    from uvicorn import Server
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+GRACE = 20.0
+"""Seconds, besides the deadlines, that requests under way and a job's last step are given."""
+MARGIN = 5.0
+LONGEST_HEAD = 65_536
+"""In bytes, of a request's first line and headers."""
+
+
+def grace(config: Config) -> float:
+    """How long a process may take to stop: a late reply leaves at the second doubling of its deadline."""
+    return GRACE + 4 * max(config.deadline, *(one.deadline for one in config.datasets))
+
+
+def answer_requests(config: Config, listening: socket.socket, line: Connection) -> None:
+    """Answer requests until the line is cut; those under way are answered first."""
+    _prepare("worker")
+    try:
+        _answer_requests(config, listening, line)
+    except Exception as error:  # the outermost boundary of a process: what is not ours is told without its text
+        sys.exit(_failed(error))
+
+
+def run_jobs(config: Config, line: Connection) -> None:
+    """Run jobs until the line is cut."""
+    _prepare("runner")
+    try:
+        _run_jobs(config, line)
+    except Exception as error:  # as above
+        sys.exit(_failed(error))
+
+
+def _answer_requests(config: Config, listening: socket.socket, line: Connection) -> None:
+    server = _server(config)
+
+    def stop() -> None:
+        server.should_exit = True
+
+    _watch(line, stop, grace(config) + MARGIN)
+    server.run(sockets=[listening])
+
+
+def _server(config: Config) -> Server:
+    import uvicorn
+
+    from discreet.service.app import make_app
+
+    return uvicorn.Server(
+        uvicorn.Config(
+            make_app(config),
+            http="h11",  # the one that bounds a request's head
+            h11_max_incomplete_event_size=LONGEST_HEAD,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            workers=1,  # else read from the environment
+            proxy_headers=False,  # nothing depends on who says to have sent a request on
+            server_header=False,
+            timeout_graceful_shutdown=round(grace(config)),
+            ssl_certfile=None if config.tls is None else config.tls.certificate,
+            ssl_keyfile=None if config.tls is None else config.tls.key,
+        )
+    )
+
+
+def _run_jobs(config: Config, line: Connection) -> None:
+    from discreet.service import jobs
+
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    _watch(line, stopping.set, grace(config))
+    jobs.run_jobs(config, stopping.is_set)
+
+
+def _prepare(name: str) -> None:
+    """Take signals as a child should, and let no library write what may hold a value."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)  # a terminal sends them to all; the supervisor says when to stop
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    warnings.simplefilter("ignore")
+    logging.getLogger().handlers = [_Wordless()]
+    threading.excepthook = lambda told: _log(told.exc_value)
+    sys.unraisablehook = lambda told: _log(told.exc_value)
+    logs.write("started", where=name)
+
+
+class _Wordless(logging.Handler):
+    """Of what libraries log, writes only that something failed, and where."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the place, without the words."""
+        error = None if record.exc_info is None else record.exc_info[1]
+        if error is None:
+            logs.write("failed", where=f"{record.name} at {record.filename}:{record.lineno}")
+        else:
+            _log(error)
+
+
+def _log(error: BaseException | None) -> None:
+    if error is not None:
+        logs.write("failed", where=logs.where(error))
+
+
+def _failed(error: Exception) -> int:
+    _log(error)
+    return error.exit_code if isinstance(error, DiscreetError) else Internal.exit_code
+
+
+def _watch(line: Connection, stop: Callable[[], None], limit: float) -> None:
+    """Stop once the line is cut, and leave in any case after the limit."""
+
+    def watch() -> None:
+        line.poll(None)
+        stop()
+        time.sleep(limit)
+        os._exit(Internal.exit_code)
+
+    threading.Thread(target=watch, daemon=True).start()
