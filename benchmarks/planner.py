@@ -7,8 +7,6 @@ import tempfile
 from fractions import Fraction
 from pathlib import Path
 
-from demo.registry import write_registry
-
 from benchmarks.measure import Line, best_time, report
 from discreet import Prior, Schema, load_schema
 from discreet.custodian import preview
@@ -16,6 +14,7 @@ from discreet.inference import line
 from discreet.inference.belief import believed
 from discreet.inference.line import Spread
 from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.sample import write_registry
 
 EVERY_50 = Prior.weights({50 * place: 1 + place % 7 for place in range(10_000)})
 QUESTIONS = {

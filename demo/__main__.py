@@ -18,7 +18,6 @@ from rich.progress import Progress
 from rich.table import Table
 
 from demo import crossing, pictures
-from demo.registry import write_registry
 from discreet import (
     Custodian,
     DiscreteGaussian,
@@ -32,6 +31,7 @@ from discreet import (
     Refinement,
     Staircase,
 )
+from discreet.sample import write_registry
 from discreet.testing import worst_ratio
 
 PAGE = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("index.html")
@@ -321,7 +321,7 @@ def main() -> int:
     PAGE.write_text(page(sections), encoding="utf-8")
     console.rule("[bold]What next")
     console.print(f"Pictures: [bold]{PAGE}[/bold] (open it in a browser)")
-    console.print("Try: [bold].venv-demo/bin/python -m demo.registry work[/bold]")
+    console.print("Try: [bold].venv-demo/bin/python -m discreet.sample work[/bold]")
     console.print("then [bold].venv-demo/bin/discreet check work/registry.yaml[/bold], and ask as README.md shows.")
     return 0
 

@@ -8,13 +8,11 @@ import io
 import json
 import sys
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import pytest
-
+from discreet import sample
 from discreet.cli.run import run
 
 ROOT = Path(__file__).parents[1]
@@ -52,10 +50,8 @@ def done(*words: object, typed: bytes = b"") -> Outcome:
 
 
 def write_registry(folder: Path) -> Path:
-    """The schema of a small sample registry; the demo lies beside the tests, not in the package."""
-    with pytest.MonkeyPatch.context() as changed:
-        changed.syspath_prepend(ROOT)
-        return Path(import_module("demo.registry").write_registry(folder, PATIENTS))
+    """The schema of a small sample registry."""
+    return sample.write_registry(folder, PATIENTS)
 
 
 def files(folder: Path) -> dict[str, str]:

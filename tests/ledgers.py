@@ -5,14 +5,19 @@ from __future__ import annotations
 import multiprocessing
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy import select
 
 from discreet.ledger import Caps, Charge, Ledger, Receipt
 from discreet.ledger.charge import Model
+from discreet.ledger.opening import database_at
+from discreet.ledger.tables import METADATA, about
 from discreet.schema import Budget
 from discreet.spend import Part, Spend
 
@@ -48,6 +53,36 @@ def schema_of(dsn: str) -> str:
     told = dict(word.split("=", 1) for word in dsn.split())
     option = quote(f"-csearch_path={name}")
     return f"postgresql://{told['user']}@/{told['dbname']}?host={quote(told['host'], safe='')}&options={option}"
+
+
+def make_old(where: str) -> None:
+    """Give a ledger format 1, which knew of no versions and had no index of its log."""
+    with Ledger.open(where) as ledger, ledger._database.writing() as connection:
+        connection.exec_driver_sql("DROP INDEX ledger_log")
+        connection.exec_driver_sql("DROP TABLE ledger_version")
+        connection.exec_driver_sql("UPDATE ledger_about SET version = 1")
+
+
+def fill(ledger: Ledger) -> None:
+    """Enter a data set with every kind of entry, account and answer, and one without any."""
+    limits = caps(10, delta="1e-6", models=EVERY)
+    ledger.register(DATASET, "0f", "s1", disjoint=False)
+    answered(ledger, ask(1, key="k"), limits, '{"value": 7}')
+    ledger.charge(ask(1, analyst="bob"), limits)
+    answered(ledger, ask(2, part=Part("partition", "north", 2)), limits, '{"value": "é"}')
+    ledger.register(DATASET, "0f", "s2", disjoint=False)
+    ledger.charge(ask(3, model="individual-dp", snapshot="s2", part=Part("individual", "p1", 1)), limits)
+    gaussian = Spend(other=Fraction(1, 1000), delta=Fraction(1, 10**9))
+    ledger.charge(ask(4, model="approx-dp", spend=gaussian, snapshot="s2"), limits)
+    ledger.release(DATASET, "s2", "a file", "{}")
+    ledger.register("empty", "1f", "s1", disjoint=False)
+
+
+def rows_of(where: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table of a ledger but what it says of its format."""
+    with closing(database_at(where, 10)) as database, database.reading() as connection:
+        tables = [table for table in METADATA.sorted_tables if table is not about]
+        return {table.name: sorted(map(tuple, connection.execute(select(table))), key=repr) for table in tables}
 
 
 def caps(epsilon: object = 1, analyst: object = None, delta: object = 0, models: tuple[str, ...] = ("dp",)) -> Caps:

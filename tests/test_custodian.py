@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from demo.registry import write_registry
 
 from discreet import BudgetExceeded, Custodian, InvalidInput, Ledger, Prior, Unavailable, Unsupported
+from discreet.sample import write_registry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,6 +16,7 @@ import pytest
 from discreet import InvalidInput, Unavailable
 from discreet.ledger import Ledger
 from discreet.ledger.queue import flock_turn, ticket_turn
+from discreet.ledger.tables import VERSION
 from ledgers import DATASET, ask, caps, ledger, processes, schema_of, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures
@@ -56,7 +57,7 @@ def test_every_commit_is_on_the_disk_before_it_returns(tmp_path: Path) -> None:
 def test_a_ledger_from_the_future_is_not_touched(where: str) -> None:
     with Ledger.open(where) as ledger:
         with ledger._database.writing() as connection:
-            connection.exec_driver_sql("UPDATE ledger_about SET version = 2")
+            connection.exec_driver_sql(f"UPDATE ledger_about SET version = {VERSION + 1}")
         with pytest.raises(InvalidInput, match="newer discreet"):
             Ledger.open(where)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import re
 import struct
 import xml.etree.ElementTree as ET
@@ -43,6 +44,13 @@ def truth_drawing() -> Drawing:
     names = ("false", "true")
     prior, posterior = (Posterior(np.array(mass), names=names) for mass in ([0.99, 0.01], [0.9733, 0.0267]))
     return Drawing("smoker, one person", "smoker", prior, None, posterior, "true", None, SENTENCE)
+
+
+def many_drawing() -> Drawing:
+    """More names than stand level."""
+    mass = np.arange(1.0, 13.0)
+    law_of_many = Posterior(mass / mass.sum(), names=tuple(f"a long name of a category {at}" for at in range(12)))
+    return Drawing("ward, one person", "ward", law_of_many, None, law_of_many, None, None, SENTENCE)
 
 
 def svg(drawing: Drawing, folder: Path) -> ET.Element:
@@ -268,3 +276,34 @@ def test_a_drawing_of_names_has_no_numbers(change: dict[str, Any]) -> None:
     """Over categories the raw answer is one of them, without an interval."""
     with pytest.raises(InvalidInput):
         replace(truth_drawing(), **change)
+
+
+@pytest.mark.parametrize("drawing", [count_drawing(), truth_drawing(), many_drawing()])
+def test_a_picture_as_data_is_the_picture(drawing: Drawing, tmp_path: Path) -> None:
+    """It survives JSON, needs no package to be made, and is drawn the same elsewhere."""
+    spec = pictures.picture_spec(drawing)
+    again = json.loads(json.dumps(spec))
+    assert spec["description"] == SENTENCE
+    assert SENTENCE not in json.dumps(spec["layer"])
+    for suffix in (".svg", ".png", ".html"):
+        one, two = save_picture(drawing, tmp_path / f"a{suffix}"), pictures.save_spec(again, tmp_path / f"b{suffix}")
+        assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [None, [], "x", {}, {"layer": 3}, {"layer": [{"mark": 5}]}, {"layer": [{"mark": "no"}]}],
+)
+def test_what_is_no_picture_is_refused(spec: object, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no picture of an answer"):
+        pictures.save_spec(spec, tmp_path / "picture.svg")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_picture_from_elsewhere_fetches_nothing(tmp_path: Path) -> None:
+    """Not even a file of this machine."""
+    (tmp_path / "rows.csv").write_text("x\n1\n")
+    spec = pictures.picture_spec(count_drawing())
+    layer = {"data": {"url": str(tmp_path / "rows.csv")}, "mark": "point", "encoding": {"x": {"field": "x"}}}
+    with pytest.raises(InvalidInput, match="no picture of an answer"):
+        pictures.save_spec(spec | {"layer": [layer]}, tmp_path / "picture.svg")

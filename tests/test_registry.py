@@ -7,16 +7,15 @@ import hashlib
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean, median
 
 import pytest
 
+from discreet.sample import write_registry
 from discreet.schema import Schema, load_schema
 
-ROOT = Path(__file__).parents[1]
 SHA256 = "7ac542297a4ccf917636c87d6e183e93e18ba38048ce0990be4ecf9d0543eefc"
 FILES = ("registry.csv", "registry.yaml", "occupation.json", "diagnosis.json", "chapters.csv")
 COLUMNS = [
@@ -34,19 +33,10 @@ COLUMNS = [
     "admitted",
 ]
 Row = dict[str, str]
-Write = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def write_registry() -> Iterator[Write]:
-    """The demo lies beside the tests, not in the package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT)
-        yield import_module("demo.registry").write_registry
-
-
-@pytest.fixture(scope="module")
-def folder(write_registry: Write, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_registry(tmp_path_factory.mktemp("registry")).parent
 
 
@@ -74,7 +64,7 @@ def numbers(rows: Iterable[Row], column: str) -> list[float]:
 
 def test_every_writing_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     """By another process too, and the same as on the machine where this was written."""
-    subprocess.run([sys.executable, "-m", "demo.registry", tmp_path], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "discreet.sample", tmp_path], check=True, capture_output=True)
     for name in FILES:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
     assert hashlib.sha256((folder / "registry.csv").read_bytes()).hexdigest() == SHA256
@@ -91,7 +81,7 @@ def test_its_schema_loads(schema: Schema, rows: list[Row]) -> None:
     assert len({row["person_id"] for row in rows}) == len(rows) == 50_000
 
 
-def test_a_smaller_one_says_so(write_registry: Write, tmp_path: Path) -> None:
+def test_a_smaller_one_says_so(tmp_path: Path) -> None:
     schema = load_schema(write_registry(tmp_path / "new" / "folder", patients=30))
     assert schema.units == 30
     assert len((schema.folder / "registry.csv").read_text().splitlines()) == 31

@@ -28,6 +28,7 @@ PUBLIC = [
     "Bracket",
     "BudgetExceeded",
     "ClaimFailed",
+    "Client",
     "Closeness",
     "Constraint",
     "Custodian",
@@ -109,6 +110,8 @@ NOT_MECHANISMS = {"__init__", "column", "distribution", "entropy", "gaussian", "
 NOT_MECHANISMS |= {"order_statistic", "refinement_risk", "sampling", "scores", "sensitivity"}
 
 DOOR_TO_RANDOMNESS = "discreet.kernel.entropy"
+# A table that is made up, the same on every machine: no answer and no secret is drawn there.
+MADE_UP = "discreet.sample"
 GENERATORS = re.compile(r"(random|secrets|(numpy|np)\.random|os\.(u|get)random)\b")
 
 # What each part of the package may import, besides itself; a part that is not here may not exist.
@@ -131,7 +134,7 @@ VALUES = {
 }
 PARTS = {"kernel", "sources", "inference", "microdata", "assess"}
 DECISIONS = {"planner", "ledger"}
-FACES = {"audit", "reproduce", "testing", "client", "service", "cli"}
+FACES = {"audit", "reproduce", "testing", "sample", "client", "service", "cli"}
 ALL = CORE | VALUES | PARTS | DECISIONS | {"custodian"} | FACES
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -146,6 +149,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ledger": CORE | VALUES | PARTS,
     "custodian": CORE | VALUES | PARTS | DECISIONS,
     **dict.fromkeys(FACES, ALL),
+    "sample": set(),
     "service": ALL - {"kernel", "sources"},
     "cli": ALL - {"kernel", "sources"},
     "__init__": ALL,
@@ -190,7 +194,7 @@ def outward_imports(module: str, source: str) -> list[str]:
 
 def randomness(module: str, source: str) -> list[str]:
     """List what a module uses of the generators that only the one door may use."""
-    if module == DOOR_TO_RANDOMNESS:
+    if module in {DOOR_TO_RANDOMNESS, MADE_UP}:
         return []
     names = [*imported(module, source), *map(ast.unparse, nodes(source, ast.Attribute))]
     return [name for name in names if GENERATORS.match(name)]
@@ -282,6 +286,15 @@ def test_public_names_change_only_on_purpose() -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_randomness_enters_by_one_door(module: str) -> None:
     assert randomness(module, MODULES[module].read_text()) == []
+
+
+def test_only_faces_import_the_made_up_table() -> None:
+    """Its seeded generator is out of reach of all that answers."""
+    users = {name for name, path in MODULES.items() if MADE_UP in set(imported(name, path.read_text()))}
+    assert {name.split(".")[1] for name in users} <= {"service", "cli"}
+    for name in users:
+        at_once = [node for node in ast.parse(MODULES[name].read_text()).body if isinstance(node, ast.ImportFrom)]
+        assert MADE_UP not in {node.module for node in at_once}, f"{name}: only where it is used"
 
 
 @pytest.mark.parametrize(

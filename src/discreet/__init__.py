@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from discreet.assess.claims import check_claim as check_claim
     from discreet.assess.compare import compare_release as compare_release
     from discreet.assess.intruder import reidentification as reidentification
+    from discreet.client import Client as Client
     from discreet.custodian import Custodian as Custodian
     from discreet.distance import Distance as Distance
     from discreet.errors import BudgetExceeded as BudgetExceeded
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
 HOME = {
     "discreet.accuracy": ("Accuracy",),
     "discreet.answer": ("Answer",),
+    "discreet.client": ("Client",),
     "discreet.custodian": ("Custodian",),
     "discreet.distance": ("Distance",),
     "discreet.errors": (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from discreet.errors import InvalidInput
 from discreet.exact import between
@@ -104,6 +105,7 @@ class Answer:
     """Whether a prior was given, so that `posteriors` may have something to tell."""
     say: Callable[[], str] = field(default=str, repr=False, compare=False)
     picture: Callable[[str | Path], Path] | None = field(default=None, repr=False, compare=False)
+    spec: Callable[[], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
     reconcile: Callable[[], Reconciled | None] = field(default=lambda: None, repr=False, compare=False)
     in_range: Callable[[object, object, float], InRange] | None = field(default=None, repr=False, compare=False)
     generalise: Callable[[float, object], tuple[Mapping[str, Population], ...]] | None = field(
@@ -173,6 +175,14 @@ class Answer:
             raise InvalidInput(NO_PICTURE)
         return self.picture(path)
 
+    def picture_spec(self) -> dict[str, Any] | None:
+        """The same picture as data, in Vega-Lite; None where there is none."""
+        return None if self.spec is None else self.spec()
+
+    def noted(self, note: str | None) -> Answer:
+        """The same, with something more to be warned of."""
+        return self if note is None else replace(self, warning="; ".join(filter(None, (note, self.warning))))
+
     def _posteriors(self) -> list[dict[str, object]]:
         laws = self.posteriors()
         return [{name: None if law is None else law.to_json() for name, law in row.items()} for row in laws]
@@ -185,9 +195,14 @@ class Answer:
         spans = [{name: _ends(span) for name, span in row.items()} for row in made.intervals(0.95)]
         return {"rows": rows, "intervals_95": spans, "because": list(made.because)}
 
+    def _dates(self) -> list[str]:
+        """The columns whose texts in JSON are dates."""
+        return [name for name in self.columns if any(isinstance(row[name], date) for row in self.rows)]
+
     def to_json(self) -> dict[str, object]:
         """Machine-readable: the same on the command line, over HTTP and on a page."""
         told: dict[str, object] = {"question": self.question, "columns": list(self.columns)}
+        told |= {"numbers": list(self.numbers), "dates": self._dates()}
         told["rows"] = [{name: _plain(value) for name, value in row.items()} for row in self.rows]
         if self.single:
             told |= {"value": _plain(self.value), "headline": _plain(self.headline)}

@@ -39,9 +39,11 @@ CONFIG = {
     "legend": {"labelFontSize": 12, "labelColor": INK},
 }
 
+NO_SPEC = "this is no picture of an answer; draw what picture_spec gives"
 MISSING = "pictures need packages that are not installed here; run: pip install discreet[pictures]"
 
 Layer = dict[str, Any]
+Spec = dict[str, Any]
 Span = tuple[float, float]
 
 
@@ -91,11 +93,21 @@ class Drawing:
 
 def save_picture(drawing: Drawing | Bars, path: str | Path) -> Path:
     """Draw to an .svg, .png or .html file, whole or not at all."""
+    check_path(path)
+    return save_spec(picture_spec(drawing), path)
+
+
+def save_spec(spec: object, path: str | Path) -> Path:
+    """Draw what `picture_spec` gave, here or on another machine, to an .svg, .png or .html file."""
     target = check_path(path)
+    if not isinstance(spec, dict) or not isinstance(spec.get("layer"), list):
+        raise InvalidInput(NO_SPEC)
     try:
-        content = PAINTERS[target.suffix.lower()](drawing)
+        content = PAINTERS[target.suffix.lower()](spec)
     except ImportError:
         raise Unsupported(MISSING) from None
+    except ValueError:  # vl_convert's, where the layers are no picture
+        raise InvalidInput(NO_SPEC) from None
     _write(target, content)
     return target
 
@@ -122,31 +134,39 @@ def _write(target: Path, content: bytes) -> None:
         raise Unavailable(f"the picture {target.name[:40]!r} cannot be written there; choose another place") from None
 
 
-def _svg(drawing: Drawing | Bars) -> bytes:
+def _svg(spec: Spec) -> bytes:
     import vl_convert
 
-    drawn: str = vl_convert.vegalite_to_svg(_spec(drawing, _caption(drawing)))
-    label = escape(_clean(drawing.sentence, 600))
+    drawn: str = vl_convert.vegalite_to_svg(_captioned(spec), allowed_base_urls=[])
+    label = escape(_clean(_told(spec, "description"), 600))
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1).encode()
 
 
-def _png(drawing: Drawing | Bars) -> bytes:
+def _png(spec: Spec) -> bytes:
     import vl_convert
 
-    return bytes(vl_convert.vegalite_to_png(_spec(drawing, _caption(drawing)), scale=2))
+    return bytes(vl_convert.vegalite_to_png(_captioned(spec), scale=2, allowed_base_urls=[]))
 
 
-def _html(drawing: Drawing | Bars) -> bytes:
+def _html(spec: Spec) -> bytes:
     import vl_convert
 
     # vl_convert's own page would let a title that holds </script> end the script.
-    spec = json.dumps(_spec(drawing, [])).replace("<", "\\u003c")
-    title, sentence = escape(_clean(drawing.title, 90)), escape(_clean(drawing.sentence, 600))
+    drawn = json.dumps(spec).replace("<", "\\u003c")
+    title, sentence = escape(_clean(_told(spec, "title", "text"), 90)), escape(_clean(_told(spec, "description"), 600))
     library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return PAGE.format(title=title, sentence=sentence, ink=INK, library=library, spec=spec).encode()
+    return PAGE.format(title=title, sentence=sentence, ink=INK, library=library, spec=drawn).encode()
 
 
-PAINTERS: Mapping[str, Callable[[Drawing | Bars], bytes]] = {".svg": _svg, ".png": _png, ".html": _html}
+def _told(spec: Spec, *path: str) -> str:
+    """A text of a spec, which may come from elsewhere."""
+    found: object = spec
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+PAINTERS: Mapping[str, Callable[[Spec], bytes]] = {".svg": _svg, ".png": _png, ".html": _html}
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -169,11 +189,16 @@ script-src 'unsafe-inline' 'unsafe-eval'">
 """
 
 
-def _spec(drawing: Drawing | Bars, caption: list[Layer]) -> Layer:
-    """The picture in Vega-Lite."""
+def picture_spec(drawing: Drawing | Bars) -> Spec:
+    """The picture in Vega-Lite; the sentence that goes with it is its description."""
     title = {"text": _clean(drawing.title, 90), "anchor": "start", "frame": "group", "fontSize": 15, "limit": WIDTH}
     told = {"title": title, "description": _clean(drawing.sentence, 600), "config": CONFIG, "padding": 14}
-    return told | {"width": WIDTH, "height": HEIGHT, "layer": _layers(drawing) + caption}
+    told |= {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "usermeta": {"labels": "level" if len(drawing.names) <= FEW else "slanted"},
+    }
+    return told | {"layer": _layers(drawing)}
 
 
 def _layers(drawing: Drawing | Bars) -> list[Layer]:
@@ -182,12 +207,13 @@ def _layers(drawing: Drawing | Bars) -> list[Layer]:
     return _bars(drawing) if drawing.names else _curves(drawing)
 
 
-def _caption(drawing: Drawing | Bars) -> list[Layer]:
-    """The sentence under the axis, for a file that is the picture alone."""
-    lines = textwrap.wrap(_clean(drawing.sentence, 600), 100)
-    place = {"x": 0, "y": HEIGHT + (52 if len(drawing.names) <= FEW else 130), "align": "left", "baseline": "top"}
+def _captioned(spec: Spec) -> Spec:
+    """With the sentence under the axis, for a file that is the picture alone."""
+    lines = textwrap.wrap(_clean(_told(spec, "description"), 600), 100)
+    below = 130 if _told(spec, "usermeta", "labels") == "slanted" else 52
+    place = {"x": 0, "y": HEIGHT + below, "align": "left", "baseline": "top"}
     mark = {"type": "text", "text": lines, "fontSize": 12.5, "lineHeight": 18, "color": INK}
-    return [_layer([{}], mark | place)] if lines else []
+    return spec | {"layer": [*spec["layer"], *([_layer([{}], mark | place)] if lines else [])]}
 
 
 def _layer(rows: list[dict[str, Any]], mark: dict[str, Any], **encoding: dict[str, Any]) -> Layer:

@@ -7,24 +7,31 @@ from typing import Annotated
 import typer
 
 import discreet
+from discreet.cli import token
 from discreet.cli.ask import ask, preview
 from discreet.cli.assess import assess
 from discreet.cli.budget import budget
 from discreet.cli.check import check
 from discreet.cli.history import history
 from discreet.cli.init import init
-from discreet.cli.ledger import verify as verify_ledger
+from discreet.cli.ledger import COMMANDS as LEDGER_COMMANDS
 from discreet.cli.publish import publish
+from discreet.cli.serve import serve
 from discreet.cli.verify import verify
 
-COMMANDS = (init, check, ask, preview, budget, history, publish, verify, assess)
+COMMANDS = (init, check, ask, preview, budget, history, publish, verify, assess, serve)
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 ledger = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Look after a ledger.")
+tokens = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Say who may use a service, and ask what.")
 for command in COMMANDS:
     app.command()(command)
-ledger.command("verify")(verify_ledger)
+for act in LEDGER_COMMANDS:
+    ledger.command()(act)
 app.add_typer(ledger, name="ledger")
+for name, told in token.COMMANDS.items():
+    tokens.command(name)(told)
+app.add_typer(tokens, name="token")
 
 
 @app.callback(invoke_without_command=True)
@@ -35,8 +42,9 @@ def start(
     """Answer questions about records of people without telling of any one person.
 
     A custodian writes a schema (init, check); analysts ask (preview, ask); a ledger keeps what was promised (budget,
-    history, ledger verify). Protected files are made (publish), checked (verify) and weighed (assess). Exit codes: 0
-    done, 1 our fault, 2 your input, 3 the budget, 4 not supported, 5 not available, 6 a claim that does not hold.
+    history, ledger verify). Protected files are made (publish), checked (verify) and weighed (assess). Many
+    analysts ask over HTTP (serve, token). Exit codes: 0 done, 1 our fault, 2 your input, 3 the budget, 4 not
+    supported, 5 not available, 6 a claim that does not hold.
     """
     if version:
         print(f"discreet {discreet.__version__}")

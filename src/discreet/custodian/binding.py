@@ -40,7 +40,4 @@ def _bind(schema: Schema, place: Place, manifest: Manifest, ledger: Ledger) -> N
 
 def existing_ledger(where: str | Path, wait: float = 10) -> Ledger:
     """A ledger that is there already; none is made."""
-    path = str(where).removeprefix("sqlite:///")
-    if "://" not in path and not Path(path).is_file():
-        raise InvalidInput(f"there is no ledger {Path(path).name[:40]!r} there; name the one the spend is kept in")
-    return Ledger.open(where, wait)
+    return Ledger.existing(where, wait)

@@ -35,7 +35,7 @@ from discreet.custodian.recipe import recipe_of
 from discreet.custodian.reconciling import check_stated
 from discreet.custodian.registering import Progress, first_use, open_source, register, silent
 from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_text
-from discreet.custodian.session import Session, open_session
+from discreet.custodian.session import Log, Session, open_session
 from discreet.custodian.stating import Stated
 from discreet.custodian.sweeping import swept
 from discreet.custodian.writing import Targets
@@ -60,8 +60,11 @@ if TYPE_CHECKING:
 class Custodian:
     """Holds one data set and its ledger. Make one with `Custodian.open`; close it, or use it in a `with`."""
 
-    def __init__(self, schema: Schema, snapshot: Snapshot, source: Source, ledger: Ledger) -> None:
+    def __init__(
+        self, schema: Schema, snapshot: Snapshot, source: Source, ledger: Ledger, note: str | None = None
+    ) -> None:
         self.schema = schema
+        self._note = note
         self._snapshot = snapshot
         self._source = source
         self._ledger = ledger
@@ -101,6 +104,18 @@ class Custodian:
         """Register a new snapshot; spend carries over unless no unit is in both (`disjoint`)."""
         return register(load_schema(schema), source, name, disjoint, progress)
 
+    @staticmethod
+    def rehearse(schema: str | Path, folder: str | Path | None = None) -> Custodian:
+        """The same calls on a made-up table of the same schema: nothing is charged, and nothing of the rows is opened.
+
+        What is asked of one person is asked of the units "1", "2", ... The table and its ledger are kept in `folder`,
+        for as many processes as like; without one, in a folder that goes on closing.
+        """
+        from discreet.custodian.rehearsing import REHEARSAL, rehearsed
+
+        made = rehearsed(load_schema(schema), folder)
+        return Custodian(made.schema, made.snapshot, made.source, made.ledger, REHEARSAL)
+
     def answer(
         self,
         question: Question,
@@ -136,7 +151,7 @@ class Custodian:
         check_stated(planned, stated)
         told = to_sql(query, self.schema)
         if planned.free:
-            return public_answer(planned, told, self._spent())
+            return public_answer(planned, told, self._spent()).noted(self._note)
         self._require_current()
         receipt = self._ledger.charge(charge_of(planned, told, self._snapshot.name, analyst, key, fresh), self._caps)
         stored = receipt.answer
@@ -146,7 +161,7 @@ class Custodian:
         if (epsilon_drawn, rho) != (planned.epsilon, planned.rho):
             planned = self._planned_at(planned, request, epsilon_drawn, rho)
         paid = planned.epsilon if receipt.charged else FREE
-        return answer(planned, released, told, paid, receipt.entry, self._spent(), stated)
+        return answer(planned, released, told, paid, receipt.entry, self._spent(), stated).noted(self._note)
 
     def preview(
         self,
@@ -171,13 +186,26 @@ class Custodian:
         planned = plan_or_stored(self.schema, query, request, offer)
         told = with_offer(previewed(planned, to_sql(query, self.schema)), None if planned.free else offer(planned))
         charge = charge_of(planned, told.question, self._snapshot.name, analyst)
+        told = told if self._note is None else replace(told, warnings=(self._note, *told.warnings))
         return replace(told, balances=self.budget(analyst), times=self._ledger.times(charge, self._caps))
 
-    def session(self, noise_scale: object, epsilon: object, analyst: str = ANALYST, key: str | None = None) -> Session:
-        """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
+    def session(
+        self,
+        noise_scale: object,
+        epsilon: object,
+        analyst: str = ANALYST,
+        key: str | None = None,
+        log: Log | None = None,
+    ) -> Session:
+        """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows.
+
+        With a `log` that several processes share, each may open the session under the same key, and answer in it.
+        """
         self._require_current()
         names = self.schema, self._source, self._ledger, self._caps, self._snapshot.name
-        return open_session(*names, noise_scale, epsilon, analyst, key)
+        opened = open_session(*names, noise_scale, epsilon, analyst, key, log)
+        opened.note = self._note
+        return opened
 
     def publish(
         self,
@@ -259,8 +287,8 @@ class Custodian:
 
     def close(self) -> None:
         """Let go of source and ledger."""
-        self._source.close()
         self._ledger.close()
+        self._source.close()
 
     def __enter__(self) -> Self:
         return self
@@ -272,7 +300,7 @@ class Custodian:
         require_current(self.schema, self._snapshot, self._source)
 
     def _holding(self) -> Holding:
-        return Holding(self.schema, self._snapshot, self._source, self._ledger)
+        return Holding(self.schema, self._snapshot, self._source, self._ledger, self._note)
 
     def _spent(self) -> dict[str, Fraction | None]:
         return {one.model: one.epsilon for one in self._ledger.balance(self.schema.name, self._caps)}

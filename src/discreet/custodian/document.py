@@ -8,7 +8,7 @@ from fractions import Fraction
 from discreet.custodian.place import Snapshot
 from discreet.custodian.previewing import Preview
 from discreet.ledger import Balance, Entry
-from discreet.ledger.charge import Verified
+from discreet.ledger.charge import Restored, Verified
 from discreet.schema import Schema
 
 
@@ -33,7 +33,7 @@ def preview_to_json(preview: Preview) -> dict[str, object]:
     ]
     told |= {"guarantee": preview.guarantee.to_json(), "cost": preview.cost.to_json(), "times": preview.times}
     told["warnings"] = list(preview.warnings)
-    told["stored_epsilon"] = _exact(preview.stored)
+    told |= {"stored_epsilon": _exact(preview.stored), "pictured": preview.pictured}
     return told | {"budget": [balance_to_json(balance) for balance in preview.balances]}
 
 
@@ -63,6 +63,11 @@ def snapshot_to_json(snapshot: Snapshot, schema: Schema) -> dict[str, object]:
 def verified_to_json(verified: Verified) -> dict[str, object]:
     """A ledger that holds."""
     return {"entries": verified.entries, "head": verified.head}
+
+
+def restored_to_json(restored: Restored) -> dict[str, object]:
+    """A back-up as it was, and the ledger that was made of it."""
+    return {"backup": verified_to_json(restored.backup), "ledger": verified_to_json(restored.ledger)}
 
 
 def _exact(number: Fraction | None) -> str | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from functools import cache, cached_property, partial
 from itertools import pairwise
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -21,11 +20,11 @@ from discreet.custodian.draw import Released
 from discreet.custodian.layout import arranged, key_value, plain, rows_told
 from discreet.custodian.question import Question, read
 from discreet.custodian.reconciling import or_as_drawn
+from discreet.custodian.telling import with_picture
 from discreet.errors import InvalidInput
 from discreet.inference.constraints import Constraint, at_least, fixed, nested, total
 from discreet.inference.nested import Nest
 from discreet.inference.reconcile import reconcile
-from discreet.pictures import save_picture
 from discreet.planner.nested import Level, Nested, reach
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Plan
@@ -183,12 +182,8 @@ def nested_answer(made: Answer, plan: Plan, nested: Nested, released: Released) 
         intervals=partial(_spans, blocks, order),
         posteriors=partial(_no_posteriors, len(order), made.numbers),
     )
-    return replace(
-        told,
-        reconcile=cache(partial(or_as_drawn, told, partial(_reconciled, blocks, order))),
-        in_range=blocks.in_range if plan.query.nesting == "ranges" else None,
-        picture=_picture(blocks, made.question) if plan.query.nesting == "ranges" else None,
-    )
+    fitted = replace(told, reconcile=cache(partial(or_as_drawn, told, partial(_reconciled, blocks, order))))
+    return _with_ranges(fitted, blocks) if plan.query.nesting == "ranges" else fitted
 
 
 def ranged(made: Answer, plan: Plan, released: Released) -> Answer:
@@ -198,11 +193,12 @@ def ranged(made: Answer, plan: Plan, released: Released) -> Answer:
         return made
     every = Level(np.arange(len(released.cells)), Fraction(1), one.single)
     blocks = Blocks(plan, Nested(one.form, (every,), one.name), released)
-    return replace(made, in_range=blocks.in_range, picture=_picture(blocks, made.question))
+    return _with_ranges(made, blocks)
 
 
-def _picture(blocks: Blocks, question: str) -> Callable[[str | Path], Path]:
-    return lambda path: save_picture(blocks.bars(question), path)
+def _with_ranges(made: Answer, blocks: Blocks) -> Answer:
+    """Of a histogram: any range of it, and its picture."""
+    return with_picture(replace(made, in_range=blocks.in_range), lambda: blocks.bars(made.question))
 
 
 def check_ranges(schema: Schema, question: Question, asked: Sequence[tuple[object, object]]) -> None:

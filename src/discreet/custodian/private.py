@@ -108,7 +108,7 @@ def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, p
         report,
         bound_in_words(plan.guarantee),
         utility,
-        (*_miscounted(holding), *plan.warnings, *_not_kept(recipe, known.never), *unmade),
+        (*holding.notes, *_miscounted(holding), *plan.warnings, *_not_kept(recipe, known.never), *unmade),
     )
 
 
@@ -188,7 +188,7 @@ def _written(
 def _manifest(
     holding: Holding, name: str, recipe: PrivateRecipe, plan: PrivatePlan, released: Table, files: list[Path]
 ) -> dict[str, object]:
-    told: dict[str, object] = {"format": RELEASE, "release": name, "dataset": holding.schema.name}
+    told: dict[str, object] = {"format": RELEASE, "release": name, "dataset": holding.schema.name} | holding.marked
     told |= {"made_by": f"discreet {discreet.__version__}", "guarantee": plan.guarantee.to_json()}
     told |= {"recipe": recipe.to_json(), "rows_are": LINKED[recipe.method], "made": dict(plan.ways)}
     told |= {"expected_error": {column: float(f"{error:.3g}") for column, error in plan.errors.items()}}

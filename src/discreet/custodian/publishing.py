@@ -62,6 +62,18 @@ class Holding:
     snapshot: Snapshot
     source: Source
     ledger: Ledger
+    note: str | None = None
+    """What must be said of everything that is made of it."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The same, among the warnings of a release."""
+        return () if self.note is None else (self.note,)
+
+    @property
+    def marked(self) -> dict[str, object]:
+        """The same, in the manifest."""
+        return {} if self.note is None else {"note": self.note}
 
 
 def publish(holding: Holding, recipe: Recipe, targets: Targets, progress: Progress) -> Release:
@@ -79,11 +91,12 @@ def publish(holding: Holding, recipe: Recipe, targets: Targets, progress: Progre
             earlier, number = kept_releases(place), next_number(place)
             name = f"{holding.schema.name}-{number}"
             progress("writing")
-            manifest = _written(holding.schema, name, recipe, made, targets, staged)
+            manifest = _written(holding, name, recipe, made, targets, staged)
             progress("checking the claim")
             checked = _checked(recipe, made, manifest, targets, staged, spool)
             comparison = _assessed(holding, recipe, made, earlier, targets, progress)
-            warnings = (*_disclosed(checked), *_kept_unique(recipe, made), *_elsewhere(holding, place, earlier))
+            seen = (*_disclosed(checked), *_kept_unique(recipe, made), *_elsewhere(holding, place, earlier))
+            warnings = (*holding.notes, *seen)
             if targets.report is not None and comparison is not None:
                 _write_report(staged[targets.report], name, recipe, made, comparison, warnings)
             kept = Kept(
@@ -123,13 +136,13 @@ def _made(holding: Holding, recipe: Recipe, key: bytes, spool: Spool, progress: 
 
 
 def _written(
-    schema: Schema, name: str, recipe: Recipe, made: Made, targets: Targets, staged: Mapping[Path, Path]
+    holding: Holding, name: str, recipe: Recipe, made: Made, targets: Targets, staged: Mapping[Path, Path]
 ) -> dict[str, object]:
     """The tables and what is told of them, not yet in their places."""
     write_table(staged[targets.table], made.released)
     if made.second is not None:
         write_table(staged[targets.second], made.second)
-    manifest = _manifest(schema, name, recipe, made, targets, staged)
+    manifest = _manifest(holding, name, recipe, made, targets, staged)
     write_json(staged[targets.manifest], manifest)
     return manifest
 
@@ -210,10 +223,10 @@ def _gone(targets: Targets, made: Made) -> tuple[Path, ...]:
 
 
 def _manifest(
-    schema: Schema, name: str, recipe: Recipe, made: Made, targets: Targets, staged: Mapping[Path, Path]
+    holding: Holding, name: str, recipe: Recipe, made: Made, targets: Targets, staged: Mapping[Path, Path]
 ) -> dict[str, object]:
     paths = [targets.table] if made.second is None else [targets.table, targets.second]
-    told: dict[str, object] = {"format": RELEASE, "release": name, "dataset": schema.name}
+    told: dict[str, object] = {"format": RELEASE, "release": name, "dataset": holding.schema.name} | holding.marked
     told |= {"made_by": f"discreet {discreet.__version__}", "guarantee": made.guarantee.to_json()}
     told |= {"recipe": recipe.to_json(), "measured": dict(made.facts)}
     told["columns"] = [column_told(each) for each in made.released.attributes.values()]

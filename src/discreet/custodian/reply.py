@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from discreet.answer import Answer, Interval
@@ -18,9 +17,9 @@ from discreet.custodian.population import generalised, generalises
 from discreet.custodian.reader import Reader
 from discreet.custodian.reconciling import or_as_drawn, reconciled
 from discreet.custodian.stating import Stated
-from discreet.custodian.telling import drawing, sentence
+from discreet.custodian.telling import drawing, sentence, with_picture
 from discreet.guarantee import Guarantee
-from discreet.pictures import save_picture
+from discreet.pictures import Drawing
 from discreet.planner.estimates import Linear, Weighted
 from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
@@ -113,10 +112,10 @@ def _with_meaning(made: Answer, reader: Reader, released: Released, order: Seque
     drawn = released.numbers[order[0]][at]
     say = partial(sentence, reader, at, drawn, made.value)
 
-    def picture(path: str | Path) -> Path:
-        return save_picture(drawing(reader, at, drawn, made.value, made.question, outputs[0].label, say()), path)
+    def draw() -> Drawing:
+        return drawing(reader, at, drawn, made.value, made.question, outputs[0].label, say())
 
-    return replace(made, say=say, picture=picture if reader.pictured(at) else None)
+    return replace(made if not reader.pictured(at) else with_picture(made, draw), say=say)
 
 
 def _warning(reader: Reader, released: Released, order: Sequence[int]) -> str | None:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from discreet.answer import Answer
-from discreet.custodian.draw import Released, draw
+from discreet.custodian.draw import draw
 from discreet.custodian.question import Question, read
-from discreet.custodian.reply import FREE, answer, public_answer
+from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_text
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.exact import positive, shown
 from discreet.kernel.entropy import SYSTEM, bits
@@ -37,6 +37,61 @@ if TYPE_CHECKING:
     from discreet.sources.plan import Source
 
 TOGETHER = "the promise is for all answers of the session together"
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A question that a session has let in, in SQL, with its noise scale; and its numbers once they are drawn."""
+
+    question: str
+    scale: Fraction
+    released: str | None = None
+
+
+class Log(Protocol):
+    """What a session has admitted, kept where all who answer in it look; durable before it returns."""
+
+    mark: str
+    """Names the session: of all that hold the same charge, this one answers."""
+
+    def since(self, place: int) -> list[Admitted]:
+        """What was admitted from a place on, in order."""
+        ...
+
+    def admit(self, place: int, one: Admitted) -> bool:
+        """Admit a question at a place; False where another has it already."""
+        ...
+
+    def keep(self, place: int, released: str) -> str:
+        """Keep the numbers of a place; the first ones win, and are returned."""
+        ...
+
+
+class Memory:
+    """The log of a session that one process answers in."""
+
+    def __init__(self) -> None:
+        self.mark = f"session {bits(128, SYSTEM):032x}"
+        self._all: list[Admitted] = []
+        self._process = os.getpid()
+
+    def since(self, place: int) -> list[Admitted]:
+        """A copy of it in another process does not know what the first one answers."""
+        if self._process != os.getpid():
+            raise InvalidInput("a session answers in the process that opened it; open another here")
+        return self._all[place:]
+
+    def admit(self, place: int, one: Admitted) -> bool:
+        """Only one thread at a time gets here."""
+        self._all.insert(place, one)
+        return True
+
+    def keep(self, place: int, released: str) -> str:
+        """The first numbers, or these."""
+        first = self._all[place].released
+        if first is None:
+            self._all[place] = replace(self._all[place], released=released)
+        return released if first is None else first
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +122,11 @@ class Session:
     _tally: Tally
     _paid: Paid
     _source: Source = field(repr=False)
-    _admitted: dict[tuple[str, Fraction], Released | None] = field(default_factory=dict, repr=False)
-    _process: int = field(default_factory=os.getpid, repr=False)
+    _log: Log = field(repr=False)
+    _places: dict[tuple[str, Fraction], int] = field(default_factory=dict, repr=False)
+    _drawn: dict[int, str] = field(default_factory=dict, repr=False)
+    note: str | None = None
+    """What all its answers are warned of."""
     _open: bool = True
     _lock: Lock = field(default_factory=Lock, repr=False)
 
@@ -88,12 +146,17 @@ class Session:
         The same question at the same noise scale gives the same answer for nothing.
         """
         scale = self.noise_scale if noise_scale is None else scale_of(noise_scale)
-        if self._process != os.getpid():  # a copy does not know what the other answers
-            raise InvalidInput("a session answers in the process that opened it; open another here")
         with self._lock:
             if not self._open:
                 raise InvalidInput("the session is closed; open another")
-            return self._answered(_counting(question, self._tally.schema), scale)
+            self.catch_up()
+            return self._answered(_counting(question, self._tally.schema), scale).noted(self.note)
+
+    def catch_up(self) -> None:
+        """Learn what others have admitted and drawn in this session since."""
+        for one in self._log.since(len(self._places)):
+            query = read(one.question, self._tally.schema)
+            self._let_in(self._plan(query, one.scale), one.scale)
 
     def close(self) -> None:
         """No more answers; what is left is lost, since there are no refunds."""
@@ -106,31 +169,46 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def _plan(self, query: Query, scale: Fraction) -> Plan:
+        return counted_plan(self._tally.schema, query, scale, self.epsilon)
+
     def _answered(self, query: Query, scale: Fraction) -> Answer:
-        planned = counted_plan(self._tally.schema, query, scale, self.epsilon)
+        planned = self._plan(query, scale)
         label, told = planned.guarantee, to_sql(query, planned.schema)
         if planned.free:
             public = replace(planned, guarantee=replace(label, epsilon=FREE))
             return public_answer(public, told, self._paid.spent())
+        place = self._admitted(planned, told, scale)
         planned = replace(planned, guarantee=replace(label, assumptions=(TOGETHER, *label.assumptions)))
-        stored = self._admitted.get((canonical(query), scale))
-        released = stored or self._drawn(planned, scale)
-        reply = answer(planned, released, told, FREE, self._paid.entry, self._paid.spent())
-        return replace(reply, stored=stored is not None)
+        before = self._drawn.get(place) or next(iter(self._log.since(place))).released
+        text = before or self._log.keep(place, self._read(planned))
+        self._drawn[place] = text
+        reply = answer(planned, from_text(text)[2], told, FREE, self._paid.entry, self._paid.spent())
+        return replace(reply, stored=before is not None)
 
-    def _drawn(self, planned: Plan, scale: Fraction) -> Released:
-        """Admit the question, then read and draw; where reading fails it stays admitted, to be drawn another time."""
+    def _admitted(self, planned: Plan, told: str, scale: Fraction) -> int:
+        """Where the question is in the log: as it was, or let in now, unless that would break the promise."""
         name = canonical(planned.query), scale
-        if name not in self._admitted:
-            after = self._tally.plus(counts_of(planned, scale))
+        while name not in self._places:
+            after, place = self._tally.plus(counts_of(planned, scale)), len(self._places)
             self._paid.claim()
-            self._tally, self._admitted[name] = after, None
+            if self._log.admit(place, Admitted(told, scale)):
+                self._tally, self._places[name] = after, place
+            else:
+                self.catch_up()
+        return self._places[name]
+
+    def _let_in(self, planned: Plan, scale: Fraction) -> None:
+        """A question that the log has: it fitted when it was let in."""
+        self._tally = self._tally.plus(counts_of(planned, scale))
+        self._places[canonical(planned.query), scale] = len(self._places)
+
+    def _read(self, planned: Plan) -> str:
+        """Read and draw; where reading fails the question stays admitted, to be drawn another time."""
         try:
-            released = draw(planned, self._source)
+            return to_text(planned, draw(planned, self._source))
         except Unavailable as failure:
             raise Unavailable(f"{failure}; asked again in this session the question costs nothing more") from None
-        self._admitted[name] = released
-        return released
 
 
 def open_session(
@@ -143,6 +221,7 @@ def open_session(
     epsilon: object,
     analyst: str,
     key: str | None,
+    log: Log | None = None,
 ) -> Session:
     """Charge the whole epsilon durably, and open; nothing is read. The same key never pays twice."""
     scale, loss = scale_of(noise_scale), positive(epsilon, "epsilon")
@@ -158,8 +237,8 @@ def open_session(
     spend = Spend(loss, loss**2 / 2)
     names = schema.name, snapshot_name, analyst
     receipt = ledger.charge(Charge(*names, question, said, "dp", spend, loss, key=key, fresh=True), caps)
-    paid = Paid(ledger, caps, schema.name, receipt.entry, f"session {bits(128, SYSTEM):032x}")
-    return Session(scale, Tally(schema, loss), paid, source)
+    own = Memory() if log is None else log
+    return Session(scale, Tally(schema, loss), Paid(ledger, caps, schema.name, receipt.entry, own.mark), source, own)
 
 
 def scale_of(noise_scale: object) -> Fraction:

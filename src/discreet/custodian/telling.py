@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 
-from discreet.answer import Reply
+import numpy as np
+
+from discreet.answer import Answer, Reply
+from discreet.bars import Bars
 from discreet.custodian.reader import Reader
-from discreet.pictures import Drawing
+from discreet.pictures import Drawing, picture_spec, save_picture
 from discreet.posterior import Posterior
 from discreet.query.query import Aggregate
 from discreet.schema.column import EPOCH, day
@@ -53,6 +57,23 @@ def _even(after: Posterior, say: Callable[[float], str]) -> str:
     return f"If every value was as likely as any other before, it is now {now}."
 
 
+def believed(before: Posterior, reader: Reader, at: int) -> str:
+    """What someone believes who states a prior."""
+    if before.names is None:
+        say, (low, high) = _say(reader, at), before.interval(0.95)
+        middle = f"about {say(_middle(before))}, between {say(low)} and {say(high)}"
+        return f"You believe it to be {middle} with a probability of 95 %."
+    ranked = sorted(before.probabilities().items(), key=lambda one: -one[1])[:MOST_NAMES]
+    return f"You believe it to be {', '.join(f'{name} with {_percent(share)}' for name, share in ranked)}."
+
+
+def _middle(law: Posterior) -> float:
+    """As likely below as above, also inside a cell: who typed 25,000 is not told of 24,996."""
+    if law.edges is None or law.points is not None:
+        return law.median()
+    return float(np.interp(0.5, np.concatenate(([0.0], np.cumsum(law.mass))), law.edges))
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.4g} %"
 
@@ -69,10 +90,15 @@ def drawing(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply, title: 
     names = None if before is None else before.names
     if names is not None:
         return Drawing(title, across, before, None, after, _name(raw, names), None, said)
-    span, days = reader.span(at, drawn, 0.95), _is_date(reader, at)
+    span, days = reader.span(at, drawn, 0.95), is_date(reader, at)
     ends = None if span is None else (_place(span[0]), _place(span[1]))
     between = None if ends is None or ends[0] is None or ends[1] is None else (ends[0], ends[1])
     return Drawing(title, across, before, around, after, _place(raw), between, said, days)
+
+
+def with_picture(made: Answer, draw: Callable[[], Drawing | Bars]) -> Answer:
+    """An answer that can be drawn, into a file or as data."""
+    return replace(made, picture=lambda path: save_picture(draw(), path), spec=lambda: picture_spec(draw()))
 
 
 def _name(raw: Reply, names: Sequence[str]) -> str | None:
@@ -89,10 +115,11 @@ def _place(raw: Reply) -> float | None:
 
 def _say(reader: Reader, at: int) -> Callable[[float], str]:
     """How a number of the answer is written: that of a date as a date."""
-    return _day if _is_date(reader, at) else told
+    return _day if is_date(reader, at) else told
 
 
-def _is_date(reader: Reader, at: int) -> bool:
+def is_date(reader: Reader, at: int) -> bool:
+    """Whether the numbers of an answer are days since 1970-01-01."""
     query, schema = reader.plan.query, reader.plan.schema
     aggregates: tuple[Aggregate, ...] = query.aggregates
     name = query.column if query.unit is not None else aggregates[at].column

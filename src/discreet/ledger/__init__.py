@@ -5,5 +5,6 @@ from discreet.ledger.charge import Caps as Caps
 from discreet.ledger.charge import Charge as Charge
 from discreet.ledger.charge import Entry as Entry
 from discreet.ledger.charge import Receipt as Receipt
+from discreet.ledger.charge import Restored as Restored
 from discreet.ledger.charge import Verified as Verified
 from discreet.ledger.ledger import Ledger as Ledger

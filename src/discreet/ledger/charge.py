@@ -123,3 +123,11 @@ class Verified:
 
     entries: int
     head: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A back-up as it was, and the ledger now: another where something was forgotten, and is entered."""
+
+    backup: Verified
+    ledger: Verified

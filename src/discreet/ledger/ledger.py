@@ -7,6 +7,7 @@ are no refunds. Entries only ever grow, chained by their hashes; accounts follow
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,17 +17,28 @@ from typing import Self
 from sqlalchemy import Connection, select
 
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.exact import positive, whole
+from discreet.exact import positive, rational, whole
 from discreet.ledger import chain, rows, verifying
 from discreet.ledger.accounts import NOTHING, Account, delta, spent
 from discreet.ledger.chain import Body, Head
-from discreet.ledger.charge import LONGEST_QUERY, MODELS, Balance, Caps, Charge, Entry, Model, Receipt, Verified
+from discreet.ledger.charge import (
+    LONGEST_QUERY,
+    MODELS,
+    Balance,
+    Caps,
+    Charge,
+    Entry,
+    Model,
+    Receipt,
+    Restored,
+    Verified,
+)
 from discreet.ledger.database import Database
-from discreet.ledger.opening import database_at, ledger_in
+from discreet.ledger.opening import database_at, existing_database, existing_ledger_in, ledger_in, upgrade
 from discreet.ledger.paying import DATASET, pay, payers
 from discreet.ledger.refusal import times
 from discreet.ledger.stored import Offer, offered
-from discreet.ledger.tables import about, entries
+from discreet.ledger.tables import ASKED, about, entries
 from discreet.schema import Budget
 from discreet.spend import text
 
@@ -36,10 +48,10 @@ WEAKER = "the DP total no longer describes all disclosure"
 class Ledger:
     """A ledger on SQLite or PostgreSQL, for threads and processes alike; `id` was made with it."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, find: Callable[[Database], str]) -> None:
         self._database = database
         try:
-            self.id = ledger_in(database)
+            self.id = find(database)
         except DiscreetError:
             database.close()
             raise
@@ -50,7 +62,50 @@ class Ledger:
 
         Who has not got through to it after `timeout` seconds is told that it is unavailable.
         """
-        return Ledger(database_at(where, float(positive(timeout, "the timeout"))))
+        return Ledger(database_at(where, float(positive(timeout, "the timeout"))), ledger_in)
+
+    @staticmethod
+    def existing(where: str | Path, timeout: float = 10) -> Ledger:
+        """Open a ledger that is there; none is made."""
+        return Ledger(existing_database(where, float(positive(timeout, "the timeout"))), existing_ledger_in)
+
+    @staticmethod
+    def upgrade(where: str | Path, timeout: float = 10) -> int:
+        """Give a ledger that an older discreet made the present format; the format it had. No entry changes."""
+        with closing(existing_database(where, float(positive(timeout, "the timeout")))) as database:
+            return upgrade(database)
+
+    @staticmethod
+    def backup(
+        where: str | Path, file: str | Path, *, force: bool = False, progress: Callable[[str], None] | None = None
+    ) -> Verified:
+        """Copy a ledger as it is at one moment into a file of its own, which is a ledger too; others go on charging.
+
+        `force` replaces an earlier back-up of the same ledger.
+        """
+        from discreet.ledger import copying
+
+        return copying.backup(where, file, force, progress or silent)
+
+    @staticmethod
+    def restore(
+        file: str | Path,
+        where: str | Path,
+        *,
+        forgotten: object,
+        forgotten_delta: object = 0,
+        progress: Callable[[str], None] | None = None,
+    ) -> Restored:
+        """Copy a back-up to where there is no ledger, after it was recomputed.
+
+        What was charged since the back-up is not in it. `forgotten` is the most epsilon that may have been, 0 where
+        nothing was; it is entered as spent for every data set, and for every analyst who has an account.
+        """
+        from discreet.ledger import copying
+        from discreet.ledger.forgetting import Forgotten
+
+        since = Forgotten(rational(forgotten, "forgotten"), rational(forgotten_delta, "forgotten_delta"))
+        return copying.restore(file, where, since, progress or silent)
 
     def close(self) -> None:
         """Let go of connections."""
@@ -154,7 +209,7 @@ class Ledger:
 
     def history(self, dataset: str, analyst: str | None = None, limit: int = 100) -> list[Entry]:
         """The last registrations, charges, reuses and releases, newest first; of one analyst where one is named."""
-        wanted = select(entries.c.body).where(entries.c.dataset == dataset, entries.c.kind != "answer")
+        wanted = select(entries.c.body).where(entries.c.dataset == dataset, ASKED)
         if analyst is not None:
             wanted = wanted.where(entries.c.analyst == analyst)
         wanted = wanted.order_by(entries.c.seq.desc()).limit(whole(limit, "the limit"))
@@ -171,7 +226,7 @@ class Ledger:
         return verifying.verify(self._database, self.id, dataset, progress or silent)
 
 
-def silent(done: int, total: int) -> None:
+def silent(*told: object) -> None:
     """Progress that nobody watches."""
 
 

@@ -120,7 +120,7 @@ def save(connection: Connection, head: Head, owner: str, part: Part | None, acco
 def carry_over(connection: Connection, head: Head, fresh: Head, disjoint: bool) -> None:
     """Close an epoch: every owner's total joins its past; the next begins with that, or with nothing if disjoint."""
     past = replace(fresh, epoch=PAST)
-    for owner in _owners(connection, head):
+    for owner in owners(connection, head):
         before = _account(connection, ACCOUNT, _account_key(past, owner))
         most = before.most(position(connection, head, owner, None, COMPONENTS).total(NOTHING))
         save(connection, past, owner, None, most)
@@ -128,7 +128,7 @@ def carry_over(connection: Connection, head: Head, fresh: Head, disjoint: bool) 
             save(connection, fresh, owner, None, most)
 
 
-def _owners(connection: Connection, head: Head) -> list[str]:
+def owners(connection: Connection, head: Head) -> list[str]:
     """All who have an account in an epoch, or had one before."""
     found: set[str] = set()
     for table in (accounts, parts):

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakSet
 
-from sqlalchemy import Connection, QueuePool, create_engine
+from sqlalchemy import Connection, NullPool, QueuePool, create_engine
 
 from discreet.errors import Unavailable
 from discreet.ledger.database import LOCKED, plainly
@@ -29,15 +29,15 @@ class SQLite:
 
     def __init__(self, path: Path, timeout: float) -> None:
         with plainly():
-            self._path = path.resolve()
-            self._queue = self._path.with_name(self._path.name + ".queue")
+            self.path = path.resolve()
+            self._queue = self.path.with_name(self.path.name + ".queue")
             self._timeout = timeout
             self._one = threading.Lock()
             self._held = False
             self._engine = create_engine(
                 "sqlite://", creator=self._connect, poolclass=QueuePool, pool_size=1, max_overflow=0
             )
-            _create(self._path)
+            _create(self.path)
             with turn(self._queue, time.monotonic() + timeout):  # two may not switch to write-ahead mode at once
                 self._engine.connect().close()
         _databases.add(self)
@@ -60,6 +60,11 @@ class SQLite:
         """Close the connection."""
         self._engine.dispose()
 
+    def settle(self) -> None:
+        """Have all in the one file, which can then be read where nothing can be written, as on a disc."""
+        with plainly(), self._engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode = DELETE")
+
     @contextmanager
     def _transaction(self, begin: str, deadline: float) -> Iterator[Connection]:
         if not self._one.acquire(timeout=max(0.0, deadline - time.monotonic())):
@@ -72,13 +77,7 @@ class SQLite:
             self._one.release()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"{self._path.as_uri()}?mode=rw",
-            uri=True,
-            timeout=self._timeout,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        connection = _connected(self.path, "rw", self._timeout)
         try:
             _set_up(connection)
         except sqlite3.Error:
@@ -97,9 +96,24 @@ class SQLite:
             self._one.release()
 
 
-def _set_up(connection: sqlite3.Connection) -> None:
+@contextmanager
+def looking(path: Path, timeout: float) -> Iterator[Connection]:
+    """A transaction that sees one moment of a file that may be anything, and changes nothing of it."""
+    engine = create_engine("sqlite://", creator=lambda: _connected(path.resolve(), "ro", timeout), poolclass=NullPool)
+    with plainly(), engine.connect() as connection:
+        connection.exec_driver_sql("BEGIN")
+        yield connection
+
+
+def _connected(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
+    address = f"{path.as_uri()}?mode={mode}"
+    connection = sqlite3.connect(address, timeout, isolation_level=None, check_same_thread=False, uri=True)
     # Damaged text must reach `verify`, which says where it is.
     connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
+    return connection
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # macOS keeps what fsync gave it in the drive's own memory
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
@@ -113,11 +127,16 @@ def _create(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         return
-    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Have a closed file, or the names in a folder, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 def _before_fork() -> None:

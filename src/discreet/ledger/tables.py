@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, ColumnElement, Index, Integer, MetaData, Table, Text, literal_column
 
 from discreet.ledger.accounts import Account
 
-VERSION = 1
+VERSION = 2
+"""The format of these tables; a change to them is one more, and one more file in `versions`."""
+VERSIONS = Path(__file__).with_name("versions")
+VERSION_TABLE = "ledger_version"
+"""Where Alembic keeps which of the versions a ledger has."""
 METADATA = MetaData()
 
 about = Table(
@@ -85,9 +90,16 @@ parts = Table(
 )
 
 
+ASKED = entries.c.kind != literal_column("'answer'")
+"""All but answers. No parameter: an engine uses a partial index only where it reads the index's own condition."""
+
+
+def _where(condition: ColumnElement[bool]) -> dict[str, Any]:
+    return {"sqlite_where": condition, "postgresql_where": condition}
+
+
 def _where_present(column: str) -> dict[str, Any]:
-    present = entries.c[column].is_not(None)
-    return {"sqlite_where": present, "postgresql_where": present}
+    return _where(entries.c[column].is_not(None))
 
 
 INDICES = (
@@ -97,6 +109,7 @@ INDICES = (
         "ledger_own", *(entries.c[at] for at in ("dataset", "finds", "analyst", "epsilon")), **_where_present("finds")
     ),
     Index("ledger_any", entries.c.dataset, entries.c.finds, entries.c.epsilon, **_where_present("finds")),
+    Index("ledger_log", entries.c.dataset, entries.c.seq, **_where(ASKED)),
     *(
         Index(f"ledger_most_{name}", *(parts.c[at] for at in ("dataset", "epoch", "owner", "kind", name)))
         for name in Account._fields

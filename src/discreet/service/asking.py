@@ -40,7 +40,7 @@ def checked(service: Service, schema: Schema, analyst: str, asked: Asked) -> dic
     prior = told.get("prior")
     if prior is not None and prior.startswith("@"):
         told["prior"] = _saved(service, analyst, prior[1:])
-    _check_limits(service.config.limits, schema, told)
+    check_limits(service.config.limits, schema, told)
     return told
 
 
@@ -51,7 +51,8 @@ def _saved(service: Service, analyst: str, name: str) -> str:
     return found
 
 
-def _check_limits(limits: Limits, schema: Schema, asked: Asked) -> None:
+def check_limits(limits: Limits, schema: Schema, asked: Asked) -> None:
+    """Refuse a prior or a reply that is too large, from the request alone."""
     prior = asked.get("prior")
     if prior is not None and are_weights(prior) and prior.count(":") > limits.prior:
         raise InvalidInput(
@@ -64,17 +65,20 @@ def _check_limits(limits: Limits, schema: Schema, asked: Asked) -> None:
 
 def numbers(asked: Asked) -> dict[str, Any]:
     """What `Custodian.answer` and `.preview` take besides the question, exact numbers by their decimal text."""
-    exact = {name: _number(asked.get(name), name) for name in ("epsilon", "delta", "noise_scale")}
+    noise = {name: _number(asked.get(name), name) for name in ("epsilon", "delta", "noise_scale")}
     more = {name: asked.get(name) for name in ("prior", "model", "accuracy", "distance", "rows")}
-    if all(one is None for one in (exact["epsilon"], exact["noise_scale"], more["accuracy"])):
+    if all(one is None for one in (noise["epsilon"], noise["noise_scale"], more["accuracy"])):
         raise InvalidInput('say how much noise there may be: "epsilon": "0.1" or "accuracy": "±50 at 95%"')
-    return exact | more | {"interval": bool(asked.get("interval"))}
+    return noise | more | {"interval": bool(asked.get("interval"))}
+
+
+def exact(given: object, name: str) -> Fraction:
+    """A number by its decimal text, or as it is."""
+    return rational_text(given, name) if isinstance(given, str) else rational(given, name)
 
 
 def _number(given: object, name: str) -> Fraction | None:
-    if given is None:
-        return None
-    return rational_text(given, name) if isinstance(given, str) else rational(given, name)
+    return None if given is None else exact(given, name)
 
 
 def preview(service: Service, custodian: Custodian, analyst: str, asked: Asked) -> dict[str, object]:
@@ -116,7 +120,7 @@ def ask(service: Service, custodian: Custodian, rehearsal: bool, analyst: str, k
         beside["population"] = [
             {name: one.to_json() for name, one in row.items()} for row in answer.population(size=size)
         ]
-    return keep_answer(service.store, _kept(custodian, rehearsal, analyst, key, asked, answer, beside))
+    return keep_answer(service.store, kept_of(custodian, rehearsal, analyst, key, asked, answer, beside))
 
 
 def _refuse(
@@ -140,7 +144,7 @@ def _ends(text: str) -> tuple[str, str]:
     return low, high
 
 
-def _kept(
+def kept_of(
     custodian: Custodian,
     rehearsal: bool,
     analyst: str,
@@ -149,6 +153,7 @@ def _kept(
     answer: Answer,
     beside: Mapping[str, Any],
 ) -> Kept:
+    """An answer as it is kept: its document with a new id, and its picture."""
     name, at, dataset = identifier(), now(), custodian.schema.name
     spec = answer.picture_spec()
     head = {"id": name, "at": at, "dataset": dataset, "analyst": analyst, "rehearsal": rehearsal}

@@ -155,6 +155,34 @@ class Sweep(Request):
     t: Number | None = None
 
 
+class OpenSession(Request):
+    """A session of counting questions: epsilon is paid at once, for all its answers together."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"noise_scale": "20", "epsilon": "0.5"}]})
+    noise_scale: Number
+    epsilon: Number
+
+
+class SessionAsk(Request):
+    """A counting question in a session."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"question": QUESTION}]})
+    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | dict[str, Any]
+    noise_scale: Number | None = None
+
+
+class SessionDocument(BaseModel):
+    """A session, and how much of its epsilon no answer uses yet."""
+
+    id: str
+    dataset: str
+    rehearsal: bool
+    closed: bool
+    noise_scale: str
+    epsilon: str
+    left: str
+
+
 class ProblemDocument(BaseModel):
     """RFC 9457: what went wrong, from a fixed catalogue."""
 

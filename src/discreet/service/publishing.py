@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ from discreet.custodian import Custodian
 from discreet.custodian.private_recipe import METHODS as PRIVATE
 from discreet.custodian.private_recipe import private_recipe_of, recipes_of, said_of
 from discreet.custodian.recipe import recipe_of
-from discreet.exact import rational, rational_text
 from discreet.schema import Schema
+from discreet.service.asking import exact
 
 EXACT = ("t", "epsilon", "delta", "suppress")
 OURS = ("method", "format", "report")
@@ -67,14 +66,10 @@ def _read(said: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in said.items() if name not in OURS and value is not None}
     for name in EXACT:
         if name in given:
-            given[name] = _number(given[name], name)
+            given[name] = exact(given[name], name)
     for name in ("keep", "columns", "methods"):
         if name in given:
             given[name] = tuple(given[name])
     if "pairs" in given:
         given["pairs"] = [tuple(pair) for pair in given["pairs"]]
     return given
-
-
-def _number(given: object, name: str) -> Fraction:
-    return rational_text(given, name) if isinstance(given, str) else rational(given, name)

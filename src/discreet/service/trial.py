@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from discreet.custodian import Custodian
 from discreet.custodian.binding import bound_ledger
 from discreet.custodian.looking import current_snapshot
 from discreet.custodian.registering import Progress
-from discreet.errors import InvalidInput, Unavailable
+from discreet.errors import InvalidInput
 from discreet.service.config import Config
-from discreet.service.holdings import Held, Holdings, engine_of, rehearsal_folder
+from discreet.service.holdings import Held, engine_of, rehearsal_folder
 from discreet.service.listening import check_tls
-from discreet.service.store import Store
+from discreet.service.state import Service
 
 
 def try_out(config: Config, progress: Progress) -> None:
     """Open certificate, folder, store and data sets, and close them; what was never registered is registered."""
     if config.tls is not None:
         check_tls(config.tls)
-    try:
-        config.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
-        raise Unavailable(f"the folder {config.folder} cannot be written; check its owner and the disk") from None
-    Store.open(config.store).close()
-    holdings = Holdings(config)
-    for name in holdings.names:
-        progress(f"opening {name}")
-        held = holdings.held(name)
-        if held is not None:
-            _open(config, held, progress)
+    with closing(Service.open(config)) as service:
+        for name in service.holdings.names:
+            progress(f"opening {name}")
+            held = service.holdings.held(name)
+            if held is not None:
+                _open(config, held, progress)
 
 
 def _open(config: Config, held: Held, progress: Progress) -> None:

@@ -22,7 +22,7 @@ from discreet.sources.by_sql import SQLSource
 from discreet.sources.compile import Compiler
 from discreet.sources.statement import Statement
 
-TABLE = "snapshot"
+TABLE, HELD = "snapshot", "held"
 GROUP_BITS = 20
 """Groups that at most 2^20 combinations of codes can make are counted in an array, without hashing: histograms twice as
 fast as by DuckDB's own choice of 2^12."""
@@ -32,10 +32,15 @@ class DuckDBSource(SQLSource):
     """The table `snapshot` of a file. Threads may share it: each question has a cursor of its own."""
 
     def __init__(self, schema: Schema, path: Path) -> None:
-        super().__init__(schema, Compiler(schema, "duckdb", exp.table_(TABLE, quoted=True)))
+        super().__init__(schema, Compiler(schema, "duckdb", exp.table_(TABLE, db=HELD, quoted=True)))
+        place = path.absolute()
         with _silent():
-            self._connection = duckdb.connect(path, read_only=True)
+            # An engine of its own: connected to by its path, a file that took the place of one that is still open
+            # somewhere in this process would be read as that one.
+            self._connection = duckdb.connect()
+            self._connection.execute("SET GLOBAL temp_directory = ?", [f"{place}.tmp"])
             self._connection.execute(f"SET GLOBAL perfect_ht_threshold = {GROUP_BITS}")
+            self._connection.execute(f"ATTACH {exp.convert(str(place)).sql('duckdb')} AS {HELD} (READ_ONLY)")
         self._rows(self._compiler.columns())
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from discreet.custodian.document import balance_to_json, entry_to_json
 from discreet.custodian.stating_prior import prior_law
 from discreet.schema.public import schema_to_public_json
-from discreet.service import asking
+from discreet.service import asking, counting
 from discreet.service import documents as d
 from discreet.service.access import Entered, InDataSet, InService, Someone, visible
 from discreet.service.holdings import engine_of
@@ -123,6 +123,29 @@ def asked(prefix: str, tag: str) -> APIRouter:
     def histories(entered: InDataSet, limit: Limit = 100) -> Response:
         """What you asked, the latest first; a custodian sees what all asked."""
         return told(history(entered, limit))
+
+    @router.post("/{dataset}/sessions", status_code=201, responses={201: reply(d.SessionDocument)})
+    def sessions(entered: InDataSet, body: d.OpenSession, key: Key = None) -> Response:
+        """Pay epsilon at once, then count with noise of this scale as long as all answers together fit."""
+        own = asking.key_of(key)
+        return told(counting.open_session(entered, own, body.model_dump()), 201, **{"Idempotency-Key": own})
+
+    @router.get("/{dataset}/sessions/{session}", responses={200: reply(d.SessionDocument)})
+    def one_session(entered: InDataSet, session: AnswerId) -> Response:
+        """How a session stands."""
+        return told(counting.one_session(entered, session))
+
+    @router.post("/{dataset}/sessions/{session}/answers", status_code=201, responses={201: reply(d.AnswerDocument)})
+    def session_answers(entered: InDataSet, session: AnswerId, body: d.SessionAsk, key: Key = None) -> Response:
+        """Answer a counting question in a session; the same again is the same answer."""
+        own, said = asking.key_of(key), body.model_dump(exclude_unset=True)
+        return ready(counting.answer(entered, session, own, said).document, 201, **{"Idempotency-Key": own})
+
+    @router.delete("/{dataset}/sessions/{session}", status_code=204)
+    def end_session(entered: InDataSet, session: AnswerId) -> Response:
+        """No more answers in a session; what is left of it is lost."""
+        counting.close(entered, session)
+        return Response(status_code=204)
 
     return router
 

@@ -79,6 +79,30 @@ jobs = Table(
     Column("result", Text),
 )
 
+# Sessions of protocol 1: paid for on opening, and what was admitted in each, by place.
+counting = Table(
+    "service_counting",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("dataset", Text, nullable=False),
+    Column("rehearsal", Boolean, nullable=False),
+    Column("analyst", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("noise_scale", Text, nullable=False),
+    Column("epsilon", Text, nullable=False),
+    Column("closed", Boolean, nullable=False),
+)
+
+counted = Table(
+    "service_counted",
+    METADATA,
+    Column("session", Text, primary_key=True),
+    Column("place", BigInteger, primary_key=True, autoincrement=False),
+    Column("question", Text, nullable=False),
+    Column("scale", Text, nullable=False),
+    Column("released", Text),
+)
+
 counters = Table(
     "service_counters",
     METADATA,
@@ -99,5 +123,6 @@ INDICES = (
     Index("service_answer_key", *(answers.c[at] for at in ("dataset", "rehearsal", "analyst", "key")), unique=True),
     Index("service_answer_entry", *(answers.c[at] for at in ("dataset", "rehearsal", "entry"))),
     Index("service_job_key", *(jobs.c[at] for at in ("dataset", "rehearsal", "analyst", "key", "kind")), unique=True),
+    Index("service_counting_key", *(counting.c[at] for at in ("dataset", "rehearsal", "analyst", "key")), unique=True),
     Index("service_job_state", jobs.c.state, jobs.c.at),
 )

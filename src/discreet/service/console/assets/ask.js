@@ -23,5 +23,6 @@ complete(sql, schema);
 sql.addEventListener("input", () => { byHand.hidden = false; changed(); });
 form.addEventListener("input", (event) => { if (event.target.name && event.target !== sql && event.target.name !== "prior") look(); });
 
+document.querySelectorAll("[data-unscripted]").forEach((one) => { one.hidden = true; });
 if (sql.value.trim()) changed();
 else write();

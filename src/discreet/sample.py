@@ -1,4 +1,4 @@
-"""A made-up registry of hospital patients, the same on every machine: `python -m demo.registry FOLDER`.
+"""A made-up registry of hospital patients, the same on every machine: `python -m discreet.sample FOLDER`.
 
 Every draw is one `random()` of a seeded generator, which Python promises to keep, followed by products and sums alone;
 no logarithm, whose last digit differs between machines. Some values are missing, and a few are wrong, as in real files.
@@ -311,5 +311,5 @@ def _spoilt(row: list[str], generator: Random) -> list[str]:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m demo.registry FOLDER")
+        sys.exit("usage: python -m discreet.sample FOLDER")
     print(write_registry(Path(sys.argv[1])))

@@ -1,0 +1,81 @@
+"""Spend that a ledger has forgotten, entered again as far as anybody can tell: an upper bound, whatever is left.
+
+Answers that were given after a back-up are with the analysts, and not in the ledger that is restored from it. The bound
+is charged to the data set, and to every analyst who has an account, since nobody knows whose answers they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from sqlalchemy import Connection, select
+
+from discreet.errors import InvalidInput
+from discreet.ledger import chain, rows
+from discreet.ledger.accounts import cost
+from discreet.ledger.chain import Body, Head
+from discreet.ledger.charge import Charge
+from discreet.ledger.paying import DATASET
+from discreet.ledger.tables import heads
+from discreet.spend import Spend, amount
+
+WHO = "custodian"
+WHAT = "spend since the back-up that was restored"
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The most that may have been spent on any one data set; all of it together was (epsilon, delta)-private."""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        """Both are amounts; a delta has its epsilon."""
+        Spend(amount(self.epsilon, "what was forgotten"), delta=self.delta)
+        if self.delta and not self.epsilon:
+            raise InvalidInput("a forgotten delta goes with a forgotten epsilon; say the most that was spent of both")
+
+
+def enter(connection: Connection, forgotten: Forgotten) -> None:
+    """Charge what was forgotten to every data set; it is entered also where it is beyond a cap."""
+    if forgotten.epsilon:
+        for dataset in sorted(connection.execute(select(heads.c.dataset)).scalars()):
+            head = rows.registered(rows.hold_head(connection, dataset), dataset)
+            for charge in _charges(head, forgotten):
+                head = _enter(connection, head, charge)
+
+
+def _charges(head: Head, forgotten: Forgotten) -> Iterator[Charge]:
+    """A pure loss of epsilon, which every model counts, and a chance of delta that it was none.
+
+    Whatever is (epsilon, delta)-private can be drawn from those two (Kairouz, Oh and Viswanath 2015).
+    """
+    epsilon, question = forgotten.epsilon, f"{WHAT}, after {head.hash}"
+    asked = (head.dataset, head.snapshot, WHO, question, WHAT)
+    yield Charge(*asked, "dp", Spend(epsilon, epsilon**2 / 2), epsilon)
+    if forgotten.delta:
+        yield Charge(*asked, "approx-dp", Spend(delta=forgotten.delta), epsilon)
+
+
+def _enter(connection: Connection, head: Head, charge: Charge) -> Head:
+    """One charge to the data set, with an answer, so that the analysts can be charged as for that answer again."""
+    others = sorted(set(rows.owners(connection, head)) - {DATASET, WHO})
+    head = head.drawn(charge.model, charge.part)
+    paid = chain.charged(head, charge)
+    head = _append(connection, head, paid, DATASET, WHO)
+    rows.add_answer(connection, head.dataset, head.seq, WHAT)
+    head = _append(connection, head, chain.answered(head, paid, WHAT))
+    for analyst in others:
+        reused = chain.reused(head, replace(charge, analyst=analyst), paid)
+        head = _append(connection, head, reused, analyst)
+    return head
+
+
+def _append(connection: Connection, head: Head, body: Body, *owners: str) -> Head:
+    for owner in owners:
+        before = rows.position(connection, head, owner, None, ()).root
+        rows.save(connection, head, owner, None, before.plus(cost(body["model"], chain.spend_of(body))))
+    return rows.append(connection, head, body)

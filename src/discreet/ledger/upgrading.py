@@ -1,0 +1,57 @@
+"""From the tables that an older discreet made to those of this one, by Alembic, inside the caller's transaction.
+
+A set of tables has a folder of versions, and a table that says which of them it has. SQLite and PostgreSQL undo changes
+of tables with the rest of a transaction, so that a set has its old form or its new one, whatever happens.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from alembic.operations import Operations
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import Connection
+
+from discreet.errors import InvalidInput
+
+NEWEST = "head"
+
+_one = threading.Lock()  # a version finds its connection in a global of Alembic's
+
+
+def revision_of(connection: Connection, table: str) -> str | None:
+    """The version that a set of tables has; None where nobody has said."""
+    revision: str | None = MigrationContext.configure(connection, opts={"version_table": table}).get_current_revision()
+    return revision
+
+
+def stamp(connection: Connection, versions: Path, table: str, revision: str = NEWEST) -> None:
+    """Say which version a set of tables has; nothing else changes."""
+    with _known(table):
+        MigrationContext.configure(connection, opts={"version_table": table}).stamp(_scripts(versions), revision)
+
+
+def upgrade(connection: Connection, versions: Path, table: str, to: str = NEWEST) -> None:
+    """Take every step from the version that the tables have, or from no tables, to a later one."""
+    scripts = _scripts(versions)
+    steps = {"fn": lambda revision, _: scripts._upgrade_revs(to, revision)}
+    context = MigrationContext.configure(connection, opts={"version_table": table, **steps})
+    with _known(table), _one, Operations.context(context):
+        context.run_migrations()
+
+
+def _scripts(versions: Path) -> ScriptDirectory:
+    return ScriptDirectory(versions, version_locations=[versions])
+
+
+@contextmanager
+def _known(table: str) -> Iterator[None]:
+    try:
+        yield
+    except CommandError:
+        raise InvalidInput(f"{table} names a version that this discreet does not know; update discreet") from None

@@ -1,0 +1,80 @@
+"""The console's own style and scripts, and Vega's, which an installed package brings: read once, served with a tag."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from threading import Lock
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from discreet.service.problems import not_found
+
+FOLDER = Path(__file__).parent / "assets"
+KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+VEGA = "vega.js"
+LONG = "public, max-age=31536000, immutable"
+CHECKED = "no-cache"
+BUILDING = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file as it is served; the tag changes with its content."""
+
+    content: bytes
+    kind: str
+    tag: str
+
+
+def vega_address() -> str:
+    """Where pages find Vega: another address for another version, so that browsers may keep it for long."""
+    return f"/console/assets/{VEGA}?{version('vl-convert-python')}"
+
+
+def asset(content: bytes, suffix: str) -> Asset:
+    """Content with its tag."""
+    return Asset(content, KINDS[suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+
+
+@cache
+def own() -> Mapping[str, Asset]:
+    """All files of our own, by name."""
+    return {path.name: asset(path.read_bytes(), path.suffix) for path in FOLDER.iterdir() if path.suffix in KINDS}
+
+
+@cache
+def _vega() -> Asset:
+    import vl_convert
+
+    return asset(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").encode(), ".js")
+
+
+def vega() -> Asset:
+    """Vega, Vega-Lite and Vega-Embed as one module; built once in a process, which takes a second or two."""
+    with BUILDING:
+        return _vega()
+
+
+def router() -> APIRouter:
+    """The one route."""
+    made = APIRouter()
+
+    @made.get("/console/assets/{name}")
+    def served(request: Request, name: str) -> Response:
+        """A style or a script; nothing in it is about a data set."""
+        found = vega() if name == VEGA else own().get(name)
+        if found is None:
+            raise not_found()
+        keep = LONG if name == VEGA and request.url.query else CHECKED
+        headers = {"ETag": found.tag, "Cache-Control": keep}
+        if request.headers.get("if-none-match") == found.tag:
+            return Response(status_code=304, headers=headers)
+        return Response(found.content, headers=headers, media_type=found.kind)
+
+    return made

@@ -1,0 +1,45 @@
+"""All pages of the console."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from discreet.service.console import admitting, analyst, assets, entering, keeping, releasing
+from discreet.service.console.refusing import PageRoute
+from discreet.service.console.rendering import page
+from discreet.service.console.topics import TOPICS, gains
+from discreet.service.problems import not_found
+from discreet.service.state import Service
+
+
+def console(_: Service) -> APIRouter:
+    """Every route under /console."""
+    made = APIRouter()
+    for one in (
+        assets.router(),
+        explaining(),
+        entering.router(),
+        analyst.start(),
+        analyst.pages("/console/datasets"),
+        analyst.pages("/console/rehearsal/datasets"),
+        admitting.router(),
+        keeping.router(),
+        releasing.router(),
+    ):
+        made.include_router(one)
+    return made
+
+
+def explaining() -> APIRouter:
+    """The explanations, which are about no data set."""
+    made = APIRouter(prefix="/console/explain", route_class=PageRoute)
+
+    @made.get("/{topic}")
+    def explained(request: Request, topic: str) -> Response:
+        """One explanation."""
+        if topic not in TOPICS:
+            raise not_found()
+        return page(request, "explain.html", name=topic, gains=gains())
+
+    return made

@@ -1,0 +1,42 @@
+"""Refusals as pages: the same sentences as the API's, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.responses import RedirectResponse, Response
+
+from discreet.errors import DiscreetError
+from discreet.service.console.rendering import page
+from discreet.service.problems import BY_NAME, Problem, problem_of
+
+SIGN_IN = "/console/"
+
+
+class PageRoute(APIRoute):
+    """A route whose refusals are pages."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler, with refusals turned into pages."""
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except (Problem, DiscreetError) as refusal:
+                return refused(request, problem_of(refusal))
+            except RequestValidationError:
+                return refused(request, Problem("invalid-input", "the address of this page cannot be read"))
+
+        return handled
+
+
+def refused(request: Request, problem: Problem) -> Response:
+    """A refusal as a page; whoever is not signed in is shown where to."""
+    if problem.name == "unauthenticated":
+        return RedirectResponse(SIGN_IN, 303)
+    return page(request, "problem.html", BY_NAME[problem.name].status, problem=problem.document())

@@ -1,0 +1,58 @@
+"""Numbers, costs and times as pages tell them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from discreet.exact import shown
+
+DIGITS = 6
+
+
+def value(told: object) -> str:
+    """A value of a reply as people read it, floats in six digits."""
+    if told is None:
+        return "missing"
+    if isinstance(told, bool):
+        return "true" if told else "false"
+    if isinstance(told, int):
+        return f"{told:,}"
+    return _rounded(told) if isinstance(told, float) else str(told)
+
+
+def _rounded(number: float) -> str:
+    if not math.isfinite(number) or 0 < abs(number) < 1e-4:
+        return f"{number:.{DIGITS}g}"
+    places = max(0, DIGITS - len(str(int(abs(number)))))
+    told = f"{number:,.{places}f}"
+    return told.rstrip("0").rstrip(".") if places else told
+
+
+def span(ends: list[Any] | None) -> str:
+    """An interval."""
+    return "" if ends is None else f"{value(ends[0])} to {value(ends[1])}"
+
+
+def exact(text: str | None) -> str:
+    """An exact number, such as 1/10, as a decimal."""
+    return "unknown" if text is None else shown(Fraction(text))
+
+
+def amount(cost: Mapping[str, Any]) -> str:
+    """What a guarantee costs."""
+    if cost.get("rho"):
+        return f"rho {exact(cost['rho'])} of zero-concentrated DP"
+    delta = f" and delta {exact(cost['delta'])}" if Fraction(cost.get("delta") or 0) else ""
+    return f"epsilon {exact(cost.get('epsilon') or '0')}{delta}"
+
+
+def moment(at: float | str | None) -> str:
+    """When, to the minute."""
+    if at is None:
+        return ""
+    when = datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,171 @@
+"""Documents of the API as pages show them: what a template needs, worked out here so that it only has to say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from discreet.service.console.telling import exact, span, value
+
+Document = Mapping[str, Any]
+MOST_ROWS = 500
+"""On a page; JSON and CSV have all."""
+WIDTH = 100.0
+"""Of a bar in its own units."""
+
+
+def meters(balances: Sequence[Document]) -> list[dict[str, Any]]:
+    """What is spent and left of each account, with how much of its bar is filled."""
+    several = len({one["model"] for one in balances}) > 1
+    return [_meter(one, several) for one in balances]
+
+
+def _meter(balance: Document, several: bool) -> dict[str, Any]:
+    cap, left = Fraction(balance["cap"]["epsilon"]), Fraction(balance["left"])
+    spent = balance["spent"]["epsilon"]
+    used = cap - left if spent is None else Fraction(spent)
+    return {
+        "owner": "All analysts" if balance["analyst"] is None else balance["analyst"],
+        "model": balance["model"] if several else None,
+        "spent": exact(str(used)),
+        "left": exact(balance["left"]),
+        "cap": exact(balance["cap"]["epsilon"]),
+        "share": 100.0 if not cap else min(100.0, float(100 * used / cap)),
+        "flags": balance["flags"],
+    }
+
+
+def answer(document: Document) -> dict[str, Any]:
+    """One number with all that belongs to it, or a table."""
+    single = "value" in document
+    return {"single": _single(document) if single else None, "table": None if single else _table(document)}
+
+
+def _single(document: Document) -> dict[str, Any]:
+    name = document["columns"][-1]
+    law = document["posteriors"][0][name] if document["posteriors"] else None
+    fitted = document["reconciled"]["rows"][0][name] if document["reconciled"] else None
+    shaped = document["shaped_by_prior"]
+    return {
+        "name": name,
+        "headline": value(document["headline"]),
+        "raw": value(document["value"]) if shaped and document["headline"] != document["value"] else None,
+        "shaped": shaped,
+        "interval": span(document["intervals_95"][0].get(name)),
+        "law": law,
+        "likely": _likely(law),
+        "reconciled": value(fitted) if fitted is not None and law is None and fitted != document["value"] else None,
+    }
+
+
+def _likely(law: Document | None) -> list[tuple[str, str]]:
+    """The likeliest values of a posterior over names."""
+    shares = {} if law is None else law.get("probabilities", {})
+    first = sorted(shares.items(), key=lambda one: -one[1])[:8]
+    return [(name, f"{100 * share:.3g} %") for name, share in first]
+
+
+def _table(document: Document) -> dict[str, Any]:
+    """The rows, each number beside its interval and what it was reconciled to; a bar where there is one number."""
+    numbers = [name for name in document["columns"] if any(name in row for row in document["intervals_95"])]
+    fitted = document["reconciled"]
+    heads: list[dict[str, Any]] = []
+    for name in document["columns"]:
+        heads.append({"text": name, "number": name in numbers, "topic": None})
+        if name in numbers:
+            heads.append({"text": "95 % interval", "number": True, "topic": "interval"})
+            heads += [{"text": "reconciled", "number": True, "topic": "reconciled"}] if fitted else []
+    posterior = _means(document, numbers)
+    heads += [{"text": "posterior mean", "number": True, "topic": "posterior"}] if posterior else []
+    rows = [_cells(document, at, numbers) + posterior[at : at + 1] for at in range(len(document["rows"]))]
+    return {"heads": heads, "rows": rows[:MOST_ROWS], "more": len(rows) - MOST_ROWS, "bars": _bars(document, numbers)}
+
+
+def _cells(document: Document, at: int, numbers: Sequence[str]) -> list[str]:
+    row, spans, fitted = document["rows"][at], document["intervals_95"][at], document["reconciled"]
+    cells = []
+    for name in document["columns"]:
+        cells.append(value(row[name]))
+        if name in numbers:
+            cells.append(span(spans.get(name)))
+            cells += [value(fitted["rows"][at][name])] if fitted else []
+    return cells
+
+
+def _means(document: Document, numbers: Sequence[str]) -> list[str]:
+    laws = [row.get(numbers[0]) for row in document["posteriors"] or ()] if len(numbers) == 1 else []
+    return [value((law or {}).get("mean", "")) for law in laws] if any(laws) else []
+
+
+def _bars(document: Document, numbers: Sequence[str]) -> list[dict[str, float]]:
+    """For each row where its bar begins and how long it is, and the ends of its interval."""
+    if len(numbers) != 1:
+        return []
+    name = numbers[0]
+    told = [row[name] for row in document["rows"][:MOST_ROWS]]
+    spans = [row.get(name) for row in document["intervals_95"][:MOST_ROWS]]
+    if not all(_is_number(one) for one in told):
+        return []
+    ends = [end for one in spans if one is not None for end in one]
+    low, high = min(0.0, *told, *ends), max(0.0, *told, *ends)
+    return [_bar(one, ends or [one, one], low, high) for one, ends in zip(told, spans, strict=True)]
+
+
+def _bar(number: float, ends: Sequence[float], low: float, high: float) -> dict[str, float]:
+    place = Line(low, high)
+    first, last = sorted((place(0.0), place(number)))
+    return {"x": first, "width": last - first, "from": place(ends[0]), "to": place(ends[1]), "below": float(number < 0)}
+
+
+class Line:
+    """Places numbers from low to high along the width of a picture."""
+
+    def __init__(self, low: float, high: float, start: float = 0.0, width: float = WIDTH) -> None:
+        self._low, self._start, self._width = low, start, width
+        self._scale = width / (high - low) if high > low else 0.0
+
+    def __call__(self, number: float) -> float:
+        """Where a number is."""
+        return round(self._start + (number - self._low) * self._scale, 3)
+
+
+def compared(documents: Sequence[Document]) -> list[dict[str, Any]]:
+    """Intervals of several single numbers on one line; none where they are not numbers."""
+    singles = [one for one in documents if _is_number(one.get("value"))]
+    if not documents or len(singles) < len(documents):
+        return []
+    spans = [one["intervals_95"][0].get(one["columns"][-1]) or [one["value"]] * 2 for one in singles]
+    laws = [(one["posteriors"] or [{}])[0].get(one["columns"][-1]) for one in singles]
+    known: list[Any] = [law["interval_95"] if law and "interval_95" in law else None for law in laws]
+    numbers = [end for pair in [*spans, *filter(None, known)] for end in pair]
+    place = Line(min(numbers), max(numbers), 20.0, 600.0)
+    return [
+        {
+            "y": 34 + 44 * at,
+            "label": f"{at + 1}: {value(one['value'])} ({span(spans[at])})",
+            "raw": place(one["value"]),
+            "from": place(spans[at][0]),
+            "to": place(spans[at][1]),
+            "known": None if known[at] is None else [place(end) for end in known[at]],
+            "mean": None if known[at] is None else place(laws[at]["mean"]),
+        }
+        for at, one in enumerate(singles)
+    ]
+
+
+def _is_number(told: object) -> bool:
+    return isinstance(told, int | float) and not isinstance(told, bool)
+
+
+def branches(taxonomy: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """A taxonomy as a tree, from its tops down."""
+    below: dict[str, list[str]] = {}
+    for name, parents in taxonomy.items():
+        for parent in parents:
+            below.setdefault(parent, []).append(name)
+
+    def branch(name: str) -> dict[str, Any]:
+        return {"name": name, "below": [branch(one) for one in below.get(name, [])]}
+
+    return [branch(name) for name, parents in taxonomy.items() if not parents]

@@ -1,0 +1,80 @@
+"""Sessions of counting questions over HTTP: protocol 1, answered in by any worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.custodian import Custodian
+from discreet.custodian.secrets import identifier
+from discreet.custodian.session import Session
+from discreet.errors import InvalidInput
+from discreet.exact import positive
+from discreet.service import asking
+from discreet.service.access import Entered
+from discreet.service.problems import Problem, not_found
+from discreet.service.store.answers import Kept, keep_answer
+from discreet.service.store.counting import Counting, StoredLog, close_session, keep_session, session_by_id
+
+
+def open_session(entered: Entered, key: str, said: dict[str, Any]) -> dict[str, object]:
+    """Pay for a session, once under its key."""
+    scale, epsilon = (str(positive(asking.exact(said[name], name), name)) for name in ("noise_scale", "epsilon"))
+    names = entered.name, entered.rehearsal, entered.principal.name, key
+    kept = keep_session(entered.service.store, Counting(identifier(), *names, scale, epsilon))
+    if (kept.noise_scale, kept.epsilon) != (scale, epsilon):
+        raise Problem("conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one")
+    with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
+        return _told(kept, resumed(entered, custodian, kept))
+
+
+def answer(entered: Entered, wanted: str, key: str, said: dict[str, Any]) -> Kept:
+    """One count in a session; the same at the same noise scale is the same answer."""
+    kept = own_session(entered, wanted)
+    if kept.closed:
+        raise InvalidInput("the session is closed; open another")
+    asking.check_limits(entered.service.config.limits, entered.schema, said)
+    scale = None if said.get("noise_scale") is None else asking.exact(said["noise_scale"], "noise_scale")
+    before = asking.stored(entered.service, entered.name, entered.rehearsal, kept.analyst, key, said)
+    if before is not None:
+        return before
+    with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
+        session = resumed(entered, custodian, kept)
+        made = session.answer(said["question"], scale)
+        beside = {"session": kept.id, "left": str(session.left)}
+        document = asking.kept_of(custodian, entered.rehearsal, kept.analyst, key, said, made, beside)
+    return keep_answer(entered.service.store, document)
+
+
+def one_session(entered: Entered, wanted: str) -> dict[str, object]:
+    """How a session stands."""
+    kept = own_session(entered, wanted)
+    with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
+        return _told(kept, resumed(entered, custodian, kept))
+
+
+def close(entered: Entered, wanted: str) -> None:
+    """No more answers in a session; what is left is lost."""
+    close_session(entered.service.store, own_session(entered, wanted).id)
+
+
+def own_session(entered: Entered, wanted: str) -> Counting:
+    """A session by its id, if it is the sender's."""
+    kept = session_by_id(entered.service.store, wanted)
+    here = kept is not None and (kept.dataset, kept.rehearsal) == (entered.name, entered.rehearsal)
+    if kept is None or not here or kept.analyst != entered.principal.name:
+        raise not_found()
+    return kept
+
+
+def resumed(entered: Entered, custodian: Custodian, kept: Counting) -> Session:
+    """The session as it stands, in this worker: under its key it was paid for once."""
+    log = StoredLog(entered.service.store, kept.id)
+    numbers = asking.exact(kept.noise_scale, "noise_scale"), asking.exact(kept.epsilon, "epsilon")
+    session = custodian.session(*numbers, kept.analyst, f"session {kept.id}", log)
+    session.catch_up()
+    return session
+
+
+def _told(kept: Counting, session: Session) -> dict[str, object]:
+    numbers = {"noise_scale": str(session.noise_scale), "epsilon": str(session.epsilon), "left": str(session.left)}
+    return {"id": kept.id, "dataset": kept.dataset, "rehearsal": kept.rehearsal, "closed": kept.closed} | numbers

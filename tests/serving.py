@@ -1,0 +1,66 @@
+"""A service in the test's own process, and its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from discreet.sample import write_registry
+from discreet.service.app import Entrance, make_app
+from discreet.service.config import Config, DataSet, Limits
+from discreet.service.store.tokens import create_token
+
+PATIENTS = 500
+COUNT = {"question": "SELECT COUNT(*) FROM registry WHERE smoker", "epsilon": "0.1"}
+HOME = "/v1/datasets/registry"
+
+
+@dataclass(frozen=True)
+class Served:
+    """A service and who may use it: ann has the registry, bob has nothing, cus is the custodian."""
+
+    app: Entrance
+    client: TestClient
+    config: Config
+    tokens: dict[str, str]
+
+    def call(self, who: str | None, method: str, path: str, body: object = None, **headers: str) -> Any:
+        """One request of somebody, by a token's holder's name."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if who is not None:
+            sent["Authorization"] = f"Bearer {self.tokens[who]}"
+        more = {} if body is None else {"json": body}
+        return self.client.request(method, path, headers=sent, **more)
+
+    def get(self, who: str | None, path: str) -> Any:
+        return self.call(who, "GET", path)
+
+    def post(self, who: str | None, path: str, body: object, **headers: str) -> Any:
+        return self.call(who, "POST", path, body, **headers)
+
+
+def config_in(folder: Path, patients: int = PATIENTS, **changes: Any) -> Config:
+    """A configuration without padding, for the made-up registry."""
+    schema = write_registry(folder, patients)
+    limits = Limits(rate=100_000, burst=100_000)
+    made = Config((DataSet(schema, 0.05),), folder / "service", str(folder / "service.db"), padding=False, limits=limits)
+    return replace(made, **changes)
+
+
+@contextmanager
+def served(config: Config) -> Iterator[Served]:
+    """Run a service until the test is over."""
+    app = make_app(config)
+    store = app.service.store
+    tokens = {
+        "ann": create_token(store, "ann", "analyst", 30, ("registry",))[1],
+        "bob": create_token(store, "bob", "analyst", 30)[1],
+        "cus": create_token(store, "cus", "custodian", 30)[1],
+    }
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield Served(app, client, config, tokens)

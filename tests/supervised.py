@@ -1,0 +1,105 @@
+"""A real `discreet serve` in processes of its own, and what must be true of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from discreet.service.config import read_config
+from discreet.service.store import Store
+from discreet.service.store.tokens import create_token
+
+LONG = 120
+"""Seconds after which something that must happen has not."""
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """A service that runs: what it printed when it was ready, its supervisor, and its log."""
+
+    told: dict[str, Any]
+    process: subprocess.Popen[str]
+    log: Path
+
+    @property
+    def address(self) -> str:
+        return str(self.told["address"])
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    def events(self, event: str, where: str | None = None) -> list[dict[str, Any]]:
+        """The lines of the log about an event; every line is one JSON object."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        return [line for line in lines if line["event"] == event and where in (None, line.get("where"))]
+
+    def children(self) -> list[int]:
+        """Every process that was ever started below the supervisor."""
+        return [line["process"] for line in self.events("started")]
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Tell the supervisor to stop; its exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(LONG)
+
+
+@contextmanager
+def supervised(folder: Path, *words: object) -> Iterator[Supervised]:
+    """Run `discreet serve` until it is ready; whatever happens, nothing of it runs on."""
+    log = folder / "log"
+    command = [sys.executable, "-m", "discreet", "serve", "--json", *map(str, words)]
+    with log.open("w") as lines:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=lines, text=True, start_new_session=True)
+    assert process.stdout is not None
+    with process.stdout as said:
+        try:
+            first = "".join(_until(said.readline, "}\n"))
+            assert first, log.read_text()
+            yield Supervised(json.loads(first), process, log)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            process.wait(LONG)
+
+
+def _until(read: Callable[[], str], last: str) -> Iterator[str]:
+    """Lines up to and with the last, or to the end."""
+    for line in iter(read, ""):
+        yield line
+        if line == last:
+            return
+
+
+def eventually(look: Callable[[], Found]) -> Found:
+    """What is looked for, as soon as it is there."""
+    for _ in range(LONG * 10):
+        if found := look():
+            return found
+        time.sleep(0.1)
+    raise AssertionError("it has not happened")
+
+
+def runs(process: int) -> bool:
+    """Whether a process is there."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def token(config: Path, analyst: str = "ann", role: str = "custodian") -> str:
+    """A token of a service."""
+    with Store.open(read_config(config).store) as store:
+        return create_token(store, analyst, role)[1]
