@@ -26,7 +26,9 @@ EVERY = ("dp", "approx-dp", "individual-dp")
 ENGINES = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
 
 processes = multiprocessing.get_context("forkserver")  # a plain fork would copy the threads' locks of this process
-processes.set_forkserver_preload(["discreet.ledger", "psycopg", "pytest", "sqlalchemy.dialects.sqlite.pysqlite"])
+processes.set_forkserver_preload(
+    ["discreet.ledger.copying", "psycopg", "pytest", "sqlalchemy.dialects.sqlite.pysqlite"]
+)
 
 
 @pytest.fixture(params=ENGINES)

@@ -65,7 +65,7 @@ def supervised(folder: Path, *words: object) -> Iterator[Supervised]:
     with process.stdout as said:
         try:
             first = "".join(_until(said.readline, "}\n"))
-            assert first, log.read_text()
+            assert '"address"' in first, log.read_text()
             yield Supervised(json.loads(first), process, log)
         finally:
             if process.poll() is None:

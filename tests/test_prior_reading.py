@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable
 from itertools import pairwise
 from pathlib import Path
 
@@ -59,7 +60,7 @@ NUMBERS: list[tuple[str, Given, float, tuple[float, float]]] = [
     ("SELECT MEDIAN(age) FROM t", "normal(55, 6)", 55, (43, 67)),
     ("SELECT MEDIAN(income) FROM t", "normal(30000, 400)", 30_000, (29_216, 30_784)),
     ("SELECT MAX(income) FROM t", "normal(400000, 4000)", 400_000, (392_160, 407_840)),
-    ("SELECT age FROM t WHERE id = '7'", "normal(40, 5)", 40, (30, 50)),
+    ("SELECT age FROM t FOR UNIT '7'", "normal(40, 5)", 40, (30, 50)),
     (WOMEN, Prior.normal(5000, 90, 0, 9999), 5000, (4824, 5176)),
 ]
 
@@ -117,7 +118,7 @@ def test_dates_are_told_as_dates(schema: Schema) -> None:
     assert len(wide.points) == MOST_CELLS
 
 
-@pytest.mark.parametrize("question", ["SELECT MODE(ward) FROM t", "SELECT ward FROM t WHERE id = '7'"])
+@pytest.mark.parametrize("question", ["SELECT MODE(ward) FROM t", "SELECT ward FROM t FOR UNIT '7'"])
 def test_names(schema: Schema, question: str) -> None:
     stated = prior_law(schema, question, '{"a": 3, "c": 1}')
     assert (stated.numeric, stated.points, stated.mean, stated.interval_95) == (False, (), None, None)
@@ -129,8 +130,8 @@ def test_names(schema: Schema, question: str) -> None:
 def test_names_beyond_what_can_be_shown_stand_together(tmp_path: Path) -> None:
     many = [f"w{at}" for at in range(2000)]
     (tmp_path / "t.yaml").write_text(SCHEMA.replace("[a, b, c]", f"[{', '.join(many)}]"))
-    weights = dict.fromkeys(many, 1) | {"w1999": 1000}
-    stated = prior_law(load_schema(tmp_path / "t.yaml"), "SELECT MODE(ward) FROM t", json.dumps(weights))
+    weights: dict[Hashable, object] = dict.fromkeys(many, 1) | {"w1999": 1000}
+    stated = prior_law(load_schema(tmp_path / "t.yaml"), "SELECT MODE(ward) FROM t", weights)
     assert stated.names is not None
     assert len(stated.names) == MOST_CELLS
     assert stated.names[-2:] == ("w1999", "1,489 others")

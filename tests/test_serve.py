@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -94,6 +95,8 @@ def test_without_a_configuration_a_sample_is_served_on_this_machine_alone() -> N
             me = asked.get("/v1/me").json()
             answer = asked.post(f"{DATA}/answers", json=question(20))
             assert asked.get("/v1/me", headers={"Authorization": "Bearer dsc_"}).status_code == 401
+        file = next(Path(word) for word in words if word.endswith("service.yaml"))
+        assert read_config(file) == sample_config(file.parent, file.with_name("registry.yaml"))
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all at once
         _, log = process.communicate()
     assert address.startswith("http://127.0.0.1:")
@@ -102,46 +105,41 @@ def test_without_a_configuration_a_sample_is_served_on_this_machine_alone() -> N
     assert process.returncode == 0
     assert secret not in log
     assert all(line.startswith('{"at"') for line in log.splitlines()), log
-    file = next(Path(word) for word in words if word.endswith("service.yaml"))
     assert not file.parent.exists()
-
-
-def test_the_sample_is_kept_where_it_is_told_to_be(folder: Path) -> None:
-    """With a configuration beside it that is the documented one; the commands for tokens work with it."""
-    with supervised(folder, "--folder", folder, "--port", 0, "--workers", 1) as served:
-        config = Path(served.told["config"])
-        assert read_config(config) == sample_config(folder.absolute(), folder.absolute() / "registry.yaml")
-        secret = done_token(config, "--analyst", "ann", "--dataset", "registry")
-        with client(served, secret) as asked:
-            assert asked.get("/v1/me").json()["datasets"] == ["registry"]
-        assert served.stop() == 0
-    assert config.parent == folder
-    assert (folder / "service.db").exists()
 
 
 # --- stopping and coming back
 
 
 def test_what_is_under_way_is_answered_when_it_is_told_to_stop(folder: Path) -> None:
+    """A service without a custodian says first how to make one."""
     config = configured(folder, deadline="2")
-    secret = token(config)
-    with supervised(folder, "--config", config) as served, client(served, secret) as asked:
-        assert asked.get("/v1/me").status_code == 200
-        replies: list[httpx.Response] = []
-        under_way = threading.Thread(target=lambda: replies.append(asked.post(f"{DATA}/previews", json=question(1))))
-        under_way.start()
-        time.sleep(0.5)  # it is read by then, and its reply leaves only at the deadline
-        assert served.stop() == 0
-        under_way.join()
+    with on_screen("--config", config) as (process, said):
+        assert f"There is no custodian yet: discreet token create --config {config} --analyst NAME --role" in said
+        address = said.split()[3]
+        headers = {"Authorization": f"Bearer {done_token(config, '--analyst', 'ann', '--dataset', 'registry')}"}
+        with httpx.Client(base_url=address, headers=headers, timeout=WAITS) as asked:
+            assert asked.get("/v1/me").json()["datasets"] == ["registry"]
+            replies: list[httpx.Response] = []
+            preview = threading.Thread(target=lambda: replies.append(asked.post(f"{DATA}/previews", json=question(1))))
+            preview.start()
+            time.sleep(0.5)  # it is read by then, and its reply leaves only at the deadline
+            process.terminate()
+            _, log = process.communicate()
+            preview.join()
     assert [reply.status_code for reply in replies] == [200]
-    assert not any(map(runs, served.children()))
+    assert process.returncode == 0
+    children = [json.loads(line)["process"] for line in log.splitlines() if '"started"' in line]
+    assert len(children) == 2
+    assert not any(map(runs, children))
 
 
 def test_what_is_killed_comes_back_and_nothing_is_lost_or_paid_twice(folder: Path) -> None:
     """Workers are killed under load; then the supervisor is, which takes all with it and frees the port."""
     config = configured(folder, workers="2", deadline="0.05", limits="{rate: 1000, burst: 1000}")
     secret = token(config)
-    with supervised(folder, "--config", config) as served:
+    with supervised(folder, "--folder", folder) as served:  # what is in it already is kept as it is
+        assert served.told["config"] == str(config)
         asked = Asking(served, secret)
         for kill in range(4):
             asked.wait_for(5 * (kill + 1))
@@ -234,32 +232,27 @@ def test_the_pause_before_a_start_grows_while_processes_die_young(before: float,
 
 
 def test_under_tls_it_answers_and_tells_browsers_to_stay_there(folder: Path) -> None:
+    """Whoever looks after it can ask how it is; a request's head without end is refused."""
     own = write_certificate(folder)
+    known = ssl.create_default_context(cafile=own.certificate)
     config = configured(folder, tls=f"{{certificate: {own.certificate.name}, key: {own.key.name}}}")
-    secret = token(config)
+    headers = {"Authorization": f"Bearer {token(config)}"}
     with supervised(folder, "--config", config) as served:
         assert served.address.startswith("https://127.0.0.1:")
-        known = ssl.create_default_context(cafile=own.certificate)
-        headers = {"Authorization": f"Bearer {secret}"}
         reply = httpx.get(f"{served.address}/v1/me", headers=headers, verify=known, timeout=WAITS)
         assert reply.json()["name"] == "ann"
         assert "max-age" in reply.headers["Strict-Transport-Security"]
         assert "Server" not in reply.headers
-        health = [sys.executable, "-m", "discreet.service.health"]
-        seen = folder / "seen.yaml"
-        seen.write_text(config.read_text().replace("port: 0", f"port: {served.port}"))
-        assert subprocess.run([*health, str(seen)], check=False).returncode == 0
-        assert served.stop() == 0
-    assert subprocess.run([*health, str(seen)], check=False).returncode == 1
-
-
-def test_a_head_without_end_is_refused(folder: Path) -> None:
-    """What a request says before its body is bounded, whoever sends it."""
-    with supervised(folder, "--config", configured(folder)) as served:
-        with socket.create_connection(("127.0.0.1", served.port), timeout=WAITS) as line:
-            line.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 100_000)
+        endless = b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 100_000
+        plain = socket.create_connection(("127.0.0.1", served.port), timeout=WAITS)
+        with plain, known.wrap_socket(plain, server_hostname="localhost") as line:
+            line.sendall(endless)
             assert line.recv(100).startswith(b"HTTP/1.1 400 ")
+        look = [sys.executable, "-m", "discreet.service.health", str(folder / "seen.yaml")]
+        (folder / "seen.yaml").write_text(config.read_text().replace("port: 0", f"port: {served.port}"))
+        assert subprocess.run(look, check=False).returncode == 0
         assert served.stop() == 0
+    assert subprocess.run(look, check=False).returncode == 1
 
 
 # --- what is wrong is told at once, in one sentence
@@ -417,14 +410,3 @@ def test_a_mistake_about_tokens_is_told_and_changes_nothing(folder: Path, words:
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.count("\n") == 1
     assert done("token", "list", "--config", config, "--json").document == {"tokens": [], "grants": []}
-
-
-def test_a_service_without_a_custodian_says_how_to_make_one(folder: Path) -> None:
-    config = configured(folder)
-    with on_screen("--config", config) as (process, words):
-        process.terminate()
-        process.communicate()
-    assert process.returncode == 0
-    assert (
-        f"There is no custodian yet: discreet token create --config {config} --analyst NAME --role custodian" in words
-    )

@@ -16,13 +16,13 @@ budget: {epsilon: 1000000}
 columns:
   age: {kind: integer, lower: 0, upper: 99}
   income: {kind: integer, lower: 0, upper: 200000}
-  region: {kind: categorical, categories: [north, east, south, west]}
+  region: {kind: nominal, categories: [north, east, south, west]}
   smoker: {kind: boolean}
 """
 MAKE = """\
 COPY (
     SELECT i, hash(i) % 100 AS age, hash(i + 1000000000) % 200001 AS income,
-        ['north', 'east', 'south', 'west'][hash(i + 2000000000) % 4 + 1] AS region,
+        ['north', 'east', 'south', 'west'][(hash(i + 2000000000) % 4 + 1)::BIGINT] AS region,
         hash(i + 3000000000) % 5 = 0 AS smoker
     FROM range({rows}) AS r(i)
 ) TO '{path}' (FORMAT parquet)

@@ -13,6 +13,8 @@ from discreet.errors import InvalidInput
 
 GRAMMAR = "an address is written like https://data.example.org or http://127.0.0.1:8000"
 
+LONGEST = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -38,7 +40,7 @@ class Address:
 def read_address(address: str, ca: str | Path | None = None, insecure: bool = False) -> Address:
     """An address that a token may be sent to: under TLS, on this machine, or anywhere if told so."""
     told = str(address)
-    if not told.isascii() or not told.isprintable() or " " in told:
+    if not told.isascii() or not told.isprintable() or " " in told or len(told) > LONGEST:
         raise InvalidInput(GRAMMAR)
     try:
         parts = urlsplit(told)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.client.dataset import DataSet, paid_once, quoted
 from discreet.client.jobs import Progress, job_path
+from discreet.client.problem import document_of
 from discreet.client.reading import Told, guarantee_from, read, sweep_from
 from discreet.client.wire import Request, Wire
-from discreet.custodian.writing import KINDS, Targets, digest, manifest_of, move, staging
+from discreet.custodian.writing import KINDS, RELEASE, Targets, digest, manifest_of, move, staging
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput, Unsupported
 from discreet.release import Release
 
@@ -31,7 +30,7 @@ def place(out: str | Path, report: str | Path | None, force: bool) -> Targets:
     table = _path(out, tuple(KINDS), "the released table")
     page = None if report is None else _path(report, (".html",), "a report from a service")
     targets = Targets(table, table, manifest_of(table), page, force)
-    targets.require_free(two=False)
+    _require_free(targets)
     return targets
 
 
@@ -55,11 +54,12 @@ def swept(dataset: DataSet, said: Told, report: str | Path | None, force: bool, 
     page = None if report is None else _path(report, (".html",), "a report from a service")
     targets = None if page is None else Targets(page, page, page, page, force)
     if targets is not None:
-        targets.require_free(two=False)
+        _require_free(targets)
     job = dataset.ask("/sweeps", said, key, progress)
     found = read(sweep_from, job.get("sweep"))
     if targets is not None:
         with staging(targets) as staged:
+            staged[targets.table].touch(0o600)
             _download(dataset.wire, job, SWEPT, staged[targets.table])
             move(staged, force)
     return found
@@ -70,9 +70,11 @@ def _brought(wire: Wire, job: Told, targets: Targets) -> Release:
     told = job.get("release")
     made, names = read(lambda document: (_release(document, targets), _names(document)), told)
     here = replace(targets, second=made.files[-1], report=made.report)
-    here.require_free(two=len(made.files) > 1)
+    _require_free(here)
     places = [*made.files, made.manifest_file, *([] if made.report is None else [made.report])]
     with staging(here) as staged:
+        if made.report is not None:  # figures of the original records are not for every user of the machine
+            staged[made.report].touch(0o600)
         for name, path in zip(names, places, strict=True):
             _download(wire, job, name, staged[path])
         _check([staged[path] for path in made.files], staged[made.manifest_file], made.manifest)
@@ -114,16 +116,41 @@ def _name(name: str) -> str:
 
 def _check(tables: list[Path], manifest_file: Path, manifest: Mapping[str, Any]) -> None:
     """What came is what the manifest was written for, and the manifest is the one that was told of."""
-    written = None
-    with suppress(OSError, ValueError):
-        written = json.loads(manifest_file.read_text(encoding="utf-8"))
     hashes = read(lambda told: [one["sha256"] for one in told["files"]], manifest)
-    if written != manifest or [digest(table) for table in tables] != hashes:
+    if document_of(manifest_file.read_bytes()) != manifest or [digest(table) for table in tables] != hashes:
         raise ClaimFailed(CHANGED)
 
 
 def _download(wire: Wire, job: Told, name: str, into: Path) -> None:
     wire.ask(Request.get(f"{job_path(job)}/files/{quoted(name)}"), into)
+
+
+def _require_free(targets: Targets) -> None:
+    """Refused where something is in the way; with force only what was brought here before is overwritten."""
+    told = _text(targets.manifest)
+    for path in dict.fromkeys(targets.all):
+        if path.is_dir():
+            raise InvalidInput(f"{path.name[:60]!r} is a folder; name a file")
+        if path.exists() and not targets.force:
+            raise InvalidInput(f"{path.name[:60]!r} is there already; name another, or overwrite it with force=True")
+        if path.exists() and not _ours(path, targets, told if RELEASE in told else ""):
+            raise InvalidInput(f"{path.name[:60]!r} is there and is no release or report of ours; name another file")
+
+
+def _ours(path: Path, targets: Targets, manifest: str) -> bool:
+    """Whether it is a report of ours, a manifest, or a table that the manifest was written for, by its hash."""
+    if path == targets.report:
+        from discreet.assess.report import KEEP
+
+        return KEEP in _text(path)
+    return bool(manifest) and (path == targets.manifest or digest(path) in manifest)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _path(given: object, suffixes: tuple[str, ...], what: str) -> Path:

@@ -13,7 +13,7 @@ from discreet.client.again import Again
 from discreet.client.answers import answer_from
 from discreet.client.dataset import DataSet, paid_once, quoted
 from discreet.client.reading import Told, read
-from discreet.client.sending import ask_of
+from discreet.client.sending import ask_of, key_of
 from discreet.errors import InvalidInput, Unavailable
 from discreet.exact import positive
 
@@ -44,7 +44,8 @@ class Session:
         """
         if not self._open:
             raise InvalidInput("the session is closed; open another")
-        told = self._dataset.ask(f"{self._below}/answers", ask_of(question, {"noise_scale": noise_scale}))
+        body = ask_of(question, {"noise_scale": noise_scale})
+        told = self._dataset.ask(f"{self._below}/answers", body, key_of(None))
         left = read(lambda document: Fraction(document["left"]), told)
         with self._lock:
             self.left = min(self.left, left)

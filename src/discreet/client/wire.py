@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -26,6 +27,7 @@ LONGEST_WAIT = 60.0
 """Seconds before a request is sent again, whatever the service asks for."""
 AGAIN = frozenset({429, 502, 503, 504})
 """What may be otherwise a moment later."""
+BROKEN = "broke off before its reply was whole; try again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,32 +106,23 @@ class Wire:
         """Twice as long each time, or as long as the service asks for if that is longer."""
         asked = outcome.retry_after if isinstance(outcome, Received) else None
         seconds = int(asked) if asked is not None and asked.isdecimal() and len(asked) < 7 else 0
-        return min(max(self.pause * 2.0**attempt, seconds), LONGEST_WAIT)
+        return min(max(self.pause * 2.0 ** min(attempt, 20), seconds), LONGEST_WAIT)
 
     def _once(self, request: Request, into: Path | None) -> Received | Lost:
         connection = self.address.connect(self.timeout)
         try:
-            connection.request(
-                request.method,
-                self.address.prefix + request.path,
-                request.body,
-                self._headers(request),
-            )
+            with suppress(
+                BrokenPipeError, ConnectionResetError
+            ):  # refused before all of it was read: the reply says why
+                path = self.address.prefix + request.path
+                connection.request(request.method, path, request.body, self._headers(request))
             response = connection.getresponse()
             body = _saved(response, into) if into is not None and response.status == 200 else _read(response)
             if isinstance(body, Lost):
                 return body
             return Received(response.status, body, response.getheader("Retry-After"))
-        except ssl.SSLCertVerificationError:
-            return Lost("shows a certificate that is not believed here; give its authority as ca", again=False)
-        except TimeoutError:
-            return Lost(f"has not answered within {self.timeout:g} seconds; try later, or allow a longer timeout")
-        except ConnectionRefusedError:
-            return Lost("cannot be reached: no service listens there; check the address, or try later")
-        except gaierror:
-            return Lost("cannot be reached: its name is not known; check the address")
-        except (OSError, HTTPException):
-            return Lost("broke off before its reply was whole; try again")
+        except (OSError, HTTPException) as failure:
+            return _lost(failure, self.timeout)
         finally:
             connection.close()
 
@@ -164,23 +157,44 @@ def _read(response: HTTPResponse) -> bytes | Lost:
 
 def _saved(response: HTTPResponse, into: Path) -> bytes | Lost:
     """The body in a file, from its beginning each time."""
-    try:
+    with _to_disk(into):
         file = into.open("wb")
-    except OSError:
-        raise _unwritable(into) from None
-    with file:
+    try:
         while part := response.read(AT_ONCE):
-            try:
+            with _to_disk(into):
                 file.write(part)
-            except OSError:
-                raise _unwritable(into) from None
+    finally:
+        with _to_disk(into):
+            file.close()
     return _broken(response) or b""
+
+
+@contextmanager
+def _to_disk(path: Path) -> Iterator[None]:
+    """What fails in here is this machine's disk, and not the service."""
+    try:
+        yield
+    except OSError:
+        name = f"{path.name[:60]!r} cannot be written; check the folder and that the disk has room"
+        raise Unavailable(name) from None
 
 
 def _broken(response: HTTPResponse) -> Lost | None:
     """Whether fewer bytes came than were announced."""
-    return Lost("broke off before its reply was whole; try again") if response.length else None
+    return Lost(BROKEN) if response.length else None
 
 
-def _unwritable(path: Path) -> Unavailable:
-    return Unavailable(f"{path.name[:60]!r} cannot be written; check the folder and that the disk has room")
+def _lost(failure: OSError | HTTPException, timeout: float) -> Lost:
+    """Why no reply came, without the words of whoever noticed it."""
+    match failure:
+        case ssl.SSLCertVerificationError():
+            return Lost("shows a certificate that is not believed here; give its authority as ca", again=False)
+        case ssl.SSLError() if not isinstance(failure, ssl.SSLEOFError):
+            return Lost("does not speak TLS as it should; check the address", again=False)
+        case TimeoutError():
+            return Lost(f"has not answered within {timeout:g} seconds; try later, or allow a longer timeout")
+        case ConnectionRefusedError():
+            return Lost("cannot be reached: no service listens there; check the address, or try later")
+        case gaierror():
+            return Lost("cannot be reached: its name is not known; check the address")
+    return Lost(BROKEN)

@@ -10,11 +10,13 @@ from discreet.query import parse_json, parse_sql
 from discreet.query.query import Query
 from discreet.schema import Schema
 
-Question = str | Mapping[str, object]
+Question = str | Mapping[str, object] | Query
 
 
 def read(question: Question, schema: Schema) -> Query:
-    """A question from SQL text, JSON text or a mapping."""
+    """A question from SQL text, JSON text or a mapping; one that was read is as it is."""
+    if isinstance(question, Query):
+        return question
     if isinstance(question, str) and not question.lstrip().startswith("{"):
         return parse_sql(question, schema)
     if not isinstance(question, str | Mapping):

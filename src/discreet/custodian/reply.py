@@ -93,7 +93,7 @@ def _told_by(made: Answer, plan: Plan, released: Released, stated: Sequence[Stat
     told = replace(
         made,
         rows=rows_told(rows, order, layout),
-        intervals=partial(_each, partial(_spans, reader), released, tuple(order)),
+        intervals=cache(partial(_each, partial(_spans, reader), released, tuple(order))),
         posteriors=partial(_each, partial(_posteriors, reader), released, tuple(order)),
         warning=_warning(reader, released, order),
         generalise=partial(generalised, reader, released, tuple(order)) if generalises(plan) else None,
@@ -110,7 +110,7 @@ def _with_meaning(made: Answer, reader: Reader, released: Released, order: Seque
         return made
     at = outputs[0].aggregate or 0
     drawn = released.numbers[order[0]][at]
-    say = partial(sentence, reader, at, drawn, made.value)
+    say = cache(partial(sentence, reader, at, drawn, made.value))
 
     def draw() -> Drawing:
         return drawing(reader, at, drawn, made.value, made.question, outputs[0].label, say())

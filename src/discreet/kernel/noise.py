@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -78,9 +79,7 @@ class Noise(Law):
         return self.tail_units(math.floor(rational(distance, "the distance") / self.step))
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        miss = 1 - float(between(confidence, 0, 1, "confidence"))
-        units = least(lambda width: self.tail_units(width) <= miss)
-        width = float(units * self.step)
+        width = float(_width(self, float(between(confidence, 0, 1, "confidence"))) * self.step)
         return 0.0 - width, width
 
     def draw(self, entropy: Entropy | None = None) -> int | Fraction:
@@ -126,6 +125,12 @@ def many_in_answer_units(units: NDArray[np.int64] | NDArray[np.object_], step: F
     if largest * step.numerator >= 2**62:
         scaled = units.astype(np.object_)
     return scaled * step.numerator
+
+
+@lru_cache(maxsize=4096)
+def _width(noise: Noise, confidence: float) -> int:
+    """Half of a noise's interval in grid units; the same law is asked for again and again."""
+    return least(lambda width: noise.tail_units(width) <= 1 - confidence)
 
 
 def least(true_from: Callable[[int], bool]) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, inspect, select
+from sqlalchemy import Connection, Row, Table, func, insert, inspect, select
 
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
 from discreet.ledger import forgetting, opening, upgrading, verifying
@@ -100,14 +100,18 @@ def _copy(source: Connection, target: Connection, stage: Stage) -> None:
     total = sum(source.execute(select(func.count()).select_from(table)).scalar_one() for table in tables)
     done = 0
     for table in tables:
-        found = source.execute(select(table), execution_options={"yield_per": BATCH})
-        for batch in found.mappings().partitions():
-            try:
-                target.execute(insert(table), [dict(row) for row in batch])
-            except UnicodeEncodeError:
-                raise ClaimFailed("the ledger holds damaged text; verify it, and restore a copy that holds") from None
-            done += len(batch)
-            stage(f"copying: {done} of {total}")
+        with source.execute(select(table), execution_options={"yield_per": BATCH}) as found:
+            for batch in found.mappings().partitions():
+                _add(target, table, [dict(row) for row in batch])
+                done += len(batch)
+                stage(f"copying: {done} of {total}")
+
+
+def _add(target: Connection, table: Table, batch: list[dict[str, Any]]) -> None:
+    try:
+        target.execute(insert(table), batch)
+    except UnicodeEncodeError:
+        raise ClaimFailed("the ledger holds damaged text; verify it, and restore a copy that holds") from None
 
 
 def _verified(copy: SQLite, stage: Stage) -> Verified:
@@ -140,16 +144,20 @@ def _link(made: Path, target: Path) -> None:
 
 
 def _writable(path: Path) -> Path:
-    """A path whose folder is there, and beside which nothing is left over."""
+    """A path whose folder is there, and that no ledger has been open at."""
     if not path.absolute().parent.is_dir():
         raise InvalidInput(f"the folder for {path.name[:40]!r} does not exist; make it first")
+    return _closed(path, "close it, or move that file away").absolute()
+
+
+def _closed(path: Path, advice: str) -> Path:
     for suffix in LEFT_OVER:
         if os.path.lexists(f"{path}{suffix}"):
             raise InvalidInput(
                 f"beside {path.name[:40]!r} is a {suffix} file of a ledger that is open, or was when it was lost; "
-                "close it, or move that file away"
+                f"{advice}"
             )
-    return path.absolute()
+    return path
 
 
 def _require_nothing(target: Path) -> Path:
@@ -197,7 +205,7 @@ def _backup_at(file: str | Path) -> Path:
     path = opening.path_of(file)
     if path is None or not path.is_file():
         raise InvalidInput("there is no back-up of that name; a back-up is a file that discreet ledger backup wrote")
-    return path.absolute()
+    return _closed(path, "close it, or copy both by discreet ledger backup first").absolute()
 
 
 def _there_already(target: Path) -> InvalidInput:

@@ -26,12 +26,15 @@ class About:
     format: int
 
 
-def database_at(where: str | Path, timeout: float) -> Database:
-    """The database that an address names: a file's path, sqlite:///path or postgresql://..."""
+def database_at(where: str | Path, timeout: float, lasting: bool = True) -> Database:
+    """The database that an address names: a file's path, sqlite:///path or postgresql://...
+
+    Without `lasting` a commit may be lost with the power: for what can be asked for again.
+    """
     path = path_of(where)
-    return (
-        Postgres("postgresql://" + str(where).partition("://")[2], timeout) if path is None else SQLite(path, timeout)
-    )
+    if path is None:
+        return Postgres("postgresql://" + str(where).partition("://")[2], timeout, lasting)
+    return SQLite(path, timeout, lasting)
 
 
 def existing_database(where: str | Path, timeout: float) -> Database:

@@ -15,7 +15,7 @@ from discreet.errors import Unsupported
 from discreet.ledger.database import plainly
 
 # A server or a user may have traded durability away; here it is asked back.
-SETTINGS = text("SELECT set_config('lock_timeout', :timeout, true), set_config('synchronous_commit', 'on', true)")
+SETTINGS = text("SELECT set_config('lock_timeout', :timeout, true), set_config('synchronous_commit', :lasting, true)")
 
 _databases: WeakSet[Postgres] = WeakSet()
 
@@ -23,11 +23,12 @@ _databases: WeakSet[Postgres] = WeakSet()
 class Postgres:
     """Locks are waited for by PostgreSQL itself, in the order of asking."""
 
-    def __init__(self, address: str, timeout: float) -> None:
+    def __init__(self, address: str, timeout: float, lasting: bool = True) -> None:
         if find_spec("psycopg") is None:
             raise Unsupported("a ledger in PostgreSQL needs psycopg; install discreet[postgres]")
         self._address = address
         self._timeout = timeout
+        self._lasting = "on" if lasting else "off"
         self._engine = create_engine(
             "postgresql+psycopg://",
             creator=self._connect,
@@ -42,7 +43,9 @@ class Postgres:
     def writing(self) -> Iterator[Connection]:
         """A transaction that takes its locks as it goes."""
         with plainly(), self._engine.connect() as connection:
-            connection.execute(SETTINGS, {"timeout": f"{max(1, int(self._timeout * 1000))}ms"})
+            connection.execute(
+                SETTINGS, {"timeout": f"{max(1, int(self._timeout * 1000))}ms", "lasting": self._lasting}
+            )
             yield connection
             connection.commit()
 

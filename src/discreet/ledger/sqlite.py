@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,82 +24,108 @@ from discreet.ledger.queue import turn
 _databases: WeakSet[SQLite] = WeakSet()
 
 
-class SQLite:
-    """A file of ours, readable by its owner alone; in write-ahead mode, every commit on the disk before it returns."""
+class One:
+    """One connection, for one thread at a time; SQLite must not be carried through a fork, so it is closed before."""
 
-    def __init__(self, path: Path, timeout: float) -> None:
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self.engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=1, max_overflow=0)
+        self._lock = threading.Lock()
+        self._held = False
+
+    @contextmanager
+    def transaction(self, begin: str, deadline: float) -> Iterator[Connection]:
+        """A transaction, once the other threads have had theirs."""
+        if not self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            raise Unavailable(LOCKED)
+        try:
+            with self.engine.connect() as connection:
+                connection.exec_driver_sql(begin)
+                yield connection
+        finally:
+            self._lock.release()
+
+    def before_fork(self, timeout: float) -> None:
+        """Let the transaction of another thread end, then close."""
+        self._held = self._lock.acquire(timeout=timeout)
+        self.engine.dispose()
+
+    def after_fork(self) -> None:
+        """Go on, in the parent and in the child."""
+        if self._held:
+            self._lock.release()
+
+
+class SQLite:
+    """A file of ours, readable by its owner alone; in write-ahead mode, every commit on the disk before it returns.
+
+    Without `lasting` a commit may be lost with the power, though never with the process.
+    """
+
+    def __init__(self, path: Path, timeout: float, lasting: bool = True) -> None:
         with plainly():
             self.path = path.resolve()
             self._queue = self.path.with_name(self.path.name + ".queue")
-            self._timeout = timeout
-            self._one = threading.Lock()
-            self._held = False
-            self._engine = create_engine(
-                "sqlite://", creator=self._connect, poolclass=QueuePool, pool_size=1, max_overflow=0
-            )
+            self._timeout, self._lasting = timeout, lasting
+            self._writer, self._reader = One(self._connect), One(self._connect)  # who reads waits for nobody's disk
             _create(self.path)
             with turn(self._queue, time.monotonic() + timeout):  # two may not switch to write-ahead mode at once
-                self._engine.connect().close()
+                self._writer.engine.connect().close()
         _databases.add(self)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """One's turn in the queue, then SQLite's own lock."""
         deadline = time.monotonic() + self._timeout
-        with plainly(), turn(self._queue, deadline), self._transaction("BEGIN IMMEDIATE", deadline) as connection:
+        with (
+            plainly(),
+            turn(self._queue, deadline),
+            self._writer.transaction("BEGIN IMMEDIATE", deadline) as connection,
+        ):
             yield connection
             connection.commit()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Readers wait for nobody but the other threads of their process."""
-        with plainly(), self._transaction("BEGIN", time.monotonic() + self._timeout) as connection:
+        """Readers wait for nobody but the other readers of their process."""
+        with plainly(), self._reader.transaction("BEGIN", time.monotonic() + self._timeout) as connection:
             yield connection
 
     def close(self) -> None:
-        """Close the connection."""
-        self._engine.dispose()
+        """Close the connections."""
+        self._reader.engine.dispose()
+        self._writer.engine.dispose()
 
     def settle(self) -> None:
         """Have all in the one file, which can then be read where nothing can be written, as on a disc."""
-        with plainly(), self._engine.connect() as connection:
+        self._reader.engine.dispose()
+        with plainly(), self._writer.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA journal_mode = DELETE")
-
-    @contextmanager
-    def _transaction(self, begin: str, deadline: float) -> Iterator[Connection]:
-        if not self._one.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            raise Unavailable(LOCKED)
-        try:
-            with self._engine.connect() as connection:
-                connection.exec_driver_sql(begin)
-                yield connection
-        finally:
-            self._one.release()
 
     def _connect(self) -> sqlite3.Connection:
         connection = _connected(self.path, "rw", self._timeout)
         try:
-            _set_up(connection)
+            _set_up(connection, self._lasting)
         except sqlite3.Error:
             connection.close()
             raise
         return connection
 
     def before_fork(self) -> None:
-        """Let the transaction of another thread end, then close."""
-        self._held = self._one.acquire(timeout=self._timeout)
-        self._engine.dispose()
+        """Let the transactions of other threads end, then close."""
+        self._writer.before_fork(self._timeout)
+        self._reader.before_fork(self._timeout)
 
     def after_fork(self) -> None:
         """Go on, in the parent and in the child."""
-        if self._held:
-            self._one.release()
+        self._reader.after_fork()
+        self._writer.after_fork()
 
 
 @contextmanager
 def looking(path: Path, timeout: float) -> Iterator[Connection]:
-    """A transaction that sees one moment of a file that may be anything, and changes nothing of it."""
-    engine = create_engine("sqlite://", creator=lambda: _connected(path.resolve(), "ro", timeout), poolclass=NullPool)
+    """Read a file that nobody has open, whatever it is; nothing changes, in it or beside it."""
+    alone = "ro&immutable=1"
+    engine = create_engine("sqlite://", creator=lambda: _connected(path.resolve(), alone, timeout), poolclass=NullPool)
     with plainly(), engine.connect() as connection:
         connection.exec_driver_sql("BEGIN")
         yield connection
@@ -113,8 +139,8 @@ def _connected(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
     return connection
 
 
-def _set_up(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA synchronous = FULL")
+def _set_up(connection: sqlite3.Connection, lasting: bool) -> None:
+    connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
     connection.execute("PRAGMA fullfsync = ON")  # macOS keeps what fsync gave it in the drive's own memory
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
         raise sqlite3.OperationalError("no write-ahead log on this file system")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from discreet.errors import InvalidInput
 from discreet.kernel.box_staircase import BoxStaircase
@@ -150,6 +151,9 @@ def gaussian(form: Form, rho: Fraction) -> Noisy:
     return Noisy(form, Independent(tuple(DiscreteGaussian(square, 1, Fraction(1)) for square in squares)))
 
 
+_least_variance = lru_cache(maxsize=1024)(Staircase.least_variance)
+
+
 def staircase(form: Form, epsilon: Fraction) -> Noisy | None:
     """Each of at most `moves` changes lies in the box, or the one in the polygon, and costs a level: together epsilon.
 
@@ -160,7 +164,7 @@ def staircase(form: Form, epsilon: Fraction) -> Noisy | None:
         return None
     if len(form.widths) == 1:
         return (
-            None if form.widths[0] == 1 else Noisy(form, Independent((Staircase.least_variance(share, *form.widths),)))
+            None if form.widths[0] == 1 else Noisy(form, Independent((_least_variance(share, *form.widths),)))
         )
     if form.corners:
         return Noisy(form, PolygonStaircase(epsilon, form.corners))

@@ -19,6 +19,9 @@ from discreet.planner.totals import Total, expected_rows, options
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
+FINEST = 1e-100
+"""Of a distance as a float: no noise is told so finely, and what is nearer divides by nothing."""
+
 
 def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> Fraction:
     """The smallest epsilon, to four digits, whose answer is as near as asked with the probability asked."""
@@ -40,7 +43,7 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
     if most <= 0 or off(most) > accuracy.distance:
         reachable = f"; ±{_round_up(off(most))} is what that can reach" if most > 0 else ""
         raise BudgetExceeded(f"{accuracy} cannot be reached with the epsilon of {shown(most)} that is left{reachable}")
-    return min(_digits_up(float(_least(off, float(accuracy.distance), most))), most)
+    return min(_digits_up(float(_least(off, max(float(accuracy.distance), FINEST), most))), most)
 
 
 def _least(off: Callable[[Fraction], float], distance: float, most: Fraction) -> Fraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, cast
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
 
 from discreet.schema import Schema
 from discreet.service.gate import Principal
@@ -13,6 +13,8 @@ from discreet.service.holdings import Held
 from discreet.service.problems import Problem, not_found
 from discreet.service.state import Service
 from discreet.service.store.tokens import granted
+
+DataSetName = Annotated[str, Path(description="The name of a data set.", examples=["registry"])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,12 @@ def visible(service: Service, principal: Principal) -> tuple[str, ...]:
     return tuple(name for name in names if name in mine)
 
 
-def entered(request: Request, dataset: str) -> Entered:
+def entered(request: Request, dataset: DataSetName) -> Entered:
     """The dependency of routes about a data set; under /v1/rehearsal it is the rehearsal."""
     return enter(request, dataset, request.url.path.startswith("/v1/rehearsal/"))
 
 
-def managed(request: Request, dataset: str) -> Entered:
+def managed(request: Request, dataset: DataSetName) -> Entered:
     """The same for the custodian's routes: first the role, so that an analyst learns nothing about names."""
     custodian_of(request)
     found = enter(request, dataset)

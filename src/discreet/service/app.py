@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from typing import Any
 
 from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -17,6 +19,7 @@ import discreet
 from discreet.errors import DiscreetError, Unavailable
 from discreet.service.config import Config
 from discreet.service.console.pages import console
+from discreet.service.describing import described, operation_of
 from discreet.service.gate import Gate, record
 from discreet.service.headers import Headers
 from discreet.service.padding import App, Clock, Receive, Scope, Send
@@ -27,8 +30,8 @@ from discreet.service.state import Service
 WRITE_EVERY = 2.0
 UNTIMED = ("/health", "/metrics", "/openapi.json", "/console/assets/", "/console/explain/")
 ABOUT = (
-    "Answers about records of people that tell of no one person. Every reply about a data set, refusals included, leaves "
-    "at that data set's deadline."
+    "Answers about records of people that tell of no one person. Every reply about a data set, refusals included, "
+    "leaves at that data set's deadline."
 )
 
 
@@ -43,7 +46,10 @@ def make_app(config: Config) -> App:
         redoc_url=None,
         lifespan=_lifespan(service),
         separate_input_output_schemas=False,
+        redirect_slashes=False,  # a redirect is made of the Host header, which anyone can choose
+        generate_unique_id_function=operation_of,
     )
+    api.openapi = cache(partial(described, api))  # type: ignore[method-assign]
     api.state.service = service
     for router in (
         operating.router(),
@@ -109,8 +115,11 @@ def _add_refusals(api: FastAPI) -> None:
     async def ours(_: Request, error: Exception) -> Response:
         return problem_of(error).response()
 
-    async def framework(_: Request, error: Exception) -> Response:
-        return problem_of_status(getattr(error, "status_code", 500)).response()
+    async def framework(request: Request, error: Exception) -> Response:
+        problem = problem_of_status(getattr(error, "status_code", 500))
+        if problem.name == "method-not-allowed":
+            problem.headers["Allow"] = _allowed(request)
+        return problem.response()
 
     async def invalid(_: Request, error: Exception) -> Response:
         return Problem("invalid-input", _sentence(error)).response()
@@ -121,9 +130,24 @@ def _add_refusals(api: FastAPI) -> None:
     api.add_exception_handler(RequestValidationError, invalid)
 
 
+def _allowed(request: Request) -> str:
+    """The methods that the request's path can be used with; the framework tells those of one route alone."""
+    path = getattr(request.scope.get("route"), "path", None)
+    found = (one.methods or () for one in iter_route_contexts(request.app.routes) if one.path == path)
+    return ", ".join(sorted({method for methods in found for method in methods}))
+
+
 def _sentence(error: Exception) -> str:
     """What does not fit, by its place; never what was sent."""
-    first = error.errors()[0] if isinstance(error, RequestValidationError) and error.errors() else {}
-    place = ".".join(str(part)[:40] for part in first.get("loc", ()) if part != "body") or "the body"
-    said = str(first.get("msg", "it is not JSON"))[:200]
-    return f"{place} does not fit what GET /openapi.json says: {said[:1].lower()}{said[1:]}"
+    found = list(error.errors()) if isinstance(error, RequestValidationError) else []
+    places = [_place(one.get("loc", ())) for one in found] or ["the body"]
+    said = str(found[0].get("msg", "it is not JSON"))[:200] if found else "it is not JSON"
+    if places.count(places[0]) > 1:  # a union tells of each of its kinds
+        said = "it is none of the kinds that are allowed there"
+    return f"{places[0]} does not fit what GET /openapi.json says: {said[:1].lower()}{said[1:]}"
+
+
+def _place(loc: Sequence[object]) -> str:
+    """Where in a request, by name and number; below them the framework names its own kinds."""
+    names = [f"{part[:40]!r}" for part in loc[1:2] if isinstance(part, str)]
+    return " ".join([*names, *(f"at {part}" for part in loc[2:3] if isinstance(part, int))]) or "the body"

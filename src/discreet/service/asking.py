@@ -14,11 +14,12 @@ from discreet.custodian.question import cells, read
 from discreet.custodian.secrets import identifier
 from discreet.errors import InvalidInput
 from discreet.exact import rational, rational_text
+from discreet.query.query import Query
 from discreet.schema import Schema
 from discreet.service.config import Limits
 from discreet.service.problems import Problem
 from discreet.service.state import Service
-from discreet.service.store.answers import Kept, answer_by_key, canonical, keep_answer, now, saved_priors
+from discreet.service.store.answers import Kept, answer_by_key, canonical, keep_answer, keep_picture, now, saved_priors
 from discreet.shapes import are_weights
 
 LONGEST_KEY = 200
@@ -35,12 +36,12 @@ def key_of(sent: str | None) -> str:
 
 
 def checked(service: Service, schema: Schema, analyst: str, asked: Asked) -> dict[str, Any]:
-    """A request whose saved prior is written out, within the limits."""
+    """A request within the limits, its question read and its saved prior written out."""
     told = dict(asked)
     prior = told.get("prior")
     if prior is not None and prior.startswith("@"):
         told["prior"] = _saved(service, analyst, prior[1:])
-    check_limits(service.config.limits, schema, told)
+    told["question"] = check_limits(service.config.limits, schema, told)
     return told
 
 
@@ -51,16 +52,17 @@ def _saved(service: Service, analyst: str, name: str) -> str:
     return found
 
 
-def check_limits(limits: Limits, schema: Schema, asked: Asked) -> None:
-    """Refuse a prior or a reply that is too large, from the request alone."""
+def check_limits(limits: Limits, schema: Schema, asked: Asked) -> Query:
+    """Refuse a prior or a reply that is too large, from the request alone; the question, read once."""
     prior = asked.get("prior")
     if prior is not None and are_weights(prior) and prior.count(":") > limits.prior:
         raise InvalidInput(
             f"a prior has at most {limits.prior} weights here; use fewer, or a shape such as normal(38, 6)"
         )
-    many = cells(read(asked["question"], schema), schema)
-    if many > limits.bins:
+    query = read(asked["question"], schema)
+    if cells(query, schema) > limits.bins:
         raise InvalidInput(f"an answer has at most {limits.bins} groups or bins here; use fewer keys or wider bins")
+    return query
 
 
 def numbers(asked: Asked) -> dict[str, Any]:
@@ -153,11 +155,24 @@ def kept_of(
     answer: Answer,
     beside: Mapping[str, Any],
 ) -> Kept:
-    """An answer as it is kept: its document with a new id, and its picture."""
+    """An answer as it is kept: its document with a new id; its picture is drawn when it is looked at."""
     name, at, dataset = identifier(), now(), custodian.schema.name
-    spec = answer.picture_spec()
     head = {"id": name, "at": at, "dataset": dataset, "analyst": analyst, "rehearsal": rehearsal}
-    document = head | {"picture": spec is not None, "request": dict(asked)} | answer.to_json() | dict(beside)
-    picture = None if spec is None else json.dumps(spec)
+    document = head | {"picture": answer.picture is not None, "request": dict(asked)} | answer.to_json() | dict(beside)
     text = json.dumps(document)
-    return Kept(name, dataset, rehearsal, analyst, key, canonical(dict(asked)), answer.entry, at, text, picture)
+    return Kept(name, dataset, rehearsal, analyst, key, canonical(dict(asked)), answer.entry, at, text, None)
+
+
+def picture(service: Service, custodian: Custodian, kept: Kept) -> str | None:
+    """The picture of a kept answer, drawn when it is first looked at: the same request under its key costs nothing."""
+    if kept.picture is not None or not json.loads(kept.document)["picture"]:
+        return kept.picture
+    told = checked(service, custodian.schema, kept.analyst, json.loads(kept.asked))
+    more: dict[str, Any] = {"constraints": tuple(told.get("constraints", ())), "fresh": bool(told.get("fresh"))}
+    try:
+        answer = custodian.answer(told["question"], analyst=kept.analyst, key=kept.key, **numbers(told), **more)
+    except InvalidInput:
+        raise InvalidInput("this answer is from an earlier snapshot: its numbers stay, its picture is gone") from None
+    spec = json.dumps(answer.picture_spec())
+    keep_picture(service.store, kept.id, spec)
+    return spec

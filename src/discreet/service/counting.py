@@ -40,7 +40,7 @@ def answer(entered: Entered, wanted: str, key: str, said: dict[str, Any]) -> Kep
     with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
         session = resumed(entered, custodian, kept)
         made = session.answer(said["question"], scale)
-        beside = {"session": kept.id, "left": str(session.left)}
+        beside = {"session": kept.id, "left": str(session.left), "picture": False}
         document = asking.kept_of(custodian, entered.rehearsal, kept.analyst, key, said, made, beside)
     return keep_answer(entered.service.store, document)
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-Number = StrictInt | StrictFloat | StrictStr
+
+def _keepable(text: str) -> str:
+    """Text that every store can keep."""
+    if "\0" in text:
+        raise ValueError("it must not hold NUL characters")
+    return text
+
+
+Number = StrictInt | StrictFloat | Annotated[StrictStr, Field(min_length=1, max_length=400)]
 Text = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 Cell = int | float | bool | str | None
@@ -84,8 +92,8 @@ class SavePrior(Request):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"text": "normal(12000, 900)", "note": "last year's survey"}]}
     )
-    text: Annotated[StrictStr, Field(min_length=1, max_length=60_000)]
-    note: Annotated[StrictStr, Field(max_length=1000)] = ""
+    text: Annotated[StrictStr, Field(min_length=1, max_length=60_000), AfterValidator(_keepable)]
+    note: Annotated[StrictStr, Field(max_length=1000), AfterValidator(_keepable)] = ""
 
 
 class NewToken(Request):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from anyio import to_thread
+from starlette.responses import RedirectResponse, Response
 
 from discreet.service import logs
 from discreet.service.padding import App, Message, Receive, Scope, Send
@@ -21,6 +23,8 @@ COOKIE = "discreet_session"
 OPEN = ("/health", "/openapi.json", "/console/assets/", "/console/explain/", "/console/sign-in", "/problems/")
 READING = ("GET", "HEAD", "OPTIONS")
 LONGEST_TOKEN = 200
+PATIENCE = 60.0
+"""Seconds for a body to come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +72,38 @@ class Gate:
 
         try:
             body = await _body(scope, receive, self._service.config.limits.body)
-            state["start"] = asyncio.get_running_loop().time()
             state["principal"] = await self._admitted(scope, body)
             await self._app(scope, _replayed(body, receive), watched)
         except Exception as error:  # the outermost boundary: what is not ours is told without its text
             problem = problem_of(error)
             if problem.name == "internal":
-                logs.write("internal", where=logs.where(error), method=scope["method"])
+                state["failed"] = logs.where(error)
             if not begun:
                 state.pop("unpadded", None)
-                await problem.response()(scope, receive, watched)
+                await _refusal(problem, scope["path"])(scope, receive, watched)
 
     async def _admitted(self, scope: Scope, body: bytes) -> Principal | None:
         """Who sends it; a request that needs somebody and has nobody is refused."""
         headers = _headers(scope)
         found = await to_thread.run_sync(_principal, self._service, headers)
         path, method = scope["path"], scope["method"]
-        if found is None and not is_open(path):
-            raise Problem("unauthenticated")
         who = f"token {found.token.id}" if found is not None else f"address {(scope.get('client') or ('',))[0]}"
         pause = self._service.rates.wait(who) if path != "/health" else 0.0
         if pause:
             detail = "more requests than the custodian allows; wait, then send it again"
             raise Problem("rate-limited", detail, {"Retry-After": str(int(pause) + 1)})
+        if found is None and not is_open(path):
+            raise Problem("unauthenticated")
         if path.startswith("/v1") and method not in READING:
             _check_body(headers, body, found)
         return found
+
+
+def _refusal(problem: Problem, path: str) -> Response:
+    """A refusal of the gate; whoever is not signed in to the console is shown where to."""
+    if problem.name == "unauthenticated" and path.startswith("/console/"):
+        return RedirectResponse("/console/", 303)
+    return problem.response()
 
 
 def _check_body(headers: Mapping[str, str], body: bytes, found: Principal | None) -> None:
@@ -106,7 +116,9 @@ def _check_body(headers: Mapping[str, str], body: bytes, found: Principal | None
 
 def check_form(principal: Principal, sent: str) -> None:
     """What a signed-in browser changes must come from a page of ours."""
-    if principal.cookie is not None and sent != tokens.form_token(principal.cookie):
+    if principal.cookie is None:
+        return
+    if not hmac.compare_digest(sent.encode("utf-8", "replace"), tokens.form_token(principal.cookie).encode()):
         raise Problem("forbidden", "this form is not one of ours, or is too old; load the page again")
 
 
@@ -136,7 +148,15 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 async def _body(scope: Scope, receive: Receive, most: int) -> bytes:
-    """The whole body, as long as it is no larger than allowed."""
+    """The whole body, as long as it is no larger than allowed, and comes in time."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await _whole(scope, receive, most)
+    except TimeoutError:
+        raise Problem("invalid-input", "the rest of the request did not come; send it again") from None
+
+
+async def _whole(scope: Scope, receive: Receive, most: int) -> bytes:
     said = _headers(scope).get("content-length", "0")
     parts, size = [], int(said) if said.isdecimal() and len(said) < 20 else 0
     while size <= most:
@@ -165,8 +185,10 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def record(service: Service, scope: Scope) -> None:
-    """Count and write down a reply that has left, by its route's template and its padded time."""
+    """Count and write down a reply, by its route's template and its padded time, once it has left and not before."""
     state = scope.get("state", {})
+    if "failed" in state:
+        logs.write("internal", where=state["failed"], method=scope["method"])
     route = scope.get("route")
     template = getattr(route, "path", None) or "other"
     status, seconds = state.get("status", 0), state.get("padded")

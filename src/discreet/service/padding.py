@@ -6,10 +6,11 @@ the custodian. So the time of a reply tells at most how often the deadline had t
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from discreet.service.alarm import Alarm
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -56,11 +57,29 @@ class Held:
             await self.send(message)
 
 
+@dataclass(slots=True)
+class Heard:
+    """A request as it comes. Its clock starts with its last part: how long sending took is the client's business."""
+
+    receive: Receive
+    now: Callable[[], float]
+    start: float
+    whole: bool = False
+
+    async def take(self) -> Message:
+        """The next part of the request."""
+        message = await self.receive()
+        if not self.whole:
+            self.start, self.whole = self.now(), not message.get("more_body")
+        return message
+
+
 class Clock:
     """Keeps every reply back until its deadline. Handlers may set `deadline` and `unpadded` in the scope's state."""
 
     def __init__(self, app: App, deadline: float, exempt: Callable[[str], bool]) -> None:
         self._app, self._deadline, self._exempt = app, deadline, exempt
+        self._alarm = Alarm()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application, then wait."""
@@ -68,14 +87,11 @@ class Clock:
             await self._app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
-        loop = asyncio.get_running_loop()
-        state["start"] = loop.time()  # set again once the body is here: how long it took is the client's business
+        heard = Heard(receive, self._alarm.time, self._alarm.time())
         held = Held(send, state)
-        await self._app(scope, receive, held.take)
-        deadline = float(state.get("deadline", self._deadline))
+        await self._app(scope, heard.take, held.take)
         if not state.get("unpadded"):
-            elapsed = loop.time() - state["start"]
-            state["doublings"] = doublings(elapsed, deadline)
-            state["padded"] = padded(elapsed, deadline)
-            await asyncio.sleep(state["start"] + state["padded"] - loop.time())
+            elapsed, deadline = self._alarm.time() - heard.start, float(state.get("deadline", self._deadline))
+            state["doublings"], state["padded"] = doublings(elapsed, deadline), padded(elapsed, deadline)
+            await self._alarm.until(heard.start + state["padded"])
         await held.let_go()

@@ -30,7 +30,7 @@ from discreet.service.trial import try_out
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 STABLE = 60.0
 """Seconds after which a process that dies did not die young."""
-MOST_DEATHS = 5
+MOST_DEATHS = 3
 """Of one process before the service was ever ready: it never will be."""
 LOOK = 0.1
 """Seconds between two looks at the health of a service that starts."""
@@ -70,14 +70,23 @@ class Post:
     def _start(self, now: float) -> None:
         far, near = PROCESSES.Pipe(duplex=False)
         started = PROCESSES.Process(target=self.work, args=(*self.given, far), daemon=True)
-        with far, _signals_wait():
-            started.start()
-        self.process, self.line, self.since = started, near, now
+        self.line, self.since = near, now
+        try:
+            with far, _signals_wait():
+                started.start()
+        except OSError as error:  # no memory or no more processes: there may be, later
+            logs.write("failed", where=logs.where(error))
+            self._rest(now)
+        else:
+            self.process = started
 
     def _bury(self, dead: BaseProcess, now: float) -> None:
         logs.write("died", process=dead.pid, status=dead.exitcode, where=self.name)
-        self.cut()
         self.process, self.deaths = None, self.deaths + 1
+        self._rest(now)
+
+    def _rest(self, now: float) -> None:
+        self.cut()
         self.pause = next_pause(self.pause, now - self.since)
         self.due = now + self.pause
 
@@ -162,8 +171,9 @@ def _news() -> Iterator[tuple[socket.socket, socket.socket]]:
     def say(number: int, _: FrameType | None) -> None:
         tell.send(SAYS[signal.Signals(number)])
 
+    heard = [number for number in SAYS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup means it
     with told, tell:
-        before = {number: signal.signal(number, say) for number in SAYS}
+        before = {number: signal.signal(number, say) for number in heard}
         try:
             yield told, tell
         finally:

@@ -78,7 +78,7 @@ def router() -> APIRouter:
 def _page(request: Request, service: Service, status: int = 200, **more: Any) -> Response:
     tokens, grants, now = all_tokens(service.store), all_grants(service.store), time.time()
     analysts = sorted({one.analyst for one in tokens if one.role == "analyst"} | {who for _, who in grants})
-    given = {"tokens": [(one, _state(one.revoked, one.expires, now)) for one in tokens], "made": None}
+    given: dict[str, Any] = {"tokens": [(one, _state(one.revoked, one.expires, now)) for one in tokens], "made": None}
     given |= {"datasets": service.holdings.names, "analysts": analysts, "grants": set(grants), "roles": ROLES}
     return page(request, "access.html", status, **(given | more))
 

@@ -94,7 +94,7 @@ def pages(prefix: str) -> APIRouter:
         """An answer with all that belongs to it."""
         document, place = json.loads(kept_answer(entered, wanted).document), where(entered)
         address = str(request.base_url).rstrip("/")
-        more = {
+        more: dict[str, Any] = {
             "shown": views.answer(document),
             "meters": views.meters(_balances(entered)),
             "python": copies.python_code(address, entered.name, entered.rehearsal, document["request"]),
@@ -115,7 +115,7 @@ def pages(prefix: str) -> APIRouter:
         wanted = [one for part in ids for one in part.split(",") if one][:MOST_COMPARED]
         found = [json.loads(kept_answer(entered, one).document) for one in wanted]
         shown = [{"document": one} | views.answer(one) for one in found]
-        more = {"where": where(entered), "rehearsal": entered.rehearsal}
+        more: dict[str, Any] = {"where": where(entered), "rehearsal": entered.rehearsal}
         return page(request, "compare.html", answers=shown, chart=views.compared(found), **more)
 
     return made

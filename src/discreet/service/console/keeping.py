@@ -39,7 +39,7 @@ def router() -> APIRouter:
     def dataset(request: Request, entered: InManaged, lines: Lines = LINES[0], verify: str = "") -> Response:
         """One data set: spend by model and analyst, snapshots, log and chain."""
         entries: Any = history(entered, lines)["history"]
-        more = {
+        more: dict[str, Any] = {
             "meters": views.meters(balances(entered.service, entered.name)),
             "accounts": _accounts(entered, {one["analyst"] for one in entries}),
             "snapshots": watching.snapshots(entered.schema),

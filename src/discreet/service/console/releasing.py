@@ -75,10 +75,8 @@ def _queued(entered: Entered, kind: Any, form: Form, said: dict[str, Any]) -> Re
 
 
 def _private(form: Form) -> dict[str, Any]:
-    """What a preview takes; without a private method it is of all of them."""
-    method = form.text("method")
-    said = {"epsilon": form.text("epsilon"), "delta": form.text("delta"), "columns": form.all("columns")}
-    said |= {"method": method if method in PRIVATE else "", "k": _k(form) if method in PRIVATE else None}
+    """What a preview of all private methods takes."""
+    said = {"epsilon": form.text("epsilon"), "delta": form.text("delta"), "k": _k(form), "columns": form.all("columns")}
     return {name: value for name, value in said.items() if value not in ("", None, [])}
 
 

@@ -7,7 +7,7 @@ import io
 import json
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from discreet.custodian.document import balance_to_json, entry_to_json
@@ -16,27 +16,20 @@ from discreet.schema.public import schema_to_public_json
 from discreet.service import asking, counting
 from discreet.service import documents as d
 from discreet.service.access import Entered, InDataSet, InService, Someone, visible
+from discreet.service.describing import link
 from discreet.service.holdings import engine_of
 from discreet.service.problems import not_found
 from discreet.service.queueing import queue_ask
-from discreet.service.routes.shared import ready, refusals, reply, told
+from discreet.service.routes.shared import KEYED, Id, Key, plain, ready, reply, told
 from discreet.service.store.answers import Kept, answer_by_id, ids_by_entry
 
-Limit = Annotated[int, Query(ge=1, le=1000)]
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        description="A name for this request: a retry with it never pays twice.",
-        max_length=200,
-    ),
-]
-AnswerId = Annotated[str, Path(min_length=1, max_length=64, description="The id of an answer.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many entries at most.")]
+PARTS = {"again": "", "picture": "/picture", "table": "/csv"}
 
 
 def listed() -> APIRouter:
     """The list of data sets."""
-    router = APIRouter(tags=["data sets"], responses=refusals())
+    router = APIRouter(tags=["data sets"])
 
     @router.get("/v1/datasets", responses={200: reply(d.DataSetsDocument)})
     def datasets(service: InService, principal: Someone) -> Response:
@@ -55,7 +48,8 @@ def listed() -> APIRouter:
 
 def asked(prefix: str, tag: str) -> APIRouter:
     """Everything about one data set, under a prefix: the real one, or its rehearsal."""
-    router = APIRouter(prefix=prefix, tags=[tag], responses=refusals())
+    router = APIRouter(prefix=prefix, tags=[tag])
+    links = _links(prefix)
 
     @router.get("/{dataset}", responses={200: reply(d.DataSetDocument)})
     def dataset(entered: InDataSet) -> Response:
@@ -70,7 +64,12 @@ def asked(prefix: str, tag: str) -> APIRouter:
         return told(preview(entered, body.model_dump(exclude_unset=True)))
 
     @router.post(
-        "/{dataset}/answers", status_code=201, responses={201: reply(d.AnswerDocument), 202: reply(d.JobDocument)}
+        "/{dataset}/answers",
+        status_code=201,
+        responses={
+            201: reply(d.AnswerDocument, links=links["answer"], headers=KEYED),
+            202: reply(d.JobDocument, links=links["job"], headers=KEYED),
+        },
     )
     def answers(entered: InDataSet, body: d.Ask, key: Key = None) -> Response:
         """Answer a question; the same again is answered from what is stored, and free. By jobs: 202, then poll."""
@@ -80,29 +79,22 @@ def asked(prefix: str, tag: str) -> APIRouter:
         return ready(answer(entered, own, said).document, 201, **{"Idempotency-Key": own})
 
     @router.get("/{dataset}/answers/{answer}", responses={200: reply(d.AnswerDocument)})
-    def one_answer(entered: InDataSet, answer: AnswerId) -> Response:
+    def one_answer(entered: InDataSet, answer: Id) -> Response:
         """An answer that was given before."""
         return ready(kept_answer(entered, answer).document)
 
     @router.get("/{dataset}/answers/{answer}/picture", responses={200: reply(d.PictureDocument)})
-    def picture(entered: InDataSet, answer: AnswerId) -> Response:
+    def picture(entered: InDataSet, answer: Id) -> Response:
         """Prior, noise and posterior of an answer, to be drawn by Vega-Lite."""
-        spec = kept_answer(entered, answer).picture
-        if spec is None:
-            raise not_found()
+        spec = picture_of(entered, answer)
         return ready(f'{{"spec": {spec}}}')
 
     @router.get(
         "/{dataset}/answers/{answer}/csv",
-        responses={
-            200: {
-                "description": "The rows with their intervals.",
-                "content": {"text/csv": {"schema": {"type": "string"}}},
-            }
-        },
+        responses={200: plain("text/csv", "The rows with their intervals.")},
         response_class=Response,
     )
-    def as_csv(entered: InDataSet, answer: AnswerId) -> Response:
+    def as_csv(entered: InDataSet, answer: Id) -> Response:
         """The rows of an answer, each number beside its 95 % interval."""
         text = csv_of(json.loads(kept_answer(entered, answer).document))
         return Response(
@@ -124,30 +116,54 @@ def asked(prefix: str, tag: str) -> APIRouter:
         """What you asked, the latest first; a custodian sees what all asked."""
         return told(history(entered, limit))
 
-    @router.post("/{dataset}/sessions", status_code=201, responses={201: reply(d.SessionDocument)})
+    @router.post(
+        "/{dataset}/sessions",
+        status_code=201,
+        responses={201: reply(d.SessionDocument, links=links["session"], headers=KEYED)},
+    )
     def sessions(entered: InDataSet, body: d.OpenSession, key: Key = None) -> Response:
         """Pay epsilon at once, then count with noise of this scale as long as all answers together fit."""
         own = asking.key_of(key)
         return told(counting.open_session(entered, own, body.model_dump()), 201, **{"Idempotency-Key": own})
 
     @router.get("/{dataset}/sessions/{session}", responses={200: reply(d.SessionDocument)})
-    def one_session(entered: InDataSet, session: AnswerId) -> Response:
+    def one_session(entered: InDataSet, session: Id) -> Response:
         """How a session stands."""
         return told(counting.one_session(entered, session))
 
-    @router.post("/{dataset}/sessions/{session}/answers", status_code=201, responses={201: reply(d.AnswerDocument)})
-    def session_answers(entered: InDataSet, session: AnswerId, body: d.SessionAsk, key: Key = None) -> Response:
+    @router.post(
+        "/{dataset}/sessions/{session}/answers",
+        status_code=201,
+        responses={201: reply(d.AnswerDocument, links=links["answer"], headers=KEYED)},
+    )
+    def session_answers(entered: InDataSet, session: Id, body: d.SessionAsk, key: Key = None) -> Response:
         """Answer a counting question in a session; the same again is the same answer."""
         own, said = asking.key_of(key), body.model_dump(exclude_unset=True)
         return ready(counting.answer(entered, session, own, said).document, 201, **{"Idempotency-Key": own})
 
     @router.delete("/{dataset}/sessions/{session}", status_code=204)
-    def end_session(entered: InDataSet, session: AnswerId) -> Response:
+    def end_session(entered: InDataSet, session: Id) -> Response:
         """No more answers in a session; what is left of it is lost."""
         counting.close(entered, session)
         return Response(status_code=204)
 
     return router
+
+
+def _links(prefix: str) -> dict[str, dict[str, Any]]:
+    """What can be done next with an answer, a session, or a job."""
+    here, made = f"{prefix}/{{dataset}}", "$response.body#/id"
+    answer = {"dataset": "$request.path.dataset", "answer": made}
+    session = {"dataset": "$request.path.dataset", "session": made}
+    return {
+        "answer": {name: link("GET", f"{here}/answers/{{answer}}{rest}", **answer) for name, rest in PARTS.items()},
+        "session": {
+            "look": link("GET", f"{here}/sessions/{{session}}", **session),
+            "ask": link("POST", f"{here}/sessions/{{session}}/answers", **session),
+            "end": link("DELETE", f"{here}/sessions/{{session}}", **session),
+        },
+        "job": {"look": link("GET", "/v1/jobs/{job}", job=made)},
+    }
 
 
 def preview(entered: Entered, said: dict[str, Any]) -> dict[str, object]:
@@ -173,6 +189,16 @@ def kept_answer(entered: Entered, wanted: str) -> Kept:
     if kept is None or not (entered.principal.is_custodian or kept.analyst == entered.principal.name):
         raise not_found()
     return kept
+
+
+def picture_of(entered: Entered, wanted: str) -> str:
+    """The picture of an answer, as JSON text."""
+    kept = kept_answer(entered, wanted)
+    with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
+        spec = asking.picture(entered.service, custodian, kept)
+    if spec is None:
+        raise not_found()
+    return spec
 
 
 def prior(entered: Entered, said: dict[str, Any]) -> dict[str, object]:

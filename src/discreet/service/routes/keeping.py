@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path
+from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from discreet.service import asking, publishing, watching
 from discreet.service import documents as d
-from discreet.service.access import InManaged, InService, Keeper
+from discreet.service.access import Entered, InManaged, InService, Keeper
+from discreet.service.describing import link
 from discreet.service.problems import not_found
 from discreet.service.queueing import queue
-from discreet.service.routes.shared import refusals, reply, told
-from discreet.service.store.tokens import Token, all_grants, all_tokens, create_token, grant, revoke_token, ungrant
+from discreet.service.routes.shared import KEYED, Id, Key, reply, told
+from discreet.service.store.jobs import Kind
+from discreet.service.store.tokens import (
+    Token,
+    all_grants,
+    all_tokens,
+    analyst_name,
+    create_token,
+    grant,
+    revoke_token,
+    ungrant,
+)
 
-Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
-TokenId = Annotated[str, Path(min_length=1, max_length=64, description="The id of a token.")]
-Analyst = Annotated[str, Path(min_length=1, max_length=100, description="An analyst's name.")]
+Analyst = Annotated[str, Path(min_length=1, max_length=100, description="An analyst's name.", examples=["ann"])]
+END = {"end": link("DELETE", "/v1/tokens/{token}", token="$response.body#/id")}
+LOOK = {"look": link("GET", "/v1/jobs/{job}", job="$response.body#/id")}
 
 
 def access() -> APIRouter:
     """Tokens and grants."""
-    made = APIRouter(prefix="/v1", tags=["custodian"], responses=refusals())
+    made = APIRouter(prefix="/v1", tags=["custodian"])
 
     @made.get("/tokens", responses={200: reply(d.TokensDocument)})
     def tokens(service: InService, _: Keeper) -> Response:
         """Every token there ever was, without its secret."""
         return told({"tokens": [token_to_json(one) for one in all_tokens(service.store)]})
 
-    @made.post("/tokens", status_code=201, responses={201: reply(d.NewTokenDocument)})
+    @made.post("/tokens", status_code=201, responses={201: reply(d.NewTokenDocument, links=END)})
     def new_token(service: InService, _: Keeper, body: d.NewToken) -> Response:
         """Make a token; its secret is told this once. The data sets that are named are granted."""
         for name in body.datasets:
@@ -38,7 +49,7 @@ def access() -> APIRouter:
         return told(token_to_json(made) | {"token": secret}, 201)
 
     @made.delete("/tokens/{token}", status_code=204)
-    def end_token(service: InService, _: Keeper, token: TokenId) -> Response:
+    def end_token(service: InService, _: Keeper, token: Id) -> Response:
         """Revoke a token, and sign out every browser that used it, at once."""
         if not revoke_token(service.store, token):
             raise not_found()
@@ -58,7 +69,7 @@ def access() -> APIRouter:
     @made.delete("/grants/{dataset}/{analyst}", status_code=204)
     def end_grant(entered: InManaged, analyst: Analyst) -> Response:
         """Let an analyst ask a data set no more."""
-        ungrant(entered.service.store, entered.name, analyst)
+        ungrant(entered.service.store, entered.name, analyst_name(analyst))
         return Response(status_code=204)
 
     @made.get("/warnings", responses={200: reply(d.WarningsDocument)})
@@ -71,14 +82,14 @@ def access() -> APIRouter:
 
 def releases() -> APIRouter:
     """Releases, snapshots and the chain of one data set."""
-    made = APIRouter(prefix="/v1/datasets/{dataset}", tags=["custodian"], responses=refusals())
+    made = APIRouter(prefix="/v1/datasets/{dataset}", tags=["custodian"])
 
-    @made.post("/releases", status_code=202, responses={202: reply(d.JobDocument)})
+    @made.post("/releases", status_code=202, responses={202: reply(d.JobDocument, links=LOOK, headers=KEYED)})
     def publish(entered: InManaged, body: d.Publish, key: Key = None) -> Response:
         """Protect the table and write it to a file, as a job."""
         said = body.model_dump(exclude_unset=True)
         publishing.check(entered.schema, said)
-        return told(queue(entered, "publish", asking.key_of(key), said), 202)
+        return _queued(entered, "publish", key, said)
 
     @made.post("/releases/previews", responses={200: reply(d.ExpectedDocument)})
     def expected(entered: InManaged, body: d.Expect) -> Response:
@@ -86,10 +97,10 @@ def releases() -> APIRouter:
         with entered.service.holdings.custodian(entered.name) as custodian:
             return told(publishing.expected(custodian, body.model_dump(exclude_unset=True)))
 
-    @made.post("/sweeps", status_code=202, responses={202: reply(d.JobDocument)})
+    @made.post("/sweeps", status_code=202, responses={202: reply(d.JobDocument, links=LOOK, headers=KEYED)})
     def sweep(entered: InManaged, body: d.Sweep, key: Key = None) -> Response:
         """Compare methods over k, as a job; nothing is released."""
-        return told(queue(entered, "sweep", asking.key_of(key), body.model_dump(exclude_unset=True)), 202)
+        return _queued(entered, "sweep", key, body.model_dump(exclude_unset=True))
 
     @made.get("/snapshots", responses={200: reply(d.SnapshotsDocument)})
     def snapshots(entered: InManaged) -> Response:
@@ -103,6 +114,11 @@ def releases() -> APIRouter:
             return told(watching.chain(custodian))
 
     return made
+
+
+def _queued(entered: Entered, kind: Kind, key: str | None, said: dict[str, Any]) -> Response:
+    own = asking.key_of(key)
+    return told(queue(entered, kind, own, said), 202, **{"Idempotency-Key": own})
 
 
 def token_to_json(token: Token) -> dict[str, object]:

@@ -8,12 +8,12 @@ from starlette.responses import PlainTextResponse, Response
 from discreet.service import documents as d
 from discreet.service import watching
 from discreet.service.access import InService, Keeper
-from discreet.service.routes.shared import refusals, reply, told
+from discreet.service.routes.shared import plain, reply, told
 
 
 def router() -> APIRouter:
     """The routes."""
-    made = APIRouter(tags=["operation"], responses=refusals())
+    made = APIRouter(tags=["operation"])
 
     @made.get("/health", responses={200: reply(d.HealthDocument), 503: reply(d.HealthDocument)})
     def health(service: InService) -> Response:
@@ -24,7 +24,7 @@ def router() -> APIRouter:
     @made.get(
         "/metrics",
         response_class=PlainTextResponse,
-        responses={200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+        responses={200: plain("text/plain", "Prometheus text.")},
     )
     def metrics(service: InService, _: Keeper) -> Response:
         """Requests by route and status, padded seconds, overruns, jobs: for Prometheus."""

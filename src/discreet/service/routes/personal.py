@@ -9,21 +9,27 @@ from starlette.responses import FileResponse, Response
 
 from discreet.service import documents as d
 from discreet.service.access import InService, Keeper, Someone, visible
+from discreet.service.describing import link
 from discreet.service.problems import not_found
 from discreet.service.queueing import file_of, job_to_json, own_job, visible_job
-from discreet.service.routes.shared import refusals, reply, told
+from discreet.service.routes.shared import Id, reply, told
 from discreet.service.store.answers import SavedPrior, delete_prior, save_prior, saved_priors
 from discreet.service.store.jobs import all_jobs
 
 PriorName = Annotated[
-    str, Path(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$", description="A prior's name.")
+    str,
+    Path(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$", description="A prior's name.", examples=["survey"]),
 ]
-JobId = Annotated[str, Path(min_length=1, max_length=64, description="The id of a job.")]
+FileName = Annotated[str, Path(min_length=1, max_length=200, description="The name of a file, as the job tells it.")]
+SAVED = {
+    "look": link("GET", "/v1/priors/{name}", name="$request.path.name"),
+    "end": link("DELETE", "/v1/priors/{name}", name="$request.path.name"),
+}
 
 
 def router() -> APIRouter:
     """The routes."""
-    made = APIRouter(prefix="/v1", responses=refusals())
+    made = APIRouter(prefix="/v1")
 
     @made.get("/me", tags=["you"], responses={200: reply(d.MeDocument)})
     def me(service: InService, principal: Someone) -> Response:
@@ -45,7 +51,7 @@ def router() -> APIRouter:
             raise not_found()
         return told(_told(found))
 
-    @made.put("/priors/{name}", tags=["priors"], responses={200: reply(d.SavedPriorDocument)})
+    @made.put("/priors/{name}", tags=["priors"], responses={200: reply(d.SavedPriorDocument, links=SAVED)})
     def put_prior(service: InService, principal: Someone, name: PriorName, body: d.SavePrior) -> Response:
         """Keep a prior under a name; a question uses it as @name."""
         saved = SavedPrior(name, body.text, body.note)
@@ -67,7 +73,7 @@ def router() -> APIRouter:
         return told({"jobs": [job_to_json(service, principal, one) for one in mine]})
 
     @made.get("/jobs/{job}", tags=["jobs"], responses={200: reply(d.JobDocument)})
-    def one_job(service: InService, principal: Someone, job: JobId) -> Response:
+    def one_job(service: InService, principal: Someone, job: Id) -> Response:
         """How a job stands, on its data set's clock."""
         return told(job_to_json(service, principal, own_job(service, principal, job)))
 
@@ -77,7 +83,7 @@ def router() -> APIRouter:
         response_class=FileResponse,
         responses={200: {"description": "A file of a release.", "content": {"application/octet-stream": {}}}},
     )
-    def files(service: InService, keeper: Keeper, job: JobId, name: Annotated[str, Path(max_length=200)]) -> Response:
+    def files(service: InService, keeper: Keeper, job: Id, name: FileName) -> Response:
         """A file that a job made: the release, its manifest, or the custodian's report."""
         path = file_of(service, own_job(service, keeper, job), name)
         return FileResponse(path, filename=path.name, media_type="application/octet-stream")

@@ -1,31 +1,37 @@
-"""What routes have in common: refusals as OpenAPI tells them, and replies as JSON that is ready."""
+"""What routes have in common: replies as OpenAPI tells of them, and replies as JSON that is ready."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Header, Path
 from starlette.responses import JSONResponse, Response
 
-from discreet.service.documents import ProblemDocument
-from discreet.service.problems import CATALOGUE, MEDIA_TYPE
-
-EVERYWHERE = (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503)
-TITLES = {one.status: one.title for one in CATALOGUE}
-
-
-def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """How OpenAPI tells of refusals."""
-    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
-    return {
-        status: {"description": TITLES[status], "content": content, "model": ProblemDocument}
-        for status in statuses or EVERYWHERE
+Id = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="An id, as a reply told it.")]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="A name for this request: a retry with it never pays twice.",
+        pattern="^[ -~]{1,200}$",
+    ),
+]
+KEYED = {
+    "Idempotency-Key": {
+        "description": "The name of this request: as it was sent, or a new one; a retry with it never pays twice.",
+        "schema": {"type": "string"},
     }
+}
 
 
-def reply(model: type, example: object = None) -> dict[str, Any]:
-    """How OpenAPI tells of a reply that is written without the model's help."""
-    told: dict[str, Any] = {"model": model}
-    return told if example is None else told | {"content": {"application/json": {"example": example}}}
+def reply(model: type, **more: Any) -> dict[str, Any]:
+    """How OpenAPI tells of a reply that is written without the model's help; `more` are its links and headers."""
+    return {"model": model, "description": " ".join((model.__doc__ or "").split())} | more
+
+
+def plain(kind: str, description: str) -> dict[str, Any]:
+    """The same of a reply that is not JSON."""
+    return {"description": description, "content": {kind: {"schema": {"type": "string"}}}}
 
 
 def ready(text: str, status: int = 200, **headers: str) -> Response:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select
+from sqlalchemy import Row, delete, insert, select, update
 
 from discreet.errors import InvalidInput
 from discreet.service.store.store import Store
@@ -44,7 +44,7 @@ class SavedPrior:
 
 def keep_answer(store: Store, kept: Kept) -> Kept:
     """Keep an answer; the first one under a key wins, and is returned to all who come later."""
-    with store.database.writing() as connection:
+    with store.passing.writing() as connection:
         row = connection.execute(select(answers).where(*_keyed(kept))).one_or_none()
         if row is None:
             connection.execute(insert(answers), {name: getattr(kept, name) for name in Kept.__slots__})
@@ -65,6 +65,12 @@ def answer_by_id(store: Store, dataset: str, rehearsal: bool, wanted: str) -> Ke
     with store.database.reading() as connection:
         row = connection.execute(select(answers).where(*here, answers.c.id == wanted)).one_or_none()
     return None if row is None else _kept(row)
+
+
+def keep_picture(store: Store, wanted: str, picture: str) -> None:
+    """Keep the picture of an answer."""
+    with store.passing.writing() as connection:
+        connection.execute(update(answers).where(answers.c.id == wanted).values(picture=picture))
 
 
 def ids_by_entry(

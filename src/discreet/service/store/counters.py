@@ -45,7 +45,7 @@ class Counts:
 
 def _add(store: Store, new: Counter[Name]) -> None:
     at = time.time()
-    with store.database.writing() as connection:
+    with store.passing.writing() as connection:
         for (name, label), value in sorted(new.items()):
             here = counters.c.name == name, counters.c.label == label
             more = update(counters).where(*here).values(value=counters.c.value + value, last=at)

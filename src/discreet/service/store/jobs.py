@@ -91,7 +91,7 @@ def take_job(store: Store, runner: str) -> Job | None:
 
 def beat(store: Store, job: str, runner: str, stage: str | None) -> None:
     """A sign of life."""
-    with store.database.writing() as connection:
+    with store.passing.writing() as connection:
         mine = jobs.c.id == job, jobs.c.runner == runner, jobs.c.state == "running"
         connection.execute(update(jobs).where(*mine).values(beat=time.time(), stage=stage))
 

@@ -20,8 +20,10 @@ CREATION_LOCK = 0x64697364  # any number that others of the same database do not
 class Store:
     """Open one with `Store.open`; threads and processes may share what it opens."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, passing: Database) -> None:
         self.database = database
+        self.passing = passing
+        """The same place, where a commit need not outlive a loss of power: for what can be asked for again."""
 
     @staticmethod
     def open(where: str | Path, timeout: float = 10) -> Store:
@@ -29,13 +31,14 @@ class Store:
         opened = database_at(where, timeout)
         try:
             _prepare(opened)
+            return Store(opened, database_at(where, timeout, lasting=False))
         except DiscreetError:
             opened.close()
             raise
-        return Store(opened)
 
     def close(self) -> None:
         """Let go of connections."""
+        self.passing.close()
         self.database.close()
 
     def __enter__(self) -> Self:

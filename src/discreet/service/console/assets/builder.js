@@ -42,7 +42,7 @@ function valuesOf(control) {
 function filterRow(schema, names, changed, left) {
   const column = element("select", {}, ...options(names.map((name) => [name, name])));
   const operator = element("select");
-  const places = element("div", { class: "row" });
+  const places = element("div", { class: "values" });
   const row = element("li", { class: "filter" }, labelled("Column", column), labelled("Condition", operator), places);
   const refill = () => {
     const kind = schema.columns[column.value];

@@ -1,7 +1,7 @@
 // The area on which a prior is drawn: bars that a pointer pulls to a height, and that arrow keys raise and lower.
 
 import { binWords } from "./priors.js";
-import { drawn, told } from "./telling.js";
+import { drawn, element, told } from "./telling.js";
 
 const FULL = 100;
 const HEIGHT = 220;
@@ -15,7 +15,9 @@ const heightOf = (weight) => ((FLOOR - TOP) * weight) / FULL;
 /** An area in `place`; `changed` is told the weights after every stroke. Give it bins by `show`. */
 export function drawingArea(place, changed) {
   const svg = drawn("svg", { role: "group", "aria-label": "Your prior, one bar for each bin" });
-  place.append(svg);
+  // For eyes alone: a slider tells the same to whoever listens.
+  const readout = element("p", { class: "quiet readout", "aria-hidden": "true" }, "\u00a0");
+  place.append(svg, readout);
   let [bins, weights, domain, groups, current] = [[], [], null, [], 0];
 
   const width = () => Math.max(place.clientWidth, 200);
@@ -31,6 +33,7 @@ export function drawingArea(place, changed) {
     groups[at].setAttribute("aria-valuenow", weights[at]);
     groups[at].setAttribute("aria-valuetext", `weight ${weights[at]} of ${FULL}, ${share(at)} % of what you believe`);
   };
+  const tell = (at) => { readout.textContent = `${binWords(bins[at], domain)}: weight ${weights[at]}, ${share(at)} %`; };
   const paintAll = () => groups.forEach((_, at) => paint(at));
   const focus = (at) => {
     groups[current]?.setAttribute("tabindex", "-1");
@@ -38,7 +41,7 @@ export function drawingArea(place, changed) {
     groups[current].setAttribute("tabindex", "0");
   };
   const set = (at, weight) => { weights[at] = clamp(weight); };
-  const done = () => { paintAll(); changed([...weights]); };
+  const done = (at) => { paintAll(); tell(at); changed([...weights]); };
 
   const pressed = (event, at) => {
     if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
@@ -46,7 +49,7 @@ export function drawingArea(place, changed) {
       groups[current].focus();
     } else if (event.key in STEPS) {
       set(at, weights[at] + STEPS[event.key]);
-      done();
+      done(at);
     } else return;
     event.preventDefault();
   };
@@ -61,7 +64,8 @@ export function drawingArea(place, changed) {
         drawn("rect", { class: "reach", x, y: TOP, width: each, height: FLOOR - TOP }),
         drawn("rect", { class: "weight", x: x + 0.5, width: Math.max(each - 1, 0.5) }));
       group.addEventListener("keydown", (event) => pressed(event, at));
-      group.addEventListener("focus", () => focus(at));
+      group.addEventListener("focus", () => { focus(at); tell(at); });
+      group.addEventListener("pointerenter", () => tell(at));
       return group;
     });
     svg.setAttribute("viewBox", `0 0 ${width()} ${HEIGHT}`);
@@ -90,6 +94,7 @@ export function drawingArea(place, changed) {
     }
     before = [at, weight];
     paintAll();
+    tell(at);
   };
   svg.addEventListener("pointerdown", (event) => {
     if (!bins.length) return;

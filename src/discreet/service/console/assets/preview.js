@@ -46,14 +46,17 @@ export function preview(form, panel, api) {
   const row = (name, text) => { slot(name).textContent = text; slot(name).closest("[data-row]").hidden = !text; };
   const working = (busy, words) => {
     slot("spinner").hidden = !busy;
-    slot("figures").classList.toggle("busy", busy);
+    for (const name of ["tiles", "figures"]) slot(name).classList.toggle("busy", busy);
     say("status", words);
   };
-  const refused = (sentence) => { slot("problem").hidden = !sentence; say("problem", sentence); slot("figures").hidden = Boolean(sentence); };
+  const refused = (sentence) => {
+    say("problem", sentence);
+    slot("problem").hidden = !sentence;
+    for (const name of ["tiles", "figures"]) slot(name).hidden = Boolean(sentence);
+  };
 
   const fill = (made) => {
     refused("");
-    slot("figures").hidden = false;
     const stored = made.stored_epsilon === null ? "" : ` (an answer of epsilon ${told(exact(made.stored_epsilon))} is stored, and is told)`;
     say("cost", amount(made.cost) + stored);
     say("error", made.expected_error === null ? "depends on the rows" : `± ${told(made.expected_error)}`);

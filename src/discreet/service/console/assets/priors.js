@@ -4,7 +4,7 @@ import { dayOf, exact, textOf } from "./telling.js";
 
 export const MOST_BINS = 64;
 const FULL = 100;
-const EVERYWHERE = 0.02;
+const EVERYWHERE = 0.001;
 const ROWS = 1000;
 
 const bounds = (column) => (column.kind === "date" ? [dayOf(column.lower), dayOf(column.upper)] : [exact(column.lower), exact(column.upper)]);
@@ -84,8 +84,9 @@ function shapes(bins, weights) {
 }
 
 function weightsText(bins, weights, little) {
-  const told = bins.map(({ name }, at) => [name, tidy(weights[at] + little / bins.length)]).filter(([, weight]) => weight > 0);
-  return JSON.stringify(Object.fromEntries(told));
+  const share = little && Math.max(Number((little / bins.length).toFixed(2)), 0.01);
+  const told = bins.map(({ name }, at) => [name, tidy(weights[at] + share)]).filter(([, weight]) => weight > 0);
+  return `{${told.map(([name, weight]) => `${JSON.stringify(name)}: ${weight}`).join(", ")}}`;
 }
 
 /** The prior that a drawing stands for; "" where nothing is drawn. With `everywhere`, a little is left to all values. */
@@ -121,8 +122,10 @@ export function busyPart(law, domain) {
   };
   const [low, high] = [beyond(0, 1).from, beyond(told.length - 1, -1).to];
   const air = (high - low) * 0.15;
-  const snap = domain.step ? (number) => domain.low + Math.round((number - domain.low) / domain.step) * domain.step : tidy;
-  return [tidy(Math.max(domain.low, snap(low - air))), tidy(Math.min(domain.high, snap(high + air)))];
+  // Ends as people would choose them: to about a twentieth of the width, and on the grid.
+  const unit = Math.max(10 ** Math.floor(Math.log10((high - low + 2 * air) / 5)), domain.step ?? 0);
+  const [start, end] = [Math.floor((low - air) / unit) * unit, Math.ceil((high + air) / unit) * unit];
+  return [tidy(Math.max(domain.low, start)), tidy(Math.min(domain.high, end))];
 }
 
 /** How much of a law lies in each bin. */
