@@ -177,6 +177,8 @@ def test_what_is_no_ledger_is_not_copied(where: str, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database, but long enough to be taken for one" * 100)
     with pytest.raises(Unavailable, match="damaged, or is not a ledger"):
         Ledger.backup(tmp_path / "text", tmp_path / "backup")
+    with pytest.raises(InvalidInput, match="a back-up goes to a file"):
+        Ledger.backup(where, "postgresql://somewhere")
     assert not (tmp_path / "backup").exists()
 
 
@@ -358,8 +360,10 @@ def test_a_file_put_there_meanwhile_is_not_replaced(filled: str, file: Path) -> 
         if stage.startswith("verifying"):
             file.write_text("notes")
 
-    with pytest.raises(InvalidInput, match="is there already"):
-        Ledger.backup(filled, file, progress=put)
+    for force in (False, True):
+        file.unlink(missing_ok=True)
+        with pytest.raises(InvalidInput, match="is there already"):
+            Ledger.backup(filled, file, force=force, progress=put)
     assert (names(file.parent), file.read_text()) == ({file.name}, "notes")
 
 

@@ -209,12 +209,15 @@ def test_no_source_is_ever_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert any(name.startswith(str(tmp_path / "rehearsal")) for name in opened)
 
 
-SOURCES = ["nowhere.csv", "postgresql://user@127.0.0.1:1/none#visits", "spark:none.visits"]
-
-
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("rows", [1, 2, 9])
+@pytest.mark.parametrize(
+    ("source", "neighbours", "rows"),
+    [
+        ("nowhere.csv", "add-remove", 1),
+        ("nowhere.parquet", "replace-one", 9),
+        ("postgresql://user@127.0.0.1:1/none#visits", "replace-one", 1),
+        ("spark:none.visits", "add-remove", 2),
+    ],
+)
 def test_every_kind_of_column_and_every_engine(tmp_path: Path, source: str, neighbours: str, rows: int) -> None:
     """Whatever the source, of which none is there; awkward names, steps and bounds."""
     schema = every_kind(tmp_path, source, rows, neighbours)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -16,6 +17,7 @@ from discreet.answer import Answer
 from discreet.custodian.binding import bound_ledger
 from discreet.custodian.draw import draw
 from discreet.custodian.identity import require_current
+from discreet.custodian.later import Later
 from discreet.custodian.place import Snapshot
 from discreet.custodian.previewing import (
     ANALYST,
@@ -77,16 +79,19 @@ class Custodian:
         source: object = None,
         progress: Progress = silent,
         wait: float = 10,
+        reading: bool = True,
     ) -> Custodian:
         """Open a data set by its schema file; it is registered on first use.
 
         `ledger` is a file or a database address; without it, a file in the data set's own folder. `source` stands in
         for the schema's at registration: a path, an address, or a pandas, Polars or Arrow table. `wait` is for how many
-        seconds a ledger that others hold is waited for.
+        seconds a ledger that others hold is waited for. Without `reading` the rows are opened once a question needs
+        them, if one ever does.
         """
         declared = load_schema(schema)
         snapshot = first_use(declared, source, progress)
-        opened = open_source(declared, snapshot, source if isinstance(source, str) else None)
+        rows = partial(open_source, declared, snapshot, source if isinstance(source, str) else None)
+        opened = rows() if reading else Later(rows)
         try:
             return Custodian(declared, snapshot, opened, bound_ledger(declared, ledger, wait))
         except DiscreetError:

@@ -32,28 +32,37 @@ Stage = Callable[[str], None]
 
 def backup(where: str | Path, file: str | Path, force: bool, stage: Stage) -> Verified:
     """Write a copy of a ledger to a file: whole, recomputed and durable, or not at all."""
-    target = _writable(Path(file))
+    target = opening.path_of(file)
+    if target is None:
+        raise InvalidInput("a back-up goes to a file, not to a database; restore it to one from there")
+    target = _writable(target)
     with closing(opening.existing_database(where, WAIT)) as source:
-        if os.path.lexists(target):
+        replaces = os.path.lexists(target)
+        if replaces:
             _require_replaceable(target, force, where, source)
         with _copied(source.reading(), target.parent, stage) as copy:
             verified = _verified(copy, stage)
-            _put(copy, target, force)
+            _put(copy, target, os.replace if replaces else _link)
     return verified
 
 
 def restore(file: str | Path, where: str | Path, forgotten: Forgotten, stage: Stage) -> Restored:
     """Write the ledger of a back-up to where there is none, with what was forgotten: at once, or not at all."""
     source, target = _backup_at(file), opening.path_of(where)
-    if target is not None:
-        with _restored(source, _require_nothing(_writable(target)).parent, forgotten, stage) as (copy, told):
-            _put(copy, target, force=False)
-        return told
+    if target is None:
+        return _restore_to_database(source, where, forgotten, stage)
+    target = _require_nothing(_writable(target))
+    with _restored(source, target.parent, forgotten, stage) as (copy, told):
+        _put(copy, target, _link)
+    return told
+
+
+def _restore_to_database(source: Path, where: str | Path, forgotten: Forgotten, stage: Stage) -> Restored:
     with closing(opening.database_at(where, WAIT)) as database:
         with database.reading() as connection:
             _require_no_ledger(connection)
-        with _restored(source, source.parent, forgotten, stage) as (copy, told):
-            _fill(database, copy, stage)
+        with _restored(source, source.parent, forgotten, stage) as (copy, told), copy.reading() as rows:
+            _fill(database, rows, stage)
     return told
 
 
@@ -84,9 +93,9 @@ def _copied(source: AbstractContextManager[Connection], folder: Path, stage: Sta
         yield copy
 
 
-def _fill(database: Database, copy: SQLite, stage: Stage) -> None:
+def _fill(database: Database, source: Connection, stage: Stage) -> None:
     """Copy a ledger into a database, in one transaction."""
-    with copy.reading() as source, database.writing() as target:
+    with database.writing() as target:
         opening.alone(target)
         _require_no_ledger(target)
         _copy(source, target, stage)
@@ -120,19 +129,17 @@ def _verified(copy: SQLite, stage: Stage) -> Verified:
     return verifying.verify(copy, about.id, None, lambda done, total: stage(f"verifying: {done} of {total}"))
 
 
-def _put(copy: SQLite, target: Path, force: bool) -> None:
-    """Give a copy its name; without force never over a file that is there."""
+def _put(copy: SQLite, target: Path, move: Callable[[Path, Path], None]) -> None:
+    """Give a copy its name, once it is on the disk."""
     copy.settle()
     copy.close()
     sync(copy.path)
-    if force:
-        os.replace(copy.path, target)
-    else:
-        _link(copy.path, target)
+    move(copy.path, target)
     sync(target.parent)
 
 
 def _link(made: Path, target: Path) -> None:
+    """Never over a file that is there."""
     try:
         os.link(made, target)
     except FileExistsError:
@@ -194,8 +201,7 @@ def _heads_of(target: Path, ledger: str) -> list[Row[Any]]:
 
 
 def _require_no_ledger(connection: Connection) -> None:
-    found = set(inspect(connection).get_table_names()) & {VERSION_TABLE, *METADATA.tables}
-    if found:
+    if {VERSION_TABLE, *METADATA.tables} & set(inspect(connection).get_table_names()):
         raise InvalidInput(
             "that database has a ledger already, or tables of one; a ledger is restored only to where there is none"
         )

@@ -48,8 +48,8 @@ class Held:
 class Holdings:
     """Every data set by name, for real and in rehearsal."""
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
+    def __init__(self, config: Config, runs_jobs: bool = False) -> None:
+        self._config, self._runs_jobs = config, runs_jobs
         self._lock = Lock()
         self._held: dict[Name, Held] = {}
         for told in config.datasets:
@@ -96,7 +96,8 @@ class Holdings:
     def _opened(self, held: Held, rehearsal: bool) -> Custodian:
         if rehearsal:
             return Custodian.rehearse(held.told.schema, rehearsal_folder(self._config, held.schema.name))
-        return Custodian.open(held.told.schema, self._config.ledger)
+        # Where questions run as jobs, only the process that runs those opens the rows.
+        return Custodian.open(held.told.schema, self._config.ledger, reading=self._runs_jobs or not held.jobs)
 
     def _given_back(self, lease: Lease) -> None:
         with self._lock:

@@ -30,7 +30,7 @@ CUT_SHORT = Unavailable(
 
 def run_jobs(config: Config, stopping: Callable[[], bool]) -> None:
     """Run jobs until told to stop; the one at work is ended first."""
-    runner, service = identifier(), Service.open(config)
+    runner, service = identifier(), Service.open(config, runs_jobs=True)
     try:
         while not stopping():
             try:

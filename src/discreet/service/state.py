@@ -23,12 +23,12 @@ class Service:
     counts: Counts
 
     @staticmethod
-    def open(config: Config) -> Service:
+    def open(config: Config, runs_jobs: bool = False) -> Service:
         """Open the store; data sets are opened as they are asked for."""
         store = Store.open(config.store)
         try:
             rates = Rates(config.folder / "rates", config.limits.rate, config.limits.burst)
-            return Service(config, store, Holdings(config), rates, Counts(store))
+            return Service(config, store, Holdings(config, runs_jobs), rates, Counts(store))
         except DiscreetError:
             store.close()
             raise
