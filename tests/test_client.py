@@ -136,7 +136,7 @@ STATUSES = [
     (403, None, InvalidInput),
     (404, None, InvalidInput),
     (405, None, InvalidInput),
-    (409, "InvalidInput", InvalidInput),
+    (409, None, InvalidInput),
     (409, "ClaimFailed", ClaimFailed),
     (413, None, InvalidInput),
     (415, None, InvalidInput),

@@ -22,6 +22,7 @@ from typing import Any
 import httpx
 import pytest
 
+import stubborn
 from certificates import write_certificate
 from commands import discreet, done, write_registry
 from discreet.ledger import Ledger
@@ -29,7 +30,16 @@ from discreet.service.config import read_config, sample_config
 from discreet.service.documents import NewTokenDocument, TokenDocument
 from discreet.service.store import Store
 from discreet.service.store.tokens import token_of
-from discreet.service.supervisor import LONGEST_PAUSE, SHORTEST_PAUSE, STABLE, next_pause
+from discreet.service.supervisor import (
+    INTERRUPT,
+    LONGEST_PAUSE,
+    SHORTEST_PAUSE,
+    STABLE,
+    STOP,
+    Post,
+    next_pause,
+    stop,
+)
 from supervised import Supervised, eventually, runs, supervised, token
 
 HEAVY = {"duckdb", "fastapi", "jinja2", "rich", "sqlalchemy", "sqlglot", "starlette", "uvicorn", "yaml"}
@@ -113,7 +123,7 @@ def test_without_a_configuration_a_sample_is_served_on_this_machine_alone() -> N
 
 def test_what_is_under_way_is_answered_when_it_is_told_to_stop(folder: Path) -> None:
     """A service without a custodian says first how to make one."""
-    config = configured(folder, deadline="2")
+    config = configured(folder, deadline="3")
     with on_screen("--config", config) as (process, said):
         assert f"There is no custodian yet: discreet token create --config {config} --analyst NAME --role" in said
         address = said.split()[3]
@@ -123,7 +133,7 @@ def test_what_is_under_way_is_answered_when_it_is_told_to_stop(folder: Path) -> 
             replies: list[httpx.Response] = []
             preview = threading.Thread(target=lambda: replies.append(asked.post(f"{DATA}/previews", json=question(1))))
             preview.start()
-            time.sleep(0.5)  # it is read by then, and its reply leaves only at the deadline
+            time.sleep(1)  # it is read by then, and its reply leaves only at the deadline
             process.terminate()
             _, log = process.communicate()
             preview.join()
@@ -141,7 +151,7 @@ def test_what_is_killed_comes_back_and_nothing_is_lost_or_paid_twice(folder: Pat
     with supervised(folder, "--folder", folder) as served:  # what is in it already is kept as it is
         assert served.told["config"] == str(config)
         asked = Asking(served, secret)
-        for kill in range(4):
+        for kill in range(3):
             asked.wait_for(5 * (kill + 1))
             worker = eventually(
                 lambda: next(filter(runs, [e["process"] for e in served.events("started", "worker")]), 0)
@@ -150,8 +160,8 @@ def test_what_is_killed_comes_back_and_nothing_is_lost_or_paid_twice(folder: Pat
             eventually(lambda worker=worker: worker in [line["process"] for line in served.events("died")])
         asked.wait_for(30)
         answered = asked.stop()
-        assert [line["status"] for line in served.events("died")] == [-signal.SIGKILL] * 4
-        eventually(lambda: len(served.events("started", "worker")) == 6)
+        assert [line["status"] for line in served.events("died")] == [-signal.SIGKILL] * 3
+        eventually(lambda: len(served.events("started", "worker")) == 5)
         assert httpx.get(f"{served.address}/health", timeout=WAITS).json() == {"status": "ok"}
         served.process.kill()
         served.process.wait()
@@ -229,6 +239,19 @@ def test_workers_that_cannot_start_are_told_of_without_the_words_of_what_failed(
 )
 def test_the_pause_before_a_start_grows_while_processes_die_young(before: float, lived: float, then: float) -> None:
     assert next_pause(before, lived) == then
+
+
+@pytest.mark.parametrize(("said", "limit"), [(STOP, 0.5), (INTERRUPT, 600)], ids=["after a while", "at once"])
+def test_what_does_not_stop_is_killed(said: bytes, limit: float) -> None:
+    """After the limit, or as soon as somebody interrupts who will not wait."""
+    post = Post("stubborn", stubborn.stay, ())
+    post.keep(0)
+    assert post.process is not None
+    told, tell = socket.socketpair()
+    with told, tell:
+        tell.send(said)
+        stop([post], told, limit)
+    assert post.process.exitcode == -signal.SIGKILL
 
 
 def test_under_tls_it_answers_and_tells_browsers_to_stay_there(folder: Path) -> None:

@@ -183,6 +183,26 @@ def test_a_folder_that_is_gone_is_stale(held: Held) -> None:
     assert not held.custodian.stale()
 
 
+def test_rows_that_are_opened_later_are_opened_before_a_charge(held: Held) -> None:
+    """Whether they are there is asked when it matters, and not before."""
+    with Custodian.open(held.schema, reading=False) as later:
+        take_away(held)
+        assert not later.stale()
+        asks: list[Callable[[], object]] = [
+            lambda: later.answer(WOMEN, epsilon=1),
+            lambda: later.session(noise_scale=10, epsilon=1),
+            lambda: later.publish("private-columns", held.schema.parent / "a.csv", epsilon=1),
+        ]
+        for ask in asks:
+            with pytest.raises(Unavailable, match="is gone"):
+                ask()
+        assert held.spent() == [1]
+        shutil.copyfile(held.copy, held.file)
+        assert later.answer(WOMEN, epsilon=SURE).value == 200
+        overwrite(held)
+        assert later.stale()
+
+
 @dataclass
 class Disturbed:
     """A source whose file is changed in place while it is read."""

@@ -47,13 +47,21 @@ def lines(schema: Path, seconds: float, workers: int) -> list[Line]:
         spent = custodian.budget()[0].epsilon
         custodian.verify()
     extra = len(paid) - len(steady) - len(flat)  # of the warm-up
-    print(f"flat out: {len(flat) / seconds:.1f} answers a second, p50 {share(flat, 50):.0f} ms, p95 {share(flat, 95):.0f} ms")
+    print(
+        f"flat out: {len(flat) / seconds:.1f} answers a second, p50 {share(flat, 50):.0f} ms, p95 {share(flat, 95):.0f} ms"
+    )
     return [
         Line(f"p50 of {len(steady)} answers at {RATE} a second", share(steady, 50), "ms", 50, False),
         Line("p95 of the same", share(steady, 95), "ms", 150, False),
         Line("errors", len(wrong) + len(more), "", 0, False),
         Line("answers a second, flat out", len(flat) / seconds, "1/s", RATE, True),
-        Line("epsilon in the ledger over that of the answers", float((spent or 0) / (len(paid) * Fraction(EPSILON))), "", 1, False),
+        Line(
+            "epsilon in the ledger over that of the answers",
+            float((spent or 0) / (len(paid) * Fraction(EPSILON))),
+            "",
+            1,
+            False,
+        ),
         Line("charges that no answer was seen for, but the warm-up's", abs(extra - 3 * RATE), "", 0, False),
     ]
 

@@ -280,8 +280,9 @@ class Custodian:
 
     def stale(self) -> bool:
         """Whether to open the data set again: it has a newer snapshot, or the file of this one changed or is gone."""
+        source = self._source.source if isinstance(self._source, Later) else self._source
         try:
-            self._require_current()
+            require_current(self.schema, self._snapshot, source)
         except Unavailable:
             return True
         return False
@@ -302,7 +303,9 @@ class Custodian:
         self.close()
 
     def _require_current(self) -> None:
-        require_current(self.schema, self._snapshot, self._source)
+        """Refuse before anything is charged; rows that were to be opened later are opened now, or refused."""
+        source = self._source.opened() if isinstance(self._source, Later) else self._source
+        require_current(self.schema, self._snapshot, source)
 
     def _holding(self) -> Holding:
         return Holding(self.schema, self._snapshot, self._source, self._ledger, self._note)

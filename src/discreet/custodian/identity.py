@@ -177,8 +177,8 @@ def is_current(schema: Schema, snapshot: Snapshot) -> bool:
     return last is not None and (last.name, last.target, last.made) == (snapshot.name, snapshot.target, snapshot.made)
 
 
-def require_current(schema: Schema, snapshot: Snapshot, source: Source) -> None:
-    """Refuse to answer from what is not, or no longer, the data set: before anything is charged for it."""
+def require_current(schema: Schema, snapshot: Snapshot, source: Source | None) -> None:
+    """Refuse to answer from what is not, or no longer, the data set; of rows that are not open yet, by its name."""
     if isinstance(source, Watched):
         source.files.require_same()
     if not is_current(schema, snapshot):

@@ -23,28 +23,34 @@ class Later:
     _lock: Lock = field(default_factory=Lock)
 
     def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
-        return self._opened().totals(plan)
+        return self.opened().totals(plan)
 
     def histogram(self, plan: Histogram) -> Mapping[Cell, NDArray[np.int64]]:
-        return self._opened().histogram(plan)
+        return self.opened().histogram(plan)
 
     def individual(self, column: str, unit: str) -> int | None:
-        return self._opened().individual(column, unit)
+        return self.opened().individual(column, unit)
 
     def count(self) -> int:
-        return self._opened().count()
+        return self.opened().count()
 
     def records(self) -> Iterator[Batch]:
-        return self._opened().records()
+        return self.opened().records()
 
     def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
-        return self._opened().released(plan, key)
+        return self.opened().released(plan, key)
 
     def close(self) -> None:
         if self._source is not None:
             self._source.close()
 
-    def _opened(self) -> Source:
+    @property
+    def source(self) -> Source | None:
+        """What is open, if it is."""
+        return self._source
+
+    def opened(self) -> Source:
+        """Open it, unless it is open."""
         with self._lock:
             if self._source is None:
                 self._source = self.opening()

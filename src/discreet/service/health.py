@@ -39,5 +39,7 @@ def _unchecked() -> ssl.SSLContext:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m discreet.service.health service.yaml")
     told = read_config(sys.argv[1])
     sys.exit(not answers(told.address, told.port, told.tls is not None))

@@ -30,7 +30,7 @@ class Rates:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.ftruncate(self._file, SLOTS * SIZE)
+            _fill(self._file)
             self._slots = mmap.mmap(self._file, SLOTS * SIZE)
         except OSError:
             raise Unavailable(f"the folder {path.parent} cannot be written; check its owner and the disk") from None
@@ -56,3 +56,11 @@ class Rates:
         """Let go of the file."""
         self._slots.close()
         os.close(self._file)
+
+
+def _fill(file: int) -> None:
+    """Have all slots on the disk: the first use of one that is not would end the process where the disk is full."""
+    size = os.fstat(file).st_size
+    missing = max(0, SLOTS * SIZE - size)
+    if os.pwrite(file, bytes(missing), size) < missing:
+        raise OSError

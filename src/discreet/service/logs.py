@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -17,7 +18,10 @@ def write(event: str, stream: TextIO | None = None, **facts: object) -> None:
     told: dict[str, object] = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event}
     told["process"] = os.getpid()
     told |= {name: facts[name] for name in FIELDS if facts.get(name) is not None}
-    print(json.dumps(told), file=stream or sys.stderr, flush=True)
+    out = sys.stderr if stream is None else stream
+    with suppress(OSError):  # a log that cannot be written, as on a full disk, costs no reply
+        out.write(json.dumps(told) + "\n")  # at once: other processes write there too
+        out.flush()
 
 
 def where(error: BaseException) -> str:

@@ -107,14 +107,14 @@ def run(config: Config, announce: Callable[[str], None], progress: Progress = si
         with _news() as (told, tell):
             try:
                 _look_out(config, listening, tell)
-                _keep(posts, told, lambda: announce(address_of(config, listening)))
+                keep(posts, told, lambda: announce(address_of(config, listening)))
             finally:
                 logs.write("stopping")
                 listening.close()
-                _stop(posts, told, worker.grace(config) + 2 * worker.MARGIN)
+                stop(posts, told, worker.grace(config) + 2 * worker.MARGIN)
 
 
-def _keep(posts: Sequence[Post], told: socket.socket, announce: Callable[[], None]) -> None:
+def keep(posts: Sequence[Post], told: socket.socket, announce: Callable[[], None]) -> None:
     """Keep every post filled until a signal comes."""
     ready = False
     while True:
@@ -132,7 +132,7 @@ def _keep(posts: Sequence[Post], told: socket.socket, announce: Callable[[], Non
             announce()
 
 
-def _stop(posts: Sequence[Post], told: socket.socket, limit: float) -> None:
+def stop(posts: Sequence[Post], told: socket.socket, limit: float) -> None:
     """Tell all to stop, wait for them, and end those that do not."""
     for post in posts:
         post.cut()

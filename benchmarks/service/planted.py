@@ -1,0 +1,36 @@
+"""A service that gives a person away by its work: `python -m benchmarks.service.planted CONFIG SECONDS`.
+
+Reading rows takes so many seconds longer where the person is present. It shows that the timing test can see, and what
+padding hides.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import uvicorn
+
+from benchmarks.service.two import PRESENT
+from discreet.custodian import custodian
+from discreet.service.app import make_app
+from discreet.service.config import read_config
+
+
+def plant(seconds: float) -> None:
+    """From now on, reading rows of `present` takes longer."""
+    draw = custodian.draw
+
+    def slower(planned: Any, source: Any) -> Any:
+        if planned.schema.name == PRESENT:
+            time.sleep(seconds)
+        return draw(planned, source)
+
+    custodian.draw = slower
+
+
+if __name__ == "__main__":
+    config = read_config(sys.argv[1])
+    plant(float(sys.argv[2]))
+    uvicorn.run(make_app(config), port=config.port, http="h11", log_config=None, access_log=False)

@@ -1,0 +1,129 @@
+"""What time tells of one person: replies about two data sets that differ in that person, compared by Welch's t.
+
+As a program of its own, `python -m benchmarks.service.timing PORT TOKEN MANY QUESTION` is the clients: each asks about
+either data set at random, one question at a time, and prints how long the replies took as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.measure import Line
+from benchmarks.service.serving import Served
+from benchmarks.service.two import ABSENT, PRESENT, served, write_two
+
+ROOT = Path(__file__).parents[2]
+import os
+CONNECTIONS = int(os.environ.get("CONNECTIONS", "8"))
+DEADLINE = 0.25
+BAR = 4.5
+PLANTED = 0.005
+FEW = 500
+REQUEST = """\
+POST /v1/datasets/{name}/answers HTTP/1.1\r
+Host: localhost\r
+Authorization: Bearer {token}\r
+Content-Type: application/json\r
+Content-Length: {length}\r
+\r
+{body}"""
+QUESTION = "SELECT town, COUNT(*) FROM {name} WHERE age = 99 GROUP BY town"
+"""Of those that were tried, the one whose work differs most: blocks of rows are read, and a key is found, or not."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Seconds of replies with the person in and out."""
+
+    present: list[float]
+    absent: list[float]
+
+    @property
+    def t(self) -> float:
+        """Welch's t, without its sign."""
+        one, two = self.present, self.absent
+        error = math.sqrt(statistics.variance(one) / len(one) + statistics.variance(two) / len(two))
+        return abs(statistics.fmean(one) - statistics.fmean(two)) / error
+
+    def __str__(self) -> str:
+        told = [
+            (len(one), 1000 * statistics.fmean(one), 1000 * statistics.stdev(one))
+            for one in (self.present, self.absent)
+        ]
+        seen = "; ".join(f"N {many:,} mean {mean:.3f} ms sd {sd:.3f}" for many, mean, sd in told)
+        late = [sum(second > 1.5 * DEADLINE for second in one) for one in (self.present, self.absent)]
+        return f"in: {seen.replace('; ', '; out: ')}; late: {late[0]} and {late[1]}"
+
+
+def request(name: str, token: str) -> bytes:
+    """One question about a data set, drawn anew every time."""
+    asked = {"question": QUESTION.format(name=name), "epsilon": "0.001", "delta": "1e-9", "fresh": True}
+    body = json.dumps(asked)
+    return REQUEST.format(name=name, token=token, length=len(body), body=body).encode()
+
+
+def exchange(line: socket.socket, sent: bytes) -> float:
+    """Send a request and read its reply; the seconds until its first byte was here."""
+    start = time.perf_counter()
+    line.sendall(sent)
+    reply = line.recv(65_536)
+    seconds = time.perf_counter() - start
+    while b"\r\n\r\n" not in reply:
+        reply += line.recv(65_536)
+    head, _, body = reply.partition(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 201 "):
+        raise RuntimeError(reply[:500].decode())
+    length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+    while len(body) < length:
+        body += line.recv(65_536)
+    return seconds
+
+
+def client(port: int, requests: dict[str, bytes], names: list[str], seen: dict[str, list[float]]) -> None:
+    """Ask what is next, over one connection."""
+    with socket.create_connection(("127.0.0.1", port)) as line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for name in names:
+            seen[name].append(exchange(line, requests[name]))
+
+
+def clients(port: int, token: str, many: int) -> dict[str, list[float]]:
+    """As many questions about each of the two, over several connections."""
+    names = [PRESENT, ABSENT] * many
+    random.shuffle(names)
+    requests = {name: request(name, token) for name in (PRESENT, ABSENT)}
+    for name in requests.values():
+        client(port, {"": name}, [""] * 3, {"": []})
+    seen: dict[str, list[float]] = {PRESENT: [], ABSENT: []}
+    threads = [
+        threading.Thread(target=client, args=(port, requests, names[at::CONNECTIONS], seen))
+        for at in range(CONNECTIONS)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return seen
+
+
+def compared(service: Served, many: int) -> Compared:
+    """What clients of another process saw."""
+    words = [str(service.port), service.token, str(many)]
+    command = [sys.executable, "-m", "benchmarks.service.timing", *words]
+    seen = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=ROOT).stdout)
+    return Compared(seen[PRESENT], seen[ABSENT])
+
+
+if __name__ == "__main__":
+    print(json.dumps(clients(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))))

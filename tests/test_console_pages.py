@@ -1,0 +1,368 @@
+"""The console's pages as a browser without scripts meets them: signing in, forms, roles, escaping."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from discreet.service.console.pages import console
+from discreet.service.gate import COOKIE
+from discreet.service.jobs import run_next
+from serving import COUNT, HOME, Served, config_in, served
+from test_console_assets import Inline
+
+ASK = "/console/datasets/registry"
+ACCESS = "/console/custodian/access"
+QUESTION = {"question": COUNT["question"], "how": "epsilon", "size": "0.1"}
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Served]:
+    with served(config_in(tmp_path)) as found:
+        yield found
+
+
+class Browser:
+    """One signed-in browser: cookies, and the form token of the page it saw last."""
+
+    def __init__(self, service: Served, who: str) -> None:
+        self.client = TestClient(service.app, follow_redirects=False)
+        self.entered = self.client.post("/console/sign-in", data={"token": service.tokens[who]})
+        self.token = ""
+
+    def get(self, path: str) -> Any:
+        seen = self.client.get(path)
+        found = re.search(r'<meta name="form-token" content="([^"]*)">', seen.text)
+        self.token = found[1] if found else ""
+        return seen
+
+    def send(self, path: str, fields: dict[str, Any], page: str | None = None) -> Any:
+        """Fill in a form of a page and send it."""
+        seen = self.get(page or path)
+        key = re.search(r'name="key" value="([^"]*)"', seen.text)
+        return self.client.post(path, data={"form_token": self.token, "key": key[1] if key else ""} | fields)
+
+
+def alert(text: str) -> str:
+    found = re.search(r'role="alert"><p>(.*?)</p>', text, re.S)
+    assert found is not None
+    return unescape(found[1]).lower()
+
+
+def spent(service: Served) -> str:
+    return str(service.get("ann", f"{HOME}/budget").json()["budget"][0]["spent"]["epsilon"])
+
+
+def paths(service: Served, method: str) -> list[str]:
+    routes = [route for route in console(service.app.service).routes if method in getattr(route, "methods", ())]
+    filled = {"{dataset}": "registry", "{wanted}": "x", "{job}": "x", "{token}": "x", "{topic}": "epsilon"}
+    found = [str(getattr(route, "path", "")).replace("{name}", "console.css") for route in routes]
+    for name, value in filled.items():
+        found = [path.replace(name, value) for path in found]
+    return found
+
+
+OPEN = {"/console", "/console/", "/console/assets/console.css", "/console/explain/epsilon", "/console/sign-in"}
+
+
+def test_a_token_is_exchanged_for_a_cookie_that_scripts_cannot_read(service: Served) -> None:
+    for who, home in (("ann", "/console/datasets"), ("cus", "/console/custodian")):
+        browser = Browser(service, who)
+        assert (browser.entered.status_code, browser.entered.headers["location"]) == (303, home)
+        cookie = browser.entered.headers["set-cookie"].lower()
+        assert cookie.startswith(f"{COOKIE}=")
+        assert {"httponly", "samesite=strict", "path=/"} <= set(cookie.split("; "))
+        assert service.tokens[who] not in browser.entered.headers["set-cookie"]
+        assert browser.get(home).status_code == 200
+
+
+@pytest.mark.parametrize("token", ["", "dsc_wrong", "x" * 5000, "dsc_\u00e4\x00", "' OR 1=1"])
+def test_a_token_that_opens_nothing_is_told_so(service: Served, token: str) -> None:
+    refused = service.client.post("/console/sign-in", data={"token": token})
+    assert refused.status_code == 401
+    assert "mistyped, expired or revoked" in alert(refused.text)
+    assert "set-cookie" not in refused.headers
+
+
+def test_another_site_cannot_sign_a_browser_in(service: Served) -> None:
+    sent = {"data": {"token": service.tokens["ann"]}, "headers": {"Sec-Fetch-Site": "cross-site"}}
+    refused = service.client.post("/console/sign-in", **sent)  # type: ignore[arg-type]
+    assert refused.status_code == 403
+    assert "set-cookie" not in refused.headers
+
+
+def test_signing_out_ends_the_session_at_once(service: Served) -> None:
+    browser = Browser(service, "ann")
+    browser.get("/console/datasets")
+    kept = browser.client.cookies[COOKIE]
+    left = browser.client.post("/console/sign-out", data={"form_token": browser.token})
+    assert (left.status_code, left.headers["location"]) == (303, "/console/")
+    browser.client.cookies.set(COOKIE, kept)
+    assert browser.get("/console/datasets").headers["location"] == "/console/"
+
+
+def test_every_page_needs_somebody(service: Served) -> None:
+    """Whoever is not signed in is shown where to, whatever the page; only what is about nothing is open."""
+    for method in ("GET", "POST"):
+        for path in set(paths(service, method)) - OPEN:
+            seen = service.client.request(method, path, follow_redirects=False)
+            assert (seen.status_code, seen.headers.get("location")) == (303, "/console/"), path
+
+
+def test_the_custodians_pages_are_for_custodians(service: Served) -> None:
+    ann = Browser(service, "ann")
+    ann.get("/console/datasets")
+    for method in ("GET", "POST"):
+        for path in [one for one in paths(service, method) if one.startswith("/console/custodian")]:
+            seen = ann.client.request(method, path, data={"form_token": ann.token} if method == "POST" else None)
+            assert seen.status_code == 403, path
+            assert "for the custodian" in alert(seen.text)
+
+
+def test_what_is_not_granted_and_what_is_not_there_look_the_same(service: Served) -> None:
+    bob = Browser(service, "bob")
+    for more in ("", "/history", "/compare", "/answers/x"):
+        for area in ("/console/datasets/", "/console/rehearsal/datasets/"):
+            one, two = bob.get(f"{area}registry{more}"), bob.get(f"{area}nowhere{more}")
+            assert one.status_code == two.status_code == 404
+            assert one.text == two.text
+
+
+def test_a_form_that_is_not_ours_changes_nothing(service: Served) -> None:
+    cus = Browser(service, "cus")
+    cus.get(ACCESS)
+    grant = {"dataset": "registry", "analyst": "bob", "give": "yes"}
+    for token in ("", "0" * 64, Browser(service, "ann").get("/console/datasets") and "wrong"):
+        refused = cus.client.post(f"{ACCESS}/grants", data=grant | {"form_token": token})
+        assert refused.status_code == 403
+    assert service.get("cus", "/v1/grants").json()["grants"] == [{"dataset": "registry", "analyst": "ann"}]
+
+
+def test_a_question_is_asked_by_a_plain_form(service: Served) -> None:
+    ann = Browser(service, "ann")
+    asked = ann.send(f"{ASK}/ask", QUESTION, ASK)
+    assert asked.status_code == 303
+    answer = ann.get(asked.headers["location"])
+    told = service.get("ann", asked.headers["location"].replace("/console/", "/v1/")).json()
+    assert f'<p class="headline" id="headline">{told["value"]:,}</p>' in answer.text
+    assert told["guarantee"]["words"] in unescape(answer.text)
+    assert told["request"] == {"question": COUNT["question"], "epsilon": "0.1"}
+
+
+def test_a_form_that_is_sent_twice_is_paid_for_once(service: Served) -> None:
+    ann = Browser(service, "ann")
+    ann.get(ASK)
+    same = QUESTION | {"fresh": "yes", "form_token": ann.token, "key": "k"}
+    one, two = (ann.client.post(f"{ASK}/ask", data=same) for _ in range(2))
+    assert one.headers["location"] == two.headers["location"]
+    assert spent(service) == "1/10"
+    other = ann.client.post(f"{ASK}/ask", data=same | {"size": "0.2"})
+    assert other.headers["location"] != one.headers["location"]
+    assert spent(service) == "3/10"
+
+
+def test_a_refused_question_comes_back_as_it_was_filled_in(service: Served) -> None:
+    ann = Browser(service, "ann")
+    filled = QUESTION | {"size": "7", "prior": "normal(100, <b>20)", "population": "yes"}
+    refused = ann.send(f"{ASK}/ask", filled, ASK)
+    assert refused.status_code == 400
+    assert "the scale of normal" in alert(refused.text)
+    assert "normal(100, &lt;b&gt;20)" in refused.text
+    assert 'value="7"' in refused.text
+    dear = ann.send(f"{ASK}/ask", QUESTION | {"size": "2"}, ASK)
+    assert dear.status_code == 403
+    assert "epsilon" in alert(dear.text)
+    assert spent(service) == "0"
+
+
+def test_a_preview_needs_no_script(service: Served) -> None:
+    seen = Browser(service, "ann").send(f"{ASK}/preview", QUESTION | {"prior": "normal(120, 20)"}, ASK)
+    assert seen.status_code == 200
+    for words in ("discrete Laplace", "epsilon 0.1", "without asking", "Nothing was charged and no row was read."):
+        assert words in seen.text
+    assert spent(service) == "0"
+
+
+def test_a_rehearsal_is_told_on_every_page_and_costs_nothing(service: Served) -> None:
+    ann, place = Browser(service, "ann"), ASK.replace("/console/", "/console/rehearsal/")
+    asked = ann.send(f"{place}/ask", QUESTION, place)
+    assert asked.headers["location"].startswith(place)
+    for path in (place, asked.headers["location"], f"{place}/history"):
+        assert "the table is made up, and nothing is charged" in ann.get(path).text
+    assert spent(service) == "0"
+    assert "the table is made up" not in ann.get(ASK).text
+
+
+def test_answers_are_listed_and_compared(service: Served) -> None:
+    ann = Browser(service, "ann")
+    ids = []
+    for size in ("0.1", "0.2"):
+        ids.append(
+            ann.send(f"{ASK}/ask", QUESTION | {"size": size, "fresh": "yes"}, ASK)
+            .headers["location"]
+            .rpartition("/")[2]
+        )
+    listed = ann.get(f"{ASK}/history").text
+    assert all(one in listed for one in ids)
+    side = ann.get(f"{ASK}/compare?ids={ids[0]}&ids={ids[1]}")
+    assert side.text.count('<circle class="dot"') == 2
+    assert ann.get(f"{ASK}/compare?ids={','.join(ids)}").text == side.text
+    assert ann.get(f"{ASK}/compare?ids=nothing").status_code == 404
+    again = ann.get(f"{ASK}?again={ids[1]}")
+    assert 'value="0.2"' in again.text
+
+
+def test_a_token_is_shown_once(service: Served) -> None:
+    cus = Browser(service, "cus")
+    made = cus.send(
+        f"{ACCESS}/tokens", {"analyst": "eve", "role": "analyst", "days": "3", "datasets": "registry"}, ACCESS
+    )
+    secret = re.search(r"dsc_[A-Za-z0-9_-]{43}", made.text)
+    assert secret is not None
+    assert secret[0] not in cus.get(ACCESS).text
+    service.tokens["eve"] = secret[0]
+    eve = Browser(service, "eve")
+    assert eve.get(ASK).status_code == 200
+    token = next(one for one in service.get("cus", "/v1/tokens").json()["tokens"] if one["analyst"] == "eve")
+    gone = cus.send(f"{ACCESS}/tokens/{token['id']}/revoke", {}, ACCESS)
+    assert gone.status_code == 303
+    assert eve.get(ASK).headers["location"] == "/console/"
+    assert service.get("eve", "/v1/me").status_code == 401
+
+
+def test_a_grant_is_given_and_taken(service: Served) -> None:
+    cus, bob = Browser(service, "cus"), Browser(service, "bob")
+    for give, status in (("yes", 200), ("no", 404)):
+        changed = cus.send(f"{ACCESS}/grants", {"dataset": "registry", "analyst": "bob", "give": give}, ACCESS)
+        assert changed.headers["location"] == f"{ACCESS}#grants"
+        assert bob.get(ASK).status_code == status
+    assert (
+        cus.send(f"{ACCESS}/grants", {"dataset": "nowhere", "analyst": "bob", "give": "yes"}, ACCESS).status_code == 404
+    )
+
+
+def test_a_token_that_cannot_be_made_is_told_why(service: Served) -> None:
+    cus = Browser(service, "cus")
+    for fields, word in (
+        ({"analyst": "eve", "role": "king", "days": "3"}, "role"),
+        ({"analyst": "e/ve", "role": "analyst", "days": "3"}, "name"),
+        ({"analyst": "eve", "role": "analyst", "days": "1e9"}, "days"),
+        ({"analyst": "eve", "role": "analyst", "days": ""}, "days"),
+        ({"analyst": "", "role": "analyst", "days": "3"}, "analyst"),
+    ):
+        refused = cus.send(f"{ACCESS}/tokens", fields, ACCESS)
+        assert (refused.status_code, word in alert(refused.text)) == (400, True), alert(refused.text)
+
+
+def test_a_file_is_previewed_published_and_fetched(service: Served) -> None:
+    cus, place = Browser(service, "cus"), "/console/custodian/datasets/registry/publish"
+    recipe = {"method": "private-columns", "epsilon": "1", "columns": ["age", "sex"]}
+    previewed = cus.send(f"{place}/preview", recipe, place)
+    assert previewed.text.count('<h3 id="plan-') == 3
+    queued = cus.send(f"{place}/release", recipe, place)
+    assert "Waiting for its turn" in cus.get(queued.headers["location"]).text
+    assert run_next(service.app.service, "runner")
+    done = cus.get(queued.headers["location"]).text
+    assert "2.72 times as likely" in done
+    for name in ("registry.csv", "registry.csv.manifest.json", "report.html"):
+        assert cus.client.get(re.search(rf'href="([^"]*/{re.escape(name)})"', done)[1]).status_code == 200  # type: ignore[index]
+    assert "private-columns" in cus.get(place).text
+    refused = cus.send(f"{place}/release", {"method": "mdav", "k": "no"}, place)
+    assert (refused.status_code, "k" in alert(refused.text)) == (400, True)
+
+
+def test_methods_are_compared_and_nothing_leaves(service: Served) -> None:
+    cus, place = Browser(service, "cus"), "/console/custodian/datasets/registry/publish"
+    queued = cus.send(f"{place}/sweep", {"ks": "k=5,20", "methods": ["mdav"]}, place)
+    assert run_next(service.app.service, "runner")
+    done = cus.get(queued.headers["location"]).text
+    assert "Risk and utility over k" in done
+    assert service.get("cus", f"{HOME}/history").json()["history"][0]["kind"] == "register"
+
+
+def test_the_custodian_sees_spend_log_snapshots_and_chain(service: Served) -> None:
+    service.post("ann", f"{HOME}/answers", COUNT)
+    cus, place = Browser(service, "cus"), "/console/custodian/datasets/registry"
+    seen = cus.get(place).text
+    assert "ann: epsilon 0.1 of 1 is spent, 0.9 is left" in seen
+    assert "SELECT COUNT(*) FROM registry WHERE smoker = TRUE" in unescape(seen)
+    head = service.get("cus", f"{HOME}/ledger").json()["head"]
+    assert head not in seen
+    assert head in cus.get(f"{place}?verify=yes").text
+    assert "Nothing: no epsilon above 5" not in cus.get("/console/custodian").text  # padding is off here
+
+
+def test_a_job_leads_to_its_answer(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    with served(replace(config, datasets=tuple(replace(one, jobs=True) for one in config.datasets))) as service:
+        ann = Browser(service, "ann")
+        queued = ann.send(f"{ASK}/ask", QUESTION, ASK)
+        assert queued.headers["location"].startswith("/console/jobs/")
+        assert "Under way" in ann.get(queued.headers["location"]).text
+        assert run_next(service.app.service, "runner")
+        assert ann.get(queued.headers["location"]).headers["location"].startswith(f"{ASK}/answers/")
+        assert Browser(service, "bob").get(queued.headers["location"]).status_code == 404
+
+
+HOSTILE = "SELECT COUNT(*) FROM registry WHERE hospital = '\"><script>alert(1)</script>'"
+
+
+def test_hostile_text_stays_text(service: Served) -> None:
+    ann, cus = Browser(service, "ann"), Browser(service, "cus")
+    seen = [ann.send(f"{ASK}/ask", QUESTION | {"question": HOSTILE, "prior": "</textarea><script>"}, ASK)]
+    seen.append(ann.send(f"{ASK}/preview", QUESTION | {"question": HOSTILE}, ASK))
+    name = "<img src=x onerror=alert(1)>"
+    seen.append(
+        cus.send(f"{ACCESS}/tokens", {"analyst": name, "role": "analyst", "days": "3", "datasets": "registry"}, ACCESS)
+    )
+    seen += [cus.get(ACCESS), cus.get("/console/custodian/datasets/registry")]
+    for one in seen:
+        assert "<script>alert" not in one.text
+        assert "<img src=x" not in one.text
+        parsed = Inline()
+        parsed.feed(one.text)
+        assert parsed.found == []
+
+
+def test_every_page_keeps_to_a_strict_policy(service: Served) -> None:
+    """No page has a script, a style or a handler of its own, and all say so to the browser."""
+    ann, cus = Browser(service, "ann"), Browser(service, "cus")
+    answer = ann.send(f"{ASK}/ask", QUESTION | {"prior": "normal(100, 20)"}, ASK).headers["location"]
+    seen = [(ann, answer), (cus, answer), (ann, "/console/datasets"), (ann, "/console/jobs/nothing")]
+    seen += [(ann, one) for one in paths(service, "GET") if "/custodian" not in one and "assets" not in one]
+    seen += [(cus, one) for one in paths(service, "GET") if "/custodian" in one]
+    for browser, path in seen:
+        reply = browser.get(path)
+        assert "default-src 'none'; script-src 'self'; style-src 'self'" in reply.headers["content-security-policy"]
+        assert "unsafe" not in reply.headers["content-security-policy"]
+        assert reply.headers["cache-control"] == "no-store"
+        parsed = Inline()
+        parsed.feed(reply.text)
+        assert parsed.found == [], path
+        assert all(source.startswith("/console/assets/") for source in parsed.sources), path
+
+
+def test_scripts_and_styles_are_tagged_and_vega_is_kept(service: Served) -> None:
+    for name, keep in (("console.css", "no-cache"), ("ask.js", "no-cache"), ("vega.js?1.9", "max-age=31536000")):
+        first = service.client.get(f"/console/assets/{name}")
+        assert first.status_code == 200
+        assert keep in first.headers["cache-control"]
+        again = service.client.get(f"/console/assets/{name}", headers={"If-None-Match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+    assert "vegaEmbed" in service.client.get("/console/assets/vega.js").text
+    for name in ("nothing.js", "..%2fpages.py", "assets.py"):
+        assert service.client.get(f"/console/assets/{name}").status_code == 404
+
+
+def test_explanations_are_open_and_true_to_their_numbers(service: Served) -> None:
+    seen = service.client.get("/console/explain/epsilon").text
+    assert "52.5 %" in seen
+    assert "73.2 %" in seen
+    assert service.client.get("/console/explain/nothing").status_code == 404

@@ -1,0 +1,141 @@
+"""What OpenAPI tells is true of the service: Schemathesis makes requests of it, good and bad, and looks at each reply."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from schemathesis.engine import events, from_schema
+from schemathesis.python import asgi
+
+from discreet.service.app import Entrance, make_app
+from discreet.service.jobs import run_next
+from discreet.service.store.jobs import all_jobs
+from discreet.service.store.tokens import create_token
+from serving import config_in
+
+PATIENTS = 13_000
+"""So many that the examples, which are of the sample registry, are within its bounds."""
+SEED = 8
+ALL = ("examples", "coverage", "fuzzing", "stateful")
+QUESTIONS = (
+    "SELECT COUNT(*) FROM registry WHERE smoker",
+    "SELECT AVG(age), SUM(income) FROM registry WHERE age > 40",
+    "SELECT sex, COUNT(*) FROM registry GROUP BY sex",
+    "SELECT hospital, AVG(stay) FROM registry GROUP BY hospital",
+    "SELECT MEDIAN(age) FROM registry",
+    "SELECT QUANTILE(income, 0.9) FROM registry WHERE sex = 'F'",
+    "SELECT MIN(admitted) FROM registry",
+    "SELECT MODE(diagnosis) FROM registry",
+    "SELECT VAR(age), STDDEV(bmi) FROM registry",
+    "SELECT HISTOGRAM(age, 10) FROM registry",
+)
+WORDS = {
+    "datasets": ["registry"],
+    "questions": list(QUESTIONS),
+    "amounts": ["0.1", "1/3", "1e-3", "2", "1e-12", "0", "-1", "NaN"],
+    "priors": ["normal(12000, 900)", "uniform(0, 13000)", "point(3)", '{"F": 1, "M": 2}', "@survey"],
+    "accuracies": ["±50 at 95%", "±1e-300 at 99%", "±1e300"],
+    "methods": ["private-columns", "private-linked", "mdav", "swap", "t-closeness", "anatomy"],
+}
+USED = {
+    "path.dataset": ("datasets", 0.9),
+    "body.question": ("questions", 0.7),
+    "body.epsilon": ("amounts", 0.7),
+    "body.noise_scale": ("amounts", 0.7),
+    "body.prior": ("priors", 0.7),
+    "body.accuracy": ("accuracies", 0.7),
+    "body.method": ("methods", 0.7),
+}
+ODD = ("delta", "distance", "model", "interval", "rows", "constraints", "ranges", "population", "population_size")
+
+
+@dataclass
+class Run:
+    """What was seen: how often each operation gave each status, and everything that was wrong."""
+
+    statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
+    followed: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, event: events.EngineEvent) -> None:
+        if isinstance(event, events.ScenarioFinished):
+            self._add_scenario(event)
+        elif isinstance(event, events.NonFatalError | events.FatalError):
+            self.wrong.append(f"{getattr(event, 'label', '')}: {getattr(event, 'value', event)}")
+
+    def _add_scenario(self, event: events.ScenarioFinished) -> None:
+        for name, one in event.recorder.interactions.items():
+            if one.response is not None:
+                case = event.recorder.cases[name]
+                self.statuses[case.value.operation.label, one.response.status_code] += 1
+                self.followed += case.transition is not None and one.response.status_code < 300
+        for check in (one for many in event.recorder.checks.values() for one in many):
+            if check.failure_info is not None:
+                told = check.failure_info
+                self.wrong.append(f"{check.name}: {told.failure.title}: {told.failure.message}\n{told.code_sample}")
+
+    def seen(self, label: str) -> set[int]:
+        """Every status of an operation."""
+        return {status for known, status in self.statuses if known == label}
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entrance]:
+    """A service without padding, with a budget that no fuzzer can use up."""
+    folder = tmp_path_factory.mktemp("fuzzed")
+    config = config_in(folder, PATIENTS)
+    enlarge(folder / "registry.yaml")
+    yield make_app(config)
+    asgi.shutdown_lifespans()
+
+
+def enlarge(schema: Path) -> None:
+    lines = [line for line in schema.read_text().splitlines() if "budget:" not in line]
+    more = [f"{name}: {{epsilon: 1000000, delta: 0.1}}" for name in ("budget", "analyst_budget")]
+    schema.write_text("\n".join([*lines, *more, ""]))
+
+
+def settings(token: str, cases: int, phases: Sequence[str], seed: int | None) -> schemathesis.Config:
+    checks = {
+        # A question that is well formed may still be refused: no such column, no budget, not provable.
+        "positive_data_acceptance": {"enabled": False},
+        # Whatever does not fit may be too large as well.
+        "negative_data_rejection": {"expected-statuses": ["400", "401", "403", "404", "405", "409", "413", "415", "422", "429"]},
+    }
+    told: dict[str, Any] = {
+        "headers": {"Authorization": f"Bearer {token}"},
+        "continue-on-failure": True,
+        "suppress-health-check": ["all"],  # a slow machine is not a failed test
+        "generation": {"max-examples": cases, "database": "none"},
+        "dictionaries": {name: {"values": values} for name, values in WORDS.items()},
+        "parameters": {place: {"dictionary": name, "probability": share} for place, (name, share) in USED.items()},
+        "checks": checks,
+        "phases": {name: {"enabled": name in phases} for name in ALL},
+    }
+    return schemathesis.Config.from_dict(told if seed is None else told | {"seed": seed})
+
+
+def fuzz(app: Entrance, role: str, cases: int, phases: Sequence[str] = ALL, seed: int | None = SEED) -> Run:
+    """Send so many requests to every operation, as an analyst or as a custodian."""
+    own, secret = create_token(app.service.store, f"{role} of the fuzzer", role, 30, ("registry",))
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=settings(secret, cases, phases, seed))
+
+    @schema.hook
+    def map_case(_: object, case: schemathesis.Case) -> schemathesis.Case:
+        if case.meta is not None and case.meta.generation.mode is schemathesis.GenerationMode.POSITIVE:
+            if isinstance(case.body, dict) and len(repr(case.body)) % 4:  # one odd option of ten refuses nearly all
+                case.body = {name: told for name, told in case.body.items() if name not in ODD}
+            if (case.path_parameters or {}).get("token") == own.id:  # else it locks itself out
+                case.path_parameters["token"] = "0" * 32
+        return case
+
+    run = Run()
+    for event in from_schema(schema).execute():
+        run.add(event)
+    return run
