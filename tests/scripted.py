@@ -92,12 +92,12 @@ def broken_chunk(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(b'10\r\n{"question":')
 
 
-def endless(handler: BaseHTTPRequestHandler) -> None:
-    """A reply that goes on until nobody reads it any more."""
+def huge(handler: BaseHTTPRequestHandler) -> None:
+    """A reply of 80 MB, unless nobody reads it to the end."""
     handler.send_response(200)
     handler.end_headers()
     try:
-        while True:
+        for _ in range(80):
             handler.wfile.write(b" " * 2**20)
     except OSError:
         return

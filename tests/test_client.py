@@ -27,7 +27,7 @@ from discreet import (
 from discreet.client.address import read_address
 from discreet.client.wire import LONGEST_WAIT, MOST, Lost, Received, Request, Wire
 from documents import ANSWER, GUARANTEE, QUESTION, TOKEN, client
-from scripted import Scripted, broken_chunk, drop, endless, problem, raw, reply, scripted
+from scripted import Scripted, broken_chunk, drop, huge, problem, raw, reply, scripted
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_a_refusal_of_somebody_else_is_told_in_our_words(
     assert "html" not in str(raised.value)
 
 
-def test_a_sentence_is_one_line_and_not_endless(service: Scripted) -> None:
+def test_a_sentence_is_one_line_and_not_huge(service: Scripted) -> None:
     service.then(problem(400, "InvalidInput", "a\nb\x1b[31mc" + "d" * 10_000))
     with pytest.raises(InvalidInput) as raised:
         client(service).budget()
@@ -245,7 +245,7 @@ def test_garbage_is_told_as_such(service: Scripted, body: bytes) -> None:
 
 
 def test_a_reply_beyond_measure_is_not_read(service: Scripted) -> None:
-    service.then(endless)
+    service.then(huge)
     with pytest.raises(Unavailable, match=f"more than {MOST:,} bytes"):
         client(service).history()
     assert len(service.seen) == 1
@@ -374,7 +374,7 @@ def test_a_closed_client_asks_no_more(service: Scripted) -> None:
 
 # The same calls as a custodian's.
 
-NOT_OVER_HTTP = {"open", "check", "rehearse", "stale"}
+NOT_OVER_HTTP = {"open", "check", "rehearse", "stale", "unpaid"}
 """What is done where the rows are: opening, registering; a rehearsing client is made by rehearsal=True."""
 NOT_SAID = {"analyst", "log"}
 """Who asks is whom the token was given to; a log is what the processes of a service share."""

@@ -25,7 +25,6 @@ from discreet import (
     InvalidInput,
     Prior,
     Unavailable,
-    Unsupported,
     total,
 )
 from discreet.client.address import read_address
@@ -426,6 +425,26 @@ def test_a_second_table_keeps_the_name_that_its_manifest_has(service: Scripted, 
     assert made.files[1].read_bytes() == b"group\n1\n"
 
 
+def test_columns_apart_come_in_a_folder(service: Scripted, tmp_path: Path) -> None:
+    columns = {"columns/age.parquet": b"30", "columns/sex.parquet": b"F"}
+    service.then(*released(columns, manifest_file="columns/manifest.json"))
+    made = client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True)
+    assert made.files == (tmp_path / "mine" / "age.parquet", tmp_path / "mine" / "sex.parquet")
+    assert [path.read_bytes() for path in made.files] == [b"30", b"F"]
+    assert made.manifest_file == tmp_path / "mine" / "manifest.json"
+    assert json.loads(made.manifest_file.read_text()) == made.manifest
+    sent = {"method": "private-columns", "epsilon": 1, "apart": True, "report": False}
+    assert service.seen[0].document == sent
+    assert service.seen[3].path.endswith("/files/columns%2Fage.parquet")
+    service.steps[:] = released({"columns/age.parquet": b"31"}, manifest_file="columns/manifest.json")
+    client(service).publish("private-columns", tmp_path / "mine", epsilon=1, apart=True, force=True)
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["age.parquet", "manifest.json"]
+    service.steps[:] = released({"columns/../..": b""}, manifest_file="columns/manifest.json")
+    with pytest.raises(Unavailable, match="did not answer as a discreet service"):
+        client(service).publish("private-columns", tmp_path / "evil", epsilon=1, apart=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
 def test_what_is_lost_of_a_release_is_brought_again(service: Scripted, tmp_path: Path) -> None:
     made, about, done, table, manifest = released({"registry.csv": TABLE})
     service.then(drop, made, about, done, raw(TABLE[:2], announced=len(TABLE)), drop, table, manifest)
@@ -491,8 +510,12 @@ def test_a_place_that_is_taken_is_refused_before_anything_is_made(service: Scrip
     ):
         with pytest.raises(InvalidInput, match=words):
             ours.publish("mdav", tmp_path / out, 3, report=None if report is None else tmp_path / report)
-    with pytest.raises(Unsupported, match="kept apart"):
+    with pytest.raises(InvalidInput, match="a folder of columns is named without a suffix"):
         ours.publish("private-columns", tmp_path / "a.csv", epsilon=1, apart=True)
+    (tmp_path / "folder").mkdir()
+    for force, words in ((False, "is there already"), (True, "is there and is no release")):
+        with pytest.raises(InvalidInput, match=words):
+            ours.publish("private-columns", tmp_path / "folder", epsilon=1, apart=True, force=force)
     with pytest.raises(InvalidInput, match="cannot be sent"):
         ours.publish("mdav-swap", tmp_path / "a.csv", 3, diversity=object())
     assert service.seen == []

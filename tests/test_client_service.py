@@ -314,6 +314,18 @@ def test_a_release_in_two_tables_can_be_verified_here(live: Live, tmp_path: Path
     assert made.guarantee.k == 5
 
 
+def test_columns_apart_are_brought_in_a_folder(live: Live, tmp_path: Path) -> None:
+    made = live.client("cus").publish(
+        "private-columns", tmp_path / "mine", epsilon=0.5, columns=["age", "sex"], apart=True
+    )
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == [
+        "age.parquet",
+        "manifest.json",
+        "sex.parquet",
+    ]
+    assert [path.is_file() for path in made.files] == [True, True]
+
+
 def test_expected_errors_are_what_a_custodian_would_tell(live: Live) -> None:
     ours = live.client("cus").expected(epsilon=1, columns=["age", "bmi"])
     theirs = live.custodian.expected(epsilon=1, columns=["age", "bmi"])

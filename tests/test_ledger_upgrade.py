@@ -178,11 +178,13 @@ def test_the_log_is_read_by_its_own_index(tmp_path: Path) -> None:
     asked: list[tuple[str, Any]] = []
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         fill(ledger)
-        event.listen(ledger._database._engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
+        with ledger._database.reading() as connection:
+            engine = connection.engine
+        event.listen(engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
         assert len(ledger.history(DATASET)) == 8
-    with closing(sqlite3.connect(tmp_path / "ledger.db")) as engine:
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as looked:
         plans = [
-            engine.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall() for sql, values in asked if "body" in sql
+            looked.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall() for sql, values in asked if "body" in sql
         ]
     assert "USING INDEX ledger_log" in str(plans)
 

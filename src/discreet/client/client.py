@@ -152,7 +152,8 @@ class Client:
         from discreet.client.releases import place, published
 
         said = recipe_of({"method": method, "k": k, "t": t, "epsilon": epsilon} | more)
-        return published(self._real(), said, place(out, report, force), key_of(key), progress)
+        targets = place(out, report, force, bool(said.get("apart")))
+        return published(self._real(), said, targets, key_of(key), progress)
 
     def expected(
         self, method: str | None = None, k: object = None, epsilon: object = None, **more: Any

@@ -150,7 +150,7 @@ def _read(response: HTTPResponse) -> bytes | Lost:
     while part := response.read(AT_ONCE):
         parts.append(part)
         size += len(part)
-        if size > MOST * 99:
+        if size > MOST:
             return Lost(f"sent a reply of more than {MOST:,} bytes, which is not read; ask for less", again=False)
     return _broken(response) or b"".join(parts)
 

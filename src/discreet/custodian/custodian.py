@@ -6,6 +6,7 @@ Plan from public facts, charge durably, then read rows, draw, store durably, the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -51,7 +52,7 @@ from discreet.planner.choose import plan_like
 from discreet.planner.plan import Plan
 from discreet.query import to_sql
 from discreet.release import Release
-from discreet.schema import Schema, load_schema
+from discreet.schema import Budget, Schema, load_schema
 
 if TYPE_CHECKING:
     from discreet.assess.sweep import Sweep
@@ -71,6 +72,7 @@ class Custodian:
         self._source = source
         self._ledger = ledger
         self._caps = Caps(schema.budget, schema.analyst_budget, schema.models)
+        self._payable = self._caps
 
     @staticmethod
     def open(
@@ -158,7 +160,7 @@ class Custodian:
         if planned.free:
             return public_answer(planned, told, self._spent()).noted(self._note)
         self._require_current()
-        receipt = self._ledger.charge(charge_of(planned, told, self._snapshot.name, analyst, key, fresh), self._caps)
+        receipt = self._ledger.charge(charge_of(planned, told, self._snapshot.name, analyst, key, fresh), self._payable)
         stored = receipt.answer
         if stored is None:
             stored = self._ledger.store(self.schema.name, receipt.entry, self._draw(planned))
@@ -286,6 +288,12 @@ class Custodian:
         except Unavailable:
             return True
         return False
+
+    def unpaid(self) -> Custodian:
+        """The same, open as long as this is: answers that were paid for are told again, and no other can be paid."""
+        made = copy(self)
+        made._payable = Caps(Budget(Fraction(0)), Budget(Fraction(0)), self._caps.models)
+        return made
 
     def verify(self) -> Verified:
         """Recompute the ledger's chain of this data set; ClaimFailed names the first entry that is not as written."""

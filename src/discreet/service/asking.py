@@ -12,7 +12,7 @@ from discreet.custodian import Custodian, check_constraints, check_population, c
 from discreet.custodian.document import preview_to_json
 from discreet.custodian.question import cells, read
 from discreet.custodian.secrets import identifier
-from discreet.errors import InvalidInput
+from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.exact import rational, rational_text
 from discreet.query.query import Query
 from discreet.schema import Schema
@@ -23,6 +23,7 @@ from discreet.service.store.answers import Kept, answer_by_key, canonical, keep_
 from discreet.shapes import are_weights
 
 LONGEST_KEY = 200
+NO_PICTURE = "this answer is stored no longer, or a nearer one is: its numbers stay, its picture is gone"
 Asked = Mapping[str, Any]
 
 
@@ -164,15 +165,18 @@ def kept_of(
 
 
 def picture(service: Service, custodian: Custodian, kept: Kept) -> str | None:
-    """The picture of a kept answer, drawn when it is first looked at: the same request under its key costs nothing."""
+    """The picture of a kept answer, drawn when it is first looked at from what was paid for: to look costs nothing."""
     if kept.picture is not None or not json.loads(kept.document)["picture"]:
         return kept.picture
     told = checked(service, custodian.schema, kept.analyst, json.loads(kept.asked))
     more: dict[str, Any] = {"constraints": tuple(told.get("constraints", ())), "fresh": bool(told.get("fresh"))}
     try:
-        answer = custodian.answer(told["question"], analyst=kept.analyst, key=kept.key, **numbers(told), **more)
-    except InvalidInput:
-        raise InvalidInput("this answer is from an earlier snapshot: its numbers stay, its picture is gone") from None
+        again = custodian.unpaid()
+        answer = again.answer(told["question"], analyst=kept.analyst, key=kept.key, **numbers(told), **more)
+    except (InvalidInput, BudgetExceeded):
+        raise InvalidInput(NO_PICTURE) from None
+    if answer.entry != kept.entry:  # a nearer one, which was bought since
+        raise InvalidInput(NO_PICTURE)
     spec = json.dumps(answer.picture_spec())
     keep_picture(service.store, kept.id, spec)
     return spec

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select, update
+from sqlalchemy import Row, delete, func, select, update
 
 from discreet.errors import InvalidInput
+from discreet.service.store.putting import put, put_new
 from discreet.service.store.store import Store
 from discreet.service.store.tables import answers, priors
 
@@ -45,10 +46,8 @@ class SavedPrior:
 def keep_answer(store: Store, kept: Kept) -> Kept:
     """Keep an answer; the first one under a key wins, and is returned to all who come later."""
     with store.passing.writing() as connection:
-        row = connection.execute(select(answers).where(*_keyed(kept))).one_or_none()
-        if row is None:
-            connection.execute(insert(answers), {name: getattr(kept, name) for name in Kept.__slots__})
-    return kept if row is None else _kept(row)
+        put_new(connection, answers, {name: getattr(kept, name) for name in Kept.__slots__})
+        return _kept(connection.execute(select(answers).where(*_keyed(kept))).one())
 
 
 def answer_by_key(store: Store, dataset: str, rehearsal: bool, analyst: str, key: str) -> Kept | None:
@@ -96,13 +95,11 @@ def canonical(asked: object) -> str:
 
 def save_prior(store: Store, analyst: str, prior: SavedPrior) -> None:
     """Keep a prior under its name, in place of the one that had it."""
-    own = priors.c.analyst == analyst
+    others = select(func.count()).where(priors.c.analyst == analyst, priors.c.name != prior.name)
     with store.database.writing() as connection:
-        connection.execute(delete(priors).where(own, priors.c.name == prior.name))
-        if len(connection.execute(select(priors.c.name).where(own)).all()) >= MOST_PRIORS:
+        if connection.execute(others).scalar_one() >= MOST_PRIORS:
             raise InvalidInput(f"an analyst keeps at most {MOST_PRIORS} priors; delete one first")
-        values = {"analyst": analyst, "name": prior.name, "text": prior.text, "note": prior.note}
-        connection.execute(insert(priors), values)
+        put(connection, priors, {"analyst": analyst, "name": prior.name, "text": prior.text, "note": prior.note})
 
 
 def saved_priors(store: Store, analyst: str) -> list[SavedPrior]:

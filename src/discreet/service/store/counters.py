@@ -6,8 +6,9 @@ import time
 from collections import Counter
 from threading import Lock
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import select
 
+from discreet.service.store.putting import put
 from discreet.service.store.store import Store
 from discreet.service.store.tables import counters
 
@@ -47,10 +48,8 @@ def _add(store: Store, new: Counter[Name]) -> None:
     at = time.time()
     with store.passing.writing() as connection:
         for (name, label), value in sorted(new.items()):
-            here = counters.c.name == name, counters.c.label == label
-            more = update(counters).where(*here).values(value=counters.c.value + value, last=at)
-            if not connection.execute(more).rowcount:
-                connection.execute(insert(counters), {"name": name, "label": label, "value": value, "last": at})
+            values = {"name": name, "label": label, "value": value, "last": at}
+            put(connection, counters, values, adding=("value",))
 
 
 def all_counts(store: Store) -> dict[Name, tuple[float, float]]:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Row, insert, select, update
 
 from discreet.custodian.session import Admitted
+from discreet.service.store.putting import put_new
 from discreet.service.store.store import Store
 from discreet.service.store.tables import counted, counting
 
@@ -29,12 +30,11 @@ class Counting:
 
 def keep_session(store: Store, made: Counting) -> Counting:
     """Keep a session before it is paid for; the first one under a key wins."""
+    mine = [counting.c[name] == getattr(made, name) for name in ("dataset", "analyst", "key")]
     with store.database.writing() as connection:
-        mine = [counting.c[name] == getattr(made, name) for name in ("dataset", "analyst", "key")]
-        row = connection.execute(select(counting).where(*mine, counting.c.rehearsal.is_(made.rehearsal))).one_or_none()
-        if row is None:
-            connection.execute(insert(counting), {name: getattr(made, name) for name in Counting.__slots__})
-    return made if row is None else _counting(row)
+        put_new(connection, counting, {name: getattr(made, name) for name in Counting.__slots__})
+        found = connection.execute(select(counting).where(*mine, counting.c.rehearsal.is_(made.rehearsal)))
+        return _counting(found.one())
 
 
 def session_by_id(store: Store, wanted: str) -> Counting | None:

@@ -6,8 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Row, func, insert, select, update
+from sqlalchemy import Row, func, select, update
 
+from discreet.service.store.putting import put_new
 from discreet.service.store.store import Store
 from discreet.service.store.tables import jobs
 
@@ -41,11 +42,15 @@ class Job:
 def add_job(store: Store, job: Job) -> Job:
     """Queue a job; the first one under a key and kind wins, and is returned to all who come later."""
     with store.database.writing() as connection:
-        mine = [jobs.c[name] == getattr(job, name) for name in ("dataset", "analyst", "key", "kind")]
-        row = connection.execute(select(jobs).where(*mine, jobs.c.rehearsal.is_(job.rehearsal))).one_or_none()
-        if row is None:
-            connection.execute(insert(jobs), {name: getattr(job, name) for name in Job.__slots__})
-    return job if row is None else _job(row)
+        put_new(connection, jobs, {name: getattr(job, name) for name in Job.__slots__})
+        return _job(connection.execute(select(jobs).where(*_keyed(job))).one())
+
+
+def job_by_key(store: Store, like: Job) -> Job | None:
+    """The job that has the key of another."""
+    with store.database.reading() as connection:
+        row = connection.execute(select(jobs).where(*_keyed(like))).one_or_none()
+    return None if row is None else _job(row)
 
 
 def job_by_id(store: Store, wanted: str) -> Job | None:
@@ -126,6 +131,11 @@ def _leave(store: Store, job: Job, values: dict[str, Any]) -> None:
     same = jobs.c.id == job.id, jobs.c.runner == job.runner, jobs.c.beat == job.beat, jobs.c.state == "running"
     with store.database.writing() as connection:
         connection.execute(update(jobs).where(*same).values(**values))
+
+
+def _keyed(job: Job) -> list[Any]:
+    mine = [jobs.c[name] == getattr(job, name) for name in ("dataset", "analyst", "key", "kind")]
+    return [*mine, jobs.c.rehearsal.is_(job.rehearsal)]
 
 
 def _job(row: Row[Any]) -> Job:

@@ -6,14 +6,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import Connection, insert, inspect, select, text
+from sqlalchemy import text
 
-from discreet.errors import DiscreetError, InvalidInput
+from discreet.errors import DiscreetError
+from discreet.ledger import upgrading
 from discreet.ledger.database import Database
 from discreet.ledger.opening import database_at
-from discreet.service.store.tables import METADATA, about
 
-VERSION = 1
+NEWEST = "1"
+VERSIONS = Path(__file__).parent / "versions"
+VERSION_TABLE = "service_version"
 CREATION_LOCK = 0x64697364  # any number that others of the same database do not use
 
 
@@ -49,25 +51,11 @@ class Store:
 
 
 def _prepare(database: Database) -> None:
+    """Make the tables, or bring those of an older discreet up to date."""
     with database.reading() as connection:
-        found = _version(connection)
-    if found is not None:
-        return
-    with database.writing() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": CREATION_LOCK})
-        if _version(connection) is None:
-            METADATA.create_all(connection)
-            connection.execute(insert(about), {"one": 1, "version": VERSION})
-
-
-def _version(connection: Connection) -> int | None:
-    if not inspect(connection).has_table(about.name):
-        return None
-    version = int(connection.execute(select(about.c.version)).scalar_one())
-    if version != VERSION:
-        raise InvalidInput(
-            f"the store has format {version}, this discreet needs {VERSION}; run: discreet serve --upgrade, or update "
-            "discreet"
-        )
-    return version
+        found = upgrading.revision_of(connection, VERSION_TABLE)
+    if found != NEWEST:
+        with database.writing() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": CREATION_LOCK})
+            upgrading.upgrade(connection, VERSIONS, VERSION_TABLE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Double, Index, MetaData, Table, Text
 
 METADATA = MetaData()
 
@@ -14,9 +14,9 @@ tokens = Table(
     Column("hash", Text, nullable=False, unique=True),
     Column("analyst", Text, nullable=False),
     Column("role", Text, nullable=False),
-    Column("created", Float, nullable=False),
-    Column("expires", Float, nullable=False),
-    Column("revoked", Float),
+    Column("created", Double, nullable=False),
+    Column("expires", Double, nullable=False),
+    Column("revoked", Double),
 )
 
 grants = Table(
@@ -32,7 +32,7 @@ sessions = Table(
     METADATA,
     Column("hash", Text, primary_key=True),
     Column("token", Text, nullable=False),
-    Column("expires", Float, nullable=False),
+    Column("expires", Double, nullable=False),
 )
 
 priors = Table(
@@ -54,7 +54,7 @@ answers = Table(
     Column("key", Text, nullable=False),
     Column("asked", Text, nullable=False),
     Column("entry", BigInteger),
-    Column("at", Float, nullable=False),
+    Column("at", Double, nullable=False),
     Column("document", Text, nullable=False),
     Column("picture", Text),
 )
@@ -69,12 +69,12 @@ jobs = Table(
     Column("analyst", Text, nullable=False),
     Column("key", Text, nullable=False),
     Column("asked", Text, nullable=False),
-    Column("deadline", Float, nullable=False),
-    Column("at", Float, nullable=False),
+    Column("deadline", Double, nullable=False),
+    Column("at", Double, nullable=False),
     Column("state", Text, nullable=False),
     Column("runner", Text),
-    Column("beat", Float),
-    Column("finished", Float),
+    Column("beat", Double),
+    Column("finished", Double),
     Column("stage", Text),
     Column("result", Text),
 )
@@ -108,15 +108,8 @@ counters = Table(
     METADATA,
     Column("name", Text, primary_key=True),
     Column("label", Text, primary_key=True),
-    Column("value", Float, nullable=False),
-    Column("last", Float),
-)
-
-about = Table(
-    "service_about",
-    METADATA,
-    Column("one", Integer, primary_key=True, autoincrement=False),
-    Column("version", Integer, nullable=False),
+    Column("value", Double, nullable=False),
+    Column("last", Double),
 )
 
 INDICES = (

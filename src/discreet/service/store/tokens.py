@@ -11,6 +11,7 @@ from sqlalchemy import Row, delete, insert, select, update
 
 from discreet.custodian.secrets import identifier, secret
 from discreet.errors import InvalidInput
+from discreet.service.store.putting import put_new
 from discreet.service.store.store import Store
 from discreet.service.store.tables import grants, sessions, tokens
 from discreet.spend import text
@@ -55,9 +56,8 @@ def create_token(
     with store.database.writing() as connection:
         values = {name: getattr(made, name) for name in Token.__slots__}
         connection.execute(insert(tokens), values | {"hash": hashed(told)})
-        for dataset in datasets:
-            connection.execute(delete(grants).where(grants.c.dataset == dataset, grants.c.analyst == named))
-            connection.execute(insert(grants), {"dataset": dataset, "analyst": named})
+        for dataset in sorted(datasets):
+            put_new(connection, grants, {"dataset": dataset, "analyst": named})
     return made, told
 
 
@@ -123,9 +123,7 @@ def grant(store: Store, dataset: str, analyst: str) -> None:
     """Let an analyst ask a data set; once more changes nothing."""
     named = analyst_name(analyst)
     with store.database.writing() as connection:
-        same = grants.c.dataset == dataset, grants.c.analyst == named
-        if connection.execute(select(grants).where(*same)).one_or_none() is None:
-            connection.execute(insert(grants), {"dataset": dataset, "analyst": named})
+        put_new(connection, grants, {"dataset": dataset, "analyst": named})
 
 
 def ungrant(store: Store, dataset: str, analyst: str) -> None:

@@ -8,7 +8,8 @@ const WORD = /[A-Za-z_][\w.]*$/;
 const VALUE = /("[^"]+"|[\w.]+)\s*(?:=|<>|!=|<=|>=|<|>|(?:NOT\s+)?IN\s*\((?:\s*'(?:[^']|'')*'\s*,)*)\s*'((?:[^']|'')*)$/i;
 const MOST = 12;
 
-function words(schema) {
+/** All names and words of a schema's questions. */
+export function words(schema) {
   const columns = Object.entries(schema.columns).map(([name, column]) => ({ text: identifier(name), kind: column.kind }));
   const functions = [...AGGREGATES.map((one) => one.name), "SECOND_MAX", "BIN"].map((name) => ({ text: `${name}(`, kind: "function" }));
   const tables = [schema.name, ...Object.keys(schema.lookups)].map((name) => ({ text: identifier(name), kind: "table" }));

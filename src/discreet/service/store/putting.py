@@ -1,0 +1,27 @@
+"""Rows of which one key has one, whoever comes at once: nobody is refused because another was first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+
+def put_new(connection: Connection, table: Table, values: Mapping[str, object]) -> None:
+    """Insert a row, unless one with a key of it is there."""
+    connection.execute(_insert(connection, table).values(values).on_conflict_do_nothing())
+
+
+def put(connection: Connection, table: Table, values: Mapping[str, object], adding: Collection[str] = ()) -> None:
+    """Insert a row, or give the one with its primary key these values; those in `adding` are added to what it has."""
+    made = _insert(connection, table).values(values)
+    same = [column.name for column in table.primary_key]
+    new = {name: made.excluded[name] for name in values if name not in same}
+    changed = {name: table.c[name] + value if name in adding else value for name, value in new.items()}
+    connection.execute(made.on_conflict_do_update(index_elements=same, set_=changed))
+
+
+def _insert(connection: Connection, table: Table) -> Any:
+    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)

@@ -1,0 +1,540 @@
+"""The console in a real browser: scripts, drawing, keys, themes, and nothing that leaves the machine."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+import services
+from discreet.errors import InvalidInput
+from discreet.query import parse_sql
+from discreet.schema import Schema, load_schema, schema_to_public_json
+from discreet.service.app import make_app
+from discreet.service.jobs import run_jobs
+from discreet.service.store.tokens import create_token
+from discreet.shapes import read_shapes, read_weights
+from serving import config_in
+
+ASK = "/console/datasets/registry"
+WHO = (("ann", "analyst", ("registry",)), ("bob", "analyst", ()), ("cus", "custodian", ()))
+GRAVE = {"serious", "critical"}
+THEMES = ("light", "dark")
+PATIENCE = 120_000
+"""Milliseconds: a slow machine is not a failed test."""
+expect.set_options(timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: services.Chromium) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium.path, args=list(services.CHROMIUM_FLAGS))
+        yield opened
+        opened.close()
+
+
+@dataclass
+class Seen:
+    """What a page did that it should not have."""
+
+    home: str
+    faults: list[str] = field(default_factory=list)
+
+    def watch(self, page: Page) -> None:
+        """Note errors of scripts, refusals by the content security policy, failures, and what leaves the machine."""
+        page.on("pageerror", lambda error: self.faults.append(f"script: {error}"))
+        page.on("console", self._said)
+        page.on("request", lambda request: self._asked(request.url))
+        page.on("response", lambda reply: self._failed(reply.status, reply.url))
+
+    def _said(self, message: Any) -> None:
+        # A refusal is a reply like any other; the browser calls every one an error.
+        if message.type in {"error", "warning"} and not message.text.startswith("Failed to load resource"):
+            self.faults.append(f"console: {message.text}")
+
+    def _asked(self, url: str) -> None:
+        if not url.startswith((self.home, "data:")):
+            self.faults.append(f"left: {url}")
+
+    def _failed(self, status: int, url: str) -> None:
+        if status >= 500 or status == 404:
+            self.faults.append(f"{status}: {url}")
+
+
+@dataclass
+class Live:
+    """A service on this machine, its tokens, and pages that are watched."""
+
+    home: str
+    tokens: dict[str, str]
+    registry: Schema
+    browser: Browser
+    seen: Seen
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """What pages know of it."""
+        return schema_to_public_json(self.registry)
+
+    def page(self, who: str | None, width: int = 1280, **more: Any) -> Page:
+        """A new browser profile, signed in as somebody."""
+        context = self.browser.new_context(viewport={"width": width, "height": 900}, base_url=self.home, **more)
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        self.seen.watch(page)
+        page.goto("/console/")
+        if who is not None:
+            page.fill("#token", self.tokens[who])
+            page.click("main button")
+            page.wait_for_url(re.compile("/console/(datasets|custodian)$"))
+        return page
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """A service that answers and runs jobs until it is told to stop."""
+    config = config_in(folder, padding=True, deadline=0.05)
+    app = make_app(config)
+    tokens = {name: create_token(app.service.store, name, role, 30, given)[1] for name, role, given in WHO}
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none"))
+        stopping = threading.Event()
+        threads = [
+            threading.Thread(target=server.run, kwargs={"sockets": [listening]}),
+            threading.Thread(target=run_jobs, args=(config, stopping.is_set)),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}", tokens
+        finally:
+            server.should_exit = True
+            stopping.set()
+            for thread in threads:
+                thread.join()
+
+
+@pytest.fixture
+def live(browser: Browser, tmp_path: Path) -> Iterator[Live]:
+    with running(tmp_path) as (home, tokens):
+        seen = Seen(home)
+        yield Live(home, tokens, load_schema(tmp_path / "registry.yaml"), browser, seen)
+        for context in list(browser.contexts):
+            context.close()
+    assert seen.faults == []
+
+
+def draw(page: Page, points: tuple[tuple[float, float], ...]) -> None:
+    """Pull the bars with the mouse, along points that are shares of the area."""
+    area = page.locator("[data-part=area] svg")
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    assert box is not None
+    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=8)
+    page.mouse.up()
+
+
+def ask(page: Page, question: str, prior: str = "", size: str = "0.1", place: str = ASK) -> None:
+    """Ask as a person would who types."""
+    page.goto(place)
+    page.fill("#question", question)
+    page.fill("#prior", prior)
+    page.fill("#size", size)
+    page.click("#preview button.main")
+    page.wait_for_url("**/answers/*")
+
+
+def previewed(page: Page) -> None:
+    expect(page.locator("#preview [data-slot=status]")).to_contain_text("Nothing was charged")
+
+
+def test_a_prior_is_drawn_previewed_asked_and_seen(live: Live) -> None:
+    page = live.page("ann")
+    page.click("a.main")
+    page.click("text=Add a condition")
+    page.select_option(".filter select >> nth=0", "smoker")
+    expect(page.locator("#question")).to_have_value("SELECT COUNT(*) FROM registry WHERE smoker = TRUE")
+    page.fill("#prior-to", "300")
+    page.locator("#prior-to").blur()
+    draw(page, ((0.1, 0.8), (0.3, 0.2), (0.5, 0.8)))
+    expect(page.locator("#prior")).to_have_value(re.compile(r"^\d+ uniform\(.*\) \+ .* uniform$"))
+    expect(page.locator("[data-part=reading]")).to_contain_text("The planner reads it: mean")
+    previewed(page)
+    expect(page.locator("[data-slot=cost]")).to_have_text("epsilon 0.1")
+    expect(page.locator("[data-slot=times]")).to_have_text("10")
+    expect(page.locator("[data-slot=mechanism]")).to_have_text("discrete Laplace")
+    expect(page.locator("[data-slot=alone]")).to_contain_text("without asking")
+    page.click("#preview button.main")
+    page.wait_for_url("**/answers/*")
+    expect(page.locator("#headline")).to_have_text(re.compile(r"^-?[\d,]+$"))
+    expect(page.locator(".meaning")).to_contain_text("You believed it to be about")
+    page.wait_for_selector("[data-picture][data-drawn]")
+    assert page.locator("[data-picture] svg.marks path").count() > 3
+    expect(page.locator("svg.meter >> nth=1")).to_have_attribute(
+        "aria-label", "ann: epsilon 0.1 of 1 is spent, 0.9 is left"
+    )
+
+
+def test_a_typed_prior_is_drawn(live: Live) -> None:
+    page = live.page("ann")
+    page.goto(ASK)
+    page.fill("#question", "SELECT AVG(income) FROM registry WHERE sex = 'F'")
+    page.fill("#prior", "normal(30000, 4000)")
+    expect(page.locator("[data-part=reading]")).to_contain_text("mean 30,000")
+    heights = page.locator(".bin").evaluate_all("bins => bins.map((bin) => Number(bin.getAttribute('aria-valuenow')))")
+    middle = max(range(len(heights)), key=heights.__getitem__)
+    assert max(heights) == 90
+    assert abs(middle - len(heights) / 2) <= 2
+    page.fill("#prior", "normal(30000")
+    expect(page.locator("[data-part=reading]")).to_contain_text("the prior could not be read")
+
+
+def test_a_drawing_changes_only_what_it_is_drawn_over(live: Live) -> None:
+    """A stroke over half the area leaves the other half as the typed prior had it."""
+    page = live.page("ann")
+    page.goto(ASK)
+    page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
+    page.fill("#prior", "normal(120, 20)")
+    expect(page.locator("[data-part=reading]")).to_contain_text("mean 120")
+    read = "bins => bins.map((bin) => Number(bin.getAttribute('aria-valuenow')))"
+    before = page.locator(".bin").evaluate_all(read)
+    draw(page, ((0.7, 0.5), (0.9, 0.5)))
+    after = page.locator(".bin").evaluate_all(read)
+    half = len(before) // 2
+    assert after[:half] == before[:half]
+    assert after[half:] != before[half:]
+    expect(page.locator("#prior")).to_have_value(re.compile("uniform"))
+
+
+def press_until(page: Page, wanted: str, most: int = 80) -> None:
+    """Press Tab until the element has the focus."""
+    for _ in range(most):
+        if page.evaluate("wanted => document.activeElement?.matches(wanted)", wanted):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{wanted} cannot be reached by the keyboard")
+
+
+def test_a_question_is_asked_by_the_keyboard_alone(live: Live) -> None:
+    page = live.page(None)
+    page.keyboard.type(live.tokens["ann"])
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/datasets")
+    press_until(page, "a.main")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/datasets/registry")
+    press_until(page, "#question")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("SELECT COUNT(*) FROM registry WHERE hosp")
+    expect(page.locator("#question-list [role=option]")).to_have_count(1)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.keyboard.type(" = 'Al")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("#question")).to_have_value("SELECT COUNT(*) FROM registry WHERE hospital = 'Alder'")
+    press_until(page, ".bin")
+    for key in ("ArrowRight", "ArrowRight", "PageUp", "PageUp", "ArrowRight", "ArrowUp"):
+        page.keyboard.press(key)
+    focused = page.locator(".bin:focus")
+    expect(focused).to_have_attribute("role", "slider")
+    expect(focused).to_have_attribute(
+        "aria-valuetext", re.compile(r"weight 5 of 100, \d+(\.\d)? % of what you believe")
+    )
+    previewed(page)
+    press_until(page, "#preview button.main")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/answers/*")
+    expect(page.locator("#asked")).to_have_text("SELECT COUNT(*) FROM registry WHERE hospital = 'Alder'")
+
+
+def test_running_out_of_budget_is_a_plain_alert(live: Live) -> None:
+    page = live.page("ann")
+    ask(page, "SELECT COUNT(*) FROM registry WHERE smoker", size="0.9")
+    page.goto(ASK)
+    page.fill("#question", "SELECT COUNT(*) FROM registry WHERE age < 40")
+    page.fill("#size", "0.2")
+    previewed(page)
+    expect(page.locator("[data-slot=times]")).to_have_text("0")
+    page.click("#preview button.main")
+    told = page.locator("[role=alert]")
+    expect(told).to_contain_text("0.2")
+    expect(page.locator("#question")).to_have_value("SELECT COUNT(*) FROM registry WHERE age < 40")
+    assert page.locator("[role=alert]").count() == 1
+
+
+def test_the_custodian_grants_and_revokes(live: Live) -> None:
+    cus, bob = live.page("cus"), live.page("bob")
+    expect(bob.locator("main")).to_contain_text("No data set is granted to you yet")
+    cus.click("nav >> text=Access")
+    switch = cus.get_by_role("switch", name="bob may ask registry")
+    expect(switch).to_have_attribute("aria-checked", "false")
+    switch.click()
+    expect(cus.get_by_role("switch", name="bob may ask registry")).to_have_attribute("aria-checked", "true")
+    ask(bob, "SELECT COUNT(*) FROM registry WHERE smoker")
+    cus.get_by_role("switch", name="bob may ask registry").click()
+    expect(cus.get_by_role("switch", name="bob may ask registry")).to_have_attribute("aria-checked", "false")
+    live.seen.faults.clear()
+    bob.goto(ASK)
+    expect(bob.locator("[role=alert]")).to_contain_text("There is nothing here that you may see")
+    assert all(fault.startswith("404") for fault in live.seen.faults)
+    live.seen.faults.clear()
+    cus.get_by_role("row", name="bob").get_by_role("button", name="Revoke").click()
+    expect(cus.get_by_role("row", name="bob").last).to_contain_text("revoked")
+    bob.goto("/console/datasets")
+    expect(bob.locator("h1")).to_have_text("Sign in")
+
+
+def test_a_new_token_is_shown_copied_and_works(live: Live) -> None:
+    cus = live.page("cus", permissions=["clipboard-read", "clipboard-write"])
+    cus.goto("/console/custodian/access")
+    cus.fill("#analyst", "eve")
+    cus.check("[name=datasets][value=registry]")
+    cus.click("text=Make a token >> nth=-1")
+    secret = cus.text_content("#secret")
+    cus.click("[data-copy=secret]")
+    expect(cus.locator("[data-copy=secret]")).to_have_text("Copied")
+    assert cus.evaluate("navigator.clipboard.readText()") == secret
+    live.tokens["eve"] = str(secret)
+    eve = live.page("eve")
+    expect(eve.locator("main")).to_contain_text("registry")
+
+
+def test_a_rehearsal_is_like_the_real_thing_and_costs_nothing(live: Live) -> None:
+    page = live.page("ann")
+    page.goto(ASK)
+    page.click("text=Rehearse")
+    expect(page.locator(".banner")).to_contain_text("the table is made up, and nothing is charged")
+    ask(page, "SELECT COUNT(*) FROM registry WHERE smoker", "normal(100, 20)", "5", page.url)
+    page.wait_for_selector("[data-picture][data-drawn]")
+    page.goto("/console/datasets")
+    expect(page.locator("svg.meter >> nth=1")).to_have_attribute(
+        "aria-label", "ann: epsilon 0 of 1 is spent, 1 is left"
+    )
+
+
+def test_a_file_is_published_and_its_page_waits_for_it(live: Live) -> None:
+    page = live.page("cus")
+    page.goto("/console/custodian/datasets/registry/publish")
+    page.fill("#epsilon", "1")
+    for name in ("age", "sex"):
+        page.check(f"[name=columns][value={name}]")
+    page.click("main form >> nth=0 >> button.main")
+    page.wait_for_url("**/console/jobs/*")
+    with page.expect_download() as fetched:
+        page.click("text=report.html")
+    assert b"<html" in Path(fetched.value.path()).read_bytes()
+
+
+def test_answers_are_compared_downloaded_and_copied(live: Live) -> None:
+    page = live.page("ann", permissions=["clipboard-read", "clipboard-write"])
+    ask(page, "SELECT COUNT(*) FROM registry WHERE smoker", "normal(100, 20)")
+    ask(page, "SELECT hospital, COUNT(*) FROM registry GROUP BY hospital")
+    assert page.locator("svg.inline-bar").count() == 9
+    for name in ("JSON", "CSV"):
+        with page.expect_download() as fetched:
+            page.click(f"a[download]:has-text('{name}')")
+        assert b"COUNT(*)" in Path(fetched.value.path()).read_bytes()
+    page.click("text=As Python")
+    page.click("[data-copy=as-python]")
+    assert "client.answer(" in page.evaluate("navigator.clipboard.readText()")
+    ask(page, "SELECT COUNT(*) FROM registry WHERE age < 40")
+    page.click("nav >> text=History")
+    for box in page.locator("tbody input").all():
+        box.check()
+    page.click("text=Compare those ticked")
+    expect(page.locator("section.card")).to_have_count(3)
+
+
+def test_the_theme_that_was_chosen_stays(live: Live) -> None:
+    page = live.page("ann", color_scheme="light")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.click("text=Dark theme")
+    dark = page.evaluate(ground)
+    assert dark != light
+    page.goto(ASK)
+    assert page.evaluate(ground) == dark
+    expect(page.locator("[data-theme-toggle]")).to_have_attribute("aria-pressed", "true")
+
+
+def test_an_explanation_is_one_click_away(live: Live) -> None:
+    page = live.page("ann")
+    page.goto(ASK)
+    page.get_by_role("button", name="What epsilon buys: an explanation").first.click()
+    expect(page.get_by_role("dialog", name="What epsilon buys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="What epsilon buys")).to_be_hidden()
+    page.get_by_role("button", name="What epsilon buys: an explanation").first.click()
+    page.get_by_role("dialog", name="What epsilon buys").get_by_role("link").click()
+    expect(page.locator("h1")).to_have_text("What epsilon buys")
+    expect(page.locator("main")).to_contain_text("52.5 %")
+
+
+def test_a_browser_without_scripts_asks_too(live: Live) -> None:
+    page = live.page("ann", java_script_enabled=False)
+    page.goto(ASK)
+    page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
+    page.click("text=Preview >> nth=-1")
+    expect(page.locator("[data-slot=mechanism]")).to_have_text("discrete Laplace")
+    page.click("#preview button.main")
+    page.wait_for_url("**/answers/*")
+    expect(page.locator("#headline")).to_be_visible()
+
+
+def test_every_page_is_accessible_in_both_themes_and_on_a_phone(live: Live, tmp_path: Path) -> None:
+    """axe finds nothing serious, nothing is wider than a phone, and a picture of each page can be looked at."""
+    ann = live.page("ann")
+    answers = []
+    for question, prior in (
+        ("SELECT COUNT(*) FROM registry WHERE smoker", "normal(100, 20)"),
+        ("SELECT hospital, COUNT(*) FROM registry GROUP BY hospital", ""),
+    ):
+        ask(ann, question, prior)
+        answers.append(ann.url.removeprefix(live.home))
+    ids = "&".join(f"ids={one.rpartition('/')[2]}" for one in answers)
+    mine = [*answers, ASK, f"{ASK}/history", f"{ASK}/compare?{ids}", "/console/datasets", "/console/explain/epsilon"]
+    mine += ["/console/rehearsal/datasets/registry"]
+    theirs = ["/console/custodian", "/console/custodian/access", "/console/custodian/datasets/registry?verify=yes"]
+    theirs += ["/console/custodian/datasets/registry/publish"]
+    found = []
+    for theme in THEMES:
+        found += looked_at(live.page(None, color_scheme=theme), ["/console/"], tmp_path / f"{theme}-in")
+        found += looked_at(live.page("ann", color_scheme=theme), mine, tmp_path / f"{theme}-ann")
+        found += looked_at(live.page("cus", color_scheme=theme), theirs, tmp_path / f"{theme}-cus")
+    assert found == []
+
+
+def looked_at(page: Page, paths: list[str], folder: Path) -> list[str]:
+    """What is wrong with pages; a picture of each is kept, wide and narrow."""
+    folder.mkdir()
+    found = []
+    for at, path in enumerate(paths):
+        page.goto(path)
+        page.wait_for_load_state("networkidle")
+        wrong = Axe().run(page).response["violations"]
+        found += [f"{path}: {one['id']}: {one['nodes'][0]['html'][:200]}" for one in wrong if one["impact"] in GRAVE]
+        page.screenshot(path=folder / f"{at}-wide.png", full_page=True)
+        page.set_viewport_size({"width": 360, "height": 740})
+        if page.evaluate("document.documentElement.scrollWidth") > 360:
+            found.append(f"{path} is wider than a phone")
+        page.screenshot(path=folder / f"{at}-narrow.png", full_page=True)
+        page.set_viewport_size({"width": 1280, "height": 900})
+    return found
+
+
+CHOSEN = [
+    ({"aggregate": "COUNT"}, "SELECT COUNT(*) FROM registry"),
+    ({"aggregate": "AVG", "column": "income"}, "SELECT AVG(income) FROM registry"),
+    ({"aggregate": "QUANTILE", "column": "age", "number": "0.9"}, "SELECT QUANTILE(age, 0.9) FROM registry"),
+    (
+        {"aggregate": "COUNT", "group": "age", "width": "10"},
+        "SELECT BIN(age, 10), COUNT(*) FROM registry GROUP BY BIN(age, 10)",
+    ),
+    (
+        {"aggregate": "COUNT", "filters": [{"column": "chapters.chapter", "operator": "=", "values": ["cancer"]}]},
+        "SELECT COUNT(*) FROM registry JOIN chapters USING (diagnosis) WHERE chapters.chapter = 'cancer'",
+    ),
+    (
+        {
+            "aggregate": "COUNT",
+            "filters": [
+                {"column": "age", "operator": "BETWEEN", "values": ["20", "30"]},
+                {"column": "diagnosis", "operator": "IN", "values": ["cancer", "stroke"]},
+                {"column": "smoker", "operator": "=", "values": ["true"]},
+                {"column": "admitted", "operator": ">=", "values": ["2020-01-01"]},
+                {"column": "bmi", "operator": "IS NULL", "values": []},
+                {"column": "income", "operator": "BETWEEN", "values": ["5", ""]},
+            ],
+        },
+        "SELECT COUNT(*) FROM registry WHERE age BETWEEN 20 AND 30 AND diagnosis IN ('cancer', 'stroke') AND smoker = TRUE "
+        "AND admitted >= '2020-01-01' AND bmi IS NULL",
+    ),
+    (
+        {"aggregate": "COUNT", "filters": [{"column": "sex", "operator": "=", "values": ["it's"]}]},
+        "SELECT COUNT(*) FROM registry WHERE sex = 'it''s'",
+    ),
+]
+
+
+def test_the_form_writes_sql_that_the_service_reads(live: Live) -> None:
+    page = live.page(None)
+    script = """async ([chosen, schema]) => {
+        const { AGGREGATES, sqlOf } = await import("/console/assets/question.js");
+        const usual = { column: "", number: "", filters: [], group: "", width: "" };
+        const aggregate = AGGREGATES.find((one) => one.name === chosen.aggregate);
+        return sqlOf({ ...usual, ...chosen, aggregate }, schema);
+    }"""
+    for chosen, sql in CHOSEN:
+        assert page.evaluate(script, [chosen, live.schema]) == sql
+        if "it''s" in sql:
+            with pytest.raises(InvalidInput, match="it's"):
+                parse_sql(sql, live.registry)
+        else:
+            parse_sql(sql, live.registry)
+
+
+PRIORS = [
+    "COUNT(*)",
+    "AVG(income)",
+    "SUM(income)",
+    "MEDIAN(age)",
+    "MEDIAN(admitted)",
+    "STDDEV(bmi)",
+    "VAR(bmi)",
+    "AVG(smoker)",
+]
+
+
+@pytest.mark.parametrize("what", [*PRIORS, "MODE(education)", "MODE(diagnosis)"])
+def test_a_drawing_becomes_a_prior_that_the_service_reads(live: Live, what: str) -> None:
+    """Bars of every height, some of them 0: the text is read, and its law is the drawing."""
+    page = live.page("ann")
+    page.goto(ASK)
+    page.fill("#question", f"SELECT {what} FROM registry WHERE age > 20")
+    page.click("text=Start with a bell")
+    text = page.input_value("#prior")
+    if what.startswith("MODE"):
+        assert len(read_weights(text)) == len(live.schema["columns"][what[5:-1]]["categories"])
+    else:
+        assert len(read_shapes(text, dates="admitted" in what).terms) > 10
+    expect(page.locator("[data-part=reading]")).to_contain_text("The planner reads it")
+    previewed(page)
+
+
+def test_completions_fit_what_stands_before_them(live: Live) -> None:
+    page = live.page(None)
+    script = """async ([before, schema]) => {
+        const { suggestions, words } = await import("/console/assets/completion.js");
+        return suggestions(before, schema, words(schema)).list.map((one) => one.show ?? one.text);
+    }"""
+    for before, first in (
+        ("SELECT CO", "COUNT("),
+        ("SELECT COUNT(*) FROM reg", "registry"),
+        ("SELECT COUNT(*) FROM registry WHERE diag", "diagnosis"),
+        ("SELECT COUNT(*) FROM registry WHERE hospital = '", "Alder"),
+        ("SELECT COUNT(*) FROM registry WHERE hospital IN ('Alder', 'Bi", "Birch"),
+        ("SELECT COUNT(*) FROM registry WHERE diagnosis = 'canc", "cancer"),
+    ):
+        assert page.evaluate(script, [before, live.schema])[0] == first
+    for before in (
+        "",
+        "SELECT COUNT(*) FROM registry WHERE nothing = 'Al",
+        "SELECT COUNT(*) FROM registry WHERE age = 'x",
+    ):
+        assert page.evaluate(script, [before, live.schema]) == []

@@ -1,0 +1,188 @@
+"""The service's store: its tables, its tokens, and what it keeps once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, insert, inspect, select, update
+
+from discreet.errors import InvalidInput
+from discreet.service.store import Store
+from discreet.service.store.answers import Kept, SavedPrior, answer_by_key, keep_answer, save_prior, saved_priors
+from discreet.service.store.counters import Counts, all_counts
+from discreet.service.store.jobs import DEAD, Job, abandon, add_job, dead_jobs, finish, job_by_id, requeue, take_job
+from discreet.service.store.store import VERSION_TABLE
+from discreet.service.store.tables import METADATA, jobs, tokens
+from discreet.service.store.tokens import (
+    all_tokens,
+    create_token,
+    grant,
+    granted,
+    revoke_token,
+    sign_in,
+    sign_out,
+    token_in_session,
+    token_of,
+    ungrant,
+)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An address with no store yet."""
+    if request.param == "sqlite":
+        return str(tmp_path / "service.db")
+    return _fresh_database(request.getfixturevalue("postgres"), tmp_path.name)
+
+
+@pytest.fixture
+def store(where: str) -> Iterator[Store]:
+    with Store.open(where) as opened:
+        yield opened
+
+
+def _fresh_database(dsn: str, name: str) -> str:
+    import psycopg
+
+    told = dict(part.split("=", 1) for part in dsn.split())
+    own = "".join(sign for sign in name if sign.isalnum()).lower()[-40:]
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE store_{own}")
+    return f"postgresql:///store_{own}?host={told['host']}&user={told['user']}"
+
+
+def test_the_versions_lead_to_the_tables_that_are_used(store: Store) -> None:
+    """What Alembic's versions make, and what the code expects, are the same: columns, keys, indices."""
+    with store.database.reading() as connection:
+        found = inspect(connection)
+        assert set(found.get_table_names()) - {VERSION_TABLE} == set(METADATA.tables)
+        for name, table in METADATA.tables.items():
+            columns = {one["name"]: (str(one["type"]), one["nullable"]) for one in found.get_columns(name)}
+            types = {one.name: (str(one.type.compile(connection.dialect)), one.nullable) for one in table.columns}
+            assert columns == types, name
+            assert found.get_pk_constraint(name)["constrained_columns"] == [one.name for one in table.primary_key]
+            ours = {(str(one.name), tuple(column.name for column in one.columns), one.unique) for one in table.indexes}
+            theirs = {
+                (str(one["name"]), tuple(one["column_names"]), bool(one["unique"])) for one in found.get_indexes(name)
+            }
+            assert ours <= theirs, name
+
+
+def test_a_second_opening_changes_nothing(store: Store, where: str) -> None:
+    made, _ = create_token(store, "ann", "analyst")
+    with Store.open(where) as again:
+        assert all_tokens(again) == [made]
+
+
+def test_a_token_is_kept_as_its_hash_alone(store: Store) -> None:
+    _, told = create_token(store, "ann", "analyst")
+    with store.database.reading() as connection:
+        rows = [str(row) for table in METADATA.tables.values() for row in connection.execute(select(table))]
+    assert not [row for row in rows if told in row or told.removeprefix("dsc_") in row]
+    found = token_of(store, told)
+    assert found is not None
+    assert (found.analyst, found.role) == ("ann", "analyst")
+
+
+def test_unknown_expired_and_revoked_tokens_open_nothing(store: Store) -> None:
+    first, told = create_token(store, "ann", "analyst")
+    _, other = create_token(store, "bob", "analyst")
+    assert token_of(store, told + "x") is None
+    assert revoke_token(store, first.id)
+    assert token_of(store, told) is None
+    with store.database.writing() as connection:
+        connection.execute(update(tokens).values(expires=time.time() - 1))
+    assert token_of(store, other) is None
+    assert not revoke_token(store, "none")
+
+
+def test_a_console_session_ends_with_its_token(store: Store) -> None:
+    made, _ = create_token(store, "ann", "analyst")
+    cookies = [sign_in(store, made) for _ in range(2)]
+    assert [token_in_session(store, one) == made for one in cookies] == [True, True]
+    sign_out(store, cookies[0])
+    assert token_in_session(store, cookies[0]) is None
+    revoke_token(store, made.id)
+    assert token_in_session(store, cookies[1]) is None
+
+
+def test_grants(store: Store) -> None:
+    for _ in range(2):
+        grant(store, "registry", "ann")
+    assert granted(store, "ann") == {"registry"}
+    ungrant(store, "registry", "ann")
+    assert granted(store, "ann") == frozenset()
+
+
+@pytest.mark.parametrize("name", ["", " ann", "a/b", "a\nb", "x" * 101])
+def test_names_that_no_account_can_have_are_refused(tmp_path: Path, name: str) -> None:
+    with Store.open(tmp_path / "s.db") as store, pytest.raises(InvalidInput):
+        create_token(store, name, "analyst")
+
+
+def test_the_first_answer_under_a_key_wins(store: Store) -> None:
+    kept = [Kept(str(at), "registry", False, "ann", "k", "{}", 1, 1.0, "{}", None) for at in range(2)]
+    assert [keep_answer(store, one).id for one in kept] == ["0", "0"]
+    found = answer_by_key(store, "registry", False, "ann", "k")
+    assert found == kept[0]
+    assert answer_by_key(store, "registry", True, "ann", "k") is None
+    assert answer_by_key(store, "registry", False, "bob", "k") is None
+
+
+def test_priors_are_their_analysts_own_and_not_endless(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.service.store.answers.MOST_PRIORS", 2)
+    for name in ("a", "b", "a"):
+        save_prior(store, "ann", SavedPrior(name, "normal(1, 2)", ""))
+    with pytest.raises(InvalidInput):
+        save_prior(store, "ann", SavedPrior("c", "normal(1, 2)", ""))
+    assert [one.name for one in saved_priors(store, "ann")] == ["a", "b"]
+    assert saved_priors(store, "bob") == []
+
+
+def test_counts_of_several_workers_add_up(store: Store) -> None:
+    workers = [Counts(store) for _ in range(2)]
+    for worker in workers:
+        worker.add("requests", "GET /health 200")
+        worker.add("requests", "GET /health 200")
+        worker.write()
+        worker.write()
+    assert all_counts(store)["requests", "GET /health 200"][0] == 4
+
+
+def test_a_job_is_run_once_and_by_another_where_its_runner_died(store: Store) -> None:
+    job = Job("j", "ask", "registry", False, "ann", "k", "{}", 0.5, time.time())
+    assert add_job(store, job) == add_job(store, job) == job
+    taken = take_job(store, "one")
+    assert taken is not None
+    assert take_job(store, "two") is None
+    assert dead_jobs(store) == []
+    with store.database.writing() as connection:
+        connection.execute(update(jobs).values(beat=time.time() - 2 * DEAD))
+    (dead,) = dead_jobs(store)
+    requeue(store, dead)
+    again = take_job(store, "two")
+    assert again is not None
+    finish(store, "j", "one", "done", "{}")  # whom nobody believes any more
+    running = job_by_id(store, "j")
+    assert running is not None
+    assert running.state == "running"
+    finish(store, "j", "two", "done", "{}")
+    abandon(store, dead, "{}")
+    done = job_by_id(store, "j")
+    assert done is not None
+    assert done.state == "done"
+
+
+def test_what_is_damaged_is_told_plainly(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    Store.open(path).close()
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        connection.execute(insert(METADATA.tables["service_grants"]), {"dataset": "d", "analyst": "a"})
+        connection.exec_driver_sql(f"UPDATE {VERSION_TABLE} SET version_num = '99'")
+    engine.dispose()
+    with pytest.raises(InvalidInput, match="update discreet"):
+        Store.open(path)
