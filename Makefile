@@ -46,8 +46,8 @@ lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python $(PIP_INSTALL) uv
 	$(COMPILE) --output-file locks/base.txt
-	$(COMPILE) --output-file locks/dev.txt --constraint locks/base.txt --extra postgres --extra accounting --group dev
-	$(COMPILE) --output-file locks/spark.txt --constraint locks/dev.txt --extra postgres --extra accounting --group dev --extra spark
+	$(COMPILE) --output-file locks/dev.txt --constraint locks/base.txt --extra accounting --group dev
+	$(COMPILE) --output-file locks/spark.txt --constraint locks/dev.txt --extra accounting --group dev --extra spark
 
 	for peer in diffprivlib opendp python-dp; do \
 		$(PIN) benchmarks/peers/$$peer.in --output-file benchmarks/peers/$$peer.txt || exit 1; done
@@ -55,7 +55,7 @@ lock:
 
 PIN = .venv-lock/bin/uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
 	--no-emit-index-url --no-annotate --custom-compile-command "make lock"
-COMPILE = $(PIN) pyproject.toml --group build --extra pictures --extra service
+COMPILE = $(PIN) pyproject.toml --group build --extra pictures --extra service --extra postgres
 
 clean:
 	rm -rf .venv .venv-demo .venv-lock .venv-peers .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage build dist src/*.egg-info

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -106,7 +107,9 @@ def settings(token: str, cases: int, phases: Sequence[str], seed: int | None) ->
         # A question that is well formed may still be refused: no such column, no budget, not provable.
         "positive_data_acceptance": {"enabled": False},
         # Whatever does not fit may be too large as well.
-        "negative_data_rejection": {"expected-statuses": ["400", "401", "403", "404", "405", "409", "413", "415", "422", "429"]},
+        "negative_data_rejection": {
+            "expected-statuses": ["400", "401", "403", "404", "405", "409", "413", "415", "422", "429"]
+        },
     }
     told: dict[str, Any] = {
         "headers": {"Authorization": f"Bearer {token}"},
@@ -121,10 +124,13 @@ def settings(token: str, cases: int, phases: Sequence[str], seed: int | None) ->
     return schemathesis.Config.from_dict(told if seed is None else told | {"seed": seed})
 
 
-def fuzz(app: Entrance, role: str, cases: int, phases: Sequence[str] = ALL, seed: int | None = SEED) -> Run:
+def fuzz(
+    app: Entrance, role: str, cases: int, phases: Sequence[str] = ALL, seed: int | None = SEED, only: str = ""
+) -> Run:
     """Send so many requests to every operation, as an analyst or as a custodian."""
     own, secret = create_token(app.service.store, f"{role} of the fuzzer", role, 30, ("registry",))
     schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=settings(secret, cases, phases, seed))
+    schema = schema.include(path_regex=only)
 
     @schema.hook
     def map_case(_: object, case: schemathesis.Case) -> schemathesis.Case:
@@ -139,3 +145,61 @@ def fuzz(app: Entrance, role: str, cases: int, phases: Sequence[str] = ALL, seed
     for event in from_schema(schema).execute():
         run.add(event)
     return run
+
+
+def check(run: Run, app: Entrance) -> None:
+    """Nothing was wrong, nothing was left out, and links lead on."""
+    assert not run.wrong, "\n\n".join(run.wrong[:5])
+    assert {label for label, _ in run.statuses} == {f"{method} {path}" for method, path, _ in operations(app)}
+    assert max(status for _, status in run.statuses) < 500
+    assert run.followed
+
+
+def operations(app: Entrance) -> list[tuple[str, str, dict[str, Any]]]:
+    """Every operation of the document."""
+    paths = app.api.openapi()["paths"]
+    return [(method.upper(), path, told) for path, methods in paths.items() for method, told in methods.items()]
+
+
+def test_an_analyst_can_send_anything(app: Entrance) -> None:
+    """Fifty requests to every operation, then chains of them along the links: no fault, and no reply that is not told."""
+    run = fuzz(app, "analyst", 50, ("examples", "fuzzing", "stateful"))
+    check(run, app)
+    for home in ("/v1/datasets/{dataset}", "/v1/rehearsal/datasets/{dataset}"):
+        assert {201, 400, 401} <= run.seen(f"POST {home}/answers")
+        assert {200, 404} <= run.seen(f"GET {home}/answers/{{answer}}")
+    assert run.seen("POST /v1/tokens") <= {400, 401, 403, 413, 415}
+
+
+def test_a_custodian_can_send_anything(app: Entrance) -> None:
+    """The same, and every boundary that the document draws: one step inside it, one outside, other methods, other kinds."""
+    run = fuzz(app, "custodian", 50)
+    check(run, app)
+    assert {201, 400, 401, 405} <= run.seen("POST /v1/tokens")
+    assert {202, 400, 401, 405, 415} <= run.seen("POST /v1/datasets/{dataset}/releases")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("role", ["analyst", "custodian"])
+def test_anyone_can_send_anything_for_long(app: Entrance, role: str) -> None:
+    """Five hundred requests to every operation, others each time."""
+    check(fuzz(app, role, 500, seed=None), app)
+
+
+def test_no_job_that_was_let_in_is_an_internal_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a release or a sweep was asked to be is refused at once, or carried out, or told as failed with a reason."""
+    monkeypatch.setattr("discreet.service.queueing.MOST_OPEN", 10_000)
+    config = config_in(tmp_path, 60)
+    enlarge(tmp_path / "registry.yaml")
+    small = make_app(config)
+    try:
+        run = fuzz(small, "custodian", 50, ("examples", "fuzzing"), only="/(releases|sweeps)$")
+        while run_next(small.service, "the test"):
+            pass
+        ended = all_jobs(small.service.store, None, 10_000)
+    finally:
+        asgi.shutdown_lifespans()
+    assert not run.wrong, "\n\n".join(run.wrong[:5])
+    assert {job.state for job in ended} == {"done", "failed"}
+    problems = [json.loads(job.result or "")["problem"] for job in ended if job.state == "failed"]
+    assert {one["type"] for one in problems} <= {"/problems/invalid-input", "/problems/unsupported"}

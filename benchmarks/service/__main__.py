@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from benchmarks.measure import Line, report
+from benchmarks.service import timing
 from benchmarks.service.load import EPSILON
 from benchmarks.service.serving import Served, serving
 from benchmarks.service.table import write_people
@@ -71,10 +72,13 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--timing", type=int, metavar="MANY", help="compare so many replies of each kind instead")
     given = parser.parse_args()
     # On the disk of the checkout: on a file system in memory, a ledger's commit would cost nothing.
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="service-") as folder:
+        if given.timing:
+            return report(lambda: timing.lines(Path(folder), given.timing))
         schema = write_people(Path(folder), given.rows)
         return report(lambda: lines(schema, given.seconds, given.workers))
 

@@ -1,7 +1,7 @@
 """What time tells of one person: replies about two data sets that differ in that person, compared by Welch's t.
 
-As a program of its own, `python -m benchmarks.service.timing PORT TOKEN MANY QUESTION` is the clients: each asks about
-either data set at random, one question at a time, and prints how long the replies took as JSON.
+As a program of its own, `python -m benchmarks.service.timing PORT TOKEN CONNECTIONS MANY` is the clients: each asks
+about either data set at random, one question at a time. Prints how long the replies took as JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -24,12 +23,12 @@ from benchmarks.service.serving import Served
 from benchmarks.service.two import ABSENT, PRESENT, served, write_two
 
 ROOT = Path(__file__).parents[2]
-import os
-CONNECTIONS = int(os.environ.get("CONNECTIONS", "8"))
+CONNECTIONS = 8
 DEADLINE = 0.25
 BAR = 4.5
 PLANTED = 0.005
-FEW = 500
+FEW = 1000
+WARM = 20
 REQUEST = """\
 POST /v1/datasets/{name}/answers HTTP/1.1\r
 Host: localhost\r
@@ -56,14 +55,17 @@ class Compared:
         error = math.sqrt(statistics.variance(one) / len(one) + statistics.variance(two) / len(two))
         return abs(statistics.fmean(one) - statistics.fmean(two)) / error
 
+    def within(self, limit: float) -> Compared:
+        """Only those that took no longer: a late one is so far away that it hides all small differences."""
+        return Compared(*([one for one in side if one <= limit] for side in (self.present, self.absent)))
+
     def __str__(self) -> str:
-        told = [
-            (len(one), 1000 * statistics.fmean(one), 1000 * statistics.stdev(one))
-            for one in (self.present, self.absent)
-        ]
-        seen = "; ".join(f"N {many:,} mean {mean:.3f} ms sd {sd:.3f}" for many, mean, sd in told)
-        late = [sum(second > 1.5 * DEADLINE for second in one) for one in (self.present, self.absent)]
-        return f"in: {seen.replace('; ', '; out: ')}; late: {late[0]} and {late[1]}"
+        return f"|t| {self.t:5.2f}; with the person {_told(self.present)}; without {_told(self.absent)}"
+
+
+def _told(seconds: list[float]) -> str:
+    mean, deviation = 1000 * statistics.fmean(seconds), 1000 * statistics.stdev(seconds)
+    return f"{len(seconds):,} replies, mean {mean:.3f} ms, sd {deviation:.3f} ms"
 
 
 def request(name: str, token: str) -> bytes:
@@ -98,18 +100,15 @@ def client(port: int, requests: dict[str, bytes], names: list[str], seen: dict[s
             seen[name].append(exchange(line, requests[name]))
 
 
-def clients(port: int, token: str, many: int) -> dict[str, list[float]]:
-    """As many questions about each of the two, over several connections."""
+def clients(port: int, token: str, connections: int, many: int) -> dict[str, list[float]]:
+    """As many questions about each of the two, in an order that nobody chose."""
     names = [PRESENT, ABSENT] * many
     random.shuffle(names)
     requests = {name: request(name, token) for name in (PRESENT, ABSENT)}
-    for name in requests.values():
-        client(port, {"": name}, [""] * 3, {"": []})
+    client(port, requests, names[:WARM], {PRESENT: [], ABSENT: []})
     seen: dict[str, list[float]] = {PRESENT: [], ABSENT: []}
-    threads = [
-        threading.Thread(target=client, args=(port, requests, names[at::CONNECTIONS], seen))
-        for at in range(CONNECTIONS)
-    ]
+    shares = [names[at::connections] for at in range(connections)]
+    threads = [threading.Thread(target=client, args=(port, requests, share, seen)) for share in shares]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -117,13 +116,34 @@ def clients(port: int, token: str, many: int) -> dict[str, list[float]]:
     return seen
 
 
-def compared(service: Served, many: int) -> Compared:
+def compared(service: Served, connections: int, many: int) -> Compared:
     """What clients of another process saw."""
-    words = [str(service.port), service.token, str(many)]
+    words = [str(service.port), service.token, str(connections), str(many)]
     command = [sys.executable, "-m", "benchmarks.service.timing", *words]
     seen = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=ROOT).stdout)
     return Compared(seen[PRESENT], seen[ABSENT])
 
 
+def lines(folder: Path, many: int) -> list[Line]:
+    """Without padding what is planted is seen; with it, neither that nor what the rows themselves do."""
+    write_two(folder)
+    found = []
+    for planted in (None, PLANTED):
+        what = "one person" if planted is None else f"one person and {1000 * planted:g} ms planted"
+        with served(folder, None, planted) as service:
+            bare = compared(service, 1, FEW)
+        print(f"{what}, not padded: {bare}", flush=True)
+        if planted is not None:
+            found.append(Line(f"|t| of {what}, not padded", bare.t, "", BAR, True))
+        with served(folder, DEADLINE, planted) as service:
+            whole = compared(service, CONNECTIONS, many)
+        on_time = whole.within(1.5 * DEADLINE)
+        print(f"{what}, padded: {whole}\n  of these on time: {on_time}", flush=True)
+        found.append(Line(f"|t| of {what}, padded", whole.t, "", BAR, False))
+        found.append(Line("|t| of those that were on time", on_time.t, "", BAR, False))
+    return found
+
+
 if __name__ == "__main__":
-    print(json.dumps(clients(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))))
+    told = sys.argv[2]
+    print(json.dumps(clients(int(sys.argv[1]), told, *map(int, sys.argv[3:]))))

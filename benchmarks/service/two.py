@@ -75,7 +75,7 @@ def served(folder: Path, deadline: float | None, planted: float | None = None) -
         ABSENT,
         "--json",
     ]
-    token = subprocess.run([sys.executable, "-m", "discreet", *words], check=True, capture_output=True).stdout
+    token = subprocess.run([sys.executable, "-m", "discreet", *words], check=True, stdout=subprocess.PIPE).stdout
     serve = ["discreet", "serve", "--config", config]
     module = serve if planted is None else ["benchmarks.service.planted", config, str(planted)]
     with (folder / "log").open("wb") as log:

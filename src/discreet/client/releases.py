@@ -35,7 +35,7 @@ def place(out: str | Path, report: str | Path | None, force: bool, apart: bool =
 
 def published(dataset: DataSet, said: Told, targets: Targets, key: str, progress: Progress) -> Release:
     """Have a release made, and bring it here."""
-    asked = {"report": targets.report is not None}
+    asked: dict[str, object] = {"report": targets.report is not None}
     asked |= {} if targets.apart else {"format": targets.table.suffix.lower()[1:]}
     with paid_once(key):
         job = dataset.ask("/releases", {**said, **asked}, key, progress)

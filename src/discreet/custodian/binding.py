@@ -17,25 +17,34 @@ from discreet.schema import Schema
 def bound_ledger(schema: Schema, where: str | Path | None = None, wait: float = 10) -> Ledger:
     """The data set's ledger, told of all its snapshots; bound to it now if it is the first."""
     place = Place(schema)
+    address = where if where is not None else place.folder / "ledger.db"
+    manifest = place.read()
+    if manifest is not None and manifest.ledger is not None:  # for good: no need to wait for a registration under way
+        return _told(schema, manifest, existing_ledger(address, wait))
     with place.locked():
         manifest = place.read() or Manifest.new(schema)
-        address = where if where is not None else place.folder / "ledger.db"
-        ledger = Ledger.open(address, wait) if manifest.ledger is None else existing_ledger(address, wait)
+        if manifest.ledger is not None:
+            return _told(schema, manifest, existing_ledger(address, wait))
+        ledger = _told(schema, manifest, Ledger.open(address, wait))
         try:
-            _bind(schema, place, manifest, ledger)
+            place.write(replace(manifest, ledger=ledger.id))
         except DiscreetError:
             ledger.close()
             raise
+        return ledger
+
+
+def _told(schema: Schema, manifest: Manifest, ledger: Ledger) -> Ledger:
+    """The same ledger, if it is the data set's, with all its snapshots; to enter one again changes nothing."""
+    try:
+        if manifest.ledger not in (None, ledger.id):
+            raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
+        for snapshot in manifest.snapshots:
+            ledger.register(schema.name, manifest.identity, snapshot.name, snapshot.disjoint)
+    except DiscreetError:
+        ledger.close()
+        raise
     return ledger
-
-
-def _bind(schema: Schema, place: Place, manifest: Manifest, ledger: Ledger) -> None:
-    if manifest.ledger not in (None, ledger.id):
-        raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
-    for snapshot in manifest.snapshots:
-        ledger.register(schema.name, manifest.identity, snapshot.name, snapshot.disjoint)
-    if manifest.ledger is None:
-        place.write(replace(manifest, ledger=ledger.id))
 
 
 def existing_ledger(where: str | Path, wait: float = 10) -> Ledger:

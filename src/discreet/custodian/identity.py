@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -126,9 +127,9 @@ class Files:
 
 
 def _keep_stamp(schema: Schema, snapshot: Snapshot, new: str) -> None:
-    """Write down how files of the same bytes look now, so that they are not read on every opening."""
+    """Write down how files of the same bytes look now, if that can be, so that they are not read on every opening."""
     place = Place(schema)
-    with place.locked():
+    with suppress(Unavailable), place.locked():
         manifest = place.read()
         if manifest is not None:
             kept = (replace(one, stamp=new) if one.name == snapshot.name else one for one in manifest.snapshots)

@@ -102,12 +102,15 @@ class Place:
     def write(self, manifest: Manifest) -> None:
         """Replace the manifest, durably and at once."""
         waiting = self._file.with_suffix(".new")
-        handle = os.open(waiting, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(asdict(manifest), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        waiting.replace(self._file)
+        try:
+            handle = os.open(waiting, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(asdict(manifest), file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            waiting.replace(self._file)
+        except OSError:
+            raise Unavailable(f"{self._file} cannot be written; check its owner and the disk") from None
 
 
 def promise(schema: Schema) -> str:

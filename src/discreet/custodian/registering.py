@@ -44,20 +44,22 @@ def register(
 
 
 def first_use(schema: Schema, raw: object = None, progress: Progress = silent) -> Snapshot:
-    """The current snapshot; registered now if there is none."""
+    """The current snapshot; registered now if there is none. Who finds one waits for no registration under way."""
     _check(schema)
     place = Place(schema)
-    with place.locked():
-        manifest = place.read() or Manifest.new(schema)
-        manifest.require_promise(schema)
-        if manifest.snapshots:
-            if raw is not None and not isinstance(raw, str | Path):
-                raise InvalidInput(
-                    f"{schema.name} is registered already, and a table is read only then; leave source out, "
-                    "or make a new snapshot with Custodian.check(schema, source=...)"
-                )
-            return manifest.snapshots[-1]
-        return _registered(schema, place, manifest, raw, FIRST, False, progress)
+    manifest = place.read()
+    if manifest is None or not manifest.snapshots:
+        with place.locked():
+            manifest = place.read() or Manifest.new(schema)
+            if not manifest.snapshots:
+                return _registered(schema, place, manifest, raw, FIRST, False, progress)
+    manifest.require_promise(schema)
+    if raw is not None and not isinstance(raw, str | Path):
+        raise InvalidInput(
+            f"{schema.name} is registered already, and a table is read only then; leave source out, "
+            "or make a new snapshot with Custodian.check(schema, source=...)"
+        )
+    return manifest.snapshots[-1]
 
 
 def _registered(

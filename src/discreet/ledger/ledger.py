@@ -16,7 +16,7 @@ from typing import Self
 
 from sqlalchemy import Connection, select
 
-from discreet.errors import DiscreetError, InvalidInput
+from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.exact import positive, rational, whole
 from discreet.ledger import chain, rows, verifying
 from discreet.ledger.accounts import NOTHING, Account, delta, spent
@@ -178,7 +178,7 @@ class Ledger:
         with self._database.writing() as connection:
             head = rows.registered(rows.hold_head(connection, dataset), dataset)
             if snapshot != head.snapshot:
-                raise InvalidInput(f"{dataset[:40]!r} has another snapshot by now; release again")
+                raise Unavailable(f"{dataset[:40]!r} has another snapshot by now; release again")
             head = head.released()
             return rows.append(connection, head, chain.released(head, what, manifest)).seq
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from discreet.errors import InvalidInput
+from discreet.errors import Unavailable
 from discreet.ledger import chain, rows, stored
 from discreet.ledger.accounts import Account, cost, debited
 from discreet.ledger.chain import Body, Head
@@ -26,7 +26,7 @@ def pay(connection: Connection, charge: Charge, caps: Caps) -> Receipt | Refusal
     if known is not None:
         return known
     if charge.snapshot != head.snapshot:
-        raise InvalidInput(f"{charge.dataset[:40]!r} has another snapshot by now; ask again")
+        raise Unavailable(f"{charge.dataset[:40]!r} has another snapshot by now; ask again")
     if charge.fresh:
         return _draw(connection, head, charge, caps)
     own = stored.owned(connection, charge)

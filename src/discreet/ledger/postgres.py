@@ -34,7 +34,10 @@ class Postgres:
             creator=self._connect,
             isolation_level="READ COMMITTED",  # what follows a lock sees what was written before it was free
             pool_pre_ping=True,
-            max_overflow=0,  # charges on a data set come one after another, however many connections wait
+            # Charges on a data set come one after another, however many connections wait; and what is kept open between
+            # them counts for every data set of every worker, of which a server allows a hundred in all.
+            pool_size=1,
+            max_overflow=4,
             pool_timeout=timeout,
         )
         _databases.add(self)

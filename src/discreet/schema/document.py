@@ -26,25 +26,26 @@ UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 UNDECIDED = "DECIDE"
 """What a draft writes where the custodian must decide."""
 MOST_NAMED = 12
+NEEDED = {"schema": "declare name, source, neighbours, budget and columns", "configuration": "list datasets"}
 
 
-def read_document(text: str) -> Node:
-    """The one document of a YAML text."""
+def read_document(text: str, what: str = "schema") -> Node:
+    """The one document of a YAML text; `what` it is, for who made a mistake in it."""
     import yaml
 
     if len(text) > LONGEST:
-        raise InvalidInput(f"a schema has at most {LONGEST} characters, this text has {len(text)}; use taxonomy files")
+        raise InvalidInput(f"a {what} has at most {LONGEST} characters, this text has {len(text)}; use taxonomy files")
     try:
-        return _document(yaml.parse(text, Loader=yaml.BaseLoader))
+        return _document(yaml.parse(text, Loader=yaml.BaseLoader), what)
     except InvalidInput:
         raise
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last two: from escapes of no character
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
-        raise InvalidInput(f"the schema is not valid YAML{where}; write key: value, one key to a line") from None
+        raise InvalidInput(f"the {what} is not valid YAML{where}; write key: value, one key to a line") from None
 
 
-def _document(events: Iterator[Event]) -> Node:
+def _document(events: Iterator[Event], what: str) -> Node:
     from yaml.events import NodeEvent
 
     document: Node | None = None
@@ -52,10 +53,10 @@ def _document(events: Iterator[Event]) -> Node:
         if not isinstance(event, NodeEvent):
             continue
         if document is not None:
-            raise InvalidInput("a schema is one YAML document; remove the second line --- and what follows it")
+            raise InvalidInput(f"a {what} is one YAML document; remove the second line --- and what follows it")
         document = _node(event, events, 0)
     if not document:
-        raise InvalidInput("the schema is empty; declare name, source, neighbours, budget and columns")
+        raise InvalidInput(f"the {what} is empty; {NEEDED[what]}")
     return document
 
 

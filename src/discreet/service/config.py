@@ -108,7 +108,7 @@ def is_loopback(address: str) -> bool:
 def read_config(path: str | Path) -> Config:
     """The configuration in a file; what it names is beside it."""
     file = Path(path).absolute()
-    document = read_document(expect.contents(file, "the configuration", LONGEST))
+    document = read_document(expect.contents(file, "the configuration", LONGEST), "configuration")
     pairs = expect.closed(document, "the configuration", (*KEYS, "datasets"), ("datasets",))
     folder = file.parent
     deadline = _given(pairs, "deadline", _seconds, 1.0)

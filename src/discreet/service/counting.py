@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from discreet.custodian import Custodian
@@ -12,7 +13,7 @@ from discreet.exact import positive
 from discreet.service import asking
 from discreet.service.access import Entered
 from discreet.service.problems import Problem, not_found
-from discreet.service.store.answers import Kept, keep_answer
+from discreet.service.store.answers import Kept, canonical, keep_answer
 from discreet.service.store.counting import Counting, StoredLog, close_session, keep_session, session_by_id
 
 
@@ -34,7 +35,8 @@ def answer(entered: Entered, wanted: str, key: str, said: dict[str, Any]) -> Kep
         raise InvalidInput("the session is closed; open another")
     asking.check_limits(entered.service.config.limits, entered.schema, said)
     scale = None if said.get("noise_scale") is None else asking.exact(said["noise_scale"], "noise_scale")
-    before = asking.stored(entered.service, entered.name, entered.rehearsal, kept.analyst, key, said)
+    named = said | {"session": kept.id}  # under the same key, in another session, it is another request
+    before = asking.stored(entered.service, entered.name, entered.rehearsal, kept.analyst, key, named)
     if before is not None:
         return before
     with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
@@ -42,7 +44,7 @@ def answer(entered: Entered, wanted: str, key: str, said: dict[str, Any]) -> Kep
         made = session.answer(said["question"], scale)
         beside = {"session": kept.id, "left": str(session.left), "picture": False}
         document = asking.kept_of(custodian, entered.rehearsal, kept.analyst, key, said, made, beside)
-    return keep_answer(entered.service.store, document)
+    return asking.same(keep_answer(entered.service.store, replace(document, asked=canonical(named))), named)
 
 
 def one_session(entered: Entered, wanted: str) -> dict[str, object]:

@@ -1,1 +1,198 @@
-EXAMPLES: dict[str, object] = {}
+"""A reply of each kind, for OpenAPI: those of the sample registry, long lists cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Example = dict[str, Any]
+
+ANSWER = "8b66be51e35e1055ea4b5287df43bc8a"
+SQL = "SELECT COUNT(*) FROM registry WHERE smoker = TRUE"
+GUARANTEE: Example = {
+    "model": "dp",
+    "epsilon": "1/10",
+    "neighbours": "replace-one",
+    "unit": "unit (person_id)",
+    "assumptions": [],
+    "words": "Differential privacy with epsilon 0.1 when one unit (person_id) is replaced by any other.",
+}
+BALANCE: Example = {
+    "model": "dp",
+    "analyst": "ann",
+    "spent": {"epsilon": "1/10", "delta": "0"},
+    "cap": {"epsilon": "1", "delta": "1/10000000"},
+    "left": "9/10",
+    "flags": [],
+}
+WHOLE = BALANCE | {"analyst": None, "cap": {"epsilon": "3", "delta": "1/1000000"}, "left": "29/10"}
+MEANING = (
+    "You believed it to be about 11,996, between 10,236 and 13,764 with a probability of 95 %; the private answer is "
+    "12,186; together that makes about 12,186, between 12,156 and 12,216."
+)
+TOKEN: Example = {
+    "id": "08b27219b3a763b0e34f80f2763817aa",
+    "analyst": "ann",
+    "role": "analyst",
+    "created": 1794839958.28,
+    "expires": 1797431958.28,
+    "revoked": None,
+    "valid": True,
+}
+PRIOR: Example = {"name": "survey", "text": "normal(12000, 900)", "note": "last year's survey"}
+LINE: Example = {"name": "registry", "engine": None, "deadline": 0.5, "padding": True, "jobs": False}
+JOB: Example = {
+    "id": "1841743def9e01339075c489819f12a2",
+    "kind": "ask",
+    "dataset": "registry",
+    "rehearsal": False,
+    "analyst": "ann",
+    "at": 1794839939.76,
+    "state": "done",
+    "stage": None,
+    "answer": ANSWER,
+    "release": None,
+    "sweep": None,
+    "problem": None,
+    "files": [],
+}
+ENTRY: Example = {
+    "entry": 2,
+    "kind": "charge",
+    "at": "2026-11-16T14:38:30+00:00",
+    "snapshot": "1",
+    "analyst": "ann",
+    "query": SQL,
+    "model": "dp",
+    "epsilon": "1/10",
+    "spend": {"epsilon": "1/10", "rho": "1/200", "other": "0", "delta": "0"},
+    "part": None,
+    "answers": [ANSWER],
+}
+PUBLIC: Example = {
+    "name": "registry",
+    "neighbours": "replace-one",
+    "units": 50_000,
+    "columns": {
+        "age": {"kind": "integer", "role": "quasi-identifier", "lower": 17, "upper": 90, "step": 1},
+        "sex": {"kind": "nominal", "role": "quasi-identifier", "categories": ["F", "M"]},
+    },
+}
+SNAPSHOT: Example = {
+    "dataset": "registry",
+    "snapshot": "1",
+    "engine": "duckdb",
+    "made": "2026-11-16T14:38:30+00:00",
+    "disjoint": False,
+    "units_declared": 50_000,
+    "report": {"rows_read": 50_000, "columns": {"age": {"missing": 0, "unreadable": 33, "clipped": 135}}},
+}
+PLAN: Example = {
+    "method": "private-columns",
+    "guarantee": GUARANTEE,
+    "made": {"age": "cumulative counts of 74 cells: every cell, blocks of 11", "sex": "a count of every category"},
+    "expected_error": {"age": 0.00246, "sex": 0.00132},
+    "warnings": [],
+}
+
+EXAMPLES: Mapping[str, Example] = {
+    "AnswerDocument": {
+        "id": ANSWER,
+        "at": 1794839910.95,
+        "dataset": "registry",
+        "analyst": "ann",
+        "rehearsal": False,
+        "picture": True,
+        "request": {"question": "SELECT COUNT(*) FROM registry WHERE smoker", "epsilon": "0.1"},
+        "question": SQL,
+        "columns": ["COUNT(*)"],
+        "numbers": ["COUNT(*)"],
+        "dates": [],
+        "rows": [{"COUNT(*)": 12_186}],
+        "value": 12_186,
+        "headline": 12_186,
+        "intervals_95": [{"COUNT(*)": [12_156.0, 12_216.0]}],
+        "posteriors": [{"COUNT(*)": {"mean": 12_185.95, "median": 12_186.0, "interval_95": [12_156.0, 12_216.0]}}],
+        "reconciled": None,
+        "shaped_by_prior": False,
+        "warning": None,
+        "meaning": MEANING,
+        "mechanism": "discrete Laplace",
+        "accuracy": "within 30 with a probability of 95%",
+        "stored": False,
+        "entry": 2,
+        "spent_so_far": {"dp": "1/10"},
+        "guarantee": GUARANTEE,
+        "cost": GUARANTEE,
+    },
+    "PreviewDocument": {
+        "question": SQL,
+        "mechanism": "discrete Laplace",
+        "expected_error": 14.14,
+        "prior_error": None,
+        "reason": "the one that fits what was asked",
+        "accuracy": "within 30 with a probability of 95%",
+        "candidates": [
+            {
+                "aggregate": "COUNT(*)",
+                "mechanism": "discrete Laplace",
+                "expected_error": 14.14,
+                "cost": GUARANTEE,
+                "chosen": True,
+            }
+        ],
+        "guarantee": GUARANTEE,
+        "cost": GUARANTEE,
+        "times": 10,
+        "warnings": [],
+        "stored_epsilon": None,
+        "pictured": True,
+        "budget": [WHOLE, BALANCE],
+        "rehearsal": False,
+    },
+    "PictureDocument": {"spec": {"title": {"text": SQL}, "width": 640, "height": 280, "layer": []}},
+    "PriorDocument": {
+        "numeric": True,
+        "points": [9_040.29, 12_000.0, 14_959.71],
+        "probabilities": [0.01, 0.98, 0.01],
+        "names": None,
+        "mean": 12_000.0,
+        "interval_95": [10_236.0, 13_764.0],
+        "text": "about 12,000, between 10,236 and 13,764 with a probability of 95 %",
+    },
+    "SavedPriorDocument": PRIOR,
+    "SavedPriorsDocument": {"priors": [PRIOR]},
+    "SessionDocument": {
+        "id": "0d4462c582b6205dc615ebae73e9b0a6",
+        "dataset": "registry",
+        "rehearsal": False,
+        "closed": False,
+        "noise_scale": "20",
+        "epsilon": "1/2",
+        "left": "1/2",
+    },
+    "BudgetDocument": {"dataset": "registry", "analyst": "ann", "budget": [WHOLE, BALANCE]},
+    "HistoryDocument": {"history": [ENTRY]},
+    "DataSetsDocument": {"datasets": [LINE]},
+    "DataSetDocument": {
+        "name": "registry",
+        "rehearsal": False,
+        "jobs": False,
+        "deadline": 0.5,
+        "padding": True,
+        "schema": PUBLIC,
+    },
+    "MeDocument": {"name": "ann", "role": "analyst", "expires": 1797431904.33, "datasets": ["registry"]},
+    "JobDocument": JOB,
+    "JobsDocument": {"jobs": [JOB]},
+    "NewTokenDocument": TOKEN | {"token": "dsc_" + "A" * 43},
+    "TokensDocument": {"tokens": [TOKEN]},
+    "GrantsDocument": {"grants": [{"dataset": "registry", "analyst": "ann"}]},
+    "SnapshotsDocument": {"snapshots": [SNAPSHOT]},
+    "ChainDocument": {"entries": 6, "head": "b74d659c94f6686de7780580a15c6266" * 2, "verified": True},
+    "ExpectedDocument": {"plans": [PLAN], "recommended": "private-columns"},
+    "WarningsDocument": {
+        "warnings": [{"kind": "overrun", "dataset": "registry", "text": "3 replies were late", "at": 1794839939.76}]
+    },
+    "HealthDocument": {"status": "ok"},
+}

@@ -6,6 +6,8 @@ refused, and tried again the next time.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 
 from discreet.custodian import Custodian
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, Unavailable
 from discreet.schema import Schema, load_schema
 from discreet.schema.address import Address
 from discreet.service.config import Config, DataSet
@@ -38,6 +40,9 @@ class Held:
     schema: Schema
     opening: Lock = field(default_factory=Lock)
     lease: Lease | None = None
+    refusal: str = ""
+    refused: float = -math.inf
+    """Why, and when on the monotonic clock, it could last not be opened."""
 
     @property
     def jobs(self) -> bool:
@@ -84,14 +89,25 @@ class Holdings:
                 self._retire(held)
 
     def _taken(self, held: Held, rehearsal: bool) -> Lease:
+        asked = time.monotonic()
         with held.opening:
             if held.lease is not None and held.lease.custodian.stale():
                 self._retire(held)
             if held.lease is None:
-                held.lease = Lease(self._opened(held, rehearsal))
+                held.lease = Lease(self._tried(held, rehearsal, asked))
             with self._lock:
                 held.lease.users += 1
             return held.lease
+
+    def _tried(self, held: Held, rehearsal: bool, asked: float) -> Custodian:
+        """Open a custodian; who waited while that failed is refused with it, and does not try in turn."""
+        if held.refused >= asked:
+            raise Unavailable(held.refusal)
+        try:
+            return self._opened(held, rehearsal)
+        except Unavailable as refusal:
+            held.refusal, held.refused = str(refusal), time.monotonic()
+            raise
 
     def _opened(self, held: Held, rehearsal: bool) -> Custodian:
         if rehearsal:

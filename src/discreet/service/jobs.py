@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event, Thread
 
 from discreet.custodian.secrets import identifier
@@ -55,8 +56,17 @@ def run_next(service: Service, runner: str) -> bool:
         return False
     with _beating(service, taken, runner) as progress:
         state, result = _outcome(service, taken, progress)
-    finish(service.store, taken.id, runner, state, json.dumps(result))
+    _end(service, taken, runner, state, json.dumps(result))
     return True
+
+
+def _end(service: Service, job: Job, runner: str, state: State, result: str) -> None:
+    """Write down how a job ended, as soon as the store is there: a release that was made is not told as failed."""
+    while True:
+        try:
+            return finish(service.store, job.id, runner, state, result)
+        except Unavailable:
+            time.sleep(PAUSE)
 
 
 def _outcome(service: Service, job: Job, progress: Callable[[str], None]) -> tuple[State, dict[str, object]]:
@@ -74,11 +84,18 @@ def _carried_out(service: Service, job: Job, progress: Callable[[str], None]) ->
     with service.holdings.custodian(job.dataset, job.rehearsal) as custodian:
         if job.kind == "ask":
             return {"answer": asking.ask(service, custodian, job.rehearsal, job.analyst, job.key, said).id}
-        folder = folder_of(service.config, job)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = _made(folder_of(service.config, job))
         if job.kind == "publish":
             return {"release": publishing.publish(custodian, said, folder, progress)}
         return {"sweep": publishing.sweep(custodian, said, folder, progress)}
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        raise Unavailable(f"the folder {folder} cannot be made; check its owner and the disk") from None
+    return folder
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from discreet.service.access import Entered, visible
 from discreet.service.config import Config
 from discreet.service.gate import Principal
 from discreet.service.padding import padded
-from discreet.service.problems import Problem, not_found
+from discreet.service.problems import BY_NAME, Problem, not_found
 from discreet.service.state import Service
 from discreet.service.store.answers import canonical
-from discreet.service.store.jobs import Job, Kind, add_job, count_open, job_by_id
+from discreet.service.store.jobs import Job, Kind, add_job, count_open, job_by_id, job_by_key, renew
 
 MOST_OPEN = 20
 ENDED = ("done", "failed")
@@ -31,16 +31,31 @@ def queue_ask(entered: Entered, key: str, said: dict[str, Any]) -> dict[str, obj
 
 
 def queue(entered: Entered, kind: Kind, key: str, said: dict[str, Any]) -> dict[str, object]:
-    """Queue a job; the same request under the same key is the same job."""
+    """Queue a job; the same request under the same key is the same job, run once more where it was cut short."""
     service, who = entered.service, entered.principal.name
-    if count_open(service.store, who) >= MOST_OPEN:
-        raise Problem("rate-limited", f"{MOST_OPEN} jobs of yours are not done yet; wait for one of them")
     deadline = entered.held.told.deadline if service.config.padding else 0.0
     names = identifier(), kind, entered.name, entered.rehearsal, who, key
-    job = add_job(service.store, Job(*names, canonical(said), deadline, time.time()))
+    job = _queued(service, Job(*names, canonical(said), deadline, time.time()))
     if job.asked != canonical(said):
         raise Problem("conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one")
-    return job_to_json(service, entered.principal, job)
+    return job_to_json(service, entered.principal, renew(service.store, job) if _cut_short(job) else job)
+
+
+def _queued(service: Service, made: Job) -> Job:
+    """The job of a key: the one that it has, or a new one."""
+    job = job_by_key(service.store, made)
+    if job is not None:
+        return job
+    if count_open(service.store, made.analyst) >= MOST_OPEN:
+        raise Problem("rate-limited", f"{MOST_OPEN} jobs of yours are not done yet; wait for one of them")
+    return add_job(service.store, made)
+
+
+def _cut_short(job: Job) -> bool:
+    """Whether a question is seen to have failed for now: under its key it is never paid twice."""
+    if job.kind != "ask" or job.state != "failed" or not shows(job, time.time()):
+        return False
+    return bool(json.loads(job.result or "{}")["problem"]["type"] == BY_NAME["unavailable"].uri)
 
 
 def own_job(service: Service, principal: Principal, wanted: str) -> Job:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, Unavailable
 from discreet.service.config import Config
 from discreet.service.holdings import Holdings
 from discreet.service.limits import Rates
@@ -34,10 +35,9 @@ class Service:
             raise
 
     def close(self) -> None:
-        """Write down what was counted, and let go of all."""
-        try:
+        """Write down what was counted, if the store is there, and let go of all."""
+        with suppress(Unavailable):
             self.counts.write()
-        finally:
-            self.holdings.close()
-            self.rates.close()
-            self.store.close()
+        self.holdings.close()
+        self.rates.close()
+        self.store.close()

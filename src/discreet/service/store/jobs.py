@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sqlalchemy import Row, func, select, update
@@ -120,6 +120,17 @@ def dead_jobs(store: Store) -> list[Job]:
 def requeue(store: Store, job: Job) -> None:
     """Let another runner take a job whose runner is dead."""
     _leave(store, job, {"state": "waiting", "runner": None, "beat": None, "stage": None})
+
+
+def renew(store: Store, job: Job) -> Job:
+    """Queue a failed job once more, as if it were asked for now; who else does so meanwhile has the same job."""
+    fresh = replace(
+        job, at=time.time(), state="waiting", runner=None, beat=None, finished=None, stage=None, result=None
+    )
+    ended = jobs.c.id == job.id, jobs.c.state == "failed", jobs.c.finished == job.finished
+    with store.database.writing() as connection:
+        connection.execute(update(jobs).where(*ended).values({name: getattr(fresh, name) for name in Job.__slots__}))
+        return _job(connection.execute(select(jobs).where(jobs.c.id == job.id)).one())
 
 
 def abandon(store: Store, job: Job, result: str) -> None:
