@@ -50,10 +50,13 @@ def data_set(folder: Path, name: str, cap: object = 1000) -> Path:
 
 
 def configured(folder: Path, datasets: Collection[str], **keys: object) -> Path:
-    """A configuration on a free port, without padding unless it is told; a data set's name may be followed by its keys."""
+    """A configuration on a free port, without padding unless it is told; after a data set's name its keys may come."""
     said = {"port": 0, "padding": "no", "limits": "{rate: 100000, burst: 100000}"} | keys
     lines = [f"{key}: {value}\n" for key, value in said.items()]
-    named = [f"  - {{schema: {one.split(',')[0]}.yaml{''.join(',' + more for more in one.split(',')[1:])}}}\n" for one in datasets]
+    named = [
+        f"  - {{schema: {one.split(',')[0]}.yaml{''.join(',' + more for more in one.split(',')[1:])}}}\n"
+        for one in datasets
+    ]
     config = folder / "service.yaml"
     config.write_text("".join([*lines, "datasets:\n", *named]))
     return config
@@ -232,11 +235,23 @@ def check(schema: Path, where: str | Path, replies: Collection[Reply]) -> None:
     for told in documents:
         charge = charges[told["entry"]]
         assert (charge.query, charge.analyst) == (told["question"], told["analyst"])
-        assert json.loads(stored[charge.entry] or "")["rows"] == told["rows"]
+        assert json.loads(stored[charge.entry] or "null")["numbers"] == [[[told["value"]]]]
     with Custodian.open(schema, where) as custodian:
         [whole] = custodian.budget()
     assert whole.epsilon == sum(one.epsilon or 0 for one in charges.values())
     assert whole.epsilon <= whole.cap.epsilon
+
+
+def answered_by(line: Line, job: str) -> Reply:
+    """The answer of a job, once it is done."""
+
+    def look() -> dict[str, Any]:
+        told = line.must("GET", f"/v1/jobs/{job}").document
+        return told if told["state"] in {"done", "failed"} else {}
+
+    told = eventually(look)
+    assert told["state"] == "done", told
+    return line.must("GET", f"/v1/datasets/{told['dataset']}/answers/{told['answer']}")
 
 
 def workers(served: Supervised) -> list[int]:
@@ -246,7 +261,9 @@ def workers(served: Supervised) -> list[int]:
 
 def runner(served: Supervised) -> int:
     """The process that runs jobs now."""
-    return eventually(lambda: next((one["process"] for one in served.events("started", "runner") if runs(one["process"])), 0))
+    return eventually(
+        lambda: next((one["process"] for one in served.events("started", "runner") if runs(one["process"])), 0)
+    )
 
 
 def well(served: Supervised, count: int) -> None:

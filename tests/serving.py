@@ -48,8 +48,8 @@ def config_in(folder: Path, patients: int = PATIENTS, **changes: Any) -> Config:
     """A configuration without padding, for the made-up registry."""
     schema = write_registry(folder, patients)
     limits = Limits(rate=100_000, burst=100_000)
-    made = Config((DataSet(schema, 0.05),), folder / "service", str(folder / "service.db"), padding=False, limits=limits)
-    return replace(made, **changes)
+    places = folder / "service", str(folder / "service.db")
+    return replace(Config((DataSet(schema, 0.05),), *places, padding=False, limits=limits), **changes)
 
 
 @contextmanager

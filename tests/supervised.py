@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,10 +55,10 @@ class Supervised:
 
 
 @contextmanager
-def supervised(folder: Path, *words: object) -> Iterator[Supervised]:
-    """Run `discreet serve` until it is ready; whatever happens, nothing of it runs on."""
+def supervised(folder: Path, *words: object, within: Sequence[str] = ()) -> Iterator[Supervised]:
+    """Run `discreet serve` until it is ready, `within` another command; whatever happens, nothing of it runs on."""
     log = folder / "log"
-    command = [sys.executable, "-m", "discreet", "serve", "--json", *map(str, words)]
+    command = [*within, sys.executable, "-m", "discreet", "serve", "--json", *map(str, words)]
     with log.open("w") as lines:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=lines, text=True, start_new_session=True)
     assert process.stdout is not None

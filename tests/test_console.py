@@ -236,6 +236,24 @@ def test_a_drawing_changes_only_what_it_is_drawn_over(unspent: Live) -> None:
     expect(page.locator("#prior")).to_have_value(re.compile("uniform"))
 
 
+def test_other_bars_keep_what_was_drawn_and_what_was_typed(unspent: Live) -> None:
+    page = unspent.page("ann")
+    page.goto(ASK)
+    page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
+    page.click("text=Start with a bell")
+    drawn = page.input_value("#prior")
+    page.select_option("#prior-bins", "16")
+    read = "bins => bins.map((bin) => Number(bin.getAttribute('aria-valuenow')))"
+    heights = page.locator(".bin").evaluate_all(read)
+    assert (len(heights), max(heights)) == (16, 90)
+    assert page.input_value("#prior") not in {"", drawn}
+    page.fill("#prior", "normal(120, 20)")
+    expect(page.locator("[data-part=reading]")).to_contain_text("mean 120")
+    page.select_option("#prior-bins", "8")
+    assert len(page.locator(".bin").all()) == 8
+    expect(page.locator("#prior")).to_have_value("normal(120, 20)")
+
+
 def press_until(page: Page, wanted: str, most: int = 80) -> None:
     """Press Tab until the element has the focus."""
     for _ in range(most):

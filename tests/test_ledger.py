@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from discreet import BudgetExceeded, InvalidInput
+from discreet import BudgetExceeded, InvalidInput, Unavailable
 from discreet.guarantee import Guarantee, epsilon_at_order
 from discreet.ledger import Caps, Charge, Ledger, Receipt
 from discreet.ledger import amounts as units
@@ -260,7 +260,7 @@ def test_to_register_a_snapshot_again_changes_nothing(ledger: Ledger) -> None:
     for snapshot in ("s1", "s2"):
         ledger.register(DATASET, "0f", snapshot, disjoint=True)
     assert ledger.verify() == before
-    with pytest.raises(InvalidInput, match="another snapshot by now"):
+    with pytest.raises(Unavailable, match="another snapshot by now"):
         ledger.charge(ask(snapshot="s1"), caps(1))
 
 

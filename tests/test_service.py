@@ -109,8 +109,8 @@ def test_a_rehearsal_costs_nothing(service: Served) -> None:
 
 
 def test_a_session_is_paid_once_and_answers_until_it_is_used_up(service: Served) -> None:
-    opened = service.post("ann", f"{HOME}/sessions", {"noise_scale": "20", "epsilon": "0.2"}, Idempotency_Key="s").json()
-    again = service.post("ann", f"{HOME}/sessions", {"noise_scale": "20", "epsilon": "0.2"}, Idempotency_Key="s").json()
+    body = {"noise_scale": "20", "epsilon": "0.2"}
+    opened, again = (service.post("ann", f"{HOME}/sessions", body, Idempotency_Key="s").json() for _ in range(2))
     assert again == opened
     path = f"{HOME}/sessions/{opened['id']}/answers"
     first = service.post("ann", path, {"question": COUNT["question"]}).json()
@@ -124,7 +124,7 @@ def test_a_session_is_paid_once_and_answers_until_it_is_used_up(service: Served)
     assert service.get("cus", f"{HOME}/sessions/{opened['id']}").status_code == 404
 
 
-def test_a_session_goes_on_in_another_worker(service: Served, tmp_path: Path) -> None:
+def test_a_session_goes_on_in_another_worker(service: Served) -> None:
     """What one worker admitted counts in the next one, which gives the same answers."""
     opened = service.post("ann", f"{HOME}/sessions", {"noise_scale": "20", "epsilon": "0.05"}).json()
     path, body = f"{HOME}/sessions/{opened['id']}/answers", {"question": COUNT["question"]}

@@ -8,15 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
-from discreet.custodian import Custodian
 from discreet.service.store import Store
-from discreet.service.store.counting import StoredLog
+from discreet.service.store.answers import Kept, SavedPrior, keep_answer, save_prior, saved_priors
+from discreet.service.store.counters import Counts, all_counts
+from discreet.service.store.counting import Counting, StoredLog, keep_session
+from discreet.service.store.jobs import Job, add_job
+from discreet.service.store.tokens import all_grants, grant
 from ledgers import schema_of
-from loaded import Line, Reply, analyst, check, configured, data_set, question, spread
+from loaded import EPSILON, Line, Reply, analyst, answered_by, check, configured, data_set, question, spread
 from supervised import Supervised, supervised
 
 WORKERS, CLIENTS, ROOM = 4, 200, 10
@@ -24,8 +27,20 @@ ENGINES = [
     pytest.param("sqlite", marks=pytest.mark.xdist_group("race")),
     pytest.param("postgres", marks=pytest.mark.xdist_group("postgres")),
 ]
-DATASETS = ("many", "once", "twice", "session", "queued")
+DATASETS = {"many": "0.1", "once": "0.1", "session": "0.2", "queued": "0.1"}
 Told = TypeVar("Told")
+
+
+def at_once(count: int, work: Callable[[int], Told]) -> list[Told]:
+    """What so many threads find out that begin at the same moment."""
+    start = threading.Barrier(count)
+
+    def begin(number: int) -> Told:
+        start.wait()
+        return work(number)
+
+    with ThreadPoolExecutor(count) as threads:
+        return list(threads.map(begin, range(count)))
 
 
 @dataclass(frozen=True)
@@ -39,15 +54,17 @@ class Raced:
     store: str
 
     def at_once(self, count: int, work: Callable[[Line, int], Told]) -> list[Told]:
-        """What so many clients are told who begin at the same moment, as many at each worker."""
-        start = threading.Barrier(count)
+        """What so many clients are told, as many at each worker."""
+        with spread(self.served, self.token, count // WORKERS) as lines:
+            return at_once(count, lambda number: work(lines[number], number))
 
-        def begin(number: int, line: Line) -> Told:
-            start.wait()
-            return work(line, number)
-
-        with spread(self.served, self.token, count // WORKERS) as lines, ThreadPoolExecutor(count) as clients:
-            return list(clients.map(begin, range(count), lines))
+    def ask(self, path: str, body: dict[str, Any], key: str | None = None) -> Reply:
+        """One request."""
+        line = Line(self.served.port, self.token)
+        try:
+            return line.must("GET" if not body else "POST", path, body or None, key)
+        finally:
+            line.close()
 
     def check(self, name: str, replies: list[Reply]) -> None:
         check(self.folder / f"{name}.yaml", self.ledger, replies)
@@ -56,8 +73,8 @@ class Raced:
 @pytest.fixture(scope="module", params=ENGINES)
 def raced(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raced]:
     folder = tmp_path_factory.mktemp("race")
-    for name in DATASETS:
-        data_set(folder, name, cap="0.1")
+    for name, cap in DATASETS.items():
+        data_set(folder, name, cap)
     if request.param == "sqlite":
         ledger, store = str(folder / "ledger.db"), str(folder / "service.db")
     else:
@@ -91,3 +108,76 @@ def test_one_key_sent_by_many_at_once_is_one_charge_and_one_reply(raced: Raced) 
     assert {reply.status for reply in replies} == {201}
     assert len(set(replies)) == 1
     raced.check("once", replies[:1])
+
+
+def test_one_key_sent_by_many_at_once_is_one_job(raced: Raced) -> None:
+    def ask(line: Line, _: int) -> Reply:
+        return line.must("POST", "/v1/datasets/queued/answers", question("queued"), "the same")
+
+    replies = raced.at_once(20, ask)
+    assert {reply.status for reply in replies} == {202}
+    [job] = {reply.document["id"] for reply in replies}
+    line = Line(raced.served.port, raced.token)
+    raced.check("queued", [answered_by(line, job)])
+    line.close()
+
+
+def opened(raced: Raced, key: str) -> str:
+    """A session of counts that has room for ten about the same rows; the path of its answers."""
+    asked = {"noise_scale": 100, "epsilon": "0.1"}
+    reply = raced.ask("/v1/datasets/session/sessions", asked, key)
+    assert reply.status == 201
+    return f"/v1/datasets/session/sessions/{reply.document['id']}"
+
+
+def test_a_session_never_answers_more_than_it_has_paid_for(raced: Raced) -> None:
+    """Forty questions about the same rows come at once at all workers: ten fit, and only those are in its log."""
+    session = opened(raced, "forty")
+
+    def ask(line: Line, number: int) -> Reply:
+        asked = {"question": f"SELECT COUNT(*) FROM session WHERE number >= {number}"}
+        return line.decided(f"{session}/answers", asked, f"forty {number}")
+
+    replies = raced.at_once(40, ask)
+    answered = [reply for reply in replies if reply.status == 201]
+    assert [reply.kind for reply in replies if reply.status != 201] == ["budget-exceeded"] * 30
+    with Store.open(raced.store) as store:
+        admitted = StoredLog(store, session.rpartition("/")[2]).since(0)
+    assert sum(1 / one.scale for one in admitted) == Fraction(1, 10)
+    assert {one.question for one in admitted} == {reply.document["question"] for reply in answered}
+    assert raced.ask(session, {}).document["left"] == "0"
+
+
+def test_a_question_that_comes_at_once_in_a_session_is_drawn_once(raced: Raced) -> None:
+    session = opened(raced, "one")
+
+    def ask(line: Line, number: int) -> Reply:
+        asked = {"question": "SELECT COUNT(*) FROM session"}
+        return line.decided(f"{session}/answers", asked, f"one {number}")
+
+    replies = raced.at_once(40, ask)
+    assert len({reply.document["value"] for reply in replies}) == 1
+    assert raced.ask(session, {}).document["left"] == str(Fraction(1, 10) - EPSILON)
+
+
+def test_who_comes_second_to_the_store_is_told_what_the_first_wrote(raced: Raced) -> None:
+    """Whatever has one row for a key: nobody is refused, and all see the same row."""
+
+    def put(number: int) -> tuple[object, ...]:
+        name = str(number)
+        grant(store, "many", f"analyst {turn}")
+        save_prior(store, f"analyst {turn}", SavedPrior("mine", name, ""))
+        counts = Counts(store)
+        counts.add("race", f"turn {turn}")
+        counts.write()
+        kept = keep_answer(store, Kept(f"{turn} {name}", "many", False, "ann", f"{turn}", "{}", None, 0.0, name, None))
+        job = add_job(store, Job(f"{turn} {name}", "ask", "none", False, "ann", f"{turn}", name, 0, 0, "done"))
+        session = keep_session(store, Counting(f"{turn} {name}", "many", False, "ann", f"{turn}", name, "1"))
+        return kept, job, session
+
+    with Store.open(raced.store) as store:
+        for turn in range(10):
+            assert len(set(at_once(4, put))) == 1
+            assert (("many", f"analyst {turn}") in all_grants(store)) is True
+            assert len(saved_priors(store, f"analyst {turn}")) == 1
+            assert all_counts(store)["race", f"turn {turn}"][0] == 4

@@ -486,7 +486,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Script:
 
 
 @pytest.fixture
-def queued(tmp_path: Path, wall: Script) -> Iterator[Timed]:
+def queued(tmp_path: Path) -> Iterator[Timed]:
     """A service whose questions run as jobs."""
     with scripted(tmp_path, jobs=True) as found:
         yield found
@@ -606,5 +606,6 @@ def test_an_alarm_that_nobody_waits_for_has_no_thread() -> None:
         asyncio.run(ring(alarm, alarm.time() + 0.01, rung))
         for thread in threading.enumerate():
             if thread.name == "alarm":
-                thread.join()
+                thread.join(60)
+                assert not thread.is_alive()
     assert len(rung) == 2

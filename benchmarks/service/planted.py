@@ -13,21 +13,21 @@ from typing import Any
 import uvicorn
 
 from benchmarks.service.two import PRESENT
-from discreet.custodian import custodian
+from discreet.custodian import draw
 from discreet.service.app import make_app
 from discreet.service.config import read_config
 
 
 def plant(seconds: float) -> None:
-    """From now on, reading rows of `present` takes longer."""
-    draw = custodian.draw
+    """From now on, the first look at the rows of `present` takes longer."""
+    units = draw.units
 
-    def slower(planned: Any, source: Any) -> Any:
-        if planned.schema.name == PRESENT:
+    def slower(plan: Any, source: Any) -> Any:
+        if plan.schema.name == PRESENT:
             time.sleep(seconds)
-        return draw(planned, source)
+        return units(plan, source)
 
-    custodian.draw = slower
+    draw.units = slower
 
 
 if __name__ == "__main__":

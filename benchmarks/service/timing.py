@@ -55,8 +55,9 @@ class Compared:
         error = math.sqrt(statistics.variance(one) / len(one) + statistics.variance(two) / len(two))
         return abs(statistics.fmean(one) - statistics.fmean(two)) / error
 
-    def within(self, limit: float) -> Compared:
-        """Only those that took no longer: a late one is so far away that it hides all small differences."""
+    def fastest(self) -> Compared:
+        """Without the slowest fifth of all, as attackers would: what disturbs a machine hides small differences."""
+        limit = statistics.quantiles(self.present + self.absent, n=5)[-1]
         return Compared(*([one for one in side if one <= limit] for side in (self.present, self.absent)))
 
     def __str__(self) -> str:
@@ -131,17 +132,19 @@ def lines(folder: Path, many: int) -> list[Line]:
     for planted in (None, PLANTED):
         what = "one person" if planted is None else f"one person and {1000 * planted:g} ms planted"
         with served(folder, None, planted) as service:
-            bare = compared(service, 1, FEW)
-        print(f"{what}, not padded: {bare}", flush=True)
-        if planted is not None:
-            found.append(Line(f"|t| of {what}, not padded", bare.t, "", BAR, True))
+            bare = _shown(f"{what}, not padded", compared(service, 1, FEW))
         with served(folder, DEADLINE, planted) as service:
-            whole = compared(service, CONNECTIONS, many)
-        on_time = whole.within(1.5 * DEADLINE)
-        print(f"{what}, padded: {whole}\n  of these on time: {on_time}", flush=True)
-        found.append(Line(f"|t| of {what}, padded", whole.t, "", BAR, False))
-        found.append(Line("|t| of those that were on time", on_time.t, "", BAR, False))
+            hidden = _shown(f"{what}, padded", compared(service, CONNECTIONS, many))
+        if planted is not None:
+            found.append(Line(f"|t| of {what}, not padded", bare.fastest().t, "", BAR, True))
+        found.append(Line(f"|t| of {what}, padded", hidden.t, "", BAR, False))
+        found.append(Line("|t| of the same without the slowest fifth", hidden.fastest().t, "", BAR, False))
     return found
+
+
+def _shown(what: str, seen: Compared) -> Compared:
+    print(f"{what}: {seen}\n  without the slowest fifth: {seen.fastest()}", flush=True)
+    return seen
 
 
 if __name__ == "__main__":

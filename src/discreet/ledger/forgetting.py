@@ -53,8 +53,7 @@ def _charges(head: Head, forgotten: Forgotten) -> Iterator[Charge]:
 
     Whatever is (epsilon, delta)-private can be drawn from those two (Kairouz, Oh and Viswanath 2015).
     """
-    epsilon, question = forgotten.epsilon, f"{WHAT}, after {head.hash}"
-    asked = (head.dataset, head.snapshot, WHO, question, WHAT)
+    epsilon, asked = forgotten.epsilon, (head.dataset, head.snapshot, WHO, WHAT, WHAT)
     yield Charge(*asked, "dp", Spend(epsilon, epsilon**2 / 2), epsilon)
     if forgotten.delta:
         yield Charge(*asked, "approx-dp", Spend(delta=forgotten.delta), epsilon)

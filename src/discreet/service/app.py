@@ -35,7 +35,7 @@ ABOUT = (
 )
 
 
-def make_app(config: Config) -> App:
+def make_app(config: Config) -> Entrance:
     """The whole application for one worker."""
     service = Service.open(config)
     api = FastAPI(

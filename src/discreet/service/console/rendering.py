@@ -32,6 +32,7 @@ def environment() -> Environment:
     )
     made.filters |= {
         "value": telling.value,
+        "rough": telling.rough,
         "span": telling.span,
         "exact": telling.exact,
         "amount": telling.amount,

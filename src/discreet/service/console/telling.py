@@ -32,6 +32,11 @@ def _rounded(number: float) -> str:
     return told.rstrip("0").rstrip(".") if places else told
 
 
+def rough(number: float) -> str:
+    """An error, which nobody needs to the last digit."""
+    return f"{number:,.4g}"
+
+
 def span(ends: list[Any] | None) -> str:
     """An interval."""
     return "" if ends is None else f"{value(ends[0])} to {value(ends[1])}"

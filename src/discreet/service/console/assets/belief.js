@@ -2,7 +2,7 @@
 
 import { call, debounced } from "./api.js";
 import { drawingArea } from "./drawing.js";
-import { bell, binsOf, busyPart, domainOf, priorText, weightsOf } from "./priors.js";
+import { bell, binsOf, busyPart, domainOf, lawOf, priorText, weightsOf } from "./priors.js";
 import { aimOf } from "./question.js";
 import { dayOf, element, textOf, told } from "./telling.js";
 
@@ -10,7 +10,7 @@ import { dayOf, element, textOf, told } from "./telling.js";
 export function believe(panel, schema, api, question, changed) {
   const part = (name) => panel.querySelector(`[data-part=${name}]`);
   const [text, from, to, count, everywhere, reading] = ["text", "from", "to", "count", "everywhere", "reading"].map(part);
-  let [domain, bins, aimed] = [null, [], ""];
+  let [domain, bins, aimed, known] = [null, [], "", null];
 
   const say = (number) => (domain.dates ? textOf(number) : String(number));
   const read = (control) => (domain.dates ? dayOf(control.value) : Number(control.value));
@@ -18,12 +18,7 @@ export function believe(panel, schema, api, question, changed) {
     const [low, high] = [read(from), read(to)];
     return Number.isFinite(low) && Number.isFinite(high) && low < high ? [low, high] : [domain.low, domain.high];
   };
-  const area = drawingArea(part("area"), (weights) => {
-    text.value = priorText(domain, bins, weights, everywhere.checked);
-    panel.dataset.drawn = "yes";
-    reread();
-    changed();
-  });
+  const area = drawingArea(part("area"), (weights) => rewrite(weights));
   const show = (weights) => {
     bins = domain.names ? binsOf(domain) : binsOf(domain, ...range(), Number(count.value));
     area.show(bins, weights(bins), domain);
@@ -38,12 +33,14 @@ export function believe(panel, schema, api, question, changed) {
   const refuse = (sentence) => { reading.textContent = sentence; reading.className = "warning"; };
 
   const seen = (law) => {
+    known = law;
     tell(law);
     if (panel.dataset.drawn || !domain || Boolean(domain.names) === law.numeric) return;
     if (law.numeric) [from.value, to.value] = busyPart(law, domain).map(say);
     show((them) => weightsOf(law, them));
   };
   const reread = debounced(async (signal) => {
+    known = null;
     if (!text.value.trim()) { reading.textContent = ""; reading.className = ""; return; }
     try {
       seen(await call("POST", `${api}/priors`, { question: question(), prior: text.value }, signal));
@@ -56,7 +53,7 @@ export function believe(panel, schema, api, question, changed) {
     const found = aimOf(question(), schema);
     const now = JSON.stringify(found);
     if (now === aimed) return;
-    aimed = now;
+    [aimed, known] = [now, null];
     domain = domainOf(found, schema);
     part("drawing").hidden = !domain;
     part("undrawn").hidden = Boolean(domain);
@@ -68,17 +65,24 @@ export function believe(panel, schema, api, question, changed) {
     show(nothing);
   };
 
-  const redraw = (weights) => {
+  const rewrite = (weights) => {
     panel.dataset.drawn = "yes";
-    show(weights);
-    text.value = priorText(domain, bins, weights(bins), everywhere.checked);
+    text.value = priorText(domain, bins, weights, everywhere.checked);
     reread();
     changed();
+  };
+  const redraw = (weights) => { show(weights); rewrite(weights(bins)); };
+  /** Another part of the line, or other bars: what is known of the prior is laid on them. */
+  const rescale = () => {
+    const law = known ?? lawOf(bins, area.weights());
+    show(law ? (them) => weightsOf(law, them) : nothing);
+    if (panel.dataset.drawn) rewrite(area.weights());
   };
   part("clear").addEventListener("click", () => { redraw(nothing); });
   part("bell").addEventListener("click", () => { redraw((them) => bell(them.length)); });
   part("flat").addEventListener("click", () => { redraw((them) => them.map(() => 50)); });
-  for (const control of [from, to, count]) control.addEventListener("change", () => redraw(nothing));
+  for (const control of [from, to, count]) control.addEventListener("change", rescale);
+  everywhere.addEventListener("change", () => { if (panel.dataset.drawn) rewrite(area.weights()); });
   text.addEventListener("input", () => { delete panel.dataset.drawn; reread(); changed(); });
 
   saved(panel, text, () => { delete panel.dataset.drawn; reread(); changed(); });

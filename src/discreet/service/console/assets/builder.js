@@ -75,7 +75,7 @@ function usualWidth(column) {
   if ((high - low) / step < 32) return "";
   const rough = (high - low) / 8;
   const size = 10 ** Math.floor(Math.log10(rough));
-  return String(Math.max(Math.round(rough / size) * size, step));
+  return String(Number(Math.max(Math.round(rough / size) * size, step).toPrecision(6)));
 }
 
 /** Makes the form work in `place`, and tells `written` the SQL of every change. */

@@ -113,5 +113,7 @@ export function drawingArea(place, changed) {
       [bins, weights, domain, current] = [newBins, [...newWeights], newDomain, 0];
       build();
     },
+    /** The weights as they are drawn now. */
+    weights: () => [...weights],
   };
 }

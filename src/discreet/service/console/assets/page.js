@@ -1,6 +1,7 @@
 // What every page has: the theme's button, buttons that copy, forms that are sent once.
 
 const root = document.documentElement;
+const PAUSE = 10_000;
 
 /** Whether the page is dark now, by choice or by the system's setting. */
 function isDark() {
@@ -32,17 +33,18 @@ async function copied(button) {
   setTimeout(() => { button.textContent = said; }, 2500);
 }
 
-/** A form is sent once: replies take their time, and a second click would ask again. */
+/** A form is sent once: replies take their time, and a second click would send it again. */
 function sentOnce(form) {
+  const ready = () => { delete form.dataset.sent; form.removeAttribute("aria-busy"); };
   form.addEventListener("submit", (event) => {
     if (form.dataset.sent) { event.preventDefault(); return; }
     form.dataset.sent = "yes";
     form.setAttribute("aria-busy", "true");
     const status = document.getElementById("sending");
     if (status) status.textContent = "Sent. The reply leaves at its deadline.";
+    setTimeout(ready, PAUSE); // whoever stopped the browser meanwhile can send it again
   });
-  // Coming back by the browser's back button, the form can be sent again.
-  addEventListener("pageshow", () => { delete form.dataset.sent; form.removeAttribute("aria-busy"); });
+  addEventListener("pageshow", ready);
 }
 
 document.querySelectorAll("button[data-theme-toggle]").forEach(themed);

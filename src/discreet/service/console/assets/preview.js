@@ -30,7 +30,7 @@ function meter(balance, cost) {
 }
 
 function candidate(one) {
-  const error = one.expected_error === null ? "depends on the rows" : told(one.expected_error);
+  const error = one.expected_error === null ? "depends on the rows" : told(one.expected_error, 4);
   return element("tr", one.chosen ? { class: "chosen" } : {},
     element("td", {}, one.mechanism, ...(one.chosen ? [" ", element("span", { class: "tag good" }, "chosen")] : [])),
     element("td", {}, one.aggregate),
@@ -59,12 +59,12 @@ export function preview(form, panel, api) {
     refused("");
     const stored = made.stored_epsilon === null ? "" : ` (an answer of epsilon ${told(exact(made.stored_epsilon))} is stored, and is told)`;
     say("cost", amount(made.cost) + stored);
-    say("error", made.expected_error === null ? "depends on the rows" : `± ${told(made.expected_error)}`);
+    say("error", made.expected_error === null ? "depends on the rows" : `± ${told(made.expected_error, 4)}`);
     say("times", made.times >= MOST_TIMES ? `${told(MOST_TIMES)} or more` : told(made.times));
     row("mechanism", made.mechanism);
     row("accuracy", made.accuracy);
     row("reason", made.reason);
-    row("alone", made.prior_error === null ? "" : `an expected error of ${told(made.prior_error)}, without asking`);
+    row("alone", made.prior_error === null ? "" : `an expected error of ${told(made.prior_error, 4)}, without asking`);
     row("guarantee", made.guarantee.words);
     slot("warnings").replaceChildren(...made.warnings.map((one) => element("p", { class: "warning" }, `Warning: ${one}.`)));
     slot("candidates").replaceChildren(...made.candidates.map(candidate));

@@ -136,7 +136,14 @@ export function sharesOf(law, bins) {
     told.reduce((sum, one) => sum + one.share * Math.max(0, Math.min(to, one.to) - Math.max(from, one.from)) / (one.to - one.from), 0));
 }
 
-/** A law as weights of bins: heights per width, the tallest nearly full. */
+/** Bars along a line as a law; null where nothing is drawn. */
+export function lawOf(bins, weights) {
+  const total = weights.reduce((sum, one) => sum + one, 0);
+  if (!total) return null;
+  return { points: bins.map(({ from, to }) => (from + to) / 2), probabilities: weights.map((one) => one / total) };
+}
+
+/** A law as weights of bins, the tallest nearly full. */
 export function weightsOf(law, bins) {
   const shares = sharesOf(law, bins);
   const most = Math.max(...shares);

@@ -6,13 +6,13 @@ export function exact(text) {
   return Number(over) / Number(under);
 }
 
-/** A number in at most six digits. */
-export function told(number) {
+/** A number in at most six digits, or as many as are asked for. */
+export function told(number, digits = 6) {
   if (number === null || number === undefined) return "";
   if (typeof number !== "number") return String(number);
   const size = Math.abs(number);
   if (size !== 0 && (size < 1e-4 || size >= 1e15)) return number.toPrecision(4);
-  return number.toLocaleString("en-GB", { maximumSignificantDigits: size >= 1e6 ? 15 : 6, maximumFractionDigits: 6 });
+  return number.toLocaleString("en-GB", { maximumSignificantDigits: size >= 10 ** digits ? 15 : digits });
 }
 
 /** What a guarantee costs, in words. */
