@@ -27,12 +27,14 @@ EPSILON = Fraction(1, 100)
 SCHEMA = """\
 name: {name}
 source: {name}.csv
-neighbours: add-remove
+neighbours: {neighbours}
 budget: {{epsilon: {cap}}}
 columns:
   number: {{kind: integer, lower: 0, upper: 9999}}
 """
 ROWS = 300
+PUBLIC_SIZE = f"replace-one\nunits: {ROWS}"
+"""For `neighbours`, where a private file is made: it tells how many rows there are."""
 
 
 def write_table(folder: Path, name: str, rows: int = ROWS) -> None:
@@ -40,10 +42,10 @@ def write_table(folder: Path, name: str, rows: int = ROWS) -> None:
     (folder / f"{name}.csv").write_text("number\n" + "9999\n" * rows)
 
 
-def data_set(folder: Path, name: str, cap: object = 1000) -> Path:
+def data_set(folder: Path, name: str, cap: object = 1000, neighbours: str = "add-remove") -> Path:
     """A registered data set; its schema's file."""
     schema = folder / f"{name}.yaml"
-    schema.write_text(SCHEMA.format(name=name, cap=cap))
+    schema.write_text(SCHEMA.format(name=name, cap=cap, neighbours=neighbours))
     write_table(folder, name)
     Custodian.check(schema)
     return schema
@@ -53,19 +55,17 @@ def configured(folder: Path, datasets: Collection[str], **keys: object) -> Path:
     """A configuration on a free port, without padding unless it is told; after a data set's name its keys may come."""
     said = {"port": 0, "padding": "no", "limits": "{rate: 100000, burst: 100000}"} | keys
     lines = [f"{key}: {value}\n" for key, value in said.items()]
-    named = [
-        f"  - {{schema: {one.split(',')[0]}.yaml{''.join(',' + more for more in one.split(',')[1:])}}}\n"
-        for one in datasets
-    ]
+    parted = [one.partition(",") for one in datasets]
+    named = [f"  - {{schema: {name}.yaml{comma}{more}}}\n" for name, comma, more in parted]
     config = folder / "service.yaml"
     config.write_text("".join([*lines, "datasets:\n", *named]))
     return config
 
 
-def analyst(config: Path, *datasets: str, name: str = "ann") -> str:
+def analyst(config: Path, *datasets: str) -> str:
     """A token of an analyst who may ask these data sets."""
     with Store.open(read_config(config).store) as store:
-        return create_token(store, name, "analyst", 1, datasets)[1]
+        return create_token(store, "ann", "analyst", 1, datasets)[1]
 
 
 def question(dataset: str, number: int = 0) -> dict[str, Any]:
@@ -242,14 +242,19 @@ def check(schema: Path, where: str | Path, replies: Collection[Reply]) -> None:
     assert whole.epsilon <= whole.cap.epsilon
 
 
-def answered_by(line: Line, job: str) -> Reply:
-    """The answer of a job, once it is done."""
+def ended(line: Line, job: str) -> dict[str, Any]:
+    """A job once it has ended, for better or worse."""
 
     def look() -> dict[str, Any]:
         told = line.must("GET", f"/v1/jobs/{job}").document
         return told if told["state"] in {"done", "failed"} else {}
 
-    told = eventually(look)
+    return eventually(look)
+
+
+def answered_by(line: Line, job: str) -> Reply:
+    """The answer of a job, once it is done."""
+    told = ended(line, job)
     assert told["state"] == "done", told
     return line.must("GET", f"/v1/datasets/{told['dataset']}/answers/{told['answer']}")
 

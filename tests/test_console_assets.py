@@ -51,7 +51,8 @@ class Inline(HTMLParser):
 
 def parsed(path: Path) -> Inline:
     found = Inline()
-    found.feed(re.sub(r"\{%.*?%\}", "", path.read_text(encoding="utf-8"), flags=re.S))
+    text = path.read_text(encoding="utf-8").replace("{{ assets }}/", "/console/assets/")
+    found.feed(re.sub(r"\{%.*?%\}", "", text, flags=re.S))
     return found
 
 
@@ -211,6 +212,12 @@ def test_one_number_is_told_with_its_interval() -> None:
 def test_a_number_shaped_by_the_prior_is_told_beside_the_raw_one() -> None:
     shown = views.answer(document(shaped_by_prior=True, headline=4.5))["single"]
     assert (shown["headline"], shown["raw"]) == ("4.5", "5")
+
+
+def test_a_posterior_of_dates_is_told_in_dates() -> None:
+    law = {"mean": 18262.2, "median": 18262.0, "interval_95": [18231.0, 18293.0]}
+    shown = views.answer(document(value="2020-01-03", headline="2020-01-03", posteriors=[{"n": law}]))["single"]
+    assert shown["posterior"] == "mean 2020-01-01, median 2020-01-01, 95 % 2019-12-01 to 2020-02-01"
 
 
 def test_bars_reach_from_nought_and_stay_in_the_picture() -> None:

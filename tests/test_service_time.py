@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.service.timing import Compared
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.custodian import draw
 from discreet.service import asking, gate, padding
 from discreet.service.alarm import Alarm
 from discreet.service.app import Entrance, make_app
@@ -152,9 +154,9 @@ class Timed:
 
 
 @contextmanager
-def scripted(folder: Path, jobs: bool = False) -> Iterator[Timed]:
-    """A padded service whose clock moves as the script says."""
-    config, script = config_in(folder, padding=True, deadline=ELSE), Script()
+def scripted(folder: Path, jobs: bool = False, pads: bool = True) -> Iterator[Timed]:
+    """A service whose clock moves as the script says."""
+    config, script = config_in(folder, padding=pads, deadline=ELSE), Script()
     told = replace(config.datasets[0], deadline=DEADLINE, jobs=jobs)
 
     def looked_up(*given: Any) -> Any:
@@ -249,6 +251,23 @@ def test_one_that_is_late_leaves_at_the_next_doubling_and_is_counted(
         reply = timed.call("ann", method, path, body)
         assert (reply.status, reply.at) == (status, DEADLINE * 2**many)
     assert timed.overruns()["registry"] == before + 3
+
+
+@pytest.mark.parametrize("pads", [True, False])
+def test_rows_that_take_longer_are_seen_without_padding_and_not_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pads: bool
+) -> None:
+    with scripted(tmp_path, pads=pads) as timed:
+        exact, seen = draw.exact, []
+        for planted in (0.0, 0.005):
+
+            def slower(*given: Any, seconds: float = planted) -> Any:
+                timed.script.now += seconds
+                return exact(*given)
+
+            monkeypatch.setattr(draw, "exact", slower)
+            seen.append(timed.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}).at)
+    assert seen == ([DEADLINE, DEADLINE] if pads else [0.0, 0.005])
 
 
 def test_an_answer_that_is_told_again_leaves_when_a_new_one_does(timed: Timed) -> None:
@@ -609,3 +628,11 @@ def test_an_alarm_that_nobody_waits_for_has_no_thread() -> None:
                 thread.join(60)
                 assert not thread.is_alive()
     assert len(rung) == 2
+
+
+def test_the_timing_benchmarks_t_is_welchs() -> None:
+    from scipy import stats
+
+    one, two = [0.21, 0.25, 0.22, 0.29, 0.24], [0.26, 0.31, 0.25, 0.27]
+    assert Compared(one, two).t == pytest.approx(abs(stats.ttest_ind(one, two, equal_var=False).statistic))
+    assert Compared(one, two).fastest() == Compared(one, [0.26, 0.25, 0.27])

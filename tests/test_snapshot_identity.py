@@ -98,10 +98,10 @@ def cut_short(held: Held) -> None:
     os.truncate(held.file, held.file.stat().st_size // 2)
 
 
-HAPPENINGS = [take_away, replace, replace_with_the_same_time, overwrite, cut_short]
+HAPPENINGS = [take_away, replace, overwrite, cut_short]
 
 
-@pytest.mark.parametrize("happen", HAPPENINGS)
+@pytest.mark.parametrize("happen", [*HAPPENINGS, replace_with_the_same_time])
 def test_nothing_is_charged_for_what_is_not_there_any_more(held: Held, happen: Callable[[Held], None]) -> None:
     held.custodian.answer(WOMEN, epsilon=1)
     before = held.spent()
@@ -262,9 +262,8 @@ def test_no_file_is_read_again_as_long_as_it_looks_the_same(held: Held, monkeypa
         return contents(path)
 
     monkeypatch.setattr("discreet.custodian.identity.contents", contents_of)
-    moved = held.file.with_name("aside")
-    os.rename(held.file, moved)
-    os.rename(moved, held.file)
+    shutil.copy2(held.file, held.file.with_name("aside"))
+    os.replace(held.file.with_name("aside"), held.file)
     Custodian.open(held.schema).close()
     assert read == []
     os.replace(held.copy, held.file)

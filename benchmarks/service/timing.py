@@ -23,11 +23,11 @@ from benchmarks.service.serving import Served
 from benchmarks.service.two import ABSENT, PRESENT, served, write_two
 
 ROOT = Path(__file__).parents[2]
-CONNECTIONS = 8
+CONNECTIONS = 10
 DEADLINE = 0.25
 BAR = 4.5
 PLANTED = 0.005
-FEW = 1000
+FEW = 2000
 WARM = 20
 REQUEST = """\
 POST /v1/datasets/{name}/answers HTTP/1.1\r

@@ -57,8 +57,8 @@ def _glance(file: Path, path: Path) -> Seen:
 
 
 def stamp(files: tuple[Seen, ...]) -> str:
-    """A digest of names, inodes, sizes and times; not of devices, which a mount may number anew."""
-    return _digest(f"{one.name} {one.inode} {one.size} {one.changed}" for one in files)
+    """A digest of names, sizes and times: what stays when a file is moved, or copied with its time."""
+    return _digest(f"{one.name} {one.size} {one.changed}" for one in files)
 
 
 def marks(path: Path) -> tuple[str, str]:

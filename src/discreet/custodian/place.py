@@ -36,7 +36,7 @@ class Snapshot:
     sha256: str | None = None
     """Of its bytes, where it is in files of ours; None of a table, and of snapshots made before this was kept."""
     stamp: str | None = None
-    """Of its files' names, inodes, sizes and times: as long as they stay, the bytes are not read again."""
+    """Of its files' names, sizes and times: as long as they stay, the bytes are not read again."""
 
 
 @dataclass(frozen=True, slots=True)

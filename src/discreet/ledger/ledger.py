@@ -125,6 +125,10 @@ class Ledger:
         """
         for value, name in ((dataset, "dataset"), (identity, "identity"), (snapshot, "snapshot")):
             text(value, name)
+        with self._database.reading() as connection:  # once entered it stays, and nobody need be waited for
+            head = rows.find_head(connection, dataset)
+            if head is not None and head.identity == identity and _registered(connection, dataset, snapshot):
+                return
         with self._database.writing() as connection:
             connection.execute(select(about).with_for_update())  # one registration at a time
             head = rows.hold_head(connection, dataset)
@@ -136,7 +140,7 @@ class Ledger:
                 raise InvalidInput(
                     f"this ledger has another data set of the name {dataset[:40]!r}; open its own ledger"
                 )
-            elif not _found(connection, dataset, chain.digest("snapshot", snapshot)):
+            elif not _registered(connection, dataset, snapshot):
                 fresh = head.refreshed(snapshot)
                 rows.carry_over(connection, head, fresh, disjoint)
                 rows.append(connection, fresh, chain.registration(fresh, self.id, disjoint))
@@ -228,6 +232,10 @@ class Ledger:
 
 def silent(*told: object) -> None:
     """Progress that nobody watches."""
+
+
+def _registered(connection: Connection, dataset: str, snapshot: str) -> bool:
+    return _found(connection, dataset, chain.digest("snapshot", snapshot))
 
 
 def _found(connection: Connection, dataset: str, finds: str) -> bool:

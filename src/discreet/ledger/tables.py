@@ -91,7 +91,7 @@ parts = Table(
 
 
 ASKED = entries.c.kind != literal_column("'answer'")
-"""All but answers. No parameter: an engine uses a partial index only where it reads the index's own condition."""
+"""All but answers. No parameter: a plan that is made once for all values could not use a partial index."""
 
 
 def _where(condition: ColumnElement[bool]) -> dict[str, Any]:

@@ -42,8 +42,8 @@ class Alarm:
             heapq.heappush(self._due, (moment, next(self._numbers), wake))
             self._changed.notify()
             if not self._runs:
-                self._runs = True
                 Thread(target=self._run, name="alarm", daemon=True).start()
+                self._runs = True
 
     def _run(self) -> None:
         with self._changed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Annotated, Any
 
@@ -15,7 +14,6 @@ from discreet.schema.public import schema_to_public_json
 from discreet.service import documents as d
 from discreet.service.access import Entered, InService, Someone, visible
 from discreet.service.console import copies, forms, views
-from discreet.service.console.assets import vega_address
 from discreet.service.console.forms import Form, Sent
 from discreet.service.console.places import InPlace, Where, where
 from discreet.service.console.refusing import PageRoute
@@ -23,7 +21,6 @@ from discreet.service.console.rendering import page
 from discreet.service.problems import BY_NAME, Problem, problem_of
 from discreet.service.queueing import job_to_json, own_job, queue_ask
 from discreet.service.routes.datasets import answer, budget, history, kept_answer, preview
-from discreet.service.store.answers import canonical
 
 MOST_COMPARED = 8
 FIELDS = ("question", "size", "prior", "delta", "distance", "model", "rows", "constraints", "ranges", "population_size")
@@ -82,7 +79,7 @@ def pages(prefix: str) -> APIRouter:
         """Ask, and go to the answer; a form that is sent twice is answered, and paid for, once."""
         try:
             said = forms.as_request(d.Ask, forms.asked(form) | forms.asked_beside(form))
-            key = _key(form, said)
+            key = forms.key_of(form, said)
             if entered.held.jobs:
                 return RedirectResponse(f"/console/jobs/{queue_ask(entered, key, said)['id']}", 303)
             return RedirectResponse(f"{where(entered).pages}/answers/{answer(entered, key, said).id}", 303)
@@ -99,7 +96,6 @@ def pages(prefix: str) -> APIRouter:
             "meters": views.meters(_balances(entered)),
             "python": copies.python_code(address, entered.name, entered.rehearsal, document["request"]),
             "curl": copies.curl_code(address, place.api, document["request"]),
-            "library": vega_address(),
         }
         return page(request, "answer.html", where=place, document=document, rehearsal=entered.rehearsal, **more)
 
@@ -155,11 +151,6 @@ def _refused(request: Request, entered: Entered, form: Form, problem: Problem) -
     told = problem.document()
     status = BY_NAME[problem.name].status
     return _asking(request, entered, _fields(form), status, alert=told["detail"], key=form.text("key"))
-
-
-def _key(form: Form, said: dict[str, Any]) -> str:
-    """One key for one form and one question: sent twice it is the same, changed it is another."""
-    return hashlib.sha256(f"{form.text('key')} {canonical(said)}".encode()).hexdigest()
 
 
 def _fields(form: Form) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The console's own style and scripts, and Vega's, which an installed package brings: read once, served with a tag."""
+"""The console's own style and scripts, and Vega's, which an installed package brings.
+
+They are read once, and served under an address that changes with them, so that a browser may keep them for good.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from discreet.service.problems import not_found
 
 FOLDER = Path(__file__).parent / "assets"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+HOME = "/console/assets"
 VEGA = "vega.js"
 LONG = "public, max-age=31536000, immutable"
 CHECKED = "no-cache"
@@ -32,11 +36,6 @@ class Asset:
     tag: str
 
 
-def vega_address() -> str:
-    """Where pages find Vega: another address for another version, so that browsers may keep it for long."""
-    return f"/console/assets/{VEGA}?{version('vl-convert-python')}"
-
-
 def asset(content: bytes, suffix: str) -> Asset:
     """Content with its tag."""
     return Asset(content, KINDS[suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
@@ -46,6 +45,18 @@ def asset(content: bytes, suffix: str) -> Asset:
 def own() -> Mapping[str, Asset]:
     """All files of our own, by name."""
     return {path.name: asset(path.read_bytes(), path.suffix) for path in FOLDER.iterdir() if path.suffix in KINDS}
+
+
+@cache
+def current() -> str:
+    """What names all assets together, as they are now."""
+    tags = [one.tag for _, one in sorted(own().items())]
+    return hashlib.sha256("".join([*tags, version("vl-convert-python")]).encode()).hexdigest()[:16]
+
+
+def address() -> str:
+    """Where pages find them."""
+    return f"{HOME}/{current()}"
 
 
 @cache
@@ -62,17 +73,17 @@ def vega() -> Asset:
 
 
 def router() -> APIRouter:
-    """The one route."""
-    made = APIRouter()
+    """The routes."""
+    made = APIRouter(prefix=HOME)
 
-    @made.get("/console/assets/{name}")
-    def served(request: Request, name: str) -> Response:
+    @made.get("/{name}")
+    @made.get("/{named}/{name}")
+    def served(request: Request, name: str, named: str = "") -> Response:
         """A style or a script; nothing in it is about a data set."""
         found = vega() if name == VEGA else own().get(name)
         if found is None:
             raise not_found()
-        keep = LONG if name == VEGA and request.url.query else CHECKED
-        headers = {"ETag": found.tag, "Cache-Control": keep}
+        headers = {"ETag": found.tag, "Cache-Control": LONG if named == current() else CHECKED}
         if request.headers.get("if-none-match") == found.tag:
             return Response(status_code=304, headers=headers)
         return Response(found.content, headers=headers, media_type=found.kind)

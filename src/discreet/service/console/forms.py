@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -10,10 +11,12 @@ from urllib.parse import parse_qs
 from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 
+from discreet.custodian.secrets import identifier
 from discreet.errors import InvalidInput
 from discreet.service.access import principal_of
 from discreet.service.gate import check_form
 from discreet.service.problems import Problem
+from discreet.service.store.answers import canonical
 
 KIND = "application/x-www-form-urlencoded"
 MOST_FIELDS = 2000
@@ -94,6 +97,11 @@ def asked_beside(form: Form) -> dict[str, Any]:
     said = {name: form.lines(name) for name in ("constraints", "ranges")}
     ticked = {name: form.ticked(name) for name in ("fresh", "population")}
     return _given(said | ticked | {"population_size": form.text("population_size")})
+
+
+def key_of(form: Form, said: Mapping[str, Any]) -> str:
+    """One key for one form and what it says: sent twice it is the same, changed it is another."""
+    return hashlib.sha256(f"{form.text('key') or identifier()} {canonical(dict(said))}".encode()).hexdigest()
 
 
 def whole(text: str, name: str) -> int | None:

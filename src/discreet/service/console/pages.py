@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from discreet.service.access import Someone
 from discreet.service.console import admitting, analyst, assets, entering, keeping, releasing
 from discreet.service.console.refusing import PageRoute
 from discreet.service.console.rendering import page
@@ -26,6 +27,7 @@ def console(_: Service) -> APIRouter:
         admitting.router(),
         keeping.router(),
         releasing.router(),
+        elsewhere(),
     ):
         made.include_router(one)
     return made
@@ -41,5 +43,17 @@ def explaining() -> APIRouter:
         if topic not in TOPICS:
             raise not_found()
         return page(request, "explain.html", name=topic, gains=gains())
+
+    return made
+
+
+def elsewhere() -> APIRouter:
+    """What is nowhere, told by a page."""
+    made = APIRouter(prefix="/console", route_class=PageRoute)
+
+    @made.get("/{rest:path}")
+    def nowhere(_: Someone) -> Response:
+        """Nothing is there."""
+        raise not_found()
 
     return made

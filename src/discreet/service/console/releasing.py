@@ -24,7 +24,7 @@ from discreet.service.problems import BY_NAME, Problem, problem_of
 from discreet.service.queueing import job_to_json, queue
 from discreet.service.store.jobs import all_jobs
 
-TEXTS = ("method", "epsilon", "delta", "k", "t", "format", "diversity", "ks", "form")
+TEXTS = ("method", "epsilon", "delta", "k", "t", "format", "ks")
 
 
 def router() -> APIRouter:
@@ -70,7 +70,7 @@ def router() -> APIRouter:
 
 
 def _queued(entered: Entered, kind: Any, form: Form, said: dict[str, Any]) -> Response:
-    job = queue(entered, kind, f"console-{form.text('key')}", said)
+    job = queue(entered, kind, forms.key_of(form, said), said)
     return RedirectResponse(f"/console/jobs/{job['id']}", 303)
 
 

@@ -34,7 +34,7 @@ def _rounded(number: float) -> str:
 
 def rough(number: float) -> str:
     """An error, which nobody needs to the last digit."""
-    return f"{number:,.4g}"
+    return f"{number:,.0f}" if 1000 <= abs(number) < 1e15 else f"{number:.4g}"
 
 
 def span(ends: list[Any] | None) -> str:

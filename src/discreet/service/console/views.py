@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from discreet.schema.column import day
 from discreet.service.console.telling import exact, span, value
 
 Document = Mapping[str, Any]
@@ -53,10 +54,19 @@ def _single(document: Document) -> dict[str, Any]:
         "raw": value(document["value"]) if shaped and document["headline"] != document["value"] else None,
         "shaped": shaped,
         "interval": span(document["intervals_95"][0].get(name)),
-        "law": law,
+        "posterior": _posterior(document["value"], law),
         "likely": _likely(law),
         "reconciled": value(fitted) if fitted is not None and law is None and fitted != document["value"] else None,
     }
+
+
+def _posterior(raw: object, law: Document | None) -> str:
+    """A posterior over numbers in words; where the answer is a date, in dates."""
+    if law is None or "mean" not in law:
+        return ""
+    say = (lambda number: day(number).isoformat()) if isinstance(raw, str) else value
+    low, high = map(say, law["interval_95"])
+    return f"mean {say(law['mean'])}, median {say(law['median'])}, 95 % {low} to {high}"
 
 
 def _likely(law: Document | None) -> list[tuple[str, str]]:
@@ -78,8 +88,9 @@ def _table(document: Document) -> dict[str, Any]:
             heads += [{"text": "reconciled", "number": True, "topic": "reconciled"}] if fitted else []
     posterior = _means(document, numbers)
     heads += [{"text": "posterior mean", "number": True, "topic": "posterior"}] if posterior else []
-    rows = [_cells(document, at, numbers) + posterior[at : at + 1] for at in range(len(document["rows"]))]
-    return {"heads": heads, "rows": rows[:MOST_ROWS], "more": len(rows) - MOST_ROWS, "bars": _bars(document, numbers)}
+    many = len(document["rows"])
+    rows = [_cells(document, at, numbers) + posterior[at : at + 1] for at in range(min(many, MOST_ROWS))]
+    return {"heads": heads, "rows": rows, "more": many - MOST_ROWS, "bars": _bars(document, numbers)}
 
 
 def _cells(document: Document, at: int, numbers: Sequence[str]) -> list[str]:

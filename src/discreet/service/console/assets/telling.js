@@ -12,7 +12,8 @@ export function told(number, digits = 6) {
   if (typeof number !== "number") return String(number);
   const size = Math.abs(number);
   if (size !== 0 && (size < 1e-4 || size >= 1e15)) return number.toPrecision(4);
-  return number.toLocaleString("en-GB", { maximumSignificantDigits: size >= 10 ** digits ? 15 : digits });
+  const room = size >= 10 ** (digits - 1) ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: digits };
+  return number.toLocaleString("en-GB", room);
 }
 
 /** What a guarantee costs, in words. */
