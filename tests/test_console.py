@@ -275,6 +275,7 @@ def test_a_question_is_asked_by_the_keyboard_alone(live: Live) -> None:
     page.keyboard.press("Control+A")
     page.keyboard.type("SELECT COUNT(*) FROM registry WHERE hosp")
     expect(page.locator("#question-list [role=option]")).to_have_count(1)
+    assert grave(page) == []
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.keyboard.type(" = 'Al")
@@ -309,6 +310,7 @@ def test_running_out_of_budget_is_a_plain_alert(live: Live) -> None:
     expect(told).to_contain_text("0.2")
     expect(page.locator("#question")).to_have_value("SELECT COUNT(*) FROM registry WHERE age < 40")
     assert page.locator("[role=alert]").count() == 1
+    assert grave(page) == []
 
 
 def test_the_custodian_grants_and_revokes(live: Live) -> None:
@@ -340,6 +342,7 @@ def test_a_new_token_is_shown_copied_and_works(live: Live) -> None:
     cus.check("[name=datasets][value=registry]")
     cus.click("text=Make a token >> nth=-1")
     secret = cus.text_content("#secret")
+    assert grave(cus) == []
     cus.click("[data-copy=secret]")
     expect(cus.locator("[data-copy=secret]")).to_have_text("Copied")
     assert cus.evaluate("navigator.clipboard.readText()") == secret
@@ -372,6 +375,7 @@ def test_a_file_is_published_and_its_page_waits_for_it(live: Live) -> None:
     with page.expect_download() as fetched:
         page.click("text=report.html")
     assert b"<html" in Path(fetched.value.path()).read_bytes()
+    assert grave(page) == []
 
 
 def test_answers_are_compared_downloaded_and_copied(live: Live) -> None:
@@ -411,6 +415,7 @@ def test_an_explanation_is_one_click_away(unspent: Live) -> None:
     page.goto(ASK)
     page.get_by_role("button", name="What epsilon buys: an explanation").first.click()
     expect(page.get_by_role("dialog", name="What epsilon buys")).to_be_visible()
+    assert grave(page) == []
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog", name="What epsilon buys")).to_be_hidden()
     page.get_by_role("button", name="What epsilon buys: an explanation").first.click()
@@ -453,6 +458,12 @@ def test_every_page_is_accessible_in_both_themes_and_on_a_phone(live: Live, tmp_
     assert found == []
 
 
+def grave(page: Page) -> list[str]:
+    """What axe finds that keeps people from using a page."""
+    wrong = [one for one in Axe().run(page).response["violations"] if one["impact"] in GRAVE]
+    return [f"{page.url}: {one['id']}: {one['nodes'][0]['html'][:200]}" for one in wrong]
+
+
 def looked_at(page: Page, paths: list[str], folder: Path) -> list[str]:
     """What is wrong with pages; a picture of each is kept, wide and narrow."""
     folder.mkdir()
@@ -460,8 +471,7 @@ def looked_at(page: Page, paths: list[str], folder: Path) -> list[str]:
     for at, path in enumerate(paths):
         page.goto(path)
         page.wait_for_load_state("networkidle")
-        wrong = Axe().run(page).response["violations"]
-        found += [f"{path}: {one['id']}: {one['nodes'][0]['html'][:200]}" for one in wrong if one["impact"] in GRAVE]
+        found += grave(page)
         page.screenshot(path=folder / f"{at}-wide.png", full_page=True)
         page.set_viewport_size({"width": 360, "height": 740})
         if page.evaluate("document.documentElement.scrollWidth") > 360:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from discreet.service.console import copies, topics, views
-from discreet.service.console.assets import FOLDER, own
 from discreet.service.console.rendering import TEMPLATES, environment
+from discreet.service.console.static import FOLDER, own
 
 PAGES = sorted(TEMPLATES.rglob("*.html"))
 SCRIPTS = sorted(FOLDER.glob("*.js"))

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from discreet.service.console.assets import address
 from discreet.service.console.pages import console
+from discreet.service.console.static import address
 from discreet.service.gate import COOKIE
 from discreet.service.jobs import run_next
 from serving import COUNT, HOME, Served, config_in, served

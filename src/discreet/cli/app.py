@@ -42,9 +42,9 @@ def start(
     """Answer questions about records of people without telling of any one person.
 
     A custodian writes a schema (init, check); analysts ask (preview, ask); a ledger keeps what was promised (budget,
-    history, ledger verify). Protected files are made (publish), checked (verify) and weighed (assess). Many
-    analysts ask over HTTP (serve, token). Exit codes: 0 done, 1 our fault, 2 your input, 3 the budget, 4 not
-    supported, 5 not available, 6 a claim that does not hold.
+    history) and is looked after (ledger verify, backup, restore, upgrade). Protected files are made (publish), checked
+    (verify) and weighed (assess). Many analysts ask over HTTP (serve, token). Exit codes: 0 done, 1 our fault, 2 your
+    input, 3 the budget, 4 not supported, 5 not available, 6 a claim that does not hold.
     """
     if version:
         print(f"discreet {discreet.__version__}")

@@ -15,7 +15,6 @@ from discreet.service.console import views
 from discreet.service.console.places import Where, where
 from discreet.service.console.refusing import PageRoute
 from discreet.service.console.rendering import page
-from discreet.service.holdings import engine_of
 from discreet.service.problems import problem_of
 from discreet.service.routes.datasets import history
 from discreet.service.state import Service
@@ -43,7 +42,6 @@ def router() -> APIRouter:
             "meters": views.meters(balances(entered.service, entered.name)),
             "accounts": _accounts(entered, {one["analyst"] for one in entries}),
             "snapshots": watching.snapshots(entered.schema),
-            "engine": engine_of(entered.held),
             "deadline": entered.held.told.deadline,
             "chain": _chain(entered) if verify else None,
         }

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from discreet.service.access import Someone
-from discreet.service.console import admitting, analyst, assets, entering, keeping, releasing
+from discreet.service.console import admitting, analyst, entering, keeping, releasing, static
 from discreet.service.console.refusing import PageRoute
 from discreet.service.console.rendering import page
 from discreet.service.console.topics import TOPICS, gains
@@ -18,7 +18,7 @@ def console(_: Service) -> APIRouter:
     """Every route under /console."""
     made = APIRouter()
     for one in (
-        assets.router(),
+        static.router(),
         explaining(),
         entering.router(),
         analyst.start(),

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse
 
 from discreet.service.access import service_of
 from discreet.service.console import telling
-from discreet.service.console.assets import address
+from discreet.service.console.static import address
 from discreet.service.console.topics import TOPICS
 from discreet.service.gate import Principal
 from discreet.service.store.tokens import form_token

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -124,21 +124,15 @@ def _bars(document: Document, numbers: Sequence[str]) -> list[dict[str, float]]:
 
 
 def _bar(number: float, ends: Sequence[float], low: float, high: float) -> dict[str, float]:
-    place = Line(low, high)
+    place = along(low, high)
     first, last = sorted((place(0.0), place(number)))
     return {"x": first, "width": last - first, "from": place(ends[0]), "to": place(ends[1]), "below": float(number < 0)}
 
 
-class Line:
-    """Places numbers from low to high along the width of a picture."""
-
-    def __init__(self, low: float, high: float, start: float = 0.0, width: float = WIDTH) -> None:
-        self._low, self._start, self._width = low, start, width
-        self._scale = width / (high - low) if high > low else 0.0
-
-    def __call__(self, number: float) -> float:
-        """Where a number is."""
-        return round(self._start + (number - self._low) * self._scale, 3)
+def along(low: float, high: float, start: float = 0.0, width: float = WIDTH) -> Callable[[float], float]:
+    """Where numbers from low to high are along the width of a picture."""
+    scale = width / (high - low) if high > low else 0.0
+    return lambda number: round(start + (number - low) * scale, 3)
 
 
 def compared(documents: Sequence[Document]) -> list[dict[str, Any]]:
@@ -150,7 +144,7 @@ def compared(documents: Sequence[Document]) -> list[dict[str, Any]]:
     laws = [(one["posteriors"] or [{}])[0].get(one["columns"][-1]) for one in singles]
     known: list[Any] = [law["interval_95"] if law and "interval_95" in law else None for law in laws]
     numbers = [end for pair in [*spans, *filter(None, known)] for end in pair]
-    place = Line(min(numbers), max(numbers), 20.0, 600.0)
+    place = along(min(numbers), max(numbers), 20.0, 600.0)
     return [
         {
             "y": 34 + 44 * at,
