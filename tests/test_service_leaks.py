@@ -14,7 +14,6 @@ import httpx
 import pytest
 
 from discreet.errors import Internal
-from discreet.service.app import make_app
 from discreet.service.config import DataSet, read_config
 from discreet.service.gate import COOKIE
 from discreet.service.jobs import run_next
@@ -128,7 +127,9 @@ class Driver:
         more: dict[str, Any] = {} if body is None else {"json": body}
         if page and isinstance(body, dict):
             more = {"data": {"form_token": form_token(cookie)} | body}
-        told = self.send(method, filled(route, lambda name: put[name.partition(":")[0]]) + query, headers=headers, **more)
+        told = self.send(
+            method, filled(route, lambda name: put[name.partition(":")[0]]) + query, headers=headers, **more
+        )
         headers_of = tuple(sorted(told.headers.multi_items()))
         reply = Reply(who, method, route, told.status_code, headers_of, told.content.decode("utf-8", "replace"))
         self.kept.append(reply)
@@ -158,19 +159,21 @@ def ask_all(driver: Driver, dataset: str, home: str, pages: str) -> None:
             prior = {"question": asked["question"], "prior": asked["prior"]}
             driver.call("ann", "POST", f"{home}/priors", prior, dataset=dataset)
         made = driver.call("ann", "POST", f"{home}/answers", asked, dataset=dataset)
-        assert made.status == 201, made
+        if made.status != 201:
+            continue
+        answer = made.json()["id"]
         driver.call("ann", "POST", f"{home}/answers", asked, dataset=dataset)
         for part in ("", "/picture", "/csv"):
-            driver.get("ann", f"{home}/answers/{{answer}}{part}", dataset=dataset, answer=made.json()["id"])
-        driver.get("ann", f"{pages}/answers/{{wanted}}", dataset=dataset, wanted=made.json()["id"])
-    driver.get("ann", f"{pages}/compare", f"?ids={made.json()['id']}", dataset=dataset)
+            driver.get("ann", f"{home}/answers/{{answer}}{part}", dataset=dataset, answer=answer)
+        driver.get("ann", f"{pages}/answers/{{wanted}}", dataset=dataset, wanted=answer)
+        driver.get("ann", f"{pages}/compare", f"?ids={answer}", dataset=dataset)
     for wrong in WRONG:
         for part in ("previews", "answers"):
             driver.call("ann", "POST", f"{home}/{part}", about(dataset, wrong), dataset=dataset)
     session = driver.call("ann", "POST", f"{home}/sessions", {"noise_scale": "9", "epsilon": "1"}, dataset=dataset)
     in_it = {"dataset": dataset, "session": session.json()["id"]}
     counted = {"question": f"SELECT COUNT(*) FROM {dataset} WHERE stay > 7"}
-    assert driver.call("ann", "POST", f"{home}/sessions/{{session}}/answers", counted, **in_it).status == 201
+    driver.call("ann", "POST", f"{home}/sessions/{{session}}/answers", counted, **in_it)
     driver.get("ann", f"{home}/sessions/{{session}}", **in_it)
     driver.call("ann", "DELETE", f"{home}/sessions/{{session}}", **in_it)
     for part in ("", "/budget", "/history"):
@@ -227,7 +230,9 @@ def keep_house(driver: Driver, dataset: str) -> None:
 def release_all(driver: Driver, dataset: str, wait: Callable[[str], None]) -> None:
     """Every method, as a job; its files but those that are left out by name."""
     home, keeping = "/v1/datasets/{dataset}", "/console/custodian/datasets/{dataset}/publish"
-    driver.call("cus", "POST", f"{home}/releases/previews", {"epsilon": "1", "columns": ["code", "stay"]}, dataset=dataset)
+    driver.call(
+        "cus", "POST", f"{home}/releases/previews", {"epsilon": "1", "columns": ["code", "stay"]}, dataset=dataset
+    )
     driver.call("cus", "POST", f"{home}/releases", {"method": "nothing"}, dataset=dataset)
     jobs = [(one, driver.call("cus", "POST", f"{home}/releases", one, dataset=dataset)) for one in RELEASES]
     jobs.append(({"method": "sweep"}, driver.call("cus", "POST", f"{home}/sweeps", {"ks": "k=3..5"}, dataset=dataset)))
@@ -260,14 +265,284 @@ def drive(driver: Driver, wait: Callable[[str], None]) -> None:
     driver.call("ann", "POST", "/console/sign-out", {})
 
 
-def admitted(store: Store, datasets: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+def admitted(store: Store) -> tuple[dict[str, str], dict[str, str]]:
     """Tokens and cookies of ann, who has the data sets, bob, who has none, and cus."""
-    made = {"ann": create_token(store, "ann", "analyst", 30, datasets), "bob": create_token(store, "bob", "analyst")}
-    made["cus"] = create_token(store, "cus", "custodian")
+    made = {"ann": create_token(store, "ann", "analyst", 30, ("planted", "weaker"))}
+    made |= {"bob": create_token(store, "bob", "analyst"), "cus": create_token(store, "cus", "custodian")}
     return {who: told for who, (_, told) in made.items()}, {who: sign_in(store, one) for who, (one, _) in made.items()}
 
 
-def shown(planted: Planted, driver: Driver) -> dict[str, list[str]]:
-    """The requests whose replies show a cell."""
-    found = {f"{one.who} {one.method} {one.route} {one.status}": planted.hits(one.all) for one in driver.kept}
-    return {request: hits for request, hits in found.items() if hits}
+@dataclass(frozen=True)
+class Driven:
+    """A service after all that was asked of it: the cells, every reply, its log, and its files."""
+
+    planted: Planted
+    driver: Driver
+    log: str
+    folder: Path
+
+    def shown(self) -> dict[str, list[str]]:
+        """The requests whose replies show a cell."""
+        found = {f"{one.who} {one.method} {one.route}": self.planted.hits(one.all) for one in self.driver.kept}
+        return {request: hits for request, hits in found.items() if hits}
+
+
+@pytest.fixture(scope="module")
+def driven(tmp_path_factory: pytest.TempPathFactory) -> Driven:
+    """The real thing: `discreet serve`, two workers and a runner of jobs, everything asked of it, and stopped."""
+    folder = tmp_path_factory.mktemp("driven")
+    planted, config = plant(folder), folder / "service.yaml"
+    more = "port: 0\nworkers: 2\npadding: no\nlimits: {rate: 100000, burst: 100000}\n"
+    config.write_text(f"{more}datasets:\n  - schema: planted.yaml\n  - schema: weaker.yaml\n")
+    with Store.open(read_config(config).store) as store:
+        secrets, cookies = admitted(store)
+    with (
+        supervised(folder, "--config", config) as service,
+        httpx.Client(base_url=service.address, timeout=120) as client,
+    ):
+        driver = Driver(client.request, secrets, cookies)
+        drive(driver, lambda job: eventually(lambda: ended(driver, job)))
+        service.stop()
+    return Driven(planted, driver, service.log.read_text(), folder)
+
+
+def ended(driver: Driver, job: str) -> bool:
+    return driver.get("cus", "/v1/jobs/{job}", job=job).json()["state"] in {"done", "failed"}
+
+
+def test_everything_was_asked(driven: Driven) -> None:
+    """Every route, and every kind of question was answered; else the search would show little."""
+    called = {(one.method, one.route) for one in driven.driver.kept + driven.driver.not_searched}
+    assert called == set(API) | set(CONSOLE)
+    assert max(one.status for one in driven.driver.kept) < 500
+    statuses = [one.status for one in driven.driver.kept if (one.method, one.route) == ("POST", ANSWERS)]
+    asked = 2 * len(QUESTIONS) + sum(map(len, OF_ONE.values()))
+    assert (statuses.count(201), len(statuses)) == (2 * asked, 2 * asked + 2 * len(WRONG))
+
+
+def test_no_reply_shows_a_cell(driven: Driven) -> None:
+    assert driven.shown() == {}
+
+
+def test_no_line_of_the_log_shows_a_cell(driven: Driven) -> None:
+    assert len(driven.log.splitlines()) > len(driven.driver.kept)
+    assert driven.planted.hits(driven.log) == []
+
+
+def test_nothing_that_is_kept_of_questions_shows_a_cell(driven: Driven) -> None:
+    """Store and ledger; the snapshot beside them holds the rows, which shows that the search finds them in a file."""
+    kept = [path for path in driven.folder.rglob("*") if path.is_file()]
+    databases = [path for path in kept if path.name.startswith(("service.db", "ledger.db"))]
+    assert len(databases) >= 3
+    assert [path for path in databases if driven.planted.hits(path.read_bytes().decode("latin-1"))] == []
+    snapshots = [path for path in kept if path.suffix == ".duckdb"]
+    assert any(driven.planted.hits(path.read_bytes().decode("latin-1")) for path in snapshots)
+
+
+def test_files_that_are_left_out_of_the_search_would_have_been_found(driven: Driven) -> None:
+    """By a method that tells values as they are, a date of somebody's is in the file."""
+    assert any(driven.planted.hits(one.all) for one in driven.driver.not_searched)
+
+
+def test_a_cell_is_found_in_whatever_form(tmp_path: Path) -> None:
+    planted = plant(tmp_path)
+    text, whole, part, day = planted.texts[0], planted.numbers[0], planted.numbers[-1], planted.dates[0]
+    number = next(one for one in planted.numbers if "." not in one)
+    for said, cell in (
+        (f"got '{text[:14]}'", text),
+        (f"got {text[7:].upper()}!", text),
+        (f"x-{text}-y", text),
+        (f"about {int(number):,} of", number),
+        (f"[{whole}, {part}]", whole),
+        (f"on {day}T00:00:00", day),
+    ):
+        assert cell in planted.hits(said), said
+    assert (
+        planted.hits("SELECT code FROM planted; 1794839910.95 2026-11-16 12,186 Bath " + "0123456789abcdef" * 4) == []
+    )
+    assert len({*planted.texts, *planted.numbers, *planted.dates}) > 400
+
+
+# What goes wrong inside.
+
+
+@pytest.fixture(scope="module")
+def leaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Planted, Driver, Served]]:
+    """A service in this process, of which parts can be made to fail."""
+    folder = tmp_path_factory.mktemp("leaking")
+    with served_planted(folder) as found:
+        yield found
+
+
+@contextmanager
+def served_planted(folder: Path) -> Iterator[tuple[Planted, Driver, Served]]:
+    planted = plant(folder)
+    config = replace(config_in(folder, 20), datasets=(DataSet(folder / "planted.yaml", 0.05),))
+    with served(config) as service:
+        secrets, cookies = admitted(service.app.service.store)
+        service.client.follow_redirects = False
+        yield planted, Driver(service.client.request, secrets, cookies), service
+
+
+ANSWERS = "/v1/datasets/{dataset}/answers"
+HOME = "/v1/datasets/{dataset}"
+COUNT = {"question": "SELECT COUNT(*) FROM planted WHERE stay > 3", "epsilon": "0.1", "fresh": True}
+FAILING = {
+    "discreet.custodian.custodian.draw": ("POST", ANSWERS, COUNT),
+    "discreet.custodian.custodian.answer": ("POST", ANSWERS, COUNT),
+    "discreet.custodian.custodian.plan_or_stored": ("POST", f"{HOME}/previews", COUNT | {"fresh": None}),
+    "discreet.service.asking.keep_answer": ("POST", ANSWERS, COUNT),
+    "discreet.service.routes.datasets.prior_law": ("POST", f"{HOME}/priors", {"question": "x", "prior": "point(1)"}),
+    "discreet.service.routes.datasets.entry_to_json": ("GET", f"{HOME}/history", None),
+    "discreet.service.routes.datasets.balance_to_json": ("GET", f"{HOME}/budget", None),
+    "discreet.service.routes.datasets.schema_to_public_json": ("GET", HOME, None),
+    "discreet.service.console.analyst.history": ("GET", "/console/datasets/{dataset}/history", None),
+    "discreet.service.console.rendering.environment": ("GET", "/console/datasets/{dataset}", None),
+    "discreet.service.store.tokens.hashed": ("GET", "/v1/me", None),
+}
+KINDS: tuple[Callable[[str], Exception], ...] = (
+    ValueError,
+    KeyError,
+    Internal,
+    lambda cell: UnicodeEncodeError("utf-8", cell, 0, 1, cell),
+    lambda cell: ExceptionGroup(cell, [ValueError(cell)]),
+    lambda cell: type("Odd", (Exception,), {"__str__": lambda _: cell, "__notes__": [cell]})(),
+)
+
+
+def failing_with(error: Exception) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> Any:
+        raise error from ValueError(str(error))
+
+    return fail
+
+
+@pytest.mark.parametrize("place", sorted(FAILING))
+@pytest.mark.parametrize("kind", range(len(KINDS)))
+def test_what_goes_wrong_is_told_without_its_words(
+    leaking: tuple[Planted, Driver, Served],
+    place: str,
+    kind: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """An engine's message may quote a row: neither the reply nor the log repeats it, and all such replies are alike."""
+    planted, driver, _ = leaking
+    method, route, body = FAILING[place]
+    monkeypatch.setattr(place, failing_with(KINDS[kind](planted.texts[kind])))
+    said = None if body is None else {name: told for name, told in body.items() if told is not None}
+    reply = driver.call("ann", method, route, said, dataset="planted")
+    out = capfd.readouterr()
+    assert (reply.status, reply.json()["type"]) == (500, "/problems/internal")
+    assert reply.json()["detail"] == "an internal error; nothing about the data is shown"
+    assert planted.hits(reply.all + out.out + out.err) == []
+    assert '"event": "internal"' in out.err
+
+
+def test_a_job_that_goes_wrong_is_told_without_its_words(
+    leaking: tuple[Planted, Driver, Served], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    planted, driver, service = leaking
+    monkeypatch.setattr("discreet.service.publishing.publish", failing_with(ValueError(planted.texts[0])))
+    job = driver.call("cus", "POST", f"{HOME}/releases", {"method": "mdav", "k": 5}, dataset="planted").json()["id"]
+    assert run_next(service.app.service, "the test")
+    told = driver.get("cus", "/v1/jobs/{job}", job=job)
+    assert (told.json()["state"], told.json()["problem"]["type"]) == ("failed", "/problems/internal")
+    out = capfd.readouterr()
+    assert planted.hits(told.all + out.out + out.err) == []
+
+
+def test_a_leak_is_found(
+    leaking: tuple[Planted, Driver, Served], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The trap itself: a cell that is put into a reply, a header, or the log on purpose is seen there."""
+    planted, driver, _ = leaking
+    cell = planted.texts[3]
+    monkeypatch.setattr("discreet.service.routes.datasets.schema_to_public_json", lambda _: {"name": cell})
+    assert planted.hits(driver.get("ann", HOME, dataset="planted").all) == [cell]
+    monkeypatch.setattr("discreet.service.routes.datasets.asking.key_of", lambda _: cell)
+    assert planted.hits(str(driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").headers)) == [cell]
+    monkeypatch.setattr("discreet.service.logs.where", str)
+    monkeypatch.setattr("discreet.service.routes.datasets.balance_to_json", failing_with(ValueError(cell)))
+    driver.get("ann", f"{HOME}/budget", dataset="planted")
+    assert planted.hits(capfd.readouterr().err) == [cell]
+
+
+# Neighbours: what an analyst can see but the drawn numbers is the same with any other row.
+
+DRAWN = {"rows", "value", "headline", "intervals_95", "posteriors", "reconciled", "meaning", "warning", "spec"}
+DRAWN |= {"ranges", "population"}
+"""Numbers that were drawn, and what is told of them."""
+NEW = {"id", "at", "answers", "session", "expires"}
+"""Names and times that are new each time."""
+OF_LENGTH = {"content-length", "idempotency-key"}
+MASKED = re.compile(r"[0-9a-f]{32,}|-?[0-9][0-9,.:e+-]*")
+
+
+def without_draws(told: Any) -> Any:
+    """A document without what is drawn or new."""
+    if isinstance(told, dict):
+        return {name: without_draws(one) for name, one in told.items() if name not in DRAWN | NEW}
+    return [without_draws(one) for one in told] if isinstance(told, list) else told
+
+
+def public(reply: Reply) -> tuple[Any, ...]:
+    """All of a reply that must not depend on a row."""
+    headers = [(name, MASKED.sub("#", told)) for name, told in reply.headers if name not in OF_LENGTH]
+    kind = dict(reply.headers).get("content-type", "")
+    body = without_draws(reply.json()) if "json" in kind else MASKED.sub("#", reply.text)
+    return reply.who, reply.method, reply.route, reply.status, headers, body
+
+
+def replaced(folder: Path) -> None:
+    """Another person in the place of the last, other in every cell."""
+    lines = (folder / "planted.csv").read_text().splitlines()
+    other = "somebody,1,1.5,1970-01-01,365,south,high,true,Nowhere,a remark"
+    (folder / "planted.csv").write_text("\n".join([*lines[:-1], other, ""]))
+
+
+def spoilt(folder: Path) -> None:
+    """A person whose every cell is unreadable, in the place of the last."""
+    lines = (folder / "planted.csv").read_text().splitlines()
+    (folder / "planted.csv").write_text("\n".join([*lines[:-1], "nobody,NaN,inf,?,1e400,,, ,,", ""]))
+
+
+def added(folder: Path) -> None:
+    """One person more."""
+    with (folder / "planted.csv").open("a") as table:
+        table.write("somebody,1,1.5,1970-01-01,365,south,high,true,Nowhere,a remark\n")
+
+
+def by_adding(folder: Path) -> None:
+    """The same data set where neighbours differ by a person more."""
+    schema = folder / "planted.yaml"
+    kept = [line for line in schema.read_text().splitlines() if not line.startswith("units:")]
+    schema.write_text("\n".join(kept).replace("replace-one", "add-remove"))
+
+
+def transcript(folder: Path, *changes: Callable[[Path], None]) -> list[tuple[Any, ...]]:
+    """All that an analyst is told of a table."""
+    folder.mkdir()
+    plant(folder)
+    for change in changes:
+        change(folder)
+    config = replace(config_in(folder / "service", 20), datasets=(DataSet(folder / "planted.yaml", 0.05),))
+    with served(config) as service:
+        service.client.follow_redirects = False
+        driver = Driver(service.client.request, *admitted(service.app.service.store))
+        ask_all(driver, "planted", HOME, "/console/datasets/{dataset}")
+    return [public(one) for one in driver.kept]
+
+
+@pytest.mark.parametrize(
+    ("before", "change"), [((), replaced), ((), spoilt), ((by_adding,), added)], ids=["another", "unreadable", "more"]
+)
+def test_neighbours_are_told_alike(
+    tmp_path: Path, before: tuple[Callable[[Path], None], ...], change: Callable[[Path], None]
+) -> None:
+    """Status, headers and all metadata of every reply are the same whether a person is in the table or not."""
+    one = transcript(tmp_path / "one", *before)
+    other = transcript(tmp_path / "other", *before, change)
+    assert sum(reply[3] == 201 for reply in one) > 30
+    for first, second in zip(one, other, strict=True):
+        assert first == second
