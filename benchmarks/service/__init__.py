@@ -1,1 +1,1 @@
-"""The service under load, from a second process on loopback: how long replies take, how many a second, what time tells."""
+"""The service under load, from a second process on loopback: how long replies take, how many, what time tells."""

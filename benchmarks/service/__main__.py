@@ -48,9 +48,8 @@ def lines(schema: Path, seconds: float, workers: int) -> list[Line]:
         spent = custodian.budget()[0].epsilon
         custodian.verify()
     extra = len(paid) - len(steady) - len(flat)  # of the warm-up
-    print(
-        f"flat out: {len(flat) / seconds:.1f} answers a second, p50 {share(flat, 50):.0f} ms, p95 {share(flat, 95):.0f} ms"
-    )
+    held = f"p50 {share(flat, 50):.0f} ms, p95 {share(flat, 95):.0f} ms"
+    print(f"flat out: {len(flat) / seconds:.1f} answers a second, {held}")
     return [
         Line(f"p50 of {len(steady)} answers at {RATE} a second", share(steady, 50), "ms", 50, False),
         Line("p95 of the same", share(steady, 95), "ms", 150, False),

@@ -1,7 +1,7 @@
 """Clients in a process of their own: `python -m benchmarks.service.load PORT TOKEN CLIENTS RATE SECONDS FIRST`.
 
-With a rate, questions are sent when they are due, ready or not, and timed from then; with rate 0, each client asks again
-as soon as it is answered. Prints what was seen as JSON.
+With a rate, questions are sent when they are due, ready or not, and timed from then; with rate 0, each client asks
+again as soon as it is answered. Prints what was seen as JSON.
 """
 
 from __future__ import annotations

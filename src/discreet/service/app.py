@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 import discreet
 from discreet.errors import DiscreetError, Unavailable
+from discreet.service import logs
 from discreet.service.config import Config
 from discreet.service.console.pages import console
 from discreet.service.describing import described, operation_of
@@ -112,8 +113,11 @@ async def _keep_writing(service: Service) -> None:
 def _add_refusals(api: FastAPI) -> None:
     """Every way a framework says no becomes one of the catalogue."""
 
-    async def ours(_: Request, error: Exception) -> Response:
-        return problem_of(error).response()
+    async def ours(request: Request, error: Exception) -> Response:
+        problem = problem_of(error)
+        if problem.name == "internal":
+            request.state.failed = logs.where(error)
+        return problem.response()
 
     async def framework(request: Request, error: Exception) -> Response:
         problem = problem_of_status(getattr(error, "status_code", 500))

@@ -10,7 +10,8 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from anyio import to_thread
-from starlette.responses import RedirectResponse, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from discreet.service import logs
 from discreet.service.padding import App, Message, Receive, Scope, Send
@@ -80,7 +81,7 @@ class Gate:
                 state["failed"] = logs.where(error)
             if not begun:
                 state.pop("unpadded", None)
-                await _refusal(problem, scope["path"])(scope, receive, watched)
+                await _refusal(problem, scope, self._app)(scope, receive, watched)
 
     async def _admitted(self, scope: Scope, body: bytes) -> Principal | None:
         """Who sends it; a request that needs somebody and has nobody is refused."""
@@ -99,11 +100,13 @@ class Gate:
         return found
 
 
-def _refusal(problem: Problem, path: str) -> Response:
-    """A refusal of the gate; whoever is not signed in to the console is shown where to."""
-    if problem.name == "unauthenticated" and path.startswith("/console/"):
-        return RedirectResponse("/console/", 303)
-    return problem.response()
+def _refusal(problem: Problem, scope: Scope, app: App) -> Response:
+    """A refusal of the gate: for people, a page."""
+    if not scope["path"].startswith("/console"):
+        return problem.response()
+    from discreet.service.console.refusing import refused
+
+    return refused(Request({**scope, "app": app}), problem)
 
 
 def _check_body(headers: Mapping[str, str], body: bytes, found: Principal | None) -> None:
