@@ -214,7 +214,7 @@ class BoxStaircase:
 
     def exact_variance(self) -> tuple[Fraction, ...]:
         """The variances as rationals: a uniform number in -m..m has variance m(m+1)/3."""
-        return tuple(_box_mean(self.boxes, self.boxes.factors(), a) * step**2 / 3 for a, step in enumerate(self.steps))
+        return tuple(mean * step**2 / 3 for mean, step in zip(_squares(self.boxes), self.steps, strict=True))
 
     def expected_error(self) -> tuple[float, ...]:
         """The mean of each component's absolute value: m(m+1)/(2m+1) for a uniform number in -m..m."""
@@ -345,6 +345,13 @@ def _given_reaches(core: Sequence[object], steps: Sequence[Fraction], units: Seq
     return tuple(math.ceil(half) - 1 for half in halves)
 
 
+@lru_cache(maxsize=1024)
+def _squares(boxes: Boxes) -> tuple[Fraction, ...]:
+    """The mean of m (m+1) of each component; the same law is asked for again and again."""
+    return tuple(_box_mean(boxes, boxes.factors(), a) for a in range(len(boxes.widths)))
+
+
+@lru_cache(maxsize=1024)
 def _best_reaches(units: tuple[int, ...], fall: Fraction) -> tuple[int, ...]:
     """Of the cores near the best share of the widths, the one whose variances over squared widths sum to the least."""
     widest = max(units)
@@ -353,8 +360,8 @@ def _best_reaches(units: tuple[int, ...], fall: Fraction) -> tuple[int, ...]:
     cores = [tuple(width * (2 * reach + 1) // (2 * widest) for width in units) for reach in candidates]
 
     def cost(reaches: tuple[int, ...]) -> Fraction:
-        boxes = Boxes(reaches, units, fall)
-        return sum((_box_mean(boxes, boxes.factors(), a) / units[a] ** 2 for a in range(len(units))), Fraction(0))
+        means = _squares(Boxes(reaches, units, fall))
+        return sum((mean / width**2 for mean, width in zip(means, units, strict=True)), Fraction(0))
 
     return min(cores, key=cost)
 

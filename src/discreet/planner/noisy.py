@@ -163,9 +163,7 @@ def staircase(form: Form, epsilon: Fraction) -> Noisy | None:
     if share < (LEAST_POLYGON if form.corners else LEAST_SHARE) or max(form.widths) > WIDEST_STEP:
         return None
     if len(form.widths) == 1:
-        return (
-            None if form.widths[0] == 1 else Noisy(form, Independent((_least_variance(share, *form.widths),)))
-        )
+        return None if form.widths[0] == 1 else Noisy(form, Independent((_least_variance(share, *form.widths),)))
     if form.corners:
         return Noisy(form, PolygonStaircase(epsilon, form.corners))
     return Noisy(form, BoxStaircase(share, form.widths))

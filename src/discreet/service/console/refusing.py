@@ -28,7 +28,10 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except (Problem, DiscreetError) as refusal:
-                return refused(request, problem_of(refusal))
+                problem = problem_of(refusal)
+                if problem.name == "internal":
+                    raise  # to where it is written down
+                return refused(request, problem)
             except RequestValidationError:
                 return refused(request, Problem("invalid-input", "the address of this page cannot be read"))
 
