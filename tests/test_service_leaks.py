@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     {"question": "SELECT COUNT(*) FROM {} WHERE ward = 'north' AND stay > 10", "prior": "normal(20, 5)"},
     {"question": "SELECT COUNT(DISTINCT person) FROM {} WHERE cured"},
     {"question": "SELECT COUNT(town), COUNT(code) FROM {}"},
+    {"question": "SELECT COUNT(*) FROM {} WHERE town = 'x'"},
     {"question": "SELECT SUM(code), AVG(paid) FROM {} WHERE code > 5"},
     {"question": "SELECT VAR(paid), STDDEV(code) FROM {}"},
     {"question": "SELECT MEDIAN(code) FROM {}", "interval": True},
@@ -42,7 +42,7 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     {"question": "SELECT HISTOGRAM(code, 8) FROM {}", "ranges": ["0..4500000000000"]},
     {"question": "SELECT ward, grade, COUNT(*) FROM {} GROUP BY ward, grade", "constraints": ["total = 60"]},
     {"question": "SELECT ward, COUNT(*) FROM {} GROUP BY ROLLUP (ward)"},
-    {"question": "SELECT ward, AVG(stay) FROM {} GROUP BY ward HAVING AVG(stay) > 3 ORDER BY 2 LIMIT 1"},
+    {"question": "SELECT ward, AVG(stay) FROM {} GROUP BY ward ORDER BY 2"},
     {"question": "SELECT BIN(stay, 50), COUNT(*) FROM {} GROUP BY BIN(stay, 50)", "population": True},
     {"question": "SELECT code FROM {} FOR UNIT 'nobody'", "prior": "uniform(0, 9000000000000)"},
     {"question": "SELECT grade FROM {} FOR UNIT 'nobody'"},
@@ -54,24 +54,24 @@ OF_ONE = {
         {"question": "SELECT AVG(code) FROM {}", "delta": "0.001"},
     ),
     "weaker": (
+        {"question": "SELECT ward, AVG(stay) FROM {} GROUP BY ward HAVING AVG(stay) > 3 ORDER BY 2 LIMIT 1"},
         {"question": "SELECT MEDIAN(stay) FROM {}", "model": "individual-dp"},
         {"question": "SELECT SECOND_MAX(stay) FROM {}", "model": "individual-dp"},
     ),
 }
 WRONG: tuple[dict[str, Any], ...] = (
     {"question": "SELECT town FROM {}", "epsilon": "1"},
-    {"question": "SELECT COUNT(*) FROM {} WHERE town = 'x'", "epsilon": "1"},
     {"question": "SELECT COUNT(*) FROM {} WHERE code = 'x'", "epsilon": "1"},
     {"question": "SELECT MIN(remark) FROM {}", "epsilon": "1"},
     {"question": "SELECT MODE(town) FROM {}", "epsilon": "1"},
     {"question": "SELECT COUNT(*) FROM nothing", "epsilon": "1"},
     {"question": "SELECT COUNT(*) FROM {}; DROP TABLE x", "epsilon": "1"},
     {"question": "SELECT person FROM {}", "epsilon": "1"},
-    {"question": "SELECT COUNT(*) FROM {}", "epsilon": "100000"},
-    {"question": "SELECT COUNT(*) FROM {}", "epsilon": "NaN"},
-    {"question": "SELECT COUNT(*) FROM {}", "accuracy": "±1e-300 at 95%"},
-    {"question": "SELECT COUNT(*) FROM {}", "epsilon": "1", "prior": "point(1e9)"},
-    {"question": "SELECT COUNT(*) FROM {}", "epsilon": "1", "unknown": 1},
+    {"question": "SELECT COUNT(*) FROM {} WHERE stay > 3", "epsilon": "100000"},
+    {"question": "SELECT COUNT(*) FROM {} WHERE stay > 3", "epsilon": "NaN"},
+    {"question": "SELECT COUNT(*) FROM {} WHERE stay > 3", "epsilon": None, "accuracy": "±1 at 1%"},
+    {"question": "SELECT COUNT(*) FROM {} WHERE stay > 3", "epsilon": "1", "prior": "point(1e9)"},
+    {"question": "SELECT COUNT(*) FROM {} WHERE stay > 3", "epsilon": "1", "unknown": 1},
     {"question": 5, "epsilon": []},
 )
 RELEASES = (
@@ -367,18 +367,12 @@ def test_a_cell_is_found_in_whatever_form(tmp_path: Path) -> None:
 def leaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Planted, Driver, Served]]:
     """A service in this process, of which parts can be made to fail."""
     folder = tmp_path_factory.mktemp("leaking")
-    with served_planted(folder) as found:
-        yield found
-
-
-@contextmanager
-def served_planted(folder: Path) -> Iterator[tuple[Planted, Driver, Served]]:
     planted = plant(folder)
     config = replace(config_in(folder, 20), datasets=(DataSet(folder / "planted.yaml", 0.05),))
     with served(config) as service:
-        secrets, cookies = admitted(service.app.service.store)
-        service.client.follow_redirects = False
-        yield planted, Driver(service.client.request, secrets, cookies), service
+        driver = Driver(service.client.request, *admitted(service.app.service.store))
+        assert driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").status == 201
+        yield planted, driver, service
 
 
 ANSWERS = "/v1/datasets/{dataset}/answers"
