@@ -169,13 +169,13 @@ class Load:
         """Until so many more are answered."""
         enough = len(self.answers) + more
         eventually(lambda: self.wrong or len(self.answers) >= enough)
-        assert not self.wrong
+        assert self.wrong == []
 
     def wait_for_refusals(self, more: int) -> None:
         """Until so many more are refused for now."""
         enough = len(self.unavailable) + more
         eventually(lambda: self.wrong or len(self.unavailable) >= enough)
-        assert not self.wrong
+        assert self.wrong == []
 
     def stop(self) -> None:
         """Begin no further question."""
@@ -186,7 +186,7 @@ class Load:
         """Wait until every question is decided."""
         for thread in self._threads:
             thread.join()
-        assert not self.wrong
+        assert self.wrong == []
 
     def check_again(self) -> None:
         """Under the same key everyone is told the same again, to the byte."""

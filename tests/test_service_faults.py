@@ -444,7 +444,7 @@ def test_workers_may_be_killed_for_minutes(engine: str, tmp_path: Path, request:
     secret = analyst(config, "killed")
     with supervised(tmp_path, "--config", config) as served:
         load = Load(served.port, secret, "killed", count())
-        kill_workers(served, load, 60)
+        kill_workers(served, load, 25)
         load.stop()
         well(served, 3)
         load.check_again()

@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 import schemathesis
 from schemathesis.engine import events, from_schema
+from starlette.testclient import TestClient
 
+from discreet.service import documents
 from discreet.service.app import Entrance, make_app
+from discreet.service.examples import EXAMPLES
 from discreet.service.jobs import run_next
 from discreet.service.padding import App, Receive, Scope, Send
 from discreet.service.store.jobs import all_jobs
@@ -228,3 +231,87 @@ def test_no_job_that_was_let_in_is_an_internal_error(tmp_path: Path) -> None:
 def test_no_job_of_many_is_an_internal_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.service.queueing.MOST_OPEN", 10_000)
     run_fuzzed_jobs(tmp_path, 200)
+
+
+# The document itself.
+
+
+def test_every_operation_is_told_in_full(app: Entrance) -> None:
+    """What it does, what each of its parameters is, an example of what it takes and gives, and how it may refuse."""
+    document = app.api.openapi()
+    schemas = document["components"]["schemas"]
+    names = [told["operationId"] for _, _, told in operations(app)]
+    assert len(set(names)) == len(names)
+    for method, path, told in operations(app):
+        where = f"{method} {path}"
+        assert told["description"] and told["summary"] and told["tags"], where
+        assert all(one["description"] for one in told.get("parameters", ())), where
+        assert {"400", "405", "413", "429", "500", "503"} <= set(told["responses"]), where
+        assert path == "/health" or {"401", "403", "404"} <= set(told["responses"]), where
+        assert told["security"] == ([] if path == "/health" else [{"token": []}]), where
+        for name in kinds(told):
+            assert schemas[name]["examples"], f"{where}: {name}"
+        for status, one in told["responses"].items():
+            assert "$ref" in one or one["description"] != "Successful Response" or status == "204", where
+    for status, one in document["components"]["responses"].items():
+        assert list(one["content"]) == ["application/problem+json"]
+        examples = one["content"]["application/problem+json"]["examples"].values()
+        assert {example["value"]["status"] for example in examples} == {int(status)}
+
+
+def kinds(told: dict[str, Any]) -> set[str]:
+    """The schemas of what an operation takes and gives."""
+    bodies = [told.get("requestBody", {}), *(one for status, one in told["responses"].items() if status < "300")]
+    content = [
+        one["content"]["application/json"]["schema"] for one in bodies if "application/json" in one.get("content", {})
+    ]
+    return {one["$ref"].rpartition("/")[2] for one in content}
+
+
+@dataclass
+class Caller:
+    """Sends what the document's examples say, as somebody who may."""
+
+    client: TestClient
+    tokens: dict[str, str]
+    schemas: dict[str, Any]
+    made: dict[str, str] = field(default_factory=lambda: {"dataset": "registry", "name": "survey", "analyst": "ann"})
+
+    def send(self, method: str, path: str, told: dict[str, Any]) -> Any:
+        """An operation with its example."""
+        who = "custodian" if "custodian" in told["tags"] or path == "/metrics" else "analyst"
+        body = told.get("requestBody")
+        more = {}
+        if body is not None:
+            name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+            more = {"json": self.schemas[name]["examples"][0]}
+        headers = {"Authorization": f"Bearer {self.tokens[who]}"}
+        return self.client.request(method, path.format(**self.made), headers=headers, **more)
+
+
+ORDER = {"PUT": 0, "POST": 1, "GET": 2, "DELETE": 3}
+
+
+def test_examples_are_accepted_and_are_like_the_replies(app: Entrance) -> None:
+    """What the document shows as a request is answered, and what it shows as a reply has the same parts as the real one."""
+    store = app.service.store
+    tokens = {role: create_token(store, "ann", role, 30, ("registry",))[1] for role in ("analyst", "custodian")}
+    caller = Caller(TestClient(app), tokens, app.api.openapi()["components"]["schemas"])
+    for method, path, told in sorted(operations(app), key=lambda one: (ORDER[one[0]], one[1])):
+        if "/files/" in path:
+            continue  # of a job that is done
+        reply = caller.send(method, path, told)
+        assert str(reply.status_code) in {status for status in told["responses"] if status < "300"}, (path, reply.text)
+        if reply.status_code == 204 or "json" not in reply.headers["content-type"]:
+            continue
+        found = reply.json()
+        name = told["responses"][str(reply.status_code)]["content"]["application/json"]["schema"]["$ref"].rpartition(
+            "/"
+        )[2]
+        getattr(documents, name).model_validate(EXAMPLES[name])
+        assert set(EXAMPLES[name]) == set(found), path
+        if method == "POST" and "id" in found:
+            kind = path.rpartition("/")[2]
+            caller.made |= {
+                {"answers": "answer", "sessions": "session", "tokens": "token"}.get(kind, "job"): found["id"]
+            }

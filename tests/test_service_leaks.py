@@ -196,6 +196,8 @@ def look_around(driver: Driver) -> None:
     driver.get("ann", "/v1/priors/{name}", name="mine")
     driver.call("ann", "DELETE", "/v1/priors/{name}", name="mine")
     driver.get("ann", "/console/assets/{name}", name="console.css")
+    driver.get("ann", "/console/assets/{named}/{name}", named="any", name="console.css")
+    driver.get("ann", "/console/{rest:path}", rest="no/such/page")
     for topic in TOPICS:
         driver.get("ann", "/console/explain/{topic}", topic=topic)
     driver.call("nobody", "POST", "/console/sign-in", {"token": "dsc_wrong"})
@@ -284,6 +286,10 @@ class Driven:
         return {request: hits for request, hits in found.items() if hits}
 
 
+ON_ONE_WORKER = pytest.mark.xdist_group("driven")
+"""So that the service is driven once."""
+
+
 @pytest.fixture(scope="module")
 def driven(tmp_path_factory: pytest.TempPathFactory) -> Driven:
     """The real thing: `discreet serve`, two workers and a runner of jobs, everything asked of it, and stopped."""
@@ -307,6 +313,7 @@ def ended(driver: Driver, job: str) -> bool:
     return driver.get("cus", "/v1/jobs/{job}", job=job).json()["state"] in {"done", "failed"}
 
 
+@ON_ONE_WORKER
 def test_everything_was_asked(driven: Driven) -> None:
     """Every route, and every kind of question was answered; else the search would show little."""
     called = {(one.method, one.route) for one in driven.driver.kept + driven.driver.not_searched}
@@ -317,15 +324,18 @@ def test_everything_was_asked(driven: Driven) -> None:
     assert (statuses.count(201), len(statuses)) == (2 * asked, 2 * asked + 2 * len(WRONG))
 
 
+@ON_ONE_WORKER
 def test_no_reply_shows_a_cell(driven: Driven) -> None:
     assert driven.shown() == {}
 
 
+@ON_ONE_WORKER
 def test_no_line_of_the_log_shows_a_cell(driven: Driven) -> None:
     assert len(driven.log.splitlines()) > len(driven.driver.kept)
     assert driven.planted.hits(driven.log) == []
 
 
+@ON_ONE_WORKER
 def test_nothing_that_is_kept_of_questions_shows_a_cell(driven: Driven) -> None:
     """Store and ledger; the snapshot beside them holds the rows, which shows that the search finds them in a file."""
     kept = [path for path in driven.folder.rglob("*") if path.is_file()]
@@ -336,6 +346,7 @@ def test_nothing_that_is_kept_of_questions_shows_a_cell(driven: Driven) -> None:
     assert any(driven.planted.hits(path.read_bytes().decode("latin-1")) for path in snapshots)
 
 
+@ON_ONE_WORKER
 def test_files_that_are_left_out_of_the_search_would_have_been_found(driven: Driven) -> None:
     """By a method that tells values as they are, a date of somebody's is in the file."""
     assert any(driven.planted.hits(one.all) for one in driven.driver.not_searched)

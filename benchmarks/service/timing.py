@@ -13,16 +13,15 @@ import socket
 import statistics
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import Line
 from benchmarks.service.serving import Served
-from benchmarks.service.two import ABSENT, PRESENT, served, write_two
+from benchmarks.service.two import ABSENT, PRESENT, ROOT, served, write_two
 
-ROOT = Path(__file__).parents[2]
 CONNECTIONS = 10
 DEADLINE = 0.25
 BAR = 4.5
@@ -80,17 +79,24 @@ def exchange(line: socket.socket, sent: bytes) -> float:
     """Send a request and read its reply; the seconds until its first byte was here."""
     start = time.perf_counter()
     line.sendall(sent)
-    reply = line.recv(65_536)
+    reply = _more(line)
     seconds = time.perf_counter() - start
     while b"\r\n\r\n" not in reply:
-        reply += line.recv(65_536)
+        reply += _more(line)
     head, _, body = reply.partition(b"\r\n\r\n")
     if not head.startswith(b"HTTP/1.1 201 "):
         raise RuntimeError(reply[:500].decode())
     length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
     while len(body) < length:
-        body += line.recv(65_536)
+        body += _more(line)
     return seconds
+
+
+def _more(line: socket.socket) -> bytes:
+    read = line.recv(65_536)
+    if not read:
+        raise RuntimeError("the service hung up")
+    return read
 
 
 def client(port: int, requests: dict[str, bytes], names: list[str], seen: dict[str, list[float]]) -> None:
@@ -108,12 +114,10 @@ def clients(port: int, token: str, connections: int, many: int) -> dict[str, lis
     requests = {name: request(name, token) for name in (PRESENT, ABSENT)}
     client(port, requests, names[:WARM], {PRESENT: [], ABSENT: []})
     seen: dict[str, list[float]] = {PRESENT: [], ABSENT: []}
-    shares = [names[at::connections] for at in range(connections)]
-    threads = [threading.Thread(target=client, args=(port, requests, share, seen)) for share in shares]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(connections) as pool:
+        shares = [names[at::connections] for at in range(connections)]
+        for done in [pool.submit(client, port, requests, share, seen) for share in shares]:
+            done.result()
     return seen
 
 
@@ -148,5 +152,5 @@ def _shown(what: str, seen: Compared) -> Compared:
 
 
 if __name__ == "__main__":
-    told = sys.argv[2]
-    print(json.dumps(clients(int(sys.argv[1]), told, *map(int, sys.argv[3:]))))
+    port, token, connections, many = sys.argv[1:]
+    print(json.dumps(clients(int(port), token, int(connections), int(many))))

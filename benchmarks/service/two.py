@@ -17,6 +17,7 @@ import duckdb
 from benchmarks.service.serving import PATIENCE, Served, free_port
 from discreet.service.health import answers
 
+ROOT = Path(__file__).parents[2]
 PRESENT, ABSENT = "present", "absent"
 CONFIG = """\
 port: {port}
@@ -62,24 +63,14 @@ def served(folder: Path, deadline: float | None, planted: float | None = None) -
     config, port = folder / "service.yaml", free_port()
     padding = {"deadline": deadline or 1.0, "padding": "no" if deadline is None else "yes"}
     config.write_text(CONFIG.format(port=port, **padding), encoding="utf-8")
-    words = [
-        "token",
-        "create",
-        "--config",
-        config,
-        "--analyst",
-        "ann",
-        "--dataset",
-        PRESENT,
-        "--dataset",
-        ABSENT,
-        "--json",
-    ]
+    who = ["--analyst", "ann", "--dataset", PRESENT, "--dataset", ABSENT]
+    words = ["token", "create", "--config", config, *who, "--json"]
     token = subprocess.run([sys.executable, "-m", "discreet", *words], check=True, stdout=subprocess.PIPE).stdout
     serve = ["discreet", "serve", "--config", config]
     module = serve if planted is None else ["benchmarks.service.planted", config, str(planted)]
+    command = [sys.executable, "-m", *module]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", *module], stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=ROOT)
     try:
         _wait(port, process)
         yield Served(port, json.loads(token)["token"], config, process)

@@ -247,7 +247,11 @@ class AnswerDocument(BaseModel):
     request: dict[str, Any]
     question: str
     columns: list[str]
+    numbers: list[str] = Field(description="The columns that were drawn.")
+    dates: list[str] = Field(description="Those of them that are dates.")
     rows: list[dict[str, Cell]]
+    value: Cell = Field(None, description="The one number there is, where there is one.")
+    headline: Cell = Field(None, description="The same, as near as it can be told.")
     intervals_95: list[dict[str, list[Cell] | None]]
     posteriors: list[dict[str, dict[str, Any] | None]] | None
     reconciled: dict[str, Any] | None
@@ -261,6 +265,15 @@ class AnswerDocument(BaseModel):
     spent_so_far: dict[str, str | None]
     guarantee: GuaranteeDocument
     cost: GuaranteeDocument
+    ranges: list[dict[str, Any]] = Field(default_factory=list, description="The counts of ranges that were asked for.")
+    population: list[dict[str, Any]] = Field(default_factory=list, description="The same for the population.")
+
+
+class SessionAnswerDocument(AnswerDocument):
+    """An answer in a session, and how much of the session's epsilon no answer uses yet."""
+
+    session: str
+    left: str
 
 
 class PreviewDocument(BaseModel):
@@ -280,6 +293,7 @@ class PreviewDocument(BaseModel):
     times: int
     warnings: list[str]
     stored_epsilon: str | None
+    pictured: bool = Field(description="Whether the answer will have a picture.")
     budget: list[BalanceDocument]
 
 

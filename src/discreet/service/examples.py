@@ -8,6 +8,7 @@ from typing import Any
 Example = dict[str, Any]
 
 ANSWER = "8b66be51e35e1055ea4b5287df43bc8a"
+SESSION = "0d4462c582b6205dc615ebae73e9b0a6"
 SQL = "SELECT COUNT(*) FROM registry WHERE smoker = TRUE"
 GUARANTEE: Example = {
     "model": "dp",
@@ -94,37 +95,39 @@ PLAN: Example = {
     "expected_error": {"age": 0.00246, "sex": 0.00132},
     "warnings": [],
 }
+TOLD: Example = {
+    "id": ANSWER,
+    "at": 1794839910.95,
+    "dataset": "registry",
+    "analyst": "ann",
+    "rehearsal": False,
+    "picture": True,
+    "request": {"question": "SELECT COUNT(*) FROM registry WHERE smoker", "epsilon": "0.1"},
+    "question": SQL,
+    "columns": ["COUNT(*)"],
+    "numbers": ["COUNT(*)"],
+    "dates": [],
+    "rows": [{"COUNT(*)": 12_186}],
+    "value": 12_186,
+    "headline": 12_186,
+    "intervals_95": [{"COUNT(*)": [12_156.0, 12_216.0]}],
+    "posteriors": [{"COUNT(*)": {"mean": 12_185.95, "median": 12_186.0, "interval_95": [12_156.0, 12_216.0]}}],
+    "reconciled": None,
+    "shaped_by_prior": False,
+    "warning": None,
+    "meaning": MEANING,
+    "mechanism": "discrete Laplace",
+    "accuracy": "within 30 with a probability of 95%",
+    "stored": False,
+    "entry": 2,
+    "spent_so_far": {"dp": "1/10"},
+    "guarantee": GUARANTEE,
+    "cost": GUARANTEE,
+}
 
 EXAMPLES: Mapping[str, Example] = {
-    "AnswerDocument": {
-        "id": ANSWER,
-        "at": 1794839910.95,
-        "dataset": "registry",
-        "analyst": "ann",
-        "rehearsal": False,
-        "picture": True,
-        "request": {"question": "SELECT COUNT(*) FROM registry WHERE smoker", "epsilon": "0.1"},
-        "question": SQL,
-        "columns": ["COUNT(*)"],
-        "numbers": ["COUNT(*)"],
-        "dates": [],
-        "rows": [{"COUNT(*)": 12_186}],
-        "value": 12_186,
-        "headline": 12_186,
-        "intervals_95": [{"COUNT(*)": [12_156.0, 12_216.0]}],
-        "posteriors": [{"COUNT(*)": {"mean": 12_185.95, "median": 12_186.0, "interval_95": [12_156.0, 12_216.0]}}],
-        "reconciled": None,
-        "shaped_by_prior": False,
-        "warning": None,
-        "meaning": MEANING,
-        "mechanism": "discrete Laplace",
-        "accuracy": "within 30 with a probability of 95%",
-        "stored": False,
-        "entry": 2,
-        "spent_so_far": {"dp": "1/10"},
-        "guarantee": GUARANTEE,
-        "cost": GUARANTEE,
-    },
+    "AnswerDocument": TOLD,
+    "SessionAnswerDocument": TOLD | {"session": SESSION, "left": "2/5"},
     "PreviewDocument": {
         "question": SQL,
         "mechanism": "discrete Laplace",
@@ -163,7 +166,7 @@ EXAMPLES: Mapping[str, Example] = {
     "SavedPriorDocument": PRIOR,
     "SavedPriorsDocument": {"priors": [PRIOR]},
     "SessionDocument": {
-        "id": "0d4462c582b6205dc615ebae73e9b0a6",
+        "id": SESSION,
         "dataset": "registry",
         "rehearsal": False,
         "closed": False,

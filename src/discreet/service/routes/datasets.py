@@ -134,7 +134,7 @@ def asked(prefix: str, tag: str) -> APIRouter:
     @router.post(
         "/{dataset}/sessions/{session}/answers",
         status_code=201,
-        responses={201: reply(d.AnswerDocument, links=links["answer"], headers=KEYED)},
+        responses={201: reply(d.SessionAnswerDocument, links=links["answer"], headers=KEYED)},
     )
     def session_answers(entered: InDataSet, session: Id, body: d.SessionAsk, key: Key = None) -> Response:
         """Answer a counting question in a session; the same again is the same answer."""
