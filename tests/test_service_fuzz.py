@@ -244,7 +244,7 @@ def test_every_operation_is_told_in_full(app: Entrance) -> None:
     assert len(set(names)) == len(names)
     for method, path, told in operations(app):
         where = f"{method} {path}"
-        assert told["description"] and told["summary"] and told["tags"], where
+        assert all(told[part] for part in ("description", "summary", "tags")), where
         assert all(one["description"] for one in told.get("parameters", ())), where
         assert {"400", "405", "413", "429", "500", "503"} <= set(told["responses"]), where
         assert path == "/health" or {"401", "403", "404"} <= set(told["responses"]), where
@@ -262,10 +262,11 @@ def test_every_operation_is_told_in_full(app: Entrance) -> None:
 def kinds(told: dict[str, Any]) -> set[str]:
     """The schemas of what an operation takes and gives."""
     bodies = [told.get("requestBody", {}), *(one for status, one in told["responses"].items() if status < "300")]
-    content = [
-        one["content"]["application/json"]["schema"] for one in bodies if "application/json" in one.get("content", {})
-    ]
-    return {one["$ref"].rpartition("/")[2] for one in content}
+    return {kind_of(one) for one in bodies if "application/json" in one.get("content", {})}
+
+
+def kind_of(body: dict[str, Any]) -> str:
+    return str(body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2])
 
 
 @dataclass
@@ -275,7 +276,7 @@ class Caller:
     client: TestClient
     tokens: dict[str, str]
     schemas: dict[str, Any]
-    made: dict[str, str] = field(default_factory=lambda: {"dataset": "registry", "name": "survey", "analyst": "ann"})
+    made: dict[tuple[bool, str], str] = field(default_factory=dict)
 
     def send(self, method: str, path: str, told: dict[str, Any]) -> Any:
         """An operation with its example."""
@@ -283,17 +284,28 @@ class Caller:
         body = told.get("requestBody")
         more = {}
         if body is not None:
-            name = body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
-            more = {"json": self.schemas[name]["examples"][0]}
+            more = {"json": self.schemas[kind_of(body)]["examples"][0]}
         headers = {"Authorization": f"Bearer {self.tokens[who]}"}
-        return self.client.request(method, path.format(**self.made), headers=headers, **more)
+        return self.client.request(method, self.place(path), headers=headers, **more)
+
+    def place(self, path: str) -> str:
+        """A path with what was made before; rehearsals have their own."""
+        known = {"dataset": "registry", "name": "survey", "analyst": "ann"}
+        here = {kind: found for (rehearsal, kind), found in self.made.items() if rehearsal == ("rehearsal" in path)}
+        return path.format(**known, **here)
+
+    def keep(self, path: str, found: dict[str, Any]) -> None:
+        """The first of what a POST makes, by what it is called in paths."""
+        kind = {"answers": "answer", "sessions": "session", "tokens": "token"}.get(path.rpartition("/")[2], "job")
+        if "id" in found:
+            self.made.setdefault(("rehearsal" in path, kind), found["id"])
 
 
 ORDER = {"PUT": 0, "POST": 1, "GET": 2, "DELETE": 3}
 
 
 def test_examples_are_accepted_and_are_like_the_replies(app: Entrance) -> None:
-    """What the document shows as a request is answered, and what it shows as a reply has the same parts as the real one."""
+    """What the document shows as a request is answered; what it shows as a reply has the parts of the real one."""
     store = app.service.store
     tokens = {role: create_token(store, "ann", role, 30, ("registry",))[1] for role in ("analyst", "custodian")}
     caller = Caller(TestClient(app), tokens, app.api.openapi()["components"]["schemas"])
@@ -305,13 +317,8 @@ def test_examples_are_accepted_and_are_like_the_replies(app: Entrance) -> None:
         if reply.status_code == 204 or "json" not in reply.headers["content-type"]:
             continue
         found = reply.json()
-        name = told["responses"][str(reply.status_code)]["content"]["application/json"]["schema"]["$ref"].rpartition(
-            "/"
-        )[2]
+        name = kind_of(told["responses"][str(reply.status_code)])
         getattr(documents, name).model_validate(EXAMPLES[name])
         assert set(EXAMPLES[name]) == set(found), path
-        if method == "POST" and "id" in found:
-            kind = path.rpartition("/")[2]
-            caller.made |= {
-                {"answers": "answer", "sessions": "session", "tokens": "token"}.get(kind, "job"): found["id"]
-            }
+        if method == "POST":
+            caller.keep(path, found)

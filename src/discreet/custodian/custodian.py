@@ -43,7 +43,7 @@ from discreet.custodian.stating import Stated
 from discreet.custodian.sweeping import swept
 from discreet.custodian.writing import Targets
 from discreet.distance import Distance
-from discreet.errors import DiscreetError, Internal, Unavailable
+from discreet.errors import DiscreetError, Internal, InvalidInput, Unavailable
 from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.ledger.charge import Verified
 from discreet.ledger.stored import Offer
@@ -73,6 +73,8 @@ class Custodian:
         self._ledger = ledger
         self._caps = Caps(schema.budget, schema.analyst_budget, schema.models)
         self._payable = self._caps
+        self._draws = True
+        self._settle: Callable[[], None] = _at_once
 
     @staticmethod
     def open(
@@ -153,17 +155,17 @@ class Custodian:
         query = read(question, self.schema)
         more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
         request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows)
-        planned = plan_or_stored(self.schema, query, request, self._offer(analyst, fresh))
+        planned = plan_or_stored(self.schema, query, request, self._offer(analyst, fresh, key))
         stated = constraints if isinstance(constraints, str) else tuple(constraints)  # read twice
         check_stated(planned, stated)
         told = to_sql(query, self.schema)
         if planned.free:
             return public_answer(planned, told, self._spent()).noted(self._note)
-        self._require_current()
+        self._ready()
         receipt = self._ledger.charge(charge_of(planned, told, self._snapshot.name, analyst, key, fresh), self._payable)
-        stored = receipt.answer
-        if stored is None:
-            stored = self._ledger.store(self.schema.name, receipt.entry, self._draw(planned))
+        drawn = receipt.answer or self._draw(planned)
+        self._settle()
+        stored = receipt.answer or self._ledger.store(self.schema.name, receipt.entry, drawn)
         epsilon_drawn, rho, released = from_text(stored)
         if (epsilon_drawn, rho) != (planned.epsilon, planned.rho):
             planned = self._planned_at(planned, request, epsilon_drawn, rho)
@@ -211,7 +213,7 @@ class Custodian:
         self._require_current()
         names = self.schema, self._source, self._ledger, self._caps, self._snapshot.name
         opened = open_session(*names, noise_scale, epsilon, analyst, key, log)
-        opened.note = self._note
+        opened.note, opened.settle = self._note, self._settle
         return opened
 
     def publish(
@@ -293,6 +295,17 @@ class Custodian:
         """The same, open as long as this is: answers that were paid for are told again, and no other can be paid."""
         made = copy(self)
         made._payable = Caps(Budget(Fraction(0)), Budget(Fraction(0)), self._caps.models)
+        made._draws = False
+        return made
+
+    def settling(self, wait: Callable[[], None]) -> Custodian:
+        """The same, open as long as this is: `wait` is called between a draw and all that shows that it was made.
+
+        How long reading took is then told by nothing that others can see, if `wait` ends at a moment that does not
+        depend on it.
+        """
+        made = copy(self)
+        made._settle = wait
         return made
 
     def verify(self) -> Verified:
@@ -310,6 +323,10 @@ class Custodian:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def _ready(self) -> None:
+        if self._draws:
+            self._require_current()
+
     def _require_current(self) -> None:
         """Refuse before anything is charged; rows that were to be opened later are opened now, or refused."""
         source = self._source.opened() if isinstance(self._source, Later) else self._source
@@ -321,10 +338,10 @@ class Custodian:
     def _spent(self) -> dict[str, Fraction | None]:
         return {one.model: one.epsilon for one in self._ledger.balance(self.schema.name, self._caps)}
 
-    def _offer(self, analyst: str, fresh: bool = False) -> Callable[[Plan], Offer | None]:
-        """What is stored for a plan already."""
+    def _offer(self, analyst: str, fresh: bool = False, key: str | None = None) -> Callable[[Plan], Offer | None]:
+        """What is stored for a plan already, or paid for under a key."""
         return lambda planned: self._ledger.offered(
-            charge_of(planned, "a question", self._snapshot.name, analyst, None, fresh)
+            charge_of(planned, "a question", self._snapshot.name, analyst, key, fresh)
         )
 
     def _asked(self, analyst: str, epsilon: object, delta: object, *given: Any, **more: Any) -> Asked:
@@ -344,9 +361,15 @@ class Custodian:
 
     def _draw(self, planned: Plan) -> str:
         """Read rows and draw: after the charge, so whatever happens here the charge stands."""
+        if not self._draws:
+            raise InvalidInput("this question has no stored answer; ask it without saying that it must have one")
         try:
             return to_text(planned, draw(planned, self._source))
         except Unavailable as failure:
             raise Unavailable(
                 f"{failure}; what was charged stays charged, and a retry with the same key is free"
             ) from None
+
+
+def _at_once() -> None:
+    """Wait for nothing."""

@@ -115,5 +115,5 @@ def _home(schema: Schema, folder: Path) -> Path:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
-        raise Unavailable(f"the folder {folder} for a rehearsal cannot be made; check its owner and the disk") from None
+        raise Unavailable(f"the folder {folder.name} for a rehearsal cannot be made; check its owner and the disk") from None
     return home

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Lock
@@ -23,6 +24,7 @@ from discreet.exact import positive, shown
 from discreet.kernel.entropy import SYSTEM, bits
 from discreet.ledger import Caps, Charge, Ledger
 from discreet.planner.asked import LEAST, MOST
+from discreet.planner.atoms import Count
 from discreet.planner.choose import counted_plan
 from discreet.planner.plan import Plan
 from discreet.planner.tally import Tally, counts_of
@@ -114,6 +116,10 @@ class Paid:
         return {one.model: one.epsilon for one in self.ledger.balance(self.dataset, self.caps)}
 
 
+def _at_once() -> None:
+    """Wait for nothing."""
+
+
 @dataclass(eq=False, slots=True)
 class Session:
     """Make one with `Custodian.session`, and use it in a `with`; threads may share it."""
@@ -127,6 +133,8 @@ class Session:
     _drawn: dict[int, str] = field(default_factory=dict, repr=False)
     note: str | None = None
     """What all its answers are warned of."""
+    settle: Callable[[], None] = _at_once
+    """Called between a draw and all that shows that it was made."""
     _open: bool = True
     _lock: Lock = field(default_factory=Lock, repr=False)
 
@@ -153,10 +161,14 @@ class Session:
             return self._answered(_counting(question, self._tally.schema), scale).noted(self.note)
 
     def catch_up(self) -> None:
-        """Learn what others have admitted and drawn in this session since."""
+        """Learn what others have admitted in this session since: it fitted when it was let in."""
+        counts: list[Count] = []
         for one in self._log.since(len(self._places)):
-            query = read(one.question, self._tally.schema)
-            self._let_in(self._plan(query, one.scale), one.scale)
+            planned = self._plan(read(one.question, self._tally.schema), one.scale)
+            counts += counts_of(planned, one.scale)
+            self._places[canonical(planned.query), one.scale] = len(self._places)
+        if counts:
+            self._tally = self._tally.plus(counts)
 
     def close(self) -> None:
         """No more answers; what is left is lost, since there are no refunds."""
@@ -181,7 +193,9 @@ class Session:
         place = self._admitted(planned, told, scale)
         planned = replace(planned, guarantee=replace(label, assumptions=(TOGETHER, *label.assumptions)))
         before = self._drawn.get(place) or next(iter(self._log.since(place))).released
-        text = before or self._log.keep(place, self._read(planned))
+        drawn = before or self._read(planned)
+        self.settle()
+        text = before or self._log.keep(place, drawn)
         self._drawn[place] = text
         reply = answer(planned, from_text(text)[2], told, FREE, self._paid.entry, self._paid.spent())
         return replace(reply, stored=before is not None)
@@ -189,6 +203,8 @@ class Session:
     def _admitted(self, planned: Plan, told: str, scale: Fraction) -> int:
         """Where the question is in the log: as it was, or let in now, unless that would break the promise."""
         name = canonical(planned.query), scale
+        if name not in self._places:
+            read(told, self._tally.schema)  # as whoever goes on with the session will have to
         while name not in self._places:
             after, place = self._tally.plus(counts_of(planned, scale)), len(self._places)
             self._paid.claim()
@@ -197,11 +213,6 @@ class Session:
             else:
                 self.catch_up()
         return self._places[name]
-
-    def _let_in(self, planned: Plan, scale: Fraction) -> None:
-        """A question that the log has: it fitted when it was let in."""
-        self._tally = self._tally.plus(counts_of(planned, scale))
-        self._places[canonical(planned.query), scale] = len(self._places)
 
     def _read(self, planned: Plan) -> str:
         """Read and draw; where reading fails the question stays admitted, to be drawn another time."""

@@ -37,10 +37,10 @@ from discreet.ledger.database import Database
 from discreet.ledger.opening import database_at, existing_database, existing_ledger_in, ledger_in, upgrade
 from discreet.ledger.paying import DATASET, pay, payers
 from discreet.ledger.refusal import times
-from discreet.ledger.stored import Offer, offered
+from discreet.ledger.stored import Offer, offered, replayed
 from discreet.ledger.tables import ASKED, about, entries
 from discreet.schema import Budget
-from discreet.spend import text
+from discreet.spend import Spend, text
 
 WEAKER = "the DP total no longer describes all disclosure"
 
@@ -199,11 +199,11 @@ class Ledger:
         return tuple(_balance(total, model, analyst, cap, weaker[model]) for model in models)
 
     def offered(self, charge: Charge) -> Offer | None:
-        """The stored answer that the charge would get instead of a draw; None where there is none, or it is fresh."""
-        if charge.fresh:
-            return None
+        """What the charge would get without paying for a draw: under its key, or stored; None where there is nothing."""
         with self._database.reading() as connection:
-            return offered(connection, charge)
+            if replayed(connection, charge) is not None:
+                return Offer(charge.epsilon, Spend())
+            return None if charge.fresh else offered(connection, charge)
 
     def times(self, charge: Charge, caps: Caps) -> int:
         """How many more answers of this cost fit now; it reserves nothing. At most a million are told."""

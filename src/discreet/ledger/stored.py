@@ -37,6 +37,11 @@ def replayed(connection: Connection, charge: Charge) -> Receipt | None:
     if text is None:
         return None
     body = chain.read(text)
+    if body["snapshot"] != charge.snapshot:
+        raise InvalidInput(
+            f"the key {charge.key[:40]!r} was used on an earlier snapshot of the data set; what was charged then stays "
+            "charged, and a new key asks again"
+        )
     if body["request"] != chain.request(charge):
         raise InvalidInput(f"the key {charge.key[:40]!r} was used for another request; use a new key for a new one")
     return receipt(connection, body)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from time import time
 from typing import Annotated, cast
 
 from fastapi import Depends, Path, Request
@@ -17,6 +19,10 @@ from discreet.service.store.tokens import granted
 DataSetName = Annotated[str, Path(description="The name of a data set.", examples=["registry"])]
 
 
+def _at_once() -> None:
+    """Without padding nothing is waited for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entered:
     """A data set that the sender may ask, and whether it is a rehearsal."""
@@ -25,6 +31,10 @@ class Entered:
     principal: Principal
     held: Held
     rehearsal: bool
+    at: float = 0.0
+    """When the request came."""
+    settle: Callable[[], None] = _at_once
+    """Waits until what was drawn may be seen."""
 
     @property
     def name(self) -> str:
@@ -67,7 +77,9 @@ def enter(request: Request, dataset: str, rehearsal: bool = False) -> Entered:
         raise not_found()
     request.state.deadline = held.told.deadline
     request.state.dataset = held.schema.name
-    return Entered(service, principal, held, rehearsal)
+    moment = getattr(request.state, "moment", None)
+    settle = _at_once if moment is None else moment(held.told.deadline).wait
+    return Entered(service, principal, held, rehearsal, time(), settle)
 
 
 def visible(service: Service, principal: Principal) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ from discreet.service.routes import datasets, keeping, operating, personal
 from discreet.service.state import Service
 
 WRITE_EVERY = 2.0
+THREADS = 200
+"""Most of them sleep until what they have drawn may be seen."""
 UNTIMED = ("/health", "/metrics", "/openapi.json", "/console/assets/", "/console/explain/")
 ABOUT = (
     "Answers about records of people that tell of no one person. Every reply about a data set, refusals included, "
@@ -36,9 +38,9 @@ ABOUT = (
 )
 
 
-def make_app(config: Config) -> Entrance:
-    """The whole application for one worker."""
-    service = Service.open(config)
+def make_app(config: Config, life: str | None = None) -> Entrance:
+    """The whole application for one worker; all workers of one run of the service are given the same `life`."""
+    service = Service.open(config, life=life)
     api = FastAPI(
         title="discreet",
         version=discreet.__version__,
@@ -90,6 +92,7 @@ def _untimed(path: str) -> bool:
 def _lifespan(service: Service) -> Any:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
         writing = asyncio.create_task(_keep_writing(service))
         try:
             yield

@@ -19,7 +19,7 @@ from discreet.schema import Schema
 from discreet.service.config import Limits
 from discreet.service.problems import Problem
 from discreet.service.state import Service
-from discreet.service.store.answers import Kept, answer_by_key, canonical, keep_answer, keep_picture, now, saved_priors
+from discreet.service.store.answers import Kept, answer_by_key, canonical, keep_answer, keep_picture, saved_priors
 from discreet.shapes import are_weights
 
 LONGEST_KEY = 200
@@ -36,12 +36,16 @@ def key_of(sent: str | None) -> str:
     return sent
 
 
-def checked(service: Service, schema: Schema, analyst: str, asked: Asked) -> dict[str, Any]:
-    """A request within the limits, its question read and its saved prior written out."""
+def written_out(service: Service, analyst: str, asked: Asked) -> dict[str, Any]:
+    """A request with its saved prior written out: a prior is fixed when the question comes."""
+    prior = asked.get("prior")
+    saved = {"prior": _saved(service, analyst, prior[1:])} if prior is not None and prior.startswith("@") else {}
+    return {**asked, **saved}
+
+
+def checked(service: Service, schema: Schema, asked: Asked) -> dict[str, Any]:
+    """A request within the limits, its question read."""
     told = dict(asked)
-    prior = told.get("prior")
-    if prior is not None and prior.startswith("@"):
-        told["prior"] = _saved(service, analyst, prior[1:])
     told["question"] = check_limits(service.config.limits, schema, told)
     return told
 
@@ -86,7 +90,7 @@ def _number(given: object, name: str) -> Fraction | None:
 
 def preview(service: Service, custodian: Custodian, analyst: str, asked: Asked) -> dict[str, object]:
     """What a question would cost and be good for; nothing is charged."""
-    told = checked(service, custodian.schema, analyst, asked)
+    told = checked(service, custodian.schema, asked)
     return preview_to_json(custodian.preview(told["question"], analyst=analyst, **numbers(told)))
 
 
@@ -105,9 +109,11 @@ def same(kept: Kept, asked: Asked) -> Kept:
     return kept
 
 
-def ask(service: Service, custodian: Custodian, rehearsal: bool, analyst: str, key: str, asked: Asked) -> Kept:
-    """Answer, and keep the answer under its key; or refuse before anything is charged."""
-    told = checked(service, custodian.schema, analyst, asked)
+def ask(
+    service: Service, custodian: Custodian, rehearsal: bool, analyst: str, key: str, asked: Asked, at: float
+) -> Kept:
+    """Answer what came at a time, and keep the answer under its key; or refuse before anything is charged."""
+    told = checked(service, custodian.schema, asked)
     given = numbers(told)
     ranges = [_ends(one) for one in told.get("ranges", ())]
     size = _number(told.get("population_size"), "population_size")
@@ -115,7 +121,8 @@ def ask(service: Service, custodian: Custodian, rehearsal: bool, analyst: str, k
     _refuse(custodian.schema, told, given, ranges, size, people)
     constraints = tuple(told.get("constraints", ()))
     more: dict[str, Any] = {"constraints": constraints, "fresh": bool(told.get("fresh"))}
-    answer = custodian.answer(told["question"], analyst=analyst, key=key, **given, **more)
+    payer = custodian.unpaid() if told.get("stored_only") else custodian
+    answer = payer.answer(told["question"], analyst=analyst, key=key, **given, **more)
     beside: dict[str, Any] = {}
     if ranges:
         beside["ranges"] = [answer.range(low, high).to_json() for low, high in ranges]
@@ -123,7 +130,7 @@ def ask(service: Service, custodian: Custodian, rehearsal: bool, analyst: str, k
         beside["population"] = [
             {name: one.to_json() for name, one in row.items()} for row in answer.population(size=size)
         ]
-    return keep_answer(service.store, kept_of(custodian, rehearsal, analyst, key, asked, answer, beside))
+    return keep_answer(service.store, kept_of(custodian, rehearsal, analyst, key, asked, answer, beside, at))
 
 
 def _refuse(
@@ -155,9 +162,10 @@ def kept_of(
     asked: Asked,
     answer: Answer,
     beside: Mapping[str, Any],
+    at: float,
 ) -> Kept:
     """An answer as it is kept: its document with a new id; its picture is drawn when it is looked at."""
-    name, at, dataset = identifier(), now(), custodian.schema.name
+    name, dataset = identifier(), custodian.schema.name
     head = {"id": name, "at": at, "dataset": dataset, "analyst": analyst, "rehearsal": rehearsal}
     document = head | {"picture": answer.picture is not None, "request": dict(asked)} | answer.to_json() | dict(beside)
     text = json.dumps(document)
@@ -168,7 +176,7 @@ def picture(service: Service, custodian: Custodian, kept: Kept) -> str | None:
     """The picture of a kept answer, drawn when it is first looked at from what was paid for: to look costs nothing."""
     if kept.picture is not None or not json.loads(kept.document)["picture"]:
         return kept.picture
-    told = checked(service, custodian.schema, kept.analyst, json.loads(kept.asked))
+    told = checked(service, custodian.schema, json.loads(kept.asked))
     more: dict[str, Any] = {"constraints": tuple(told.get("constraints", ())), "fresh": bool(told.get("fresh"))}
     try:
         again = custodian.unpaid()

@@ -43,7 +43,7 @@ def answer(entered: Entered, wanted: str, key: str, said: dict[str, Any]) -> Kep
         session = resumed(entered, custodian, kept)
         made = session.answer(said["question"], scale)
         beside = {"session": kept.id, "left": str(session.left), "picture": False}
-        document = asking.kept_of(custodian, entered.rehearsal, kept.analyst, key, said, made, beside)
+        document = asking.kept_of(custodian, entered.rehearsal, kept.analyst, key, said, made, beside, entered.at)
     return asking.same(keep_answer(entered.service.store, replace(document, asked=canonical(named))), named)
 
 
@@ -72,7 +72,7 @@ def resumed(entered: Entered, custodian: Custodian, kept: Counting) -> Session:
     """The session as it stands, in this worker: under its key it was paid for once."""
     log = StoredLog(entered.service.store, kept.id)
     numbers = asking.exact(kept.noise_scale, "noise_scale"), asking.exact(kept.epsilon, "epsilon")
-    session = custodian.session(*numbers, kept.analyst, f"session {kept.id}", log)
+    session = custodian.settling(entered.settle).session(*numbers, kept.analyst, f"session {kept.id}", log)
     session.catch_up()
     return session
 

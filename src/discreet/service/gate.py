@@ -200,6 +200,8 @@ def record(service: Service, scope: Scope) -> None:
         service.counts.add("seconds", f"{scope['method']} {template}", seconds)
     if state.get("doublings"):
         service.counts.add("overruns", state.get("dataset") or "")
+    if state.get("late"):
+        service.counts.add("late", state.get("dataset") or "")
     who: Principal | None = state.get("principal")
     facts = {"method": scope["method"], "route": template, "status": status, "seconds": seconds}
     logs.write("request", **facts, dataset=state.get("dataset"), analyst=None if who is None else who.name)

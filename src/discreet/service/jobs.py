@@ -14,13 +14,15 @@ from pathlib import Path
 from threading import Event, Thread
 
 from discreet.custodian.secrets import identifier
-from discreet.errors import DiscreetError, Unavailable
+from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.service import asking, logs, publishing
 from discreet.service.config import Config
+from discreet.service.padding import Moment, padded
 from discreet.service.problems import problem_of
 from discreet.service.queueing import folder_of
 from discreet.service.state import Service
 from discreet.service.store.jobs import Job, State, abandon, beat, dead_jobs, finish, requeue, take_job
+from discreet.service.store.tokens import all_tokens, granted
 
 PAUSE = 0.2
 HEART = 5.0
@@ -54,10 +56,22 @@ def run_next(service: Service, runner: str) -> bool:
     taken = take_job(service.store, runner)
     if taken is None:
         return False
+    start = time.monotonic()
     with _beating(service, taken, runner) as progress:
-        state, result = _outcome(service, taken, progress)
+        state, result = _outcome(service, taken, progress, _settling(taken, start))
+        # Whatever comes next, the next job too, comes at a doubling: it is seen by others when it is charged.
+        _sleep(start + padded(time.monotonic() - start, taken.deadline) if taken.deadline else start)
     _end(service, taken, runner, state, json.dumps(result))
     return True
+
+
+def _settling(job: Job, start: float) -> Callable[[], None]:
+    """Waits until what a job has drawn may be seen."""
+    return Moment(time.monotonic, start, job.deadline).wait if job.deadline else lambda: None
+
+
+def _sleep(moment: float) -> None:
+    time.sleep(max(0.0, moment - time.monotonic()))
 
 
 def _end(service: Service, job: Job, runner: str, state: State, result: str) -> None:
@@ -69,9 +83,11 @@ def _end(service: Service, job: Job, runner: str, state: State, result: str) -> 
             time.sleep(PAUSE)
 
 
-def _outcome(service: Service, job: Job, progress: Callable[[str], None]) -> tuple[State, dict[str, object]]:
+def _outcome(
+    service: Service, job: Job, progress: Callable[[str], None], settle: Callable[[], None]
+) -> tuple[State, dict[str, object]]:
     try:
-        return "done", _carried_out(service, job, progress)
+        return "done", _carried_out(service, job, progress, settle)
     except DiscreetError as refusal:
         return "failed", {"problem": problem_of(refusal).document()}
     except Exception as error:  # the outermost boundary of a job: told without its text
@@ -79,15 +95,28 @@ def _outcome(service: Service, job: Job, progress: Callable[[str], None]) -> tup
         return "failed", {"problem": problem_of(error).document()}
 
 
-def _carried_out(service: Service, job: Job, progress: Callable[[str], None]) -> dict[str, object]:
+def _carried_out(
+    service: Service, job: Job, progress: Callable[[str], None], settle: Callable[[], None]
+) -> dict[str, object]:
     said = json.loads(job.asked)
+    if job.kind == "ask" and not _may_ask(service, job):
+        raise InvalidInput("the data set is not granted to you any more; nothing was charged")
     with service.holdings.custodian(job.dataset, job.rehearsal) as custodian:
         if job.kind == "ask":
-            return {"answer": asking.ask(service, custodian, job.rehearsal, job.analyst, job.key, said).id}
+            settling = custodian.settling(settle)
+            kept = asking.ask(service, settling, job.rehearsal, job.analyst, job.key, said, job.at)
+            return {"answer": kept.id}
         folder = _made(folder_of(service.config, job))
         if job.kind == "publish":
             return {"release": publishing.publish(custodian, said, folder, progress)}
         return {"sweep": publishing.sweep(custodian, said, folder, progress)}
+
+
+def _may_ask(service: Service, job: Job) -> bool:
+    """Whether whoever asked still may: an analyst by a grant, a custodian by a token."""
+    tokens = [one for one in all_tokens(service.store) if one.analyst == job.analyst and one.valid(time.time())]
+    keeper = any(one.role == "custodian" for one in tokens)
+    return keeper or (bool(tokens) and job.dataset in granted(service.store, job.analyst))
 
 
 def _made(folder: Path) -> Path:

@@ -6,6 +6,7 @@ the custodian. So the time of a reply tells at most how often the deadline had t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,10 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_DOUBLINGS = 40
+LATE = 0.05
+"""Of a deadline: a reply that leaves later than that after its moment is counted, since the process was busy."""
+SHARE = 0.75
+"""Of a deadline, for reading and drawing; the rest is for writing down and laying out."""
 
 
 def doublings(elapsed: float, deadline: float) -> int:
@@ -74,6 +79,24 @@ class Heard:
         return message
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When what a request has drawn may be seen: at three quarters of its deadline, or of the first doubling in reach.
+
+    Answers are written down then, and not when they are ready: what others can see of them, such as that a question
+    has a stored answer, would tell how long the rows were read.
+    """
+
+    now: Callable[[], float]
+    start: float
+    deadline: float
+
+    def wait(self) -> None:
+        """Sleep until then, in a thread."""
+        early = SHARE * self.deadline
+        time.sleep(max(0.0, self.start + padded(self.now() - self.start, early) - self.now()))
+
+
 class Clock:
     """Keeps every reply back until its deadline. Handlers may set `deadline` and `unpadded` in the scope's state."""
 
@@ -89,9 +112,11 @@ class Clock:
         state = scope.setdefault("state", {})
         heard = Heard(receive, self._alarm.time, self._alarm.time())
         held = Held(send, state)
+        state["moment"] = lambda deadline: Moment(self._alarm.time, heard.start, deadline)
         await self._app(scope, heard.take, held.take)
         if not state.get("unpadded"):
             elapsed, deadline = self._alarm.time() - heard.start, float(state.get("deadline", self._deadline))
             state["doublings"], state["padded"] = doublings(elapsed, deadline), padded(elapsed, deadline)
             await self._alarm.until(heard.start + state["padded"])
+            state["late"] = self._alarm.time() - heard.start - state["padded"] > LATE * deadline
         await held.let_go()

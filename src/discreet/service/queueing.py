@@ -23,22 +23,28 @@ ENDED = ("done", "failed")
 
 
 def queue_ask(entered: Entered, key: str, said: dict[str, Any]) -> dict[str, object]:
-    """Queue a question, after whatever can be refused at once."""
-    told = asking.checked(entered.service, entered.schema, entered.principal.name, said)
-    with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
-        custodian.preview(told["question"], analyst=entered.principal.name, **asking.numbers(told))
-    return queue(entered, "ask", key, said)
+    """Queue a question, after whatever can be refused at once; one that was queued before is the same job."""
+    asked = asking.written_out(entered.service, entered.principal.name, said)
+    if job_by_key(entered.service.store, _job(entered, "ask", key, asked)) is None:
+        told = asking.checked(entered.service, entered.schema, asked)
+        with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
+            custodian.preview(told["question"], analyst=entered.principal.name, **asking.numbers(told))
+    return queue(entered, "ask", key, asked)
 
 
 def queue(entered: Entered, kind: Kind, key: str, said: dict[str, Any]) -> dict[str, object]:
     """Queue a job; the same request under the same key is the same job, run once more where it was cut short."""
-    service, who = entered.service, entered.principal.name
-    deadline = entered.held.told.deadline if service.config.padding else 0.0
-    names = identifier(), kind, entered.name, entered.rehearsal, who, key
-    job = _queued(service, Job(*names, canonical(said), deadline, time.time()))
+    service = entered.service
+    job = _queued(service, _job(entered, kind, key, said))
     if job.asked != canonical(said):
         raise Problem("conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one")
     return job_to_json(service, entered.principal, renew(service.store, job) if _cut_short(job) else job)
+
+
+def _job(entered: Entered, kind: Kind, key: str, said: dict[str, Any]) -> Job:
+    deadline = entered.held.told.deadline if entered.service.config.padding else 0.0
+    names = identifier(), kind, entered.name, entered.rehearsal, entered.principal.name, key
+    return Job(*names, canonical(said), deadline, entered.at)
 
 
 def _queued(service: Service, made: Job) -> Job:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from discreet.custodian.secrets import identifier
 from discreet.errors import DiscreetError, Unavailable
 from discreet.service.config import Config
 from discreet.service.holdings import Holdings
@@ -22,14 +23,16 @@ class Service:
     holdings: Holdings
     rates: Rates
     counts: Counts
+    life: str
+    """Names the run of the service that the worker is of; sessions of counting questions end with it."""
 
     @staticmethod
-    def open(config: Config, runs_jobs: bool = False) -> Service:
-        """Open the store; data sets are opened as they are asked for."""
+    def open(config: Config, runs_jobs: bool = False, life: str | None = None) -> Service:
+        """Open the store; data sets are opened as they are asked for. Without a `life` this is a run of its own."""
         store = Store.open(config.store)
         try:
             rates = Rates(config.folder / "rates", config.limits.rate, config.limits.burst)
-            return Service(config, store, Holdings(config, runs_jobs), rates, Counts(store))
+            return Service(config, store, Holdings(config, runs_jobs), rates, Counts(store), life or identifier())
         except DiscreetError:
             store.close()
             raise

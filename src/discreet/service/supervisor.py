@@ -20,6 +20,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from discreet.custodian.registering import Progress, silent
+from discreet.custodian.secrets import identifier
 from discreet.errors import Unavailable
 from discreet.service import logs, worker
 from discreet.service.config import Config
@@ -102,7 +103,8 @@ def run(config: Config, announce: Callable[[str], None], progress: Progress = si
         try_out(config, progress)
         listen(listening, config)
         progress("starting")
-        posts = [Post("worker", worker.answer_requests, (config, listening)) for _ in range(config.workers)]
+        given = config, listening, identifier()  # a worker that is started again is of the same life
+        posts = [Post("worker", worker.answer_requests, given) for _ in range(config.workers)]
         posts.append(Post("runner", worker.run_jobs, (config,)))
         with _news() as (told, tell):
             try:

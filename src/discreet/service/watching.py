@@ -26,8 +26,10 @@ HELP = {
     "requests": "Replies by method, route and status.",
     "seconds": "Seconds until replies left, padded.",
     "overruns": "Replies that were not ready at their deadline, by data set.",
+    "late": "Replies that left more than a twentieth of the deadline after their moment, by data set.",
 }
-LABELS = {"requests": ("method", "route", "status"), "seconds": ("method", "route"), "overruns": ("dataset",)}
+LABELS = {"requests": ("method", "route", "status"), "seconds": ("method", "route")}
+LABELS |= {"overruns": ("dataset",), "late": ("dataset",)}
 
 
 def healthy(service: Service) -> bool:
@@ -62,6 +64,10 @@ def warnings(service: Service) -> list[dict[str, Any]]:
         if many:
             said = f"{many:.0f} replies were not ready at the deadline: raise it, or ask for less at once"
             found.append(_warning("overrun", name, said, last))
+        late, last = counts.get(("late", name), (0.0, None))
+        if late:
+            said = f"{late:.0f} replies left late: the machine was busy, so give it fewer or smaller questions at once"
+            found.append(_warning("late", name, said, last))
     return found
 
 

@@ -38,11 +38,11 @@ def grace(config: Config) -> float:
     return GRACE + 4 * max(config.deadline, *(one.deadline for one in config.datasets))
 
 
-def answer_requests(config: Config, listening: socket.socket, line: Connection) -> None:
+def answer_requests(config: Config, listening: socket.socket, life: str, line: Connection) -> None:
     """Answer requests until the line is cut; those under way are answered first."""
     _prepare("worker")
     try:
-        _answer_requests(config, listening, line)
+        _answer_requests(config, listening, life, line)
     except Exception as error:  # the outermost boundary of a process: what is not ours is told without its text
         sys.exit(_failed(error))
 
@@ -56,8 +56,8 @@ def run_jobs(config: Config, line: Connection) -> None:
         sys.exit(_failed(error))
 
 
-def _answer_requests(config: Config, listening: socket.socket, line: Connection) -> None:
-    server = _server(config)
+def _answer_requests(config: Config, listening: socket.socket, life: str, line: Connection) -> None:
+    server = _server(config, life)
 
     def stop() -> None:
         server.should_exit = True
@@ -66,14 +66,14 @@ def _answer_requests(config: Config, listening: socket.socket, line: Connection)
     server.run(sockets=[listening])
 
 
-def _server(config: Config) -> Server:
+def _server(config: Config, life: str) -> Server:
     import uvicorn
 
     from discreet.service.app import make_app
 
     return uvicorn.Server(
         uvicorn.Config(
-            make_app(config),
+            make_app(config, life),
             http="h11",  # the one that bounds a request's head
             h11_max_incomplete_event_size=LONGEST_HEAD,
             ws="none",

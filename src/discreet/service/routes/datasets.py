@@ -169,18 +169,21 @@ def _links(prefix: str) -> dict[str, dict[str, Any]]:
 def preview(entered: Entered, said: dict[str, Any]) -> dict[str, object]:
     """A preview, for nothing."""
     with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
-        made = asking.preview(entered.service, custodian, entered.principal.name, said)
+        told = asking.written_out(entered.service, entered.principal.name, said)
+        made = asking.preview(entered.service, custodian, entered.principal.name, told)
     return made | {"rehearsal": entered.rehearsal}
 
 
 def answer(entered: Entered, key: str, said: dict[str, Any]) -> Kept:
     """An answer, new or kept."""
     service, who = entered.service, entered.principal.name
+    said = asking.written_out(service, who, said)
     kept = asking.stored(service, entered.name, entered.rehearsal, who, key, said)
     if kept is not None:
         return kept
     with service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
-        return asking.same(asking.ask(service, custodian, entered.rehearsal, who, key, said), said)
+        settling = custodian.settling(entered.settle)
+        return asking.same(asking.ask(service, settling, entered.rehearsal, who, key, said, entered.at), said)
 
 
 def kept_answer(entered: Entered, wanted: str) -> Kept:
@@ -203,7 +206,8 @@ def picture_of(entered: Entered, wanted: str) -> str:
 
 def prior(entered: Entered, said: dict[str, Any]) -> dict[str, object]:
     """A prior as the planner reads it."""
-    checked = asking.checked(entered.service, entered.schema, entered.principal.name, said)
+    told = asking.written_out(entered.service, entered.principal.name, said)
+    checked = asking.checked(entered.service, entered.schema, told)
     return prior_law(entered.schema, checked["question"], checked["prior"]).to_json()
 
 

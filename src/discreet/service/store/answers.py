@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, select, update
 
 from discreet.errors import InvalidInput
 from discreet.service.store.putting import put, put_new
@@ -16,6 +16,8 @@ from discreet.service.store.store import Store
 from discreet.service.store.tables import answers, priors
 
 MOST_PRIORS = 200
+MOST_KEPT, MOST_REHEARSED = 1000, 100
+"""Answers, and questions that were jobs, that are kept of an analyst on a data set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,24 @@ def keep_answer(store: Store, kept: Kept) -> Kept:
     """Keep an answer; the first one under a key wins, and is returned to all who come later."""
     with store.passing.writing() as connection:
         put_new(connection, answers, {name: getattr(kept, name) for name in Kept.__slots__})
-        return _kept(connection.execute(select(answers).where(*_keyed(kept))).one())
+        first = _kept(connection.execute(select(answers).where(*_keyed(kept))).one())
+        if is_turn(kept.id):
+            forget_oldest(connection, answers, kept.dataset, kept.rehearsal, kept.analyst)
+        return first
+
+
+def is_turn(name: str) -> bool:
+    """Whether what is old goes with this one: so does every 32nd, by the chance in its id."""
+    return int(name[:2], 16) < 8
+
+
+def forget_oldest(
+    connection: Connection, table: Table, dataset: str, rehearsal: bool, analyst: str, *which: ColumnElement[bool]
+) -> None:
+    """Keep the newest of an analyst on a data set; draws stay in the ledger, and to ask again is free."""
+    mine = table.c.dataset == dataset, table.c.rehearsal.is_(rehearsal), table.c.analyst == analyst
+    newest = select(table.c.id).where(*mine, *which).order_by(table.c.at.desc(), table.c.id)
+    connection.execute(delete(table).where(table.c.id.in_(newest.offset(MOST_REHEARSED if rehearsal else MOST_KEPT))))
 
 
 def answer_by_key(store: Store, dataset: str, rehearsal: bool, analyst: str, key: str) -> Kept | None:

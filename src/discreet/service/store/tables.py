@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, Index, MetaData, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, MetaData, Table, Text
 
 METADATA = MetaData()
 
@@ -77,6 +77,7 @@ jobs = Table(
     Column("finished", Double),
     Column("stage", Text),
     Column("result", Text),
+    Column("attempts", Integer, nullable=False),
 )
 
 # Sessions of protocol 1: paid for on opening, and what was admitted in each, by place.

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, text as sql, update
 
 from discreet.custodian.secrets import identifier, secret
 from discreet.errors import InvalidInput
@@ -23,6 +23,8 @@ MOST_DAYS = 366
 SIGNED_IN = 12 * 3600.0
 DAY = 86_400.0
 LONGEST_NAME = 100
+RELEASES = "custodian"
+"""The account that released files are paid from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,32 @@ def create_token(
     named = analyst_name(analyst)
     if role not in ROLES:
         raise InvalidInput(f"a role is one of {', '.join(ROLES)}, got {role[:40]!r}")
+    if role == "analyst" and named.casefold() == RELEASES:
+        raise InvalidInput(f"released files are paid from the account {RELEASES!r}; give the analyst another name")
     if not 0 < days <= MOST_DAYS:
         raise InvalidInput(f"a token is good for more than 0 and at most {MOST_DAYS} days; make a new one after that")
     told = PREFIX + secret(32)
     now = time.time()
     made = Token(identifier(), named, role, now, now + days * DAY, None)
     with store.database.writing() as connection:
+        _require_role(connection, made)
         values = {name: getattr(made, name) for name in Token.__slots__}
         connection.execute(insert(tokens), values | {"hash": hashed(told)})
         for dataset in sorted(datasets):
             put_new(connection, grants, {"dataset": dataset, "analyst": named})
     return made, told
+
+
+def _require_role(connection: Connection, made: Token) -> None:
+    """A name has one role for good: what is whose is told by names."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sql("LOCK TABLE service_tokens IN SHARE ROW EXCLUSIVE MODE"))
+    others = select(tokens.c.id).where(tokens.c.analyst == made.analyst, tokens.c.role != made.role)
+    if connection.execute(others.limit(1)).one_or_none() is not None:
+        has = next(role for role in ROLES if role != made.role)
+        raise InvalidInput(
+            f"{made.analyst[:40]!r} has, or had, a token as {has}, and a name has one role; use another name"
+        )
 
 
 def analyst_name(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from alembic import op
-from sqlalchemy import BigInteger, Boolean, Column, Double, Text
+from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, Text
 
 revision = "1"
 down_revision = None
@@ -81,6 +81,7 @@ def _make_jobs() -> None:
         Column("finished", Double),
         Column("stage", Text),
         Column("result", Text),
+        Column("attempts", Integer, nullable=False),
     )
     op.create_table("service_counters", _name("name"), _name("label"), *_times("value"), Column("last", Double))
 
