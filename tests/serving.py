@@ -47,15 +47,15 @@ class Served:
 def config_in(folder: Path, patients: int = PATIENTS, **changes: Any) -> Config:
     """A configuration without padding, for the made-up registry."""
     schema = write_registry(folder, patients)
-    limits = Limits(rate=100_000, burst=100_000)
+    limits = Limits(rate=100_000, burst=100_000, together=100_000)
     places = folder / "service", str(folder / "service.db")
     return replace(Config((DataSet(schema, 0.05),), *places, padding=False, limits=limits), **changes)
 
 
 @contextmanager
-def served(config: Config) -> Iterator[Served]:
-    """Run a service until the test is over."""
-    app = make_app(config)
+def served(config: Config, life: str | None = None) -> Iterator[Served]:
+    """Run a service until the test is over; a worker of another one where its life is given."""
+    app = make_app(config, life)
     store = app.service.store
     tokens = {
         "ann": create_token(store, "ann", "analyst", 30, ("registry",))[1],

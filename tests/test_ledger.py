@@ -217,7 +217,6 @@ def test_a_retry_of_a_reuse_pays_nothing(ledger: Ledger) -> None:
         ask(key="k", model="individual-dp"),
         ask(key="k", part=Part("partition", "north", 1)),
         ask(key="k", spend=Spend(Fraction(1, 10), Fraction(1, 800))),
-        ask(key="k", snapshot="s2"),
     ],
 )
 def test_a_key_stands_for_one_request(ledger: Ledger, other: Charge) -> None:
@@ -225,6 +224,15 @@ def test_a_key_stands_for_one_request(ledger: Ledger, other: Charge) -> None:
     ledger.charge(ask(key="k"), limits)
     with pytest.raises(InvalidInput, match="'k' was used for another request"):
         ledger.charge(other, limits)
+
+
+def test_a_key_of_an_earlier_snapshot_is_told_as_that(ledger: Ledger) -> None:
+    ledger.charge(ask(key="k"), caps(1))
+    ledger.register(DATASET, "0f", "s2", disjoint=False)
+    said = "'k' was used on an earlier snapshot of the data set; what was charged then stays charged, and a new key"
+    with pytest.raises(InvalidInput, match=said):
+        ledger.charge(ask(key="k", snapshot="s2"), caps(1))
+    assert ledger.charge(ask(key="new", snapshot="s2"), caps(1)).charged
 
 
 def test_keys_belong_to_their_analyst(ledger: Ledger) -> None:

@@ -129,7 +129,7 @@ def test_a_session_goes_on_in_another_worker(service: Served) -> None:
     opened = service.post("ann", f"{HOME}/sessions", {"noise_scale": "20", "epsilon": "0.05"}).json()
     path, body = f"{HOME}/sessions/{opened['id']}/answers", {"question": COUNT["question"]}
     first = service.post("ann", path, body).json()
-    with served(service.config) as other:
+    with served(service.config, life=service.app.service.life) as other:
         other.tokens.update(service.tokens)
         assert other.post("ann", path, body).json()["rows"] == first["rows"]
         left = other.get("ann", f"{HOME}/sessions/{opened['id']}").json()["left"]

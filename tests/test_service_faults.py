@@ -174,7 +174,7 @@ def fill_the_disk(tmp_path: Path, times: int) -> None:
     data_set(folder, "full")
     config = configured(folder, ["full"], workers=WORKERS, ledger="ledger.db")
     secret, *others = (analyst(config, "full") for _ in range(9))
-    with supervised(tmp_path, "--config", "service.yaml", within=on_tiny_disk(folder, "12m")) as started:
+    with supervised(tmp_path, "--config", "service.yaml", within=on_tiny_disk(folder, "64m")) as started:
         disk = Path(f"/proc/{started.process.pid}/root{tmp_path}/tiny")
         served = replace(started, log=disk / "log")
         below = len(children(served.process.pid))

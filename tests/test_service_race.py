@@ -142,7 +142,7 @@ def test_a_session_never_answers_more_than_it_has_paid_for(raced: Raced) -> None
     answered = [reply for reply in replies if reply.status == 201]
     assert [reply.kind for reply in replies if reply.status != 201] == ["budget-exceeded"] * 30
     with Store.open(raced.store) as store:
-        admitted = StoredLog(store, session.rpartition("/")[2]).since(0)
+        admitted = StoredLog(store, session.rpartition("/")[2], "any").since(0)
     assert sum(1 / one.scale for one in admitted) == Fraction(1, 10)
     assert {one.question for one in admitted} == {reply.document["question"] for reply in answered}
     assert raced.ask(session, {}).document["left"] == "0"

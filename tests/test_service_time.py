@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,12 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.custodian import draw
-from discreet.service import asking, gate, padding
+from discreet.service import access, asking, gate, jobs, padding
 from discreet.service.alarm import Alarm
 from discreet.service.app import Entrance, make_app
 from discreet.service.jobs import run_next
 from discreet.service.limits import Rates
 from discreet.service.padding import Clock, doublings, padded
+from discreet.service.state import Service
 from discreet.service.store.counters import all_counts
 from discreet.service.store.jobs import beat, take_job
 from discreet.service.store.tokens import create_token, form_token, sign_in
@@ -51,6 +53,9 @@ class Script:
 
     async def until(self, moment: float) -> None:
         self.now = max(self.now, moment)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
 
 
 @dataclass(frozen=True)
@@ -155,10 +160,10 @@ class Timed:
 
 
 @contextmanager
-def scripted(folder: Path, jobs: bool = False, pads: bool = True) -> Iterator[Timed]:
+def scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iterator[Timed]:
     """A service whose clock moves as the script says."""
     config, script = config_in(folder, padding=pads, deadline=ELSE), Script()
-    told = replace(config.datasets[0], deadline=DEADLINE, jobs=jobs)
+    told = replace(config.datasets[0], deadline=DEADLINE, jobs=by_jobs)
 
     def looked_up(*given: Any) -> Any:
         script.now += script.work
@@ -167,6 +172,7 @@ def scripted(folder: Path, jobs: bool = False, pads: bool = True) -> Iterator[Ti
     with pytest.MonkeyPatch.context() as patch:
         looks_up = gate._principal
         patch.setattr(padding, "Alarm", lambda: script)
+        patch.setattr(padding, "time", SimpleNamespace(sleep=script.sleep))
         patch.setattr(gate, "_principal", looked_up)
         app = make_app(replace(config, datasets=(told,)))
         with closing(app.service) as service:
@@ -236,7 +242,7 @@ ABOUT: list[tuple[str, str, object, int]] = [
 def test_every_reply_about_a_data_set_leaves_at_its_deadline(
     timed: Timed, method: str, path: str, body: object, status: int
 ) -> None:
-    for work in (0.0, 0.1, DEADLINE):
+    for work in (0.0, 0.1, 0.375 if path.endswith("/answers") else DEADLINE):
         timed.script.work = work
         reply = timed.call("ann", method, path, body)
         assert (reply.status, reply.at) == (status, DEADLINE)
@@ -247,28 +253,59 @@ def test_one_that_is_late_leaves_at_the_next_doubling_and_is_counted(
     timed: Timed, method: str, path: str, body: object, status: int
 ) -> None:
     before = timed.overruns().get("registry", 0)
-    for many, work in ((1, 0.51), (1, 0.9), (3, 3.1)):
+    for many, work in ((1, 0.51), (1, 0.7), (3, 2.9)):
         timed.script.work = work
         reply = timed.call("ann", method, path, body)
         assert (reply.status, reply.at) == (status, DEADLINE * 2**many)
     assert timed.overruns()["registry"] == before + 3
 
 
-@pytest.mark.parametrize("pads", [True, False])
-def test_rows_that_take_longer_are_seen_without_padding_and_not_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pads: bool
-) -> None:
-    with scripted(tmp_path, pads=pads) as timed:
-        exact, seen = draw.exact, []
-        for planted in (0.0, 0.005):
+PLANTED = (0.0, 0.005, 0.37, 0.38, 0.9)
 
-            def slower(*given: Any, seconds: float = planted) -> Any:
-                timed.script.now += seconds
+
+@pytest.mark.parametrize(("pads", "seconds"), [(True, (0.5, 0.5, 0.5, 1.0, 2.0)), (False, PLANTED)])
+def test_rows_that_take_longer_are_seen_without_padding_and_with_it_only_as_overruns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pads: bool, seconds: tuple[float, ...]
+) -> None:
+    """Three quarters of a deadline are for the rows, so that 0.38 seconds of half a second are too much."""
+    exact = draw.exact
+    with scripted(tmp_path, pads=pads) as timed:
+        for planted, left in zip(PLANTED, seconds, strict=True):
+
+            def slower(*given: Any, more: float = planted) -> Any:
+                timed.script.now += more
                 return exact(*given)
 
             monkeypatch.setattr(draw, "exact", slower)
-            seen.append(timed.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}).at)
-    assert seen == ([DEADLINE, DEADLINE] if pads else [0.0, 0.005])
+            assert timed.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}).at == left
+
+
+WATCHED = ASK | {"question": "SELECT COUNT(*) FROM registry WHERE age > 80"}
+
+
+def looked(timed: Timed) -> str:
+    """What ann can ask for and an answer to `WATCHED` changes."""
+    replies = [timed.call("ann", "GET", f"{HOME}/{what}") for what in ("history", "budget")]
+    replies.append(timed.call("ann", "POST", f"{HOME}/previews", WATCHED))
+    return b"\n".join(reply.body for reply in replies).decode()
+
+
+@pytest.mark.parametrize("by_jobs", [True, False])
+def test_how_long_rows_take_is_not_told_by_when_an_answer_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_jobs: bool
+) -> None:
+    """In a history, in a preview, by the numbers of the ledger: nothing changes for anyone before the moment."""
+    exact, seen = draw.exact, list[str]()
+    with scripted(tmp_path, by_jobs) as timed:
+        monkeypatch.setattr(draw, "exact", lambda *given: (seen.append(looked(timed)), exact(*given))[1])
+        monkeypatch.setattr(padding.time, "sleep", lambda _: seen.append(looked(timed)))
+        assert timed.call("ann", "POST", f"{HOME}/answers", WATCHED).status == (202 if by_jobs else 201)
+        if by_jobs:
+            with closing(Service.open(timed.app.service.config, runs_jobs=True)) as runner:
+                assert run_next(runner, "runner")
+        after = looked(timed)
+    reading, drawn = seen
+    assert reading == drawn != after
 
 
 def test_an_answer_that_is_told_again_leaves_when_a_new_one_does(timed: Timed) -> None:
@@ -502,13 +539,15 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Script:
     """The time of day, by which jobs are told, as a test says it."""
     script = Script(time.time())
     monkeypatch.setattr(time, "time", script.time)
+    monkeypatch.setattr(access, "time", script.time)
+    monkeypatch.setattr(jobs, "time", SimpleNamespace(time=script.time, monotonic=script.time, sleep=script.sleep))
     return script
 
 
 @pytest.fixture
 def queued(tmp_path: Path) -> Iterator[Timed]:
     """A service whose questions run as jobs."""
-    with scripted(tmp_path, jobs=True) as found:
+    with scripted(tmp_path, by_jobs=True) as found:
         yield found
 
 
@@ -576,12 +615,13 @@ def test_an_analyst_is_not_told_when_a_job_begins_nor_what_it_is_at(queued: Time
 
 
 def test_files_of_a_release_are_there_only_when_it_is_seen_as_done(queued: Timed, wall: Script) -> None:
+    start = wall.now
     made = queued.call("cus", "POST", f"{HOME}/releases", {"method": "mdav", "k": 5, "report": False}).json()
     assert run_next(queued.app.service, "runner")
-    wall.now += 0.4
+    wall.now = start + 0.49
     path = f"/v1/jobs/{made['id']}/files/registry.csv"
     assert (job_of(queued, "cus", made["id"])["files"], queued.call("cus", "GET", path).status) == ([], 404)
-    wall.now += 0.1
+    wall.now = start + 0.5
     assert "registry.csv" in job_of(queued, "cus", made["id"])["files"]
     file = queued.call("cus", "GET", path)
     assert (file.status, set(file.left)) == (200, {0.0})

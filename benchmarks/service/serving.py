@@ -19,7 +19,7 @@ port: {port}
 workers: {workers}
 deadline: {deadline}
 padding: {padding}
-limits: {{rate: 100000, burst: 100000}}
+limits: {{rate: 100000, burst: 100000, together: 100000}}
 datasets:
   - schema: {schema}
 """

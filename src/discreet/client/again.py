@@ -11,17 +11,15 @@ from discreet.answer import InRange, Population
 from discreet.client.answers import More, in_range_from, population_from
 from discreet.client.dataset import DataSet, quoted
 from discreet.client.posterior import require_95
-from discreet.client.reading import Told, guarantee_from, read
+from discreet.client.reading import Told, read
 from discreet.client.sending import ends_of, key_of
-from discreet.errors import InvalidInput
+from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.exact import whole
 
 PAID = (
     "the service has this answer stored no longer, as after a refresh of the data set: this would be charged; ask anew"
 )
 ANOTHER = "by now the service tells another answer to this question, as a newer or nearer one; take this of that answer"
-UNPLANNED = ("constraints", "fresh")
-"""What a preview does not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +61,11 @@ class Again:
 
     def _beside(self, name: str, asked: object, more: Told | None = None) -> Any:
         """The same question once more, from what is stored, with something beside it."""
-        again = {said: value for said, value in self.body.items() if said != "fresh"}
-        self._require_stored(again)
-        told = self.dataset.answer(again | {name: asked} | dict(more or {}), key_of(None))
+        again = {said: value for said, value in self.body.items() if said != "fresh"} | {"stored_only": True}
+        try:
+            told = self.dataset.answer(again | {name: asked} | dict(more or {}), key_of(None))
+        except BudgetExceeded:
+            raise InvalidInput(PAID) from None
         if told.get("rows") != self.told["rows"]:
             raise InvalidInput(ANOTHER)
         return told.get(name)
-
-    def _require_stored(self, body: Told) -> None:
-        planned = self.dataset.ask("/previews", {name: body[name] for name in body if name not in UNPLANNED})
-        cost = read(lambda told: guarantee_from(told["cost"]), planned)
-        if cost.epsilon or cost.delta or cost.rho:
-            raise InvalidInput(PAID)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from discreet.answer import Answer
 from discreet.custodian.binding import bound_ledger
 from discreet.custodian.draw import draw
-from discreet.custodian.identity import require_current
+from discreet.custodian.identity import Files, require_current, seen
 from discreet.custodian.later import Later
 from discreet.custodian.place import Snapshot
 from discreet.custodian.previewing import (
@@ -64,10 +64,17 @@ class Custodian:
     """Holds one data set and its ledger. Make one with `Custodian.open`; close it, or use it in a `with`."""
 
     def __init__(
-        self, schema: Schema, snapshot: Snapshot, source: Source, ledger: Ledger, note: str | None = None
+        self,
+        schema: Schema,
+        snapshot: Snapshot,
+        source: Source,
+        ledger: Ledger,
+        note: str | None = None,
+        written: Files | None = None,
     ) -> None:
         self.schema = schema
         self._note = note
+        self._written = written
         self._snapshot = snapshot
         self._source = source
         self._ledger = ledger
@@ -92,12 +99,13 @@ class Custodian:
         seconds a ledger that others hold is waited for. Without `reading` the rows are opened once a question needs
         them, if one ever does.
         """
+        written = _written(schema)
         declared = load_schema(schema)
         snapshot = first_use(declared, source, progress)
         rows = partial(open_source, declared, snapshot, source if isinstance(source, str) else None)
         opened = rows() if reading else Later(rows)
         try:
-            return Custodian(declared, snapshot, opened, bound_ledger(declared, ledger, wait))
+            return Custodian(declared, snapshot, opened, bound_ledger(declared, ledger, wait), written=written)
         except DiscreetError:
             opened.close()
             raise
@@ -122,8 +130,9 @@ class Custodian:
         """
         from discreet.custodian.rehearsing import REHEARSAL, rehearsed
 
+        written = _written(schema)
         made = rehearsed(load_schema(schema), folder)
-        return Custodian(made.schema, made.snapshot, made.source, made.ledger, REHEARSAL)
+        return Custodian(made.schema, made.snapshot, made.source, made.ledger, REHEARSAL, written)
 
     def answer(
         self,
@@ -283,7 +292,9 @@ class Custodian:
         return self._ledger.history(self.schema.name, analyst, limit)
 
     def stale(self) -> bool:
-        """Whether to open the data set again: it has a newer snapshot, or the file of this one changed or is gone."""
+        """Whether to open the data set again: it has a newer snapshot, or a file of this one or its schema changed."""
+        if self._written is not None and not self._written.same:
+            return True
         source = self._source.source if isinstance(self._source, Later) else self._source
         try:
             require_current(self.schema, self._snapshot, source)
@@ -369,6 +380,12 @@ class Custodian:
             raise Unavailable(
                 f"{failure}; what was charged stays charged, and a retry with the same key is free"
             ) from None
+
+
+def _written(schema: str | Path) -> Files:
+    """The schema's file as it is before it is read."""
+    path = Path(schema).absolute()
+    return Files("the schema", path, seen(path))
 
 
 def _at_once() -> None:

@@ -81,7 +81,9 @@ class Place:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError:
-            raise Unavailable(f"the folder {self.folder.name} cannot be written; check its owner and the disk") from None
+            raise Unavailable(
+                f"the folder {self.folder.name} cannot be written; check its owner and the disk"
+            ) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
@@ -110,7 +112,9 @@ class Place:
                 os.fsync(file.fileno())
             waiting.replace(self._file)
         except OSError:
-            raise Unavailable(f"the manifest in {self.folder.name} cannot be written; check its owner and the disk") from None
+            raise Unavailable(
+                f"the manifest in {self.folder.name} cannot be written; check its owner and the disk"
+            ) from None
 
 
 def promise(schema: Schema) -> str:

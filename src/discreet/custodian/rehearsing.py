@@ -115,5 +115,6 @@ def _home(schema: Schema, folder: Path) -> Path:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
-        raise Unavailable(f"the folder {folder.name} for a rehearsal cannot be made; check its owner and the disk") from None
+        said = f"the folder {folder.name} for a rehearsal cannot be made; check its owner and the disk"
+        raise Unavailable(said) from None
     return home

@@ -14,12 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, or_, select
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.exact import positive, rational, whole
 from discreet.ledger import chain, rows, verifying
 from discreet.ledger.accounts import NOTHING, Account, delta, spent
+from discreet.ledger.amounts import stored, units
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import (
     LONGEST_QUERY,
@@ -43,6 +44,8 @@ from discreet.schema import Budget
 from discreet.spend import Spend, text
 
 WEAKER = "the DP total no longer describes all disclosure"
+LARGE = Fraction(5)
+"""Above it, an epsilon is weak formal protection."""
 
 
 class Ledger:
@@ -220,6 +223,18 @@ class Ledger:
         with self._database.reading() as connection:
             rows.registered(rows.find_head(connection, dataset), dataset)
             bodies = connection.execute(wanted).scalars().all()
+        return [_line(chain.read(body)) for body in bodies]
+
+    def notable(self, dataset: str) -> list[Entry]:
+        """Every release, and every charge that was answered with epsilon above 5, however long ago; newest first."""
+        large = select(entries.c.source).where(
+            entries.c.dataset == dataset, entries.c.kind == "answer", entries.c.epsilon > stored(units(LARGE))
+        )
+        wanted = select(entries.c.body).where(
+            entries.c.dataset == dataset, or_(entries.c.finds == chain.RELEASED, entries.c.seq.in_(large))
+        )
+        with self._database.reading() as connection:
+            bodies = connection.execute(wanted.order_by(entries.c.seq.desc())).scalars().all()
         return [_line(chain.read(body)) for body in bodies]
 
     def verify(self, dataset: str | None = None, progress: Callable[[int, int], None] | None = None) -> Verified:

@@ -13,7 +13,7 @@ from discreet.schema import expect
 from discreet.schema.document import LONGEST, Node, read_document
 
 KEYS = ("address", "port", "workers", "store", "ledger", "folder", "tls", "insecure", "deadline", "padding", "limits")
-LIMITS = ("body", "prior", "bins", "rate", "burst")
+LIMITS = ("body", "prior", "bins", "rate", "burst", "together")
 DATASET = ("schema", "deadline", "jobs")
 SHORTEST, LONGEST_DEADLINE = 0.01, 3600.0
 MOST_WORKERS = 64
@@ -22,17 +22,21 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that one request may be, and how many a token may send: `rate` a second, `burst` at once."""
+    """The most that one request may be, and how many a token may send: `rate` a second, `burst` of them in a row.
+
+    `together` are those that a worker has at work at once for one token.
+    """
 
     body: int = 65_536
     prior: int = 4_096
-    bins: int = 65_536
+    bins: int = 4_096
     rate: float = 20.0
     burst: int = 40
+    together: int = 32
 
     def __post_init__(self) -> None:
         """Every limit lets something through."""
-        if min(self.body, self.prior, self.bins, self.burst) < 1 or not self.rate > 0:
+        if min(self.body, self.prior, self.bins, self.burst, self.together) < 1 or not self.rate > 0:
             raise InvalidInput("every limit of a service is above 0; leave one out to have it as it comes")
 
 

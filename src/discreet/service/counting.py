@@ -6,26 +6,51 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.custodian import Custodian
-from discreet.custodian.secrets import identifier
-from discreet.custodian.session import Session
-from discreet.errors import InvalidInput
+from discreet.custodian.session import Session, scale_of
+from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
 from discreet.exact import positive
+from discreet.planner.asked import asked
 from discreet.service import asking
 from discreet.service.access import Entered
 from discreet.service.problems import Problem, not_found
 from discreet.service.store.answers import Kept, canonical, keep_answer
-from discreet.service.store.counting import Counting, StoredLog, close_session, keep_session, session_by_id
+from discreet.service.store.counting import (
+    Counting,
+    StoredLog,
+    close_session,
+    drop_session,
+    keep_session,
+    new_id,
+    session_by_id,
+)
+
+ENDED = "this session ended when the service was started again; what is left of it is lost; open another"
 
 
 def open_session(entered: Entered, key: str, said: dict[str, Any]) -> dict[str, object]:
     """Pay for a session, once under its key."""
-    scale, epsilon = (str(positive(asking.exact(said[name], name), name)) for name in ("noise_scale", "epsilon"))
-    names = entered.name, entered.rehearsal, entered.principal.name, key
-    kept = keep_session(entered.service.store, Counting(identifier(), *names, scale, epsilon))
-    if (kept.noise_scale, kept.epsilon) != (scale, epsilon):
-        raise Problem("conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one")
+    if entered.held.jobs:
+        raise Unsupported("there are no sessions where questions run as jobs; ask the questions one by one")
+    made = _new(entered, key, said)
     with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
-        return _told(kept, resumed(entered, custodian, kept))
+        kept = keep_session(entered.service.store, made)
+        if (kept.noise_scale, kept.epsilon) != (made.noise_scale, made.epsilon):
+            raise Problem("conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one")
+        try:
+            return _told(kept, resumed(entered, custodian, kept))
+        except (BudgetExceeded, InvalidInput):
+            if kept.id == made.id:
+                drop_session(entered.service.store, made.id)
+            raise
+
+
+def _new(entered: Entered, key: str, said: dict[str, Any]) -> Counting:
+    """A session of numbers that one can have."""
+    scale = scale_of(asking.exact(said["noise_scale"], "noise_scale"))
+    epsilon = positive(asking.exact(said["epsilon"], "epsilon"), "epsilon")
+    asked(epsilon)
+    names = entered.name, entered.rehearsal, entered.principal.name, key
+    return Counting(new_id(entered.service.life), *names, str(scale), str(epsilon))
 
 
 def answer(entered: Entered, wanted: str, key: str, said: dict[str, Any]) -> Kept:
@@ -70,7 +95,10 @@ def own_session(entered: Entered, wanted: str) -> Counting:
 
 def resumed(entered: Entered, custodian: Custodian, kept: Counting) -> Session:
     """The session as it stands, in this worker: under its key it was paid for once."""
-    log = StoredLog(entered.service.store, kept.id)
+    life = entered.service.life
+    if not kept.began_in(life):
+        raise InvalidInput(ENDED)
+    log = StoredLog(entered.service.store, kept.id, life)
     numbers = asking.exact(kept.noise_scale, "noise_scale"), asking.exact(kept.epsilon, "epsilon")
     session = custodian.settling(entered.settle).session(*numbers, kept.analyst, f"session {kept.id}", log)
     session.catch_up()

@@ -61,6 +61,9 @@ class Ask(Asked):
         default_factory=list, description="What you know to be true of a count's rows.", examples=[[]]
     )
     fresh: StrictBool = Field(False, description="Pay for a new draw even if an answer is stored.")
+    stored_only: StrictBool = Field(
+        False, description="Only from what is stored: nothing is charged, and refused where there is none."
+    )
     ranges: Annotated[list[Text], Field(max_length=100)] = Field(
         default_factory=list, description="Ranges of a HISTOGRAM to count too, such as 20..30; free.", examples=[[]]
     )

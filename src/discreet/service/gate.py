@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,9 +26,13 @@ from discreet.service.store.tokens import Token
 COOKIE = "discreet_session"
 OPEN = ("/health", "/openapi.json", "/console/assets/", "/console/explain/", "/console/sign-in", "/problems/")
 READING = ("GET", "HEAD", "OPTIONS")
+METHODS = (*READING, "POST", "PUT", "DELETE", "PATCH")
 LONGEST_TOKEN = 200
 PATIENCE = 60.0
 """Seconds for a body to come."""
+LOOKS = 8
+"""Threads that look up tokens and health, which no other work can fill."""
+_looking: RunVar[CapacityLimiter] = RunVar("discreet_looking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +58,22 @@ def is_open(path: str) -> bool:
     return path in {"/console", "/console/"} or any(path.startswith(start) for start in OPEN)
 
 
+def looking() -> CapacityLimiter:
+    """The threads of this event loop for what must not wait for answers."""
+    try:
+        return _looking.get()
+    except LookupError:
+        made = CapacityLimiter(LOOKS)
+        _looking.set(made)
+        return made
+
+
 class Gate:
     """Reads the body, finds out who it is, counts, and turns whatever goes wrong into one of the catalogue."""
 
     def __init__(self, app: App, service: Service) -> None:
         self._app, self._service = app, service
+        self._at_work: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or refuse it."""
@@ -74,7 +92,8 @@ class Gate:
         try:
             body = await _body(scope, receive, self._service.config.limits.body)
             state["principal"] = await self._admitted(scope, body)
-            await self._app(scope, _replayed(body, receive), watched)
+            with self._together(state["principal"]):
+                await self._app(scope, _replayed(body, receive), watched)
         except Exception as error:  # the outermost boundary: what is not ours is told without its text
             problem = problem_of(error)
             if problem.name == "internal":
@@ -86,7 +105,7 @@ class Gate:
     async def _admitted(self, scope: Scope, body: bytes) -> Principal | None:
         """Who sends it; a request that needs somebody and has nobody is refused."""
         headers = _headers(scope)
-        found = await to_thread.run_sync(_principal, self._service, headers)
+        found = await to_thread.run_sync(_principal, self._service, headers, limiter=looking())
         path, method = scope["path"], scope["method"]
         who = f"token {found.token.id}" if found is not None else f"address {(scope.get('client') or ('',))[0]}"
         pause = self._service.rates.wait(who) if path != "/health" else 0.0
@@ -98,6 +117,24 @@ class Gate:
         if path.startswith("/v1") and method not in READING:
             _check_body(headers, body, found)
         return found
+
+    @contextmanager
+    def _together(self, found: Principal | None) -> Iterator[None]:
+        """While a request is at work; one token has only so many, and leaves threads to others."""
+        if found is None:
+            yield
+            return
+        token, most = found.token.id, self._service.config.limits.together
+        if self._at_work[token] >= most:
+            detail = f"{most} requests of this token are at work already; wait for one of them"
+            raise Problem("rate-limited", detail, {"Retry-After": "1"})
+        self._at_work[token] += 1
+        try:
+            yield
+        finally:
+            self._at_work[token] -= 1
+            if not self._at_work[token]:
+                del self._at_work[token]
 
 
 def _refusal(problem: Problem, scope: Scope, app: App) -> Response:
@@ -190,18 +227,19 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 def record(service: Service, scope: Scope) -> None:
     """Count and write down a reply, by its route's template and its padded time, once it has left and not before."""
     state = scope.get("state", {})
+    method = scope["method"] if scope["method"] in METHODS else "OTHER"  # anyone can make up others without end
     if "failed" in state:
-        logs.write("internal", where=state["failed"], method=scope["method"])
+        logs.write("internal", where=state["failed"], method=method)
     route = scope.get("route")
     template = getattr(route, "path", None) or "other"
     status, seconds = state.get("status", 0), state.get("padded")
-    service.counts.add("requests", f"{scope['method']} {template} {status}")
+    service.counts.add("requests", f"{method} {template} {status}")
     if seconds is not None:
-        service.counts.add("seconds", f"{scope['method']} {template}", seconds)
+        service.counts.add("seconds", f"{method} {template}", seconds)
     if state.get("doublings"):
         service.counts.add("overruns", state.get("dataset") or "")
     if state.get("late"):
         service.counts.add("late", state.get("dataset") or "")
     who: Principal | None = state.get("principal")
-    facts = {"method": scope["method"], "route": template, "status": status, "seconds": seconds}
+    facts = {"method": method, "route": template, "status": status, "seconds": seconds}
     logs.write("request", **facts, dataset=state.get("dataset"), analyst=None if who is None else who.name)

@@ -20,6 +20,11 @@ ALWAYS = {
 STRICT = "max-age=31536000"
 
 
+def is_encrypted(scope: Scope, tls: bool) -> bool:
+    """Whether a reply leaves over TLS: ours, or that of a proxy, which says so; who lies is the only one to notice."""
+    return tls or dict(scope.get("headers", ())).get(b"x-forwarded-proto", b"").lower() == b"https"
+
+
 class Headers:
     """Adds them to every reply that has none of its own."""
 
@@ -30,7 +35,7 @@ class Headers:
         """Add them as the reply begins."""
         policy = CONSOLE if scope.get("path", "").startswith("/console") else API
         wanted = ALWAYS | {"content-security-policy": policy, "cache-control": "no-store"}
-        if self._tls:
+        if is_encrypted(scope, self._tls):
             wanted = wanted | {"strict-transport-security": STRICT}
 
         async def add(message: Message) -> None:

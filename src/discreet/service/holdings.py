@@ -1,7 +1,7 @@
 """The open custodians of a service, and beside each its rehearsal: the same calls on a made-up table.
 
-A data set is opened when it is first asked for, and again when its snapshot has changed; one that cannot be opened is
-refused, and tried again the next time.
+A data set is opened when it is first asked for, and again when its snapshot or its schema has changed; one that cannot
+be opened is refused, and tried again a little later.
 """
 
 from __future__ import annotations
@@ -15,12 +15,18 @@ from pathlib import Path
 from threading import Lock
 
 from discreet.custodian import Custodian
-from discreet.errors import InvalidInput, Unavailable
+from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.schema import Schema, load_schema
 from discreet.schema.address import Address
+from discreet.service import logs
 from discreet.service.config import Config, DataSet
 
 Name = tuple[str, bool]
+
+PAUSE = 2.0
+"""Seconds until a data set that could not be opened is tried again: to look at a large file takes long."""
+PATIENCE = 10.0
+"""Seconds for which a request waits while another opens the data set."""
 
 
 @dataclass(slots=True)
@@ -34,7 +40,7 @@ class Lease:
 
 @dataclass(slots=True)
 class Held:
-    """One data set of the service: its schema as it was read, and its custodian once it is open."""
+    """One data set of the service: its schema as it was last read, and its custodian once it is open."""
 
     told: DataSet
     schema: Schema
@@ -42,7 +48,9 @@ class Held:
     lease: Lease | None = None
     refusal: str = ""
     refused: float = -math.inf
-    """Why, and when on the monotonic clock, it could last not be opened."""
+    """What is told of it, and when on the monotonic clock it could last not be opened."""
+    cause: str = ""
+    """Why, for the custodian's eyes."""
 
     @property
     def jobs(self) -> bool:
@@ -89,31 +97,53 @@ class Holdings:
                 self._retire(held)
 
     def _taken(self, held: Held, rehearsal: bool) -> Lease:
-        asked = time.monotonic()
-        with held.opening:
+        if not held.opening.acquire(timeout=PATIENCE):
+            raise Unavailable("the data set is being opened; try again")
+        try:
             if held.lease is not None and held.lease.custodian.stale():
                 self._retire(held)
             if held.lease is None:
-                held.lease = Lease(self._tried(held, rehearsal, asked))
+                held.lease = Lease(self._tried(held, rehearsal))
             with self._lock:
                 held.lease.users += 1
             return held.lease
+        finally:
+            held.opening.release()
 
-    def _tried(self, held: Held, rehearsal: bool, asked: float) -> Custodian:
-        """Open a custodian; who waited while that failed is refused with it, and does not try in turn."""
-        if held.refused >= asked:
+    def _tried(self, held: Held, rehearsal: bool) -> Custodian:
+        """Open a custodian; for a while after that failed all are refused with it, and nobody tries in turn."""
+        if time.monotonic() - held.refused < PAUSE:
             raise Unavailable(held.refusal)
         try:
             return self._opened(held, rehearsal)
         except Unavailable as refusal:
-            held.refusal, held.refused = str(refusal), time.monotonic()
-            raise
+            held.refusal = held.cause = str(refusal)
+        except (InvalidInput, Unsupported) as mistake:  # of the custodian's, in the schema: no matter of an analyst's
+            held.refusal = f"{held.schema.name} cannot be opened now; ask its custodian"
+            held.cause = str(mistake)
+            logs.write("closed", dataset=held.schema.name, where=type(mistake).__name__)
+        held.refused = time.monotonic()
+        raise Unavailable(held.refusal)
 
     def _opened(self, held: Held, rehearsal: bool) -> Custodian:
+        """Open a custodian by the schema as it is now; from then on that is what is public of the data set."""
+        name, file = held.schema.name, held.told.schema
+        declared = load_schema(file)
+        _require_name(declared, name)  # first: under another name a new data set would be registered
         if rehearsal:
-            return Custodian.rehearse(held.told.schema, rehearsal_folder(self._config, held.schema.name))
-        # Where questions run as jobs, only the process that runs those opens the rows.
-        return Custodian.open(held.told.schema, self._config.ledger, reading=self._runs_jobs or not held.jobs)
+            opened = Custodian.rehearse(file, rehearsal_folder(self._config, name))
+        else:
+            # Where questions run as jobs, only the process that runs those opens the rows.
+            opened = Custodian.open(file, self._config.ledger, reading=self._runs_jobs or not held.jobs)
+            declared = opened.schema
+        try:
+            _require_name(opened.schema, name)
+        except InvalidInput:
+            opened.close()
+            raise
+        for both in (False, True):
+            self._held[name, both].schema = declared
+        return opened
 
     def _given_back(self, lease: Lease) -> None:
         with self._lock:
@@ -132,6 +162,11 @@ class Holdings:
             unused = not lease.users
         if unused:
             lease.custodian.close()
+
+
+def _require_name(schema: Schema, name: str) -> None:
+    if schema.name != name:
+        raise InvalidInput(f"the schema of {name} has another name by now; go back to that, or start the service again")
 
 
 def rehearsal_folder(config: Config, name: str) -> Path:

@@ -18,10 +18,10 @@ from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.service import asking, logs, publishing
 from discreet.service.config import Config
 from discreet.service.padding import Moment, padded
-from discreet.service.problems import problem_of
+from discreet.service.problems import Problem, problem_of
 from discreet.service.queueing import folder_of
 from discreet.service.state import Service
-from discreet.service.store.jobs import Job, State, abandon, beat, dead_jobs, finish, requeue, take_job
+from discreet.service.store.jobs import MOST_ATTEMPTS, Job, State, abandon, beat, dead_jobs, finish, requeue, take_job
 from discreet.service.store.tokens import all_tokens, granted
 
 PAUSE = 0.2
@@ -29,6 +29,7 @@ HEART = 5.0
 CUT_SHORT = Unavailable(
     "the job was cut short; what was charged stays charged, so look at the history before you repeat it"
 )
+STOPPED = Problem("internal", "this question stopped its runner three times; ask for less, or tell the custodian")
 
 
 def run_jobs(config: Config, stopping: Callable[[], bool]) -> None:
@@ -49,10 +50,11 @@ def run_jobs(config: Config, stopping: Callable[[], bool]) -> None:
 def run_next(service: Service, runner: str) -> bool:
     """Bury the dead, then run the next job; False where there is none."""
     for job in dead_jobs(service.store):
-        if job.kind == "ask":
+        if job.kind == "ask" and job.attempts < MOST_ATTEMPTS:
             requeue(service.store, job)
         else:
-            abandon(service.store, job, json.dumps({"problem": problem_of(CUT_SHORT).document()}))
+            why = STOPPED if job.kind == "ask" else problem_of(CUT_SHORT)
+            abandon(service.store, job, json.dumps({"problem": why.document()}))
     taken = take_job(service.store, runner)
     if taken is None:
         return False

@@ -15,7 +15,7 @@ from discreet.service.gate import Principal
 from discreet.service.padding import padded
 from discreet.service.problems import BY_NAME, Problem, not_found
 from discreet.service.state import Service
-from discreet.service.store.answers import canonical
+from discreet.service.store.answers import answer_by_id, canonical
 from discreet.service.store.jobs import Job, Kind, add_job, count_open, job_by_id, job_by_key, renew
 
 MOST_OPEN = 20
@@ -38,7 +38,7 @@ def queue(entered: Entered, kind: Kind, key: str, said: dict[str, Any]) -> dict[
     job = _queued(service, _job(entered, kind, key, said))
     if job.asked != canonical(said):
         raise Problem("conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one")
-    return job_to_json(service, entered.principal, renew(service.store, job) if _cut_short(job) else job)
+    return job_to_json(service, entered.principal, renew(service.store, job) if _is_to_run_again(service, job) else job)
 
 
 def _job(entered: Entered, kind: Kind, key: str, said: dict[str, Any]) -> Job:
@@ -57,11 +57,14 @@ def _queued(service: Service, made: Job) -> Job:
     return add_job(service.store, made)
 
 
-def _cut_short(job: Job) -> bool:
-    """Whether a question is seen to have failed for now: under its key it is never paid twice."""
-    if job.kind != "ask" or job.state != "failed" or not shows(job, time.time()):
+def _is_to_run_again(service: Service, job: Job) -> bool:
+    """Whether a question is seen to have failed for now, or its answer is kept no longer: its key never pays twice."""
+    if job.kind != "ask" or job.state not in ENDED or not shows(job, time.time()):
         return False
-    return bool(json.loads(job.result or "{}")["problem"]["type"] == BY_NAME["unavailable"].uri)
+    result = json.loads(job.result or "{}")
+    if job.state == "failed":
+        return bool(result["problem"]["type"] == BY_NAME["unavailable"].uri)
+    return answer_by_id(service.store, job.dataset, job.rehearsal, result["answer"]) is None
 
 
 def own_job(service: Service, principal: Principal, wanted: str) -> Job:
@@ -73,8 +76,8 @@ def own_job(service: Service, principal: Principal, wanted: str) -> Job:
 
 
 def visible_job(service: Service, principal: Principal, job: Job) -> bool:
-    """Whether a job is the sender's, on a data set that is still granted; a custodian sees all."""
-    mine = principal.is_custodian or job.analyst == principal.name
+    """Whether a job is the sender's question, on a data set that is still granted; a custodian sees all."""
+    mine = principal.is_custodian or (job.kind == "ask" and job.analyst == principal.name)
     return mine and job.dataset in visible(service, principal)
 
 

@@ -13,15 +13,13 @@ from discreet.custodian.document import snapshot_to_json, verified_to_json
 from discreet.custodian.place import Place
 from discreet.errors import DiscreetError, Unavailable
 from discreet.exact import shown
-from discreet.ledger import Entry
+from discreet.ledger import Entry, Ledger
 from discreet.schema import Schema
 from discreet.service.state import Service
 from discreet.service.store.counters import all_counts
 from discreet.service.store.jobs import count_states
 from discreet.service.store.tables import tokens
 
-MANY = 1000
-LARGE = 5
 HELP = {
     "requests": "Replies by method, route and status.",
     "seconds": "Seconds until replies left, padded.",
@@ -74,7 +72,9 @@ def warnings(service: Service) -> list[dict[str, Any]]:
 def _of_dataset(service: Service, name: str) -> Iterator[dict[str, Any]]:
     try:
         with service.holdings.custodian(name) as custodian:
-            entries, balances = custodian.history(limit=MANY), custodian.budget()
+            balances = custodian.budget()
+            with Ledger.existing(service.config.ledger or Place(custodian.schema).folder / "ledger.db") as ledger:
+                entries = ledger.notable(name)
     except DiscreetError as refusal:
         yield _warning("unavailable", name, str(refusal))
         return
@@ -86,13 +86,9 @@ def _of_dataset(service: Service, name: str) -> Iterator[dict[str, Any]]:
 def _of_entry(entry: Entry) -> Iterator[tuple[str, str]]:
     if entry.kind == "release":
         yield "weaker", f"entry {entry.entry}: {entry.query}"
-    if entry.model == "individual-dp":
-        yield "weaker", f"entry {entry.entry} is individual DP, which is weaker than DP"
-    if entry.kind == "charge" and (entry.epsilon or Fraction(0)) > LARGE:
-        yield (
-            "epsilon",
-            f"entry {entry.entry} has epsilon {shown(entry.epsilon or Fraction(0))}: weak formal protection",
-        )
+    else:
+        told = shown(entry.epsilon or Fraction(0))
+        yield "epsilon", f"entry {entry.entry} has epsilon {told}: weak formal protection"
 
 
 def _warning(kind: str, dataset: str | None, text: str, at: str | float | None = None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from discreet.service.console.forms import Filled, Sent
 from discreet.service.console.refusing import SIGN_IN, PageRoute
 from discreet.service.console.rendering import page
 from discreet.service.gate import COOKIE, LONGEST_TOKEN, Principal
+from discreet.service.headers import is_encrypted
 from discreet.service.problems import Problem
 from discreet.service.store.tokens import sign_in, sign_out, token_of
 
@@ -39,7 +40,7 @@ def router() -> APIRouter:
         if token is None:
             return page(request, "sign-in.html", 401, alert=UNKNOWN)
         reply = RedirectResponse(home(Principal(token)), 303)
-        secure = service.config.tls is not None
+        secure = is_encrypted(request.scope, service.config.tls is not None)
         reply.set_cookie(COOKIE, sign_in(service.store, token), secure=secure, httponly=True, samesite="strict")
         return reply
 

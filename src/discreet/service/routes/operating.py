@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from anyio import to_thread
+from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
 from discreet.service import documents as d
 from discreet.service import watching
-from discreet.service.access import InService, Keeper
+from discreet.service.access import InService, Keeper, service_of
+from discreet.service.gate import looking
 from discreet.service.routes.shared import plain, reply, told
 
 
@@ -16,9 +18,9 @@ def router() -> APIRouter:
     made = APIRouter(tags=["operation"])
 
     @made.get("/health", responses={200: reply(d.HealthDocument), 503: reply(d.HealthDocument)})
-    def health(service: InService) -> Response:
+    async def health(request: Request) -> Response:
         """Whether the store is reached; 503 where it is not."""
-        well = watching.healthy(service)
+        well = await to_thread.run_sync(watching.healthy, service_of(request), limiter=looking())
         return told({"status": "ok" if well else "unavailable"}, 200 if well else 503)
 
     @made.get(

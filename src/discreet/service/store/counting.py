@@ -1,4 +1,9 @@
-"""Counting sessions: paid for once, then answered in by any worker, since what they admitted is kept here."""
+"""Counting sessions: paid for once, then answered in by any worker, since what they admitted is kept here.
+
+They end when the service is stopped, because an older copy of the store may have taken this one's place by then, and
+does not know all that was answered. So a session's id begins with the life of the service that opened it, and the
+ledger has the life of the one that answers.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
+from discreet.custodian.secrets import identifier
 from discreet.custodian.session import Admitted
+from discreet.errors import InvalidInput
 from discreet.service.store.putting import put_new
 from discreet.service.store.store import Store
 from discreet.service.store.tables import counted, counting
+
+MOST_OPEN = 100
+"""Sessions of one analyst."""
+MOST_COUNTED = 100
+"""Questions of one session, since whoever goes on with it plans them all again."""
+LIFE = 16
+"""Digits of an id that are those of a life."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +41,43 @@ class Counting:
     epsilon: str
     closed: bool = False
 
+    def began_in(self, life: str) -> bool:
+        """Whether it was opened in this life of the service."""
+        return self.id.startswith(life[:LIFE])
+
+
+def new_id(life: str) -> str:
+    """A name for a session that is opened in a life of the service."""
+    return life[:LIFE] + identifier()[LIFE:]
+
 
 def keep_session(store: Store, made: Counting) -> Counting:
     """Keep a session before it is paid for; the first one under a key wins."""
-    mine = [counting.c[name] == getattr(made, name) for name in ("dataset", "analyst", "key")]
+    same = [counting.c[name] == getattr(made, name) for name in ("dataset", "analyst", "key")]
+    mine = select(counting).where(*same, counting.c.rehearsal.is_(made.rehearsal))
     with store.database.writing() as connection:
-        put_new(connection, counting, {name: getattr(made, name) for name in Counting.__slots__})
-        found = connection.execute(select(counting).where(*mine, counting.c.rehearsal.is_(made.rehearsal)))
-        return _counting(found.one())
+        found = connection.execute(mine).one_or_none()
+        if found is None:
+            _require_few(connection, made)
+            put_new(connection, counting, {name: getattr(made, name) for name in Counting.__slots__})
+            found = connection.execute(mine).one()
+        return _counting(found)
+
+
+def _require_few(connection: Connection, made: Counting) -> None:
+    open_now = (
+        counting.c.analyst == made.analyst,
+        counting.c.closed.is_(False),
+        counting.c.id.startswith(made.id[:LIFE]),
+    )
+    if connection.execute(select(func.count()).select_from(counting).where(*open_now)).scalar_one() >= MOST_OPEN:
+        raise InvalidInput(f"you have {MOST_OPEN} sessions open, the most there may be; close one, then open another")
+
+
+def drop_session(store: Store, wanted: str) -> None:
+    """Forget a session that was not paid for."""
+    with store.database.writing() as connection:
+        connection.execute(delete(counting).where(counting.c.id == wanted))
 
 
 def session_by_id(store: Store, wanted: str) -> Counting | None:
@@ -53,9 +96,9 @@ def close_session(store: Store, wanted: str) -> None:
 class StoredLog:
     """What a session has admitted, for all workers; durable before a row is read."""
 
-    def __init__(self, store: Store, session: str) -> None:
+    def __init__(self, store: Store, session: str, life: str) -> None:
         self._store, self._session = store, session
-        self.mark = f"session {session}"
+        self.mark = f"session {session} {life}"
 
     def since(self, place: int) -> list[Admitted]:
         """What was admitted from a place on, in order."""
@@ -66,6 +109,8 @@ class StoredLog:
 
     def admit(self, place: int, one: Admitted) -> bool:
         """Admit a question at a place; False where another worker was first."""
+        if place >= MOST_COUNTED:
+            raise InvalidInput(f"a session answers at most {MOST_COUNTED} questions here; open another")
         values = {"session": self._session, "place": place, "question": one.question, "scale": str(one.scale)}
         with self._store.database.writing() as connection:
             connection.execute(select(counting).where(counting.c.id == self._session).with_for_update())

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Row, func, select, update
 
+from discreet.service.store.answers import forget_oldest, is_turn
 from discreet.service.store.putting import put_new
 from discreet.service.store.store import Store
 from discreet.service.store.tables import jobs
@@ -16,6 +17,9 @@ Kind = Literal["ask", "publish", "sweep"]
 State = Literal["waiting", "running", "done", "failed"]
 DEAD = 30.0
 """Seconds without a sign of life after which a runner counts as dead."""
+MOST_ATTEMPTS = 3
+"""Runners that a question may stop."""
+ASKS = jobs.c.kind == "ask"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +41,18 @@ class Job:
     finished: float | None = None
     stage: str | None = None
     result: str | None = None
+    attempts: int = 0
 
 
 def add_job(store: Store, job: Job) -> Job:
     """Queue a job; the first one under a key and kind wins, and is returned to all who come later."""
     with store.database.writing() as connection:
         put_new(connection, jobs, {name: getattr(job, name) for name in Job.__slots__})
-        return _job(connection.execute(select(jobs).where(*_keyed(job))).one())
+        first = _job(connection.execute(select(jobs).where(*_keyed(job))).one())
+        if is_turn(job.id):
+            ended = ASKS, jobs.c.state.in_(("done", "failed"))
+            forget_oldest(connection, jobs, job.dataset, job.rehearsal, job.analyst, *ended)
+        return first
 
 
 def job_by_key(store: Store, like: Job) -> Job | None:
@@ -61,11 +70,12 @@ def job_by_id(store: Store, wanted: str) -> Job | None:
 
 
 def all_jobs(store: Store, analyst: str | None, limit: int = 100) -> list[Job]:
-    """The latest jobs, of one analyst where one is named."""
+    """The latest questions and as many of the latest others, of one analyst where one is named; the newest first."""
     wanted = select(jobs).order_by(jobs.c.at.desc(), jobs.c.id).limit(limit)
+    mine = wanted if analyst is None else wanted.where(jobs.c.analyst == analyst)
     with store.database.reading() as connection:
-        found = connection.execute(wanted if analyst is None else wanted.where(jobs.c.analyst == analyst)).all()
-    return [_job(row) for row in found]
+        found = [_job(row) for kind in (ASKS, ~ASKS) for row in connection.execute(mine.where(kind))]
+    return sorted(found, key=lambda job: (-job.at, job.id))
 
 
 def count_states(store: Store) -> dict[str, int]:
@@ -89,7 +99,7 @@ def take_job(store: Store, runner: str) -> Job | None:
         row = connection.execute(first.with_for_update(skip_locked=True)).one_or_none()
         if row is None:
             return None
-        taken = {"state": "running", "runner": runner, "beat": time.time()}
+        taken = {"state": "running", "runner": runner, "beat": time.time(), "attempts": row.attempts + 1}
         connection.execute(update(jobs).where(jobs.c.id == row.id).values(**taken))
     return _job(row)
 
@@ -123,11 +133,10 @@ def requeue(store: Store, job: Job) -> None:
 
 
 def renew(store: Store, job: Job) -> Job:
-    """Queue a failed job once more, as if it were asked for now; who else does so meanwhile has the same job."""
-    fresh = replace(
-        job, at=time.time(), state="waiting", runner=None, beat=None, finished=None, stage=None, result=None
-    )
-    ended = jobs.c.id == job.id, jobs.c.state == "failed", jobs.c.finished == job.finished
+    """Queue an ended job once more, as if it were asked for now; who else does so meanwhile has the same job."""
+    unrun: dict[str, Any] = dict.fromkeys(("runner", "beat", "finished", "stage", "result"))
+    fresh = replace(job, at=time.time(), state="waiting", attempts=0, **unrun)
+    ended = jobs.c.id == job.id, jobs.c.state == job.state, jobs.c.finished == job.finished
     with store.database.writing() as connection:
         connection.execute(update(jobs).where(*ended).values({name: getattr(fresh, name) for name in Job.__slots__}))
         return _job(connection.execute(select(jobs).where(jobs.c.id == job.id)).one())

@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, delete, insert, select, text as sql, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import text as sql
 
 from discreet.custodian.secrets import identifier, secret
 from discreet.errors import InvalidInput
