@@ -1,20 +1,12 @@
-"""What time tells of one person: replies about two data sets that differ in that person, compared by Welch's t.
-
-As a program of its own, `python -m benchmarks.service.timing PORT TOKEN CONNECTIONS MANY` is the clients: each asks
-about either data set at random, one question at a time. Prints how long the replies took as JSON.
-"""
+"""What time tells of one person: replies about two data sets that differ in that person, compared by Welch's t."""
 
 from __future__ import annotations
 
 import json
 import math
-import random
-import socket
 import statistics
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,17 +19,10 @@ DEADLINE = 0.25
 BAR = 4.5
 PLANTED = 0.005
 FEW = 2000
-WARM = 20
-REQUEST = """\
-POST /v1/datasets/{name}/answers HTTP/1.1\r
-Host: localhost\r
-Authorization: Bearer {token}\r
-Content-Type: application/json\r
-Content-Length: {length}\r
-\r
-{body}"""
-QUESTION = "SELECT town, COUNT(*) FROM {name} WHERE age = 99 GROUP BY town"
-"""Of those that were tried, the one whose work differs most: blocks of rows are read, and a key is found, or not."""
+WAITS = 0.1
+"""The deadline of replies that only wait."""
+BEFORE = (0.01, 0.014, 0.018)
+"""When a question is sent before one of those is due: its rows are then read, or its answer is made, at that moment."""
 
 
 @dataclass(frozen=True)
@@ -68,63 +53,16 @@ def _told(seconds: list[float]) -> str:
     return f"{len(seconds):,} replies, mean {mean:.3f} ms, sd {deviation:.3f} ms"
 
 
-def request(name: str, token: str) -> bytes:
-    """One question about a data set, drawn anew every time."""
-    asked = {"question": QUESTION.format(name=name), "epsilon": "0.001", "delta": "1e-9", "fresh": True}
-    body = json.dumps(asked)
-    return REQUEST.format(name=name, token=token, length=len(body), body=body).encode()
-
-
-def exchange(line: socket.socket, sent: bytes) -> float:
-    """Send a request and read its reply; the seconds until its first byte was here."""
-    start = time.perf_counter()
-    line.sendall(sent)
-    reply = _more(line)
-    seconds = time.perf_counter() - start
-    while b"\r\n\r\n" not in reply:
-        reply += _more(line)
-    head, _, body = reply.partition(b"\r\n\r\n")
-    if not head.startswith(b"HTTP/1.1 201 "):
-        raise RuntimeError(reply[:500].decode())
-    length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-    while len(body) < length:
-        body += _more(line)
-    return seconds
-
-
-def _more(line: socket.socket) -> bytes:
-    read = line.recv(65_536)
-    if not read:
-        raise RuntimeError("the service hung up")
-    return read
-
-
-def client(port: int, requests: dict[str, bytes], names: list[str], seen: dict[str, list[float]]) -> None:
-    """Ask what is next, over one connection."""
-    with socket.create_connection(("127.0.0.1", port)) as line:
-        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for name in names:
-            seen[name].append(exchange(line, requests[name]))
-
-
-def clients(port: int, token: str, connections: int, many: int) -> dict[str, list[float]]:
-    """As many questions about each of the two, in an order that nobody chose."""
-    names = [PRESENT, ABSENT] * many
-    random.shuffle(names)
-    requests = {name: request(name, token) for name in (PRESENT, ABSENT)}
-    client(port, requests, names[:WARM], {PRESENT: [], ABSENT: []})
-    seen: dict[str, list[float]] = {PRESENT: [], ABSENT: []}
-    with ThreadPoolExecutor(connections) as pool:
-        shares = [names[at::connections] for at in range(connections)]
-        for done in [pool.submit(client, port, requests, share, seen) for share in shares]:
-            done.result()
-    return seen
-
-
-def compared(service: Served, connections: int, many: int) -> Compared:
-    """What clients of another process saw."""
-    words = [str(service.port), service.token, str(connections), str(many)]
-    command = [sys.executable, "-m", "benchmarks.service.timing", *words]
+def seen_by(program: str, service: Served, *words: float) -> Compared:
+    """What the clients of another process saw."""
+    command = [
+        sys.executable,
+        "-m",
+        f"benchmarks.service.{program}",
+        str(service.port),
+        service.token,
+        *map(str, words),
+    ]
     seen = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=ROOT).stdout)
     return Compared(seen[PRESENT], seen[ABSENT])
 
@@ -136,21 +74,27 @@ def lines(folder: Path, many: int) -> list[Line]:
     for planted in (None, PLANTED):
         what = "one person" if planted is None else f"one person and {1000 * planted:g} ms planted"
         with served(folder, None, planted) as service:
-            bare = _shown(f"{what}, not padded", compared(service, 1, FEW))
+            bare = _shown(f"{what}, not padded", seen_by("alternating", service, 1, FEW))
         with served(folder, DEADLINE, planted) as service:
-            hidden = _shown(f"{what}, padded", compared(service, CONNECTIONS, many))
+            hidden = _shown(f"{what}, padded", seen_by("alternating", service, CONNECTIONS, many))
         if planted is not None:
             found.append(Line(f"|t| of {what}, not padded", bare.fastest().t, "", BAR, True))
         found.append(Line(f"|t| of {what}, padded", hidden.t, "", BAR, False))
         found.append(Line("|t| of the same without the slowest fifth", hidden.fastest().t, "", BAR, False))
+    return found + _beside(folder, many // 50)
+
+
+def _beside(folder: Path, many: int) -> list[Line]:
+    """Replies that only wait, while the service reads rows in which the person is planted, or is not."""
+    found = []
+    with served(folder, WAITS, PLANTED) as service:
+        for before in BEFORE:
+            what = f"a reply due {1000 * before:g} ms after the question was sent"
+            seen = _shown(what, seen_by("bystander", service, WAITS, before, many))
+            found.append(Line(f"|t| of {what}", max(seen.t, seen.fastest().t), "", BAR, False))
     return found
 
 
 def _shown(what: str, seen: Compared) -> Compared:
     print(f"{what}: {seen}\n  without the slowest fifth: {seen.fastest()}", flush=True)
     return seen
-
-
-if __name__ == "__main__":
-    port, token, connections, many = sys.argv[1:]
-    print(json.dumps(clients(int(port), token, int(connections), int(many))))
