@@ -370,7 +370,8 @@ def test_a_file_is_published_and_its_page_waits_for_it(live: Live) -> None:
     page.fill("#epsilon", "1")
     for name in ("age", "sex"):
         page.check(f"[name=columns][value={name}]")
-    page.click("main form >> nth=0 >> button.main")
+    page.check("[name=sure]")
+    page.click("button:text-is('Publish')")
     page.wait_for_url("**/console/jobs/*")
     with page.expect_download() as fetched:
         page.click("text=report.html")

@@ -243,7 +243,7 @@ def test_a_token_is_shown_once(service: Served) -> None:
     token = next(one for one in service.get("cus", "/v1/tokens").json()["tokens"] if one["analyst"] == "eve")
     gone = cus.send(f"{ACCESS}/tokens/{token['id']}/revoke", {}, ACCESS)
     assert gone.status_code == 303
-    assert eve.get(ASK).headers["location"] == "/console/"
+    assert eve.get(ASK).headers["location"] == "/console/?why=ended"
     assert service.get("eve", "/v1/me").status_code == 401
 
 
@@ -276,7 +276,7 @@ def test_a_file_is_previewed_published_and_fetched(service: Served) -> None:
     recipe = {"method": "private-columns", "epsilon": "1", "columns": ["age", "sex"]}
     previewed = cus.send(f"{place}/preview", recipe, place)
     assert previewed.text.count('<h3 id="plan-') == 3
-    queued = cus.send(f"{place}/release", recipe, place)
+    queued = cus.send(f"{place}/release", recipe | {"sure": "yes"}, place)
     assert "Waiting for its turn" in cus.get(queued.headers["location"]).text
     assert run_next(service.app.service, "runner")
     done = cus.get(queued.headers["location"]).text

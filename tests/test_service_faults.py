@@ -409,7 +409,12 @@ def test_a_question_that_failed_for_now_is_run_again_under_its_key(faulty: Fault
         told = ended(line, job)
         assert (told["state"], told["problem"]["status"]) == ("failed", 503)
         shutil.move(aside, file)
-        assert line.must("POST", path, asked, "the same").document["id"] == job
+
+        def done() -> bool:  # a file that was gone is looked for again a little later
+            assert line.must("POST", path, asked, "the same").document["id"] == job
+            return bool(ended(line, job)["state"] == "done")
+
+        eventually(done)
         faulty.check("again", [answered_by(line, job)])
 
 

@@ -290,7 +290,7 @@ class Caller:
 
     def place(self, path: str) -> str:
         """A path with what was made before; rehearsals have their own."""
-        known = {"dataset": "registry", "name": "survey", "analyst": "ann"}
+        known = {"dataset": "registry", "name": "survey", "analyst": "zoe"}
         here = {kind: found for (rehearsal, kind), found in self.made.items() if rehearsal == ("rehearsal" in path)}
         return path.format(**known, **here)
 

@@ -153,10 +153,15 @@ class Timed:
         return client.reply()
 
     def overruns(self) -> dict[str, float]:
-        """What the custodian is told."""
-        self.app.service.counts.write()
-        found = all_counts(self.app.service.store)
-        return {label: value for (name, label), (value, _) in found.items() if name == "overruns"}
+        """How many replies were not ready at their deadline, by data set."""
+        return counted(self, "overruns")
+
+
+def counted(timed: Timed, what: str) -> dict[str, float]:
+    """What the custodian is told of something, by label."""
+    timed.app.service.counts.write()
+    found = all_counts(timed.app.service.store)
+    return {label: value for (name, label), (value, _) in found.items() if name == what}
 
 
 @contextmanager
@@ -473,7 +478,7 @@ def test_logs_and_metrics_hold_padded_seconds_and_none_where_nothing_was_padded(
     timed: Timed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    before = seconds(timed)
+    before = counted(timed, "seconds")
     timed.script.work = 0.123
     timed.call("ann", "POST", f"{HOME}/previews", ASK)
     timed.script.work = 0.7
@@ -482,17 +487,9 @@ def test_logs_and_metrics_hold_padded_seconds_and_none_where_nothing_was_padded(
     timed.call(None, "GET", "/health")
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line.get("seconds") for line in lines] == [DEADLINE, 2 * DEADLINE, None, None]
-    more = {label: value - before.get(label, 0) for label, value in seconds(timed).items()}
+    more = {label: value - before.get(label, 0) for label, value in counted(timed, "seconds").items()}
     assert {label for label, value in more.items() if value} == {"POST /v1/datasets/{dataset}/previews"}
     assert more["POST /v1/datasets/{dataset}/previews"] == 3 * DEADLINE
-
-
-def seconds(timed: Timed) -> dict[str, float]:
-    """What the metrics hold of time, by route."""
-    timed.app.service.counts.write()
-    return {
-        label: value for (name, label), (value, _) in all_counts(timed.app.service.store).items() if name == "seconds"
-    }
 
 
 def test_overruns_are_told_to_the_custodian(timed: Timed) -> None:
@@ -505,6 +502,23 @@ def test_overruns_are_told_to_the_custodian(timed: Timed) -> None:
         f'discreet_overruns_total{{dataset="registry"}} {many:.0f}'
         in timed.call("cus", "GET", "/metrics").body.decode()
     )
+
+
+@pytest.mark.parametrize(("slips", "many"), [(0.02, 0), (0.03, 1)])
+def test_a_reply_that_a_busy_process_lets_go_too_late_is_counted(
+    timed: Timed, monkeypatch: pytest.MonkeyPatch, slips: float, many: int
+) -> None:
+    """More than a twentieth of the deadline: it may tell what else the process was doing."""
+    on_time = Script.until
+
+    async def late(script: Script, moment: float) -> None:
+        await on_time(script, moment)
+        script.now += slips
+
+    before = counted(timed, "late").get("registry", 0)
+    monkeypatch.setattr(Script, "until", late)
+    timed.call("ann", "GET", f"{HOME}/budget")
+    assert counted(timed, "late").get("registry", 0) == before + many
 
 
 def streaming(script: Script, unpadded: bool) -> Callable[..., Any]:

@@ -172,8 +172,10 @@ class Custodian:
             return public_answer(planned, told, self._spent()).noted(self._note)
         self._ready()
         receipt = self._ledger.charge(charge_of(planned, told, self._snapshot.name, analyst, key, fresh), self._payable)
-        drawn = receipt.answer or self._draw(planned)
-        self._settle()
+        try:
+            drawn = receipt.answer or self._draw(planned)
+        finally:
+            self._settle()
         stored = receipt.answer or self._ledger.store(self.schema.name, receipt.entry, drawn)
         epsilon_drawn, rho, released = from_text(stored)
         if (epsilon_drawn, rho) != (planned.epsilon, planned.rho):
@@ -290,6 +292,10 @@ class Custodian:
     def history(self, analyst: str | None = None, limit: int = 100) -> list[Entry]:
         """What was asked, the latest first."""
         return self._ledger.history(self.schema.name, analyst, limit)
+
+    def notable(self) -> list[Entry]:
+        """Every release, and every answer with an epsilon above 5, the latest first: for the custodian's eyes."""
+        return self._ledger.notable(self.schema.name)
 
     def stale(self) -> bool:
         """Whether to open the data set again: it has a newer snapshot, or a file of this one or its schema changed."""

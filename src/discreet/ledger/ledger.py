@@ -202,7 +202,7 @@ class Ledger:
         return tuple(_balance(total, model, analyst, cap, weaker[model]) for model in models)
 
     def offered(self, charge: Charge) -> Offer | None:
-        """What the charge would get without paying for a draw: under its key, or stored; None where there is nothing."""
+        """What the charge would get without paying for a draw: under its key, or stored; else None."""
         with self._database.reading() as connection:
             if replayed(connection, charge) is not None:
                 return Offer(charge.epsilon, Spend())

@@ -26,12 +26,18 @@ from discreet.service.headers import Headers
 from discreet.service.padding import App, Clock, Receive, Scope, Send
 from discreet.service.problems import Problem, problem_of, problem_of_status
 from discreet.service.routes import datasets, keeping, operating, personal
+from discreet.service.routes.personal import NAMED
 from discreet.service.state import Service
 
 WRITE_EVERY = 2.0
 THREADS = 200
 """Most of them sleep until what they have drawn may be seen."""
 UNTIMED = ("/health", "/metrics", "/openapi.json", "/console/assets/", "/console/explain/")
+PLAINLY = {
+    "json_invalid": "the body is not valid JSON; send what GET /openapi.json says",
+    NAMED: "a name has letters, digits, _ . and -",
+}
+"""Sentences for what people run into, by the pattern that did not fit or the kind of fault."""
 ABOUT = (
     "Answers about records of people that tell of no one person. Every reply about a data set, refusals included, "
     "leaves at that data set's deadline."
@@ -147,6 +153,9 @@ def _allowed(request: Request) -> str:
 def _sentence(error: Exception) -> str:
     """What does not fit, by its place; never what was sent."""
     found = list(error.errors()) if isinstance(error, RequestValidationError) else []
+    plain = PLAINLY.get(found[0].get("ctx", {}).get("pattern", found[0]["type"])) if found else None
+    if plain is not None:
+        return plain
     places = [_place(one.get("loc", ())) for one in found] or ["the body"]
     said = str(found[0].get("msg", "it is not JSON"))[:200] if found else "it is not JSON"
     if places.count(places[0]) > 1:  # a union tells of each of its kinds

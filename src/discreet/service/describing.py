@@ -64,6 +64,7 @@ def described(api: FastAPI) -> dict[str, Any]:
         for method, operation in operations.items():
             own = {status: told for status, told in operation["responses"].items() if status not in {"422", "default"}}
             operation["responses"] = _refusals(path, method) | own
+            operation["summary"] = operation["description"].split(". ")[0].split("\n")[0].rstrip(".")
             operation["security"] = [] if path in OPEN else [{"token": []}]
     return found
 

@@ -55,7 +55,7 @@ class Principal:
 
 def is_open(path: str) -> bool:
     """Whether anyone may see it: nothing there is about a data set."""
-    return path in {"/console", "/console/"} or any(path.startswith(start) for start in OPEN)
+    return path in {"/", "/console", "/console/"} or any(path.startswith(start) for start in OPEN)
 
 
 def looking() -> CapacityLimiter:

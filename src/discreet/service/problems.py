@@ -64,6 +64,23 @@ SENTENCES = {
     "invalid-input": "the request cannot be read; send what GET /openapi.json says",
 }
 
+EXPLANATIONS = {
+    "invalid-input": "The request, or the question in it, is mistaken. The detail names what to mend.",
+    "unauthenticated": "No token came with the request, or one that is unknown, expired or revoked.",
+    "budget-exceeded": "What is left of epsilon does not pay for it. Ask for less, or for what is stored already.",
+    "forbidden": "The token is valid, and this is not for its role; or a form came from another site.",
+    "not-found": "It is not there, or not granted to you: the two are told alike, so that names stay secret.",
+    "method-not-allowed": "The address is right, the method is not; the header Allow lists those that are.",
+    "conflict": "An Idempotency-Key stands for one request. Use a new one for another request.",
+    "claim-failed": "The ledger or a file is not what was written. The custodian should look at it.",
+    "too-large": "The request has more bytes than the custodian allows.",
+    "unsupported-media-type": "Bodies are JSON, and are sent as application/json.",
+    "unsupported": "It is well formed, and no proof covers it, so it is not answered.",
+    "rate-limited": "Too many requests came in a row. Wait as long as the header Retry-After says.",
+    "internal": "Something went wrong on our side. Sent again with the same Idempotency-Key it is not paid for twice.",
+    "unavailable": "Something that is needed does not answer now. Send it again with the same Idempotency-Key.",
+}
+
 
 class Problem(Exception):
     """A refusal on its way out."""
@@ -102,6 +119,14 @@ def problem_of(error: Exception) -> Problem:
         return Problem("internal")
     sort = next((one for one in CATALOGUE if one.error is not None and isinstance(error, one.error)), None)
     return Problem("internal") if sort is None else Problem(sort.name, " ".join(str(error).split()))
+
+
+def explained(name: str) -> dict[str, object]:
+    """What a type of problem is; refused where there is no such type."""
+    if name not in BY_NAME:
+        raise not_found()
+    sort = BY_NAME[name]
+    return {"type": sort.uri, "title": sort.title, "status": sort.status, "explanation": EXPLANATIONS[name]}
 
 
 def not_found() -> Problem:

@@ -1,15 +1,18 @@
-"""Releases and sweeps as a request tells of them: read, refused from public facts, carried out by a custodian."""
+"""Releases and sweeps as a request tells of them: read, refused at once where they can be, carried out by a custodian."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from discreet.custodian import Custodian
 from discreet.custodian.private_recipe import METHODS as PRIVATE
-from discreet.custodian.private_recipe import private_recipe_of, recipes_of, said_of
+from discreet.custodian.private_recipe import PrivateRecipe, private_recipe_of, recipes_of, said_of
 from discreet.custodian.recipe import recipe_of
+from discreet.errors import BudgetExceeded
+from discreet.exact import shown
 from discreet.schema import Schema
 from discreet.service.asking import exact
 
@@ -17,14 +20,31 @@ EXACT = ("t", "epsilon", "delta", "suppress")
 OURS = ("method", "format", "report")
 
 
-def check(schema: Schema, said: Mapping[str, Any]) -> None:
-    """Refuse at once what the schema alone shows to be wrong."""
+def check(custodian: Custodian, said: Mapping[str, Any]) -> None:
+    """Refuse at once what the schema and the budget alone show to be impossible."""
+    recipe = checked(custodian.schema, said)
+    if recipe is not None and recipe.delta is None:  # with a delta, what it costs is known once it is planned
+        _check_budget(custodian, recipe.epsilon)
+
+
+def checked(schema: Schema, said: Mapping[str, Any]) -> PrivateRecipe | None:
+    """The recipe of a private file, None of another; refused where the schema shows it to be wrong."""
     method, given = said["method"], _read(said)
     k, t, epsilon = (given.pop(name, None) for name in ("k", "t", "epsilon"))
     if method in PRIVATE:
-        private_recipe_of(schema, method, epsilon, k=k, **said_of(method, {"t": t} | given))
-    else:
-        recipe_of(schema, method, k, epsilon, t=t, **given)
+        return private_recipe_of(schema, method, epsilon, k=k, **said_of(method, {"t": t} | given))
+    recipe_of(schema, method, k, epsilon, t=t, **given)
+    return None
+
+
+def _check_budget(custodian: Custodian, epsilon: Fraction) -> None:
+    """A pure loss adds up, so what is left of that account tells whether it fits; others are told by the ledger."""
+    left = next((one.left for one in custodian.budget() if one.model == "dp"), epsilon)
+    if epsilon > left:
+        advice = f"ask for at most {shown(left)}" if left else "no other file can be paid for"
+        raise BudgetExceeded(
+            f"epsilon {shown(epsilon)} was asked, and the data set's budget has {shown(left)} left; {advice}"
+        )
 
 
 def publish(

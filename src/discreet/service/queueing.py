@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.custodian.secrets import identifier
-from discreet.service import asking
+from discreet.service import asking, publishing
 from discreet.service.access import Entered, visible
 from discreet.service.config import Config
 from discreet.service.gate import Principal
@@ -30,6 +30,14 @@ def queue_ask(entered: Entered, key: str, said: dict[str, Any]) -> dict[str, obj
         with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
             custodian.preview(told["question"], analyst=entered.principal.name, **asking.numbers(told))
     return queue(entered, "ask", key, asked)
+
+
+def queue_release(entered: Entered, key: str, said: dict[str, Any]) -> dict[str, object]:
+    """Queue a release in the same way: its own charge is no reason to refuse it when it is sent again."""
+    if job_by_key(entered.service.store, _job(entered, "publish", key, said)) is None:
+        with entered.service.holdings.custodian(entered.name) as custodian:
+            publishing.check(custodian, said)
+    return queue(entered, "publish", key, said)
 
 
 def queue(entered: Entered, kind: Kind, key: str, said: dict[str, Any]) -> dict[str, object]:

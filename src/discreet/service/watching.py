@@ -13,7 +13,7 @@ from discreet.custodian.document import snapshot_to_json, verified_to_json
 from discreet.custodian.place import Place
 from discreet.errors import DiscreetError, Unavailable
 from discreet.exact import shown
-from discreet.ledger import Entry, Ledger
+from discreet.ledger import Entry
 from discreet.schema import Schema
 from discreet.service.state import Service
 from discreet.service.store.counters import all_counts
@@ -72,9 +72,7 @@ def warnings(service: Service) -> list[dict[str, Any]]:
 def _of_dataset(service: Service, name: str) -> Iterator[dict[str, Any]]:
     try:
         with service.holdings.custodian(name) as custodian:
-            balances = custodian.budget()
-            with Ledger.existing(service.config.ledger or Place(custodian.schema).folder / "ledger.db") as ledger:
-                entries = ledger.notable(name)
+            balances, entries = custodian.budget(), custodian.notable()
     except DiscreetError as refusal:
         yield _warning("unavailable", name, str(refusal))
         return

@@ -62,7 +62,7 @@ def pages(prefix: str) -> APIRouter:
     def asking(request: Request, entered: InPlace, again: str | None = None) -> Response:
         """Where a question is made; `again` is an answer whose question it begins with."""
         if again is None:
-            return _asking(request, entered, _fields(Form({})))
+            return _asking(request, entered, _fields(Form({})), given=False)
         return _asking(request, entered, _said(json.loads(kept_answer(entered, again).document)["request"]))
 
     @made.post("/{dataset}/preview")
@@ -111,8 +111,10 @@ def pages(prefix: str) -> APIRouter:
         wanted = [one for part in ids for one in part.split(",") if one][:MOST_COMPARED]
         found = [json.loads(kept_answer(entered, one).document) for one in wanted]
         shown = [{"document": one} | views.answer(one) for one in found]
+        chart = views.compared(found)
+        axis = views.axis(found) if chart else []
         more: dict[str, Any] = {"where": where(entered), "rehearsal": entered.rehearsal}
-        return page(request, "compare.html", answers=shown, chart=views.compared(found), **more)
+        return page(request, "compare.html", answers=shown, chart=chart, axis=axis, **more)
 
     return made
 
@@ -134,8 +136,11 @@ def _balances(entered: Entered) -> list[dict[str, Any]]:
 
 def _asking(request: Request, entered: Entered, fields: dict[str, Any], status: int = 200, **more: Any) -> Response:
     schema = schema_to_public_json(entered.schema)
-    given = {"preview": None, "key": identifier(), "alert": None} | more
+    given = {"preview": None, "key": identifier(), "alert": None, "given": True} | more
     given |= {"where": where(entered), "schema": schema, "schema_text": json.dumps(schema), "fields": fields}
+    made = given["preview"]
+    said = bool(fields["prior"]), bool(fields["fresh"]), entered.rehearsal
+    given["told"] = None if made is None else views.preview(made, *said)
     given |= {"trees": _trees(schema), "rehearsal": entered.rehearsal, "meters": views.meters(_balances(entered))}
     return page(request, "ask.html", status, **given)
 

@@ -29,7 +29,8 @@ def python_code(address: str, dataset: str, rehearsal: bool, asked: Mapping[str,
         f"import os\n{fractions}\nfrom discreet import Client\n\n"
         f'with Client({address!r}, os.environ["DISCREET_TOKEN"], {dataset!r}{more}) as client:\n'
         f"    answer = client.answer(\n{arguments}    )\n"
-        "    print(answer.rows, answer.guarantee.words())\n"
+        "    print(answer.value if answer.single else answer.rows)\n"
+        "    print(answer.interval(), answer.guarantee.words())\n"
     )
 
 

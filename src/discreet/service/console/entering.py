@@ -15,6 +15,7 @@ from discreet.service.problems import Problem
 from discreet.service.store.tokens import sign_in, sign_out, token_of
 
 UNKNOWN = "this token opens nothing: it is mistyped, expired or revoked; ask the custodian for one"
+OVER = "your token was revoked or has expired, or half a day has passed since you signed in; sign in again"
 OURS = {"same-origin", "none"}
 
 
@@ -24,10 +25,12 @@ def router() -> APIRouter:
 
     @made.get("")
     @made.get("/")
-    def entrance(request: Request) -> Response:
+    def entrance(request: Request, why: str = "") -> Response:
         """Where to sign in, or on to the pages of whoever is."""
         principal: Principal | None = getattr(request.state, "principal", None)
-        return page(request, "sign-in.html") if principal is None else RedirectResponse(home(principal), 303)
+        if principal is not None:
+            return RedirectResponse(home(principal), 303)
+        return page(request, "sign-in.html", alert=OVER if why == "ended" else None)
 
     @made.post("/sign-in")
     def enter(request: Request, service: InService, form: Filled) -> Response:

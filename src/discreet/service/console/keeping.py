@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -18,7 +19,8 @@ from discreet.service.console.rendering import page
 from discreet.service.problems import problem_of
 from discreet.service.routes.datasets import history
 from discreet.service.state import Service
-from discreet.service.store.tokens import all_grants
+from discreet.service.store.jobs import all_jobs
+from discreet.service.store.tokens import RELEASES, all_grants
 
 LINES = (50, 200, 1000)
 Lines = Annotated[int, Query(ge=1, le=1000)]
@@ -44,6 +46,8 @@ def router() -> APIRouter:
             "snapshots": watching.snapshots(entered.schema),
             "deadline": entered.held.told.deadline,
             "chain": _chain(entered) if verify else None,
+            "jobs": _jobs_by_entry(entered),
+            "payer": RELEASES,
         }
         return page(request, "keeping.html", where=where(entered), entries=entries, lines=lines, choices=LINES, **more)
 
@@ -72,6 +76,15 @@ def _accounts(entered: Entered, seen: set[str | None]) -> list[dict[str, Any]]:
     names = sorted(granted | {one for one in seen if one is not None})
     told = [(name, views.meters(balances(entered.service, entered.name, name))) for name in names]
     return [{"analyst": name, "granted": name in granted, "meters": meters} for name, meters in told]
+
+
+def _jobs_by_entry(entered: Entered) -> dict[int, str]:
+    """The job of every release that was made by one, by its entry of the ledger."""
+    jobs = [
+        one for one in all_jobs(entered.service.store, None) if (one.dataset, one.kind) == (entered.name, "publish")
+    ]
+    made = [(one.id, json.loads(one.result)) for one in jobs if one.state == "done" and one.result is not None]
+    return {told["release"]["entry"]: job for job, told in made}
 
 
 def _chain(entered: Entered) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Refusals as pages: the same sentences as the API's, for people."""
+"""Refusals as pages: the API's, in words for people."""
 
 from __future__ import annotations
 
@@ -12,9 +12,17 @@ from starlette.responses import RedirectResponse, Response
 
 from discreet.errors import DiscreetError
 from discreet.service.console.rendering import page
+from discreet.service.gate import COOKIE
 from discreet.service.problems import BY_NAME, Problem, problem_of
 
 SIGN_IN = "/console/"
+ENDED = f"{SIGN_IN}?why=ended"
+WORDS = {
+    "not-found": "there is nothing here that you may see; go to your data sets",
+    "method-not-allowed": "this cannot be done here; go back and load the page again",
+    "invalid-input": "the form cannot be read; go back and load the page again",
+}
+"""What the API tells programs, for people."""
 
 
 class PageRoute(APIRoute):
@@ -41,5 +49,6 @@ class PageRoute(APIRoute):
 def refused(request: Request, problem: Problem) -> Response:
     """A refusal as a page; whoever is not signed in is shown where to."""
     if problem.name == "unauthenticated":
-        return RedirectResponse(SIGN_IN, 303)
-    return page(request, "problem.html", BY_NAME[problem.name].status, problem=problem.document())
+        return RedirectResponse(ENDED if COOKIE in request.cookies else SIGN_IN, 303)
+    told = Problem(problem.name, problem.detail or WORDS.get(problem.name, ""))
+    return page(request, "problem.html", BY_NAME[problem.name].status, problem=told.document())

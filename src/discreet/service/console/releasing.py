@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from discreet.custodian.private_recipe import METHODS as PRIVATE
 from discreet.custodian.recipe import METHODS as WEAKER
 from discreet.custodian.secrets import identifier
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, InvalidInput
 from discreet.service import documents as d
 from discreet.service import publishing
 from discreet.service.access import Entered, InManaged
@@ -21,7 +21,7 @@ from discreet.service.console.places import where
 from discreet.service.console.refusing import PageRoute
 from discreet.service.console.rendering import page
 from discreet.service.problems import BY_NAME, Problem, problem_of
-from discreet.service.queueing import job_to_json, queue
+from discreet.service.queueing import job_to_json, queue, queue_release
 from discreet.service.store.jobs import all_jobs
 
 TEXTS = ("method", "epsilon", "delta", "k", "t", "format", "ks")
@@ -38,10 +38,14 @@ def router() -> APIRouter:
 
     @made.post("/preview")
     def expected(request: Request, entered: InManaged, form: Sent) -> Response:
-        """How far off private files would be, for nothing."""
+        """Whether the recipe can be made, and how far off private files would be, for nothing."""
         try:
-            said = forms.as_request(d.Expect, _private(form))
+            recipe = _read(form)
             with entered.service.holdings.custodian(entered.name) as custodian:
+                publishing.check(custodian, recipe)
+                if recipe["method"] in WEAKER:
+                    return _page(request, entered, form, fits=recipe["method"])
+                said = forms.as_request(d.Expect, _private(form))
                 return _page(request, entered, form, expected=publishing.expected(custodian, said))
         except DiscreetError as refusal:
             return _refused(request, entered, form, problem_of(refusal))
@@ -50,9 +54,10 @@ def router() -> APIRouter:
     def release(request: Request, entered: InManaged, form: Sent) -> Response:
         """Queue a release, after whatever can be refused at once."""
         try:
-            said = forms.as_request(d.Publish, _recipe(form))
-            publishing.check(entered.schema, said)
-            return _queued(entered, "publish", form, said)
+            said = _read(form)
+            if not form.ticked("sure"):
+                raise InvalidInput("tick the box that says what it costs, then publish")
+            return _seen(queue_release(entered, forms.key_of(form, said), said))
         except (Problem, DiscreetError) as refusal:
             return _refused(request, entered, form, problem_of(refusal))
 
@@ -62,16 +67,22 @@ def router() -> APIRouter:
         try:
             ks = {"ks": form.text("ks")} if form.text("ks") else {}
             said = forms.as_request(d.Sweep, ks | {"methods": form.all("methods")})
-            return _queued(entered, "sweep", form, said)
+            return _seen(queue(entered, "sweep", forms.key_of(form, said), said))
         except (Problem, DiscreetError) as refusal:
             return _refused(request, entered, form, problem_of(refusal))
 
     return made
 
 
-def _queued(entered: Entered, kind: Any, form: Form, said: dict[str, Any]) -> Response:
-    job = queue(entered, kind, forms.key_of(form, said), said)
+def _seen(job: dict[str, object]) -> Response:
     return RedirectResponse(f"/console/jobs/{job['id']}", 303)
+
+
+def _read(form: Form) -> dict[str, Any]:
+    """The form as a body of the API; what is missing is told by the page's own names."""
+    if form.text("method") in PRIVATE and not form.text("epsilon"):
+        raise InvalidInput("give an epsilon, how much may be lost, such as 1")
+    return forms.as_request(d.Publish, _recipe(form))
 
 
 def _private(form: Form) -> dict[str, Any]:
@@ -97,7 +108,7 @@ def _k(form: Form) -> int | str | None:
 def _page(request: Request, entered: Entered, form: Form, status: int = 200, **more: Any) -> Response:
     service, principal = entered.service, entered.principal
     jobs = [one for one in all_jobs(service.store, None) if one.dataset == entered.name and one.kind != "ask"]
-    given: dict[str, Any] = {"expected": None, "alert": None, "key": form.text("key") or identifier()}
+    given: dict[str, Any] = {"expected": None, "fits": None, "alert": None, "key": form.text("key") or identifier()}
     given |= {"fields": {name: form.text(name) for name in TEXTS}, "ticked": set(form.all("columns"))}
     given |= {"columns": entered.schema.columns, "private": PRIVATE, "weaker": tuple(WEAKER)}
     given |= {"jobs": [job_to_json(service, principal, one) for one in jobs], "where": where(entered)}

@@ -38,6 +38,8 @@ def environment() -> Environment:
         "exact": telling.exact,
         "amount": telling.amount,
         "moment": telling.moment,
+        "instant": telling.instant,
+        "charged": telling.charged,
     }
     made.globals |= {"topics": TOPICS, "assets": address()}
     return made

@@ -57,7 +57,27 @@ def amount(cost: Mapping[str, Any]) -> str:
 
 def moment(at: float | str | None) -> str:
     """When, to the minute."""
+    return _when(at, "%Y-%m-%d %H:%M")
+
+
+def instant(at: float | str | None) -> str:
+    """When, to the second."""
+    return _when(at, "%Y-%m-%d %H:%M:%S")
+
+
+def _when(at: float | str | None, form: str) -> str:
     if at is None:
         return ""
     when = datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
-    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{when.astimezone(UTC):{form}} UTC"
+
+
+def charged(job: Mapping[str, Any]) -> str:
+    """What is known of the cost of a job that failed; "" where its own words tell it."""
+    problem = job["problem"]
+    if "charged" in problem["detail"]:
+        return ""
+    refused = {"/problems/budget-exceeded"}
+    refused |= {"/problems/invalid-input", "/problems/unsupported"} if job["kind"] == "publish" else set()
+    free = job["kind"] == "sweep" or job["rehearsal"] or problem["type"] in refused
+    return "Nothing was charged." if free else "It is not known here whether it was charged: look at the log."

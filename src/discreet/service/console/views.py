@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from discreet.schema.column import day
-from discreet.service.console.telling import exact, span, value
+from discreet.service.console.telling import amount, exact, rough, span, value
 
 Document = Mapping[str, Any]
 MOST_ROWS = 500
 """On a page; JSON and CSV have all."""
 WIDTH = 100.0
 """Of a bar in its own units."""
+ROW = 56
+"""Of compared answers, in the units of their picture."""
+MOST_TIMES = 1_000_000
+"""The most questions that a preview counts."""
+UNPAID = "What is left does not pay for this: ask for more noise, or for something else."
+PUBLIC = "This number is public: nothing is spent."
 
 
 def meters(balances: Sequence[Document]) -> list[dict[str, Any]]:
@@ -136,27 +143,84 @@ def along(low: float, high: float, start: float = 0.0, width: float = WIDTH) -> 
 
 
 def compared(documents: Sequence[Document]) -> list[dict[str, Any]]:
-    """Intervals of several single numbers on one line; none where they are not numbers."""
-    singles = [one for one in documents if _is_number(one.get("value"))]
-    if not documents or len(singles) < len(documents):
+    """Intervals of several single numbers above one axis; none where they are not numbers."""
+    if not documents or not all(_is_number(one.get("value")) for one in documents):
         return []
-    spans = [one["intervals_95"][0].get(one["columns"][-1]) or [one["value"]] * 2 for one in singles]
-    laws = [(one["posteriors"] or [{}])[0].get(one["columns"][-1]) for one in singles]
-    known: list[Any] = [law["interval_95"] if law and "interval_95" in law else None for law in laws]
-    numbers = [end for pair in [*spans, *filter(None, known)] for end in pair]
-    place = along(min(numbers), max(numbers), 20.0, 600.0)
-    return [
-        {
-            "y": 34 + 44 * at,
-            "label": f"{at + 1}: {value(one['value'])} ({span(spans[at])})",
-            "raw": place(one["value"]),
-            "from": place(spans[at][0]),
-            "to": place(spans[at][1]),
-            "known": None if known[at] is None else [place(end) for end in known[at]],
-            "mean": None if known[at] is None else place(laws[at]["mean"]),
-        }
-        for at, one in enumerate(singles)
-    ]
+    place = _placed(documents)
+    return [_compared(one, at, place) for at, one in enumerate(documents)]
+
+
+def _compared(document: Document, at: int, place: Callable[[float], float]) -> dict[str, Any]:
+    ends, law = _span(document), _known(document)
+    return {
+        "y": 34 + ROW * at,
+        "label": f"{at + 1}: {value(document['value'])} ({span(ends)})",
+        "raw": place(document["value"]),
+        "from": place(ends[0]),
+        "to": place(ends[1]),
+        "known": None if law is None else [place(end) for end in law["interval_95"]],
+        "mean": None if law is None else place(law["mean"]),
+    }
+
+
+def axis(documents: Sequence[Document]) -> list[dict[str, Any]]:
+    """The numbers along the axis of compared answers, and where each stands."""
+    place = _placed(documents)
+    return [{"x": place(one), "label": value(one)} for one in _ticks(documents)]
+
+
+def _placed(documents: Sequence[Document]) -> Callable[[float], float]:
+    ticks = _ticks(documents)
+    return along(ticks[0], ticks[-1], 50.0, 540.0)
+
+
+def _ticks(documents: Sequence[Document]) -> list[float]:
+    """Round numbers, about five, from below all that is drawn to above it."""
+    laws = [law["interval_95"] for law in map(_known, documents) if law is not None]
+    numbers = [float(end) for pair in [*map(_span, documents), *laws] for end in pair]
+    low, high = min(numbers), max(numbers)
+    wanted = (high - low) / 4 or max(1.0, abs(high) / 4)
+    size = 10.0 ** math.floor(math.log10(wanted))
+    step = size * next(many for many in (1, 2, 5, 10) if many * size >= wanted)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return [float(f"{step * at:.12g}") for at in range(first, max(last, first + 1) + 1)]
+
+
+def _span(document: Document) -> Sequence[float]:
+    """The interval of a single number; where none is told, the number itself."""
+    return document["intervals_95"][0].get(document["columns"][-1]) or [document["value"]] * 2
+
+
+def _known(document: Document) -> Document | None:
+    """The posterior over numbers of a single number."""
+    law = (document["posteriors"] or [{}])[0].get(document["columns"][-1])
+    return law if law and "interval_95" in law else None
+
+
+def preview(made: Document, prior: bool, fresh: bool, rehearsal: bool) -> dict[str, Any]:
+    """What a preview says of the cost and of the error, in words; preview.js says the same."""
+    cost, stored = made["cost"], made["stored_epsilon"]
+    free = not any(Fraction(cost.get(name) or 0) for name in ("epsilon", "delta", "rho"))
+    public, told = free and stored is None, stored is not None and not fresh
+    unpaid = not (rehearsal or public or told) and made["times"] == 0
+    words = amount(cost if told or public else made["guarantee"])
+    of = "of what you will know: your prior and the answer together" if prior else "of the raw answer"
+    many = "any number: it is public" if public else "free: it is stored" if told and free else value(made["times"])
+    return {
+        "cost": f"{words} (an answer of epsilon {exact(stored)} is stored, and is told)" if told else words,
+        "error": _error(made),
+        "of": of if made["expected_error"] else "",
+        "times": f"{many} or more" if many == value(MOST_TIMES) else many,
+        "unpaid": unpaid,
+        "note": UNPAID if unpaid else PUBLIC if public else "",
+    }
+
+
+def _error(made: Document) -> str:
+    if sum(one["chosen"] for one in made["candidates"]) > 1:
+        return "one for each number"
+    error = made["expected_error"]
+    return "depends on the rows" if error is None else f"± {rough(error)}" if error else "none"
 
 
 def _is_number(told: object) -> bool:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from discreet.service import asking, publishing, watching
 from discreet.service import documents as d
-from discreet.service.access import Entered, InManaged, InService, Keeper
+from discreet.service.access import InManaged, InService, Keeper
 from discreet.service.describing import link
 from discreet.service.problems import not_found
-from discreet.service.queueing import queue
+from discreet.service.queueing import queue, queue_release
 from discreet.service.routes.shared import KEYED, Id, Key, reply, told
-from discreet.service.store.jobs import Kind
 from discreet.service.store.tokens import (
     Token,
     all_grants,
@@ -50,8 +49,8 @@ def access() -> APIRouter:
 
     @made.delete("/tokens/{token}", status_code=204)
     def end_token(service: InService, _: Keeper, token: Id) -> Response:
-        """Revoke a token, and sign out every browser that used it, at once."""
-        if not revoke_token(service.store, token):
+        """Revoke a token, and sign out every browser that used it, at once; not the last one of a custodian."""
+        if not revoke_token(service.store, token, spare_last=True):
             raise not_found()
         return Response(status_code=204)
 
@@ -87,9 +86,8 @@ def releases() -> APIRouter:
     @made.post("/releases", status_code=202, responses={202: reply(d.JobDocument, links=LOOK, headers=KEYED)})
     def publish(entered: InManaged, body: d.Publish, key: Key = None) -> Response:
         """Protect the table and write it to a file, as a job."""
-        said = body.model_dump(exclude_unset=True)
-        publishing.check(entered.schema, said)
-        return _queued(entered, "publish", key, said)
+        own = asking.key_of(key)
+        return _queued(own, queue_release(entered, own, body.model_dump(exclude_unset=True)))
 
     @made.post("/releases/previews", responses={200: reply(d.ExpectedDocument)})
     def expected(entered: InManaged, body: d.Expect) -> Response:
@@ -100,7 +98,8 @@ def releases() -> APIRouter:
     @made.post("/sweeps", status_code=202, responses={202: reply(d.JobDocument, links=LOOK, headers=KEYED)})
     def sweep(entered: InManaged, body: d.Sweep, key: Key = None) -> Response:
         """Compare methods over k, as a job; nothing is released."""
-        return _queued(entered, "sweep", key, body.model_dump(exclude_unset=True))
+        own = asking.key_of(key)
+        return _queued(own, queue(entered, "sweep", own, body.model_dump(exclude_unset=True)))
 
     @made.get("/snapshots", responses={200: reply(d.SnapshotsDocument)})
     def snapshots(entered: InManaged) -> Response:
@@ -116,9 +115,8 @@ def releases() -> APIRouter:
     return made
 
 
-def _queued(entered: Entered, kind: Kind, key: str | None, said: dict[str, Any]) -> Response:
-    own = asking.key_of(key)
-    return told(queue(entered, kind, own, said), 202, **{"Idempotency-Key": own})
+def _queued(key: str, job: dict[str, object]) -> Response:
+    return told(job, 202, **{"Idempotency-Key": key})
 
 
 def token_to_json(token: Token) -> dict[str, object]:

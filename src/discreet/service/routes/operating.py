@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from anyio import to_thread
 from fastapi import APIRouter, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from discreet.service import documents as d
 from discreet.service import watching
-from discreet.service.access import InService, Keeper, service_of
+from discreet.service.access import InService, Keeper, principal_of, service_of
 from discreet.service.gate import looking
+from discreet.service.problems import explained, not_found
 from discreet.service.routes.shared import plain, reply, told
 
 
@@ -31,5 +32,18 @@ def router() -> APIRouter:
     def metrics(service: InService, _: Keeper) -> Response:
         """Requests by route and status, padded seconds, overruns, jobs: for Prometheus."""
         return PlainTextResponse(watching.metrics(service), media_type="text/plain; version=0.0.4")
+
+    @made.get("/", include_in_schema=False)
+    def start(request: Request) -> Response:
+        """A browser is led to the console; for programs there is nothing here."""
+        if "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse("/console/", 303)
+        principal_of(request)
+        raise not_found()
+
+    @made.get("/problems/{name}", include_in_schema=False)
+    def problem(name: str) -> Response:
+        """What a type of problem means, for anyone."""
+        return told(explained(name))
 
     return made

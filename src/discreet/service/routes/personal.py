@@ -16,9 +16,10 @@ from discreet.service.routes.shared import Id, reply, told
 from discreet.service.store.answers import SavedPrior, delete_prior, save_prior, saved_priors
 from discreet.service.store.jobs import all_jobs
 
+NAMED = r"^[A-Za-z0-9_.-]+$"
 PriorName = Annotated[
     str,
-    Path(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$", description="A prior's name.", examples=["survey"]),
+    Path(min_length=1, max_length=64, pattern=NAMED, description="A prior's name.", examples=["survey"]),
 ]
 FileName = Annotated[str, Path(min_length=1, max_length=200, description="The name of a file, as the job tells it.")]
 SAVED = {

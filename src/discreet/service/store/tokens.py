@@ -45,9 +45,12 @@ class Token:
 
 
 def create_token(
-    store: Store, analyst: str, role: str, days: float = 30, datasets: tuple[str, ...] = ()
+    store: Store, analyst: str, role: str, days: float = 30, datasets: tuple[str, ...] = (), id: str | None = None
 ) -> tuple[Token, str]:
-    """A new token, and its secret, which nobody can be told again; granted the data sets that are named."""
+    """A new token, and its secret, which nobody can be told again; granted the data sets that are named.
+
+    One form is one token: it gives the token's `id`, and sent again it is refused.
+    """
     named = analyst_name(analyst)
     if role not in ROLES:
         raise InvalidInput(f"a role is one of {', '.join(ROLES)}, got {role[:40]!r}")
@@ -57,8 +60,10 @@ def create_token(
         raise InvalidInput(f"a token is good for more than 0 and at most {MOST_DAYS} days; make a new one after that")
     told = PREFIX + secret(32)
     now = time.time()
-    made = Token(identifier(), named, role, now, now + days * DAY, None)
+    made = Token(id or identifier(), named, role, now, now + days * DAY, None)
     with store.database.writing() as connection:
+        _lock(connection)
+        _require_new(connection, made.id)
         _require_role(connection, made)
         values = {name: getattr(made, name) for name in Token.__slots__}
         connection.execute(insert(tokens), values | {"hash": hashed(told)})
@@ -67,10 +72,19 @@ def create_token(
     return made, told
 
 
-def _require_role(connection: Connection, made: Token) -> None:
-    """A name has one role for good: what is whose is told by names."""
+def _lock(connection: Connection) -> None:
+    """Let nobody else make or revoke tokens until the transaction ends; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(sql("LOCK TABLE service_tokens IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def _require_new(connection: Connection, made: str) -> None:
+    if connection.execute(select(tokens.c.id).where(tokens.c.id == made)).one_or_none() is not None:
+        raise InvalidInput("this token was made already, and its secret is shown only once; make another if it is lost")
+
+
+def _require_role(connection: Connection, made: Token) -> None:
+    """A name has one role for good: what is whose is told by names."""
     others = select(tokens.c.id).where(tokens.c.analyst == made.analyst, tokens.c.role != made.role)
     if connection.execute(others.limit(1)).one_or_none() is not None:
         has = next(role for role in ROLES if role != made.role)
@@ -94,14 +108,27 @@ def all_tokens(store: Store) -> list[Token]:
     return [_token(row) for row in found]
 
 
-def revoke_token(store: Store, token: str) -> bool:
-    """End a token, and every console session it opened, at once; False where there is no such token."""
+def revoke_token(store: Store, token: str, spare_last: bool = False) -> bool:
+    """End a token, and every console session it opened, at once; False where there is no such token.
+
+    With `spare_last` the last valid token of a custodian is refused: nobody could make another over HTTP.
+    """
     with store.database.writing() as connection:
+        if spare_last:
+            _lock(connection)
+            _require_other(connection, token)
         connection.execute(delete(sessions).where(sessions.c.token == token))
         found = connection.execute(select(tokens.c.id).where(tokens.c.id == token)).one_or_none()
         ending = update(tokens).where(tokens.c.id == token, tokens.c.revoked.is_(None))
         connection.execute(ending, {"revoked": time.time()})
     return found is not None
+
+
+def _require_other(connection: Connection, token: str) -> None:
+    """Refuse where no custodian would have a valid token left."""
+    keepers = tokens.c.role == "custodian", tokens.c.revoked.is_(None), tokens.c.expires > time.time()
+    if list(connection.execute(select(tokens.c.id).where(*keepers)).scalars()) == [token]:
+        raise InvalidInput("this is the last custodian's token; make another first")
 
 
 def token_of(store: Store, told: str) -> Token | None:

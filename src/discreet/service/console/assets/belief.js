@@ -14,12 +14,21 @@ export function believe(panel, schema, api, question, changed) {
 
   const say = (number) => (domain.dates ? textOf(number) : String(number));
   const read = (control) => (domain.dates ? dayOf(control.value) : Number(control.value));
-  const range = () => {
-    const [low, high] = [read(from), read(to)];
-    return Number.isFinite(low) && Number.isFinite(high) && low < high ? [low, high] : [domain.low, domain.high];
+  const range = () => [read(from), read(to)];
+  /** What is wrong with the ends of the line; "" where nothing is. */
+  const fault = () => {
+    if (domain.names) return "";
+    const what = domain.dates ? "a date" : "a number";
+    for (const [control, name] of [[from, "From"], [to, "To"]]) {
+      if (!control.value.trim() || !Number.isFinite(read(control))) return `${name} must be ${what}; the drawing is as it was.`;
+    }
+    const [low, high] = range();
+    return low < high ? "" : "From must be below To; the drawing is as it was.";
   };
+  const complain = (sentence) => { part("ends").textContent = sentence; part("ends").hidden = !sentence; };
   const area = drawingArea(part("area"), (weights) => rewrite(weights));
   const show = (weights) => {
+    complain("");
     bins = domain.names ? binsOf(domain) : binsOf(domain, ...range(), Number(count.value));
     area.show(bins, weights(bins), domain);
   };
@@ -41,7 +50,7 @@ export function believe(panel, schema, api, question, changed) {
   };
   const reread = debounced(async (signal) => {
     known = null;
-    if (!text.value.trim()) { reading.textContent = ""; reading.className = ""; return; }
+    if (!text.value.trim() || !question().trim()) { reading.textContent = ""; reading.className = ""; return; }
     try {
       seen(await call("POST", `${api}/priors`, { question: question(), prior: text.value }, signal));
     } catch (error) {
@@ -71,9 +80,16 @@ export function believe(panel, schema, api, question, changed) {
     reread();
     changed();
   };
-  const redraw = (weights) => { show(weights); rewrite(weights(bins)); };
+  const redraw = (weights) => {
+    if (fault()) { complain(fault()); return; }
+    show(weights);
+    rewrite(weights(bins));
+  };
   /** Another part of the line, or other bars: what is known of the prior is laid on them. */
   const rescale = () => {
+    const wrong = fault();
+    complain(wrong);
+    if (wrong) return;
     const law = known ?? lawOf(bins, area.weights());
     show(law ? (them) => weightsOf(law, them) : nothing);
     if (panel.dataset.drawn) rewrite(area.weights());

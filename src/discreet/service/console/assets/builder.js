@@ -38,8 +38,17 @@ function valuesOf(control) {
   return control.multiple ? [...control.selectedOptions].map((one) => one.value) : [control.value];
 }
 
+const controlsOf = (places) => [...places.querySelectorAll("input, select")];
+
+function fillIn(controls, values) {
+  controls.forEach((control, at) => {
+    if (!control.multiple) control.value = values[at];
+    else for (const one of control.options) one.selected = values.includes(one.value);
+  });
+}
+
 /** One filter: a column, an operator, and as many controls as the operator takes values. */
-function filterRow(schema, names, changed, left) {
+function filterRow(schema, names, changed, left, kept = null) {
   const column = element("select", {}, ...options(names.map((name) => [name, name])));
   const operator = element("select");
   const places = element("div", { class: "values" });
@@ -62,8 +71,14 @@ function filterRow(schema, names, changed, left) {
   column.addEventListener("change", rekind);
   operator.addEventListener("change", refill);
   places.addEventListener("input", changed);
-  row.read = () => ({ column: column.value, operator: operator.value, values: [...places.querySelectorAll("input, select")].flatMap(valuesOf) });
+  row.read = () => ({ column: column.value, operator: operator.value, values: controlsOf(places).flatMap(valuesOf) });
+  if (kept) column.value = kept.column;
   rekind();
+  if (kept) {
+    operator.value = kept.operator;
+    refill();
+    fillIn(controlsOf(places), kept.values);
+  }
   return row;
 }
 
@@ -78,17 +93,19 @@ function usualWidth(column) {
   return String(Number(Math.max(Math.round(rough / size) * size, step).toPrecision(6)));
 }
 
-/** Makes the form work in `place`, and tells `written` the SQL of every change. */
+/** Makes the form work in `place`, and tells `written` the SQL of every change; what is chosen can be read and restored. */
 export function build(place, schema, written) {
   const part = (name) => place.querySelector(`[data-part=${name}]`);
   const names = Object.keys(schema.columns);
   const [aggregate, column, number, group, width, filters] = ["aggregate", "column", "number", "group", "width", "filters"].map(part);
   const chosen = () => AGGREGATES.find((one) => one.name === aggregate.value);
   const show = (control, shown) => { control.closest("[data-field]").hidden = !shown; };
-  const write = () => {
-    const told = { aggregate: chosen(), column: column.value, number: number.value, group: group.value, width: width.value };
-    written(sqlOf({ ...told, filters: [...filters.children].map((row) => row.read()) }, schema));
+  const read = () => {
+    const told = { column: column.value, number: number.value, group: group.value, width: width.value };
+    return { ...told, aggregate: aggregate.value, filters: [...filters.children].map((row) => row.read()) };
   };
+  let isQuiet = false;
+  const write = () => { if (!isQuiet) written(sqlOf({ ...read(), aggregate: chosen() }, schema)); };
   const regroup = () => {
     const wide = group.value && isLine(schema.columns[group.value]);
     show(width, Boolean(wide) && !chosen().alone);
@@ -110,12 +127,25 @@ export function build(place, schema, written) {
   aggregate.addEventListener("change", () => { reaim(); write(); });
   group.addEventListener("change", () => { regroup(); write(); });
   for (const control of [column, number, width]) control.addEventListener("input", write);
+  const filter = (kept) => filterRow(schema, names, write, (gone) => { gone.remove(); write(); part("add").focus(); }, kept);
   part("add").addEventListener("click", () => {
-    const row = filterRow(schema, names, write, (gone) => { gone.remove(); write(); part("add").focus(); });
+    const row = filter();
     filters.append(row);
     row.querySelector("select").focus();
+    write();
   });
+  /** Chooses what was chosen before, and writes nothing. */
+  const restore = (kept) => {
+    isQuiet = true;
+    aggregate.value = kept.aggregate;
+    reaim();
+    [column.value, group.value] = [kept.column, kept.group];
+    regroup();
+    [number.value, width.value] = [kept.number, kept.width];
+    filters.replaceChildren(...kept.filters.map(filter));
+    isQuiet = false;
+  };
   place.hidden = false;
   reaim();
-  return write;
+  return { write, read, restore };
 }

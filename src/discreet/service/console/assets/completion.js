@@ -6,6 +6,7 @@ import { element } from "./telling.js";
 const KEYWORDS = ["SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AND", "OR", "NOT", "IN", "BETWEEN", "IS NULL", "IS NOT NULL", "JOIN", "USING", "FILTER (WHERE", "ROLLUP", "FOR UNIT", "TRUE", "FALSE"];
 const WORD = /[A-Za-z_][\w.]*$/;
 const VALUE = /("[^"]+"|[\w.]+)\s*(?:=|<>|!=|<=|>=|<|>|(?:NOT\s+)?IN\s*\((?:\s*'(?:[^']|'')*'\s*,)*)\s*'((?:[^']|'')*)$/i;
+const OPERATED = /("[^"]+"|[\w.]+)\s*(?:=|<>|!=|(?:NOT\s+)?IN\s*\((?:\s*'(?:[^']|'')*'\s*,)*)\s*([A-Za-z_][\w.]*)?$/i;
 const MOST = 12;
 
 /** All names and words of a schema's questions. */
@@ -19,23 +20,34 @@ export function words(schema) {
 /** Those that begin so, then those that hold it. */
 function matching(list, start) {
   const wanted = start.toLowerCase();
-  const at = list.map((one) => [one, one.text.toLowerCase().indexOf(wanted)]).filter(([, place]) => place >= 0);
+  const at = list.map((one) => [one, (one.show ?? one.text).toLowerCase().indexOf(wanted)]).filter(([, place]) => place >= 0);
   const first = at.filter(([, place]) => place === 0);
   return [...first, ...at.filter(([, place]) => place > 0)].map(([one]) => one).slice(0, MOST);
 }
 
-/** What could stand where the cursor is: values of a column inside a quote, else names and words. */
+const namesOf = (column) => [...new Set([...column.categories.map(String), ...Object.keys(column.taxonomy ?? {})])];
+
+/** The values, in their quotes, of a column that stands before an operator; none elsewhere. */
+function operated(before, schema) {
+  const name = OPERATED.exec(before)?.[1].replaceAll('"', "");
+  const column = name && schema.columns[name];
+  if (column?.kind === "boolean") return ["TRUE", "FALSE"].map((text) => ({ text, kind: "value" }));
+  return (column?.categories ? namesOf(column) : []).map((text) => ({ text: `'${text.replaceAll("'", "''")}'`, kind: "value", show: text }));
+}
+
+/** What could stand where the cursor is: values of a column after an operator or inside a quote, else names and words. */
 export function suggestions(before, schema, all, always = false) {
   const inside = VALUE.exec(before);
   const column = inside && schema.columns[inside[1].replaceAll('"', "")];
   if (column?.categories) {
-    const names = [...new Set([...column.categories.map(String), ...Object.keys(column.taxonomy ?? {})])];
-    const listed = names.map((text) => ({ text: `${text.replaceAll("'", "''")}'`, kind: "value", show: text }));
+    const listed = namesOf(column).map((text) => ({ text: `${text.replaceAll("'", "''")}'`, kind: "value", show: text }));
     return { start: before.length - inside[2].length, list: matching(listed, inside[2]) };
   }
   const start = WORD.exec(before)?.[0] ?? "";
-  if ((!start && !always) || (before.split("'").length % 2 === 0)) return { start: before.length, list: [] };
-  const list = matching(all, start).filter((one) => one.text.toLowerCase() !== start.toLowerCase());
+  if (before.split("'").length % 2 === 0) return { start: before.length, list: [] };
+  const values = operated(before, schema);
+  if (!start && !always) return { start: before.length, list: matching(values, "") };
+  const list = matching([...values, ...all.filter((one) => !values.some(({ text }) => text === one.text))], start).filter((one) => one.text.toLowerCase() !== start.toLowerCase());
   return { start: before.length - start.length, list };
 }
 

@@ -111,6 +111,7 @@ export function drawingArea(place, changed) {
     /** Shows bins with weights. */
     show(newBins, newWeights, newDomain) {
       [bins, weights, domain, current] = [newBins, [...newWeights], newDomain, 0];
+      readout.textContent = "\u00a0";
       build();
     },
     /** The weights as they are drawn now. */

@@ -53,3 +53,4 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   button.addEventListener("click", () => copied(button));
 }
 document.querySelectorAll("form[method=post]").forEach(sentOnce);
+document.querySelector("form[action$='/sign-out']")?.addEventListener("submit", () => sessionStorage.clear());

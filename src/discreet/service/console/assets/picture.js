@@ -6,6 +6,7 @@ const OPTIONS = { mode: "vega-lite", ast: true, renderer: "svg", actions: false,
 
 async function draw(place) {
   const said = place.querySelector("[data-part=status]");
+  said.textContent = "Drawing…";
   try {
     const [{ spec }] = await Promise.all([call("GET", place.dataset.picture), import(place.dataset.library)]);
     await window.vegaEmbed(place.querySelector("[data-part=canvas]"), { ...spec, background: "transparent" }, OPTIONS);

@@ -1,7 +1,8 @@
 // The live preview: what a question would cost and be good for. It reads no row and charges nothing.
 
 import { call, debounced } from "./api.js";
-import { amount, drawn, element, exact, told } from "./telling.js";
+import { standing } from "./standing.js";
+import { drawn, element, exact, told } from "./telling.js";
 
 const OPTIONAL = ["delta", "prior", "distance", "model"];
 
@@ -37,8 +38,6 @@ function candidate(one) {
     element("td", { class: "number" }, error));
 }
 
-const MOST_TIMES = 1_000_000;
-
 /** Shows previews of a form in a panel, each when nothing has changed for a moment. */
 export function preview(form, panel, api) {
   const slot = (name) => panel.querySelector(`[data-slot=${name}]`);
@@ -49,34 +48,48 @@ export function preview(form, panel, api) {
     for (const name of ["tiles", "figures"]) slot(name).classList.toggle("busy", busy);
     say("status", words);
   };
+  const stand = (note, unpaid) => {
+    slot("note").className = unpaid ? "warning" : "note";
+    say("note", note);
+    slot("note").hidden = !note;
+    slot("ask").setAttribute("aria-disabled", String(unpaid));
+  };
+  const hide = (hidden) => {
+    for (const name of ["tiles", "figures"]) slot(name).hidden = hidden;
+    if (hidden) stand("", false);
+  };
   const refused = (sentence) => {
     say("problem", sentence);
     slot("problem").hidden = !sentence;
-    for (const name of ["tiles", "figures"]) slot(name).hidden = Boolean(sentence);
+    hide(Boolean(sentence));
   };
 
-  const fill = (made) => {
+  const fill = (made, prior) => {
     refused("");
-    const stored = made.stored_epsilon === null ? "" : ` (an answer of epsilon ${told(exact(made.stored_epsilon))} is stored, and is told)`;
-    say("cost", amount(made.cost) + stored);
-    say("error", made.expected_error === null ? "depends on the rows" : `± ${told(made.expected_error, 4)}`);
-    say("times", made.times >= MOST_TIMES ? `${told(MOST_TIMES)} or more` : told(made.times));
+    const words = standing(made, prior, new FormData(form).has("fresh"));
+    for (const name of ["cost", "error", "of", "times"]) say(name, words[name]);
+    stand(words.note, words.unpaid);
     row("mechanism", made.mechanism);
     row("accuracy", made.accuracy);
     row("reason", made.reason);
-    row("alone", made.prior_error === null ? "" : `an expected error of ${told(made.prior_error, 4)}, without asking`);
+    row("alone", made.prior_error === null ? "" : `± ${told(made.prior_error, 4)}, without asking`);
     row("guarantee", made.guarantee.words);
     slot("warnings").replaceChildren(...made.warnings.map((one) => element("p", { class: "warning" }, `Warning: ${one}.`)));
     slot("candidates").replaceChildren(...made.candidates.map(candidate));
-    slot("budget").replaceChildren(...made.budget.map((one) => meter(one, exact(made.cost.epsilon ?? "0"))));
+    slot("budget").replaceChildren(...made.budget.map((one) => meter(one, words.unpaid ? 0 : words.more)));
   };
 
   return debounced(async (signal) => {
     const body = bodyOf(form);
-    if (!body) { working(false, "Write a question and say how much noise there may be."); return; }
+    if (!body) {
+      refused("");
+      hide(true);
+      working(false, "Write a question and say how much noise there may be.");
+      return;
+    }
     working(true, "Working. Replies leave at the data set's deadline, ready or not before.");
     try {
-      fill(await call("POST", `${api}/previews`, body, signal));
+      fill(await call("POST", `${api}/previews`, body, signal), Boolean(body.prior));
       working(false, "Nothing was charged and no row was read.");
     } catch (error) {
       if (error.name === "AbortError") return;

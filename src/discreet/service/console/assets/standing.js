@@ -1,0 +1,39 @@
+// What a preview says of the cost and of the error, in words. The service says the same to browsers without scripts.
+
+import { amount, exact, told } from "./telling.js";
+
+const MOST_TIMES = 1_000_000;
+const UNPAID = "What is left does not pay for this: ask for more noise, or for something else.";
+const PUBLIC = "This number is public: nothing is spent.";
+
+const isNothing = (cost) => ["epsilon", "delta", "rho"].every((name) => exact(cost[name] ?? "0") === 0);
+
+function errorOf({ candidates, expected_error: error }) {
+  if (candidates.filter((one) => one.chosen).length > 1) return "one for each number";
+  if (error === null) return "depends on the rows";
+  return error ? `± ${told(error, 4)}` : "none";
+}
+
+function timesOf(made, isPublic, isFree) {
+  if (isPublic) return "any number: it is public";
+  if (isFree) return "free: it is stored";
+  return made.times >= MOST_TIMES ? `${told(MOST_TIMES)} or more` : told(made.times);
+}
+
+/** The words of a preview. With `fresh`, a new draw is paid for even where an answer is stored. */
+export function standing(made, prior, fresh) {
+  const isPublic = isNothing(made.cost) && made.stored_epsilon === null;
+  const stored = made.stored_epsilon !== null && !fresh;
+  const cost = stored || isPublic ? made.cost : made.guarantee;
+  const unpaid = !(made.rehearsal || isPublic || stored) && made.times === 0;
+  const of = prior ? "of what you will know: your prior and the answer together" : "of the raw answer";
+  return {
+    cost: amount(cost) + (stored ? ` (an answer of epsilon ${told(exact(made.stored_epsilon))} is stored, and is told)` : ""),
+    more: exact(cost.epsilon ?? "0"),
+    error: errorOf(made),
+    of: made.expected_error ? of : "",
+    times: timesOf(made, isPublic, stored && isNothing(cost)),
+    note: unpaid ? UNPAID : isPublic ? PUBLIC : "",
+    unpaid,
+  };
+}
