@@ -166,9 +166,9 @@ class Load:
         return f"/v1/datasets/{self.dataset}/answers"
 
     def wait_for(self, more: int) -> None:
-        """Until so many more are answered."""
+        """Until so many more are answered, or every question is decided."""
         enough = len(self.answers) + more
-        eventually(lambda: self.wrong or len(self.answers) >= enough)
+        eventually(lambda: self.wrong or len(self.answers) >= enough or not self._asking)
         assert self.wrong == [], self.wrong
 
     def wait_for_refusals(self, more: int) -> None:
@@ -176,6 +176,10 @@ class Load:
         enough = len(self.unavailable) + more
         eventually(lambda: self.wrong or len(self.unavailable) >= enough)
         assert self.wrong == [], self.wrong
+
+    @property
+    def _asking(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
 
     def stop(self) -> None:
         """Begin no further question."""
@@ -191,7 +195,7 @@ class Load:
     def check_again(self) -> None:
         """Under the same key everyone is told the same again, to the byte, as long as the answer is kept."""
         line = Line(self.port, self.token)
-        for number, reply in list(self.answers.items())[-100:]:
+        for number, reply in list(self.answers.items())[-20:]:
             again = line.decided(self.path, question(self.dataset, number), f"key {number}")
             assert again == reply, (again, reply)
         line.close()

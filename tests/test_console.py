@@ -305,12 +305,122 @@ def test_running_out_of_budget_is_a_plain_alert(live: Live) -> None:
     page.fill("#size", "0.2")
     previewed(page)
     expect(page.locator("[data-slot=times]")).to_have_text("0")
-    page.click("#preview button.main")
+    expect(page.locator("[data-slot=note]")).to_contain_text("What is left does not pay for this")
+    expect(page.locator("[data-slot=ask]")).to_have_attribute("aria-disabled", "true")
+    page.click("#preview button.main", force=True)
     told = page.locator("[role=alert]")
     expect(told).to_contain_text("0.2")
     expect(page.locator("#question")).to_have_value("SELECT COUNT(*) FROM registry WHERE age < 40")
     assert page.locator("[role=alert]").count() == 1
     assert grave(page) == []
+
+
+def test_enter_in_a_field_asks_nothing_and_the_stored_answer_is_free(live: Live) -> None:
+    """Enter looks again; Ctrl+Enter in the SQL asks; the preview of what is stored says so."""
+    page = live.page("ann")
+    page.goto(ASK)
+    page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
+    for place in ("#size", "#prior-to"):
+        page.press(place, "Enter")
+        previewed(page)
+    assert page.url.endswith(ASK)
+    assert page.request.get("/v1/datasets/registry/history").json()["history"] == []
+    page.press("#question", "Control+Enter")
+    page.wait_for_url("**/answers/*")
+    page.go_back()
+    expect(page.locator("[data-slot=times]")).to_have_text("free: it is stored")
+    expect(page.locator("[data-slot=ask]")).to_have_attribute("aria-disabled", "false")
+    page.click("text=More to say")
+    page.check("[name=fresh]")
+    expect(page.locator("[data-slot=cost]")).to_have_text("epsilon 0.1")
+    expect(page.locator("[data-slot=times]")).to_have_text("9")
+
+
+def test_a_question_that_is_left_is_found_again(live: Live) -> None:
+    """Going to the rehearsal, to an answer and back keeps conditions, noise and prior; signing out forgets them."""
+    page = live.page("ann")
+    page.goto(ASK)
+    page.click("text=Add a condition")
+    page.select_option(".filter select >> nth=0", "hospital")
+    page.select_option(".filter .values select", "Birch")
+    page.select_option("#how", "accuracy")
+    expect(page.locator("#size")).to_have_value("±50 at 95%")
+    page.fill("#prior", "normal(100, 20)")
+    page.click("text=Rehearse")
+    page.wait_for_url("**/rehearsal/**")
+    _is_as_left(page)
+    page.click("#preview button.main")
+    page.wait_for_url("**/answers/*")
+    page.go_back()
+    _is_as_left(page)
+    page.click("text=In rehearsal")
+    page.wait_for_url(f"**{ASK}")
+    _is_as_left(page)
+    assert page.evaluate("sessionStorage.length") == 1
+    page.click("text=Sign out")
+    expect(page.locator("h1")).to_have_text("Sign in")
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def _is_as_left(page: Page) -> None:
+    expect(page.locator("#question")).to_have_value("SELECT COUNT(*) FROM registry WHERE hospital = 'Birch'")
+    expect(page.locator(".filter .values select")).to_have_value("Birch")
+    expect(page.locator("#how")).to_have_value("accuracy")
+    expect(page.locator("#size")).to_have_value("±50 at 95%")
+    expect(page.locator("#prior")).to_have_value("normal(100, 20)")
+
+
+def test_a_question_like_another_wins_over_what_was_left(live: Live) -> None:
+    page = live.page("ann")
+    ask(page, "SELECT COUNT(*) FROM registry WHERE smoker")
+    answered = page.url
+    page.goto(ASK)
+    page.fill("#question", "SELECT AVG(age) FROM registry")
+    page.goto(answered)
+    page.click("text=Ask something like it")
+    expect(page.locator("#question")).to_have_value("SELECT COUNT(*) FROM registry WHERE smoker")
+    page.fill("#size", "0.05")
+    page.click("text=Rehearse")
+    page.wait_for_url("**/rehearsal/**")
+    page.go_back()
+    expect(page.locator("#size")).to_have_value("0.05")
+
+
+def test_a_preview_says_what_its_error_is_of_and_what_is_public(unspent: Live) -> None:
+    page = unspent.page("ann")
+    page.goto(ASK)
+    expect(page.locator("[data-slot=note]")).to_have_text("This number is public: nothing is spent.")
+    expect(page.locator("[data-slot=error]")).to_have_text("none")
+    page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
+    expect(page.locator("[data-slot=of]")).to_have_text("of the raw answer")
+    expect(page.locator("[data-slot=note]")).to_be_hidden()
+    page.fill("#prior", "normal(100, 20)")
+    expect(page.locator("[data-slot=of]")).to_contain_text("of what you will know")
+    page.fill("#size", "much")
+    expect(page.locator("[data-slot=problem]")).to_be_visible()
+    page.fill("#size", "")
+    expect(page.locator("[data-slot=problem]")).to_be_hidden()
+
+
+def test_ends_of_a_drawing_that_make_no_line_change_nothing(unspent: Live) -> None:
+    page = unspent.page("ann")
+    page.goto(ASK)
+    page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
+    page.click("text=Start with a bell")
+    drawn = page.input_value("#prior")
+    for end, words in (("-5", "From must be below To"), ("many", "To must be a number"), ("", "To must be a number")):
+        page.fill("#prior-to", end)
+        page.locator("#prior-to").blur()
+        expect(page.locator("[data-part=ends]")).to_contain_text(words)
+        assert page.input_value("#prior") == drawn
+    page.fill("#prior-to", "300")
+    page.locator("#prior-to").blur()
+    expect(page.locator("[data-part=ends]")).to_be_hidden()
+    page.locator(".bin").first.hover()
+    expect(page.locator(".readout")).to_contain_text("weight")
+    page.click("text=Clear")
+    expect(page.locator(".readout")).not_to_contain_text("weight")
+    expect(page.locator("#prior")).to_have_value("")
 
 
 def test_the_custodian_grants_and_revokes(live: Live) -> None:
@@ -429,7 +539,8 @@ def test_a_browser_without_scripts_asks_too(live: Live) -> None:
     page = live.page("ann", java_script_enabled=False)
     page.goto(ASK)
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
-    page.click("button:has-text('Preview')")
+    page.press("#size", "Enter")
+    page.wait_for_url("**/preview")
     expect(page.locator("[data-slot=mechanism]")).to_have_text("discrete Laplace")
     page.click("#preview button.main")
     page.wait_for_url("**/answers/*")
@@ -574,6 +685,9 @@ def test_completions_fit_what_stands_before_them(unspent: Live) -> None:
         ("SELECT COUNT(*) FROM registry WHERE hospital = '", "Alder"),
         ("SELECT COUNT(*) FROM registry WHERE hospital IN ('Alder', 'Bi", "Birch"),
         ("SELECT COUNT(*) FROM registry WHERE diagnosis = 'canc", "cancer"),
+        ("SELECT COUNT(*) FROM registry WHERE hospital = ", "Alder"),
+        ("SELECT COUNT(*) FROM registry WHERE hospital = bi", "Birch"),
+        ("SELECT COUNT(*) FROM registry WHERE smoker = ", "TRUE"),
     ):
         assert page.evaluate(script, [before, unspent.schema])[0] == first
     for before in (

@@ -138,6 +138,11 @@ def test_a_preview_tells_of_fields_that_do_not_belong_to_the_method(
     assert "--" not in alert(refused.text)
 
 
+def test_a_preview_tells_where_k_is_not_used(service: Served) -> None:
+    seen = Browser(service, "cus").send(f"{PUBLISH}/preview", RECIPE | {"k": "5"}, PUBLISH)
+    assert "Warning: K is not used for" in seen.text
+
+
 def test_a_weaker_recipe_is_previewed_without_a_job(service: Served) -> None:
     seen = Browser(service, "cus").send(f"{PUBLISH}/preview", {"method": "mdav", "k": "5"}, PUBLISH)
     assert (seen.status_code, "mdav can be tried" in seen.text) == (200, True)
@@ -172,18 +177,16 @@ def test_a_failed_job_tells_whether_it_was_charged() -> None:
 
 
 def test_a_failed_release_says_so_on_its_page(service: Served) -> None:
-    cus = Browser(service, "cus")
-    queued = cus.send(f"{PUBLISH}/release", RECIPE | {"sure": "yes"}, PUBLISH).headers["location"]
-    first = cus.send(f"{PUBLISH}/release", RECIPE | {"epsilon": "9", "sure": "yes"}, PUBLISH)
-    assert first.status_code in {303, 403}
-    with service.app.service.holdings.custodian("registry") as custodian:
-        left = str(custodian.budget()[0].left)
-    second = cus.send(f"{PUBLISH}/release", RECIPE | {"epsilon": left, "sure": "yes"}, PUBLISH).headers["location"]
-    while run_next(service.app.service, "runner"):
-        continue
-    pages = [cus.get(place).text for place in (queued, second)]
-    assert "Nothing was charged." in pages[1]
-    assert f'href="{KEEPING}#log-title"' in pages[1]
+    """Two that the budget holds one by one, and not together: the second is refused when its turn comes."""
+    cus, cap = Browser(service, "cus"), service.get("cus", f"{HOME}/budget").json()["budget"][0]["cap"]["epsilon"]
+    recipe = RECIPE | {"epsilon": cap, "sure": "yes"}
+    places = [cus.send(f"{PUBLISH}/release", recipe, PUBLISH).headers["location"] for _ in range(2)]
+    assert run_next(service.app.service, "runner")
+    assert run_next(service.app.service, "runner")
+    done, failed = (cus.get(place).text for place in places)
+    assert "Nothing was charged." not in done
+    assert "Nothing was charged." in failed
+    assert f'href="{KEEPING}#log-title"' in failed
 
 
 def test_what_is_not_there_is_told_for_people(service: Served) -> None:

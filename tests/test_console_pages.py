@@ -115,7 +115,7 @@ def test_signing_out_ends_the_session_at_once(service: Served) -> None:
     left = browser.client.post("/console/sign-out", data={"form_token": browser.token})
     assert (left.status_code, left.headers["location"]) == (303, "/console/")
     browser.client.cookies.set(COOKIE, kept)
-    assert browser.get("/console/datasets").headers["location"] == "/console/"
+    assert browser.get("/console/datasets").headers["location"] == "/console/?why=ended"
 
 
 def test_every_page_needs_somebody(service: Served) -> None:
@@ -200,6 +200,20 @@ def test_a_preview_needs_no_script(service: Served) -> None:
     assert spent(service) == "0"
 
 
+def test_a_preview_says_what_is_public_stored_or_not_paid_for(service: Served) -> None:
+    ann = Browser(service, "ann")
+    public = ann.send(f"{ASK}/preview", QUESTION | {"question": "SELECT COUNT(*) FROM registry"}, ASK).text
+    assert "This number is public: nothing is spent." in public
+    ann.send(f"{ASK}/ask", QUESTION | {"size": "0.9"}, ASK)
+    stored = ann.send(f"{ASK}/preview", QUESTION | {"size": "0.9"}, ASK).text
+    assert "free: it is stored" in stored
+    assert "aria-disabled" not in stored
+    for more in ({"fresh": "yes"}, {"question": "SELECT COUNT(*) FROM registry WHERE age < 40"}):
+        dear = ann.send(f"{ASK}/preview", QUESTION | {"size": "0.9"} | more, ASK).text
+        assert "What is left does not pay for this" in dear
+        assert 'aria-disabled="true"' in dear
+
+
 def test_a_rehearsal_is_told_on_every_page_and_costs_nothing(service: Served) -> None:
     ann, place = Browser(service, "ann"), ASK.replace("/console/", "/console/rehearsal/")
     asked = ann.send(f"{place}/ask", QUESTION, place)
@@ -223,6 +237,8 @@ def test_answers_are_listed_and_compared(service: Served) -> None:
     assert all(one in listed for one in ids)
     side = ann.get(f"{ASK}/compare?ids={ids[0]}&ids={ids[1]}")
     assert side.text.count('<circle class="dot"') == 2
+    assert side.text.count('class="axis"') == 1
+    assert side.text.count('class="grid-line"') >= 2
     assert ann.get(f"{ASK}/compare?ids={','.join(ids)}").text == side.text
     assert ann.get(f"{ASK}/compare?ids=nothing").status_code == 404
     again = ann.get(f"{ASK}?again={ids[1]}")

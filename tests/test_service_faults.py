@@ -27,6 +27,7 @@ from discreet.service.store import Store
 from discreet.service.store.jobs import job_by_id
 from ledgers import schema_of
 from loaded import (
+    EPSILON,
     PUBLIC_SIZE,
     ROWS,
     Line,
@@ -46,7 +47,7 @@ from loaded import (
 )
 from supervised import LONG, Supervised, eventually, supervised, token
 
-WORKERS = 2
+WORKERS, ROOM = 2, 120
 BY_JOBS = ("early", "late", "again")
 DATASETS = ("killed", "moved", "refreshed", "published", "pictured", *BY_JOBS)
 together = pytest.mark.xdist_group("faults")
@@ -95,7 +96,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
         data_set(
             folder,
             name,
-            cap="0.6" if name == "killed" else 1000,
+            cap=float(ROOM * EPSILON) if name == "killed" else 1000,
             neighbours=PUBLIC_SIZE if name == "published" else "add-remove",
         )
     told = [f"{name}, jobs: yes" if name in BY_JOBS else name for name in DATASETS]
@@ -125,12 +126,12 @@ def kill_workers(served: Supervised, load: Load, times: int) -> None:
 
 @together
 def test_workers_may_be_killed_while_clients_ask(faulty: Faulty) -> None:
-    """Eighty keys with room for sixty: sixty are answered, each charged once, whatever is killed."""
-    load = faulty.load("killed", range(80))
-    kill_workers(faulty.served, load, 6)
+    """More keys than there is room for: what there is room for is answered, each charged once, whatever is killed."""
+    load = faulty.load("killed", range(ROOM + 20))
+    kill_workers(faulty.served, load, 5)
     load.finish()
     well(faulty.served, WORKERS)
-    assert (len(load.answers), len(load.overdrawn)) == (60, 20)
+    assert (len(load.answers), len(load.overdrawn)) == (ROOM, 20)
     faulty.check("killed", list(load.answers.values()))
     load.check_again()
 

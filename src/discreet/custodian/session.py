@@ -193,8 +193,10 @@ class Session:
         place = self._admitted(planned, told, scale)
         planned = replace(planned, guarantee=replace(label, assumptions=(TOGETHER, *label.assumptions)))
         before = self._drawn.get(place) or next(iter(self._log.since(place))).released
-        drawn = before or self._read(planned)
-        self.settle()
+        try:
+            drawn = before or self._read(planned)
+        finally:
+            self.settle()
         text = before or self._log.keep(place, drawn)
         self._drawn[place] = text
         reply = answer(planned, from_text(text)[2], told, FREE, self._paid.entry, self._paid.spent())
@@ -216,6 +218,7 @@ class Session:
 
     def _read(self, planned: Plan) -> str:
         """Read and draw; where reading fails the question stays admitted, to be drawn another time."""
+        self._paid.claim()
         try:
             return to_text(planned, draw(planned, self._source))
         except Unavailable as failure:

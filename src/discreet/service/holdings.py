@@ -50,7 +50,7 @@ class Held:
     refused: float = -math.inf
     """What is told of it, and when on the monotonic clock it could last not be opened."""
     cause: str = ""
-    """Why, for the custodian's eyes."""
+    """Why, for the custodian's eyes; empty once it is open."""
 
     @property
     def jobs(self) -> bool:
@@ -114,6 +114,7 @@ class Holdings:
         """Open a custodian; for a while after that failed all are refused with it, and nobody tries in turn."""
         if time.monotonic() - held.refused < PAUSE:
             raise Unavailable(held.refusal)
+        held.cause = ""
         try:
             return self._opened(held, rehearsal)
         except Unavailable as refusal:

@@ -1,4 +1,4 @@
-"""Releases and sweeps as a request tells of them: read, refused at once where they can be, carried out by a custodian."""
+"""Releases and sweeps as a request tells of them: read, refused early, carried out by a custodian."""
 
 from __future__ import annotations
 

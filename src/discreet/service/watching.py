@@ -74,7 +74,9 @@ def _of_dataset(service: Service, name: str) -> Iterator[dict[str, Any]]:
         with service.holdings.custodian(name) as custodian:
             balances, entries = custodian.budget(), custodian.notable()
     except DiscreetError as refusal:
-        yield _warning("unavailable", name, str(refusal))
+        held = service.holdings.held(name)
+        cause = None if held is None else held.cause
+        yield _warning("unavailable", name, str(cause or refusal))
         return
     yield from (_warning("weaker", name, flag) for flag in dict.fromkeys(f for one in balances for f in one.flags))
     for entry in entries:

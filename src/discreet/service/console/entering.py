@@ -15,7 +15,7 @@ from discreet.service.problems import Problem
 from discreet.service.store.tokens import sign_in, sign_out, token_of
 
 UNKNOWN = "this token opens nothing: it is mistyped, expired or revoked; ask the custodian for one"
-OVER = "your token was revoked or has expired, or half a day has passed since you signed in; sign in again"
+OVER = "you are signed out: your token was revoked or has expired, or your session has ended; sign in again"
 OURS = {"same-origin", "none"}
 
 

@@ -110,6 +110,7 @@ def _page(request: Request, entered: Entered, form: Form, status: int = 200, **m
     jobs = [one for one in all_jobs(service.store, None) if one.dataset == entered.name and one.kind != "ask"]
     given: dict[str, Any] = {"expected": None, "fits": None, "alert": None, "key": form.text("key") or identifier()}
     given |= {"fields": {name: form.text(name) for name in TEXTS}, "ticked": set(form.all("columns"))}
+    given["compared"] = form.all("methods")
     given |= {"columns": entered.schema.columns, "private": PRIVATE, "weaker": tuple(WEAKER)}
     given |= {"jobs": [job_to_json(service, principal, one) for one in jobs], "where": where(entered)}
     given |= {"meters": views.meters(balances(service, entered.name))}
