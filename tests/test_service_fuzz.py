@@ -160,6 +160,8 @@ def fuzz(
         if case.meta is not None and case.meta.generation.mode is schemathesis.GenerationMode.POSITIVE:
             if isinstance(case.body, dict) and len(repr(case.body)) % 4:  # one odd option of ten refuses nearly all
                 case.body = {name: told for name, told in case.body.items() if name not in ODD}
+                if case.path.endswith("/releases/previews"):  # of all columns it takes half a second
+                    case.body |= {"columns": ["age", "sex"]}
             if (case.path_parameters or {}).get("token") == own.id:  # else it locks itself out
                 case.path_parameters["token"] = "0" * 32
         return case

@@ -186,9 +186,10 @@ def _ticks(documents: Sequence[Document]) -> list[float]:
     return [float(f"{step * at:.12g}") for at in range(first, max(last, first + 1) + 1)]
 
 
-def _span(document: Document) -> Sequence[float]:
+def _span(document: Document) -> list[Any]:
     """The interval of a single number; where none is told, the number itself."""
-    return document["intervals_95"][0].get(document["columns"][-1]) or [document["value"]] * 2
+    ends: list[Any] | None = document["intervals_95"][0].get(document["columns"][-1])
+    return ends or [document["value"]] * 2
 
 
 def _known(document: Document) -> Document | None:
@@ -198,7 +199,7 @@ def _known(document: Document) -> Document | None:
 
 
 def preview(made: Document, prior: bool, fresh: bool, rehearsal: bool) -> dict[str, Any]:
-    """What a preview says of the cost and of the error, in words; preview.js says the same."""
+    """What a preview says of the cost and of the error, in words; standing.js says the same."""
     cost, stored = made["cost"], made["stored_epsilon"]
     free = not any(Fraction(cost.get(name) or 0) for name in ("epsilon", "delta", "rho"))
     public, told = free and stored is None, stored is not None and not fresh

@@ -31,7 +31,7 @@ async function sent(method, path, body, signal) {
 /** The JSON that a call is answered with; null where the reply has none. Throws a Problem where it is refused. */
 export async function call(method, path, body, signal) {
   const reply = await sent(method, path, body, signal);
-  if (reply.status === 401) location.assign("/console/");
+  if (reply.status === 401) location.assign("/console/?why=ended");
   const told = reply.status === 204 ? null : await reply.json().catch(() => null);
   if (!reply.ok) throw new Problem(reply.status, told?.detail ?? `the service refused with status ${reply.status}`);
   return told;

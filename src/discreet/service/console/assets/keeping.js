@@ -3,6 +3,8 @@
 const LEFT_OUT = new Set(["form_token", "key", "fresh"]); // a new draw is paid for: that is said anew each time
 
 const fieldsOf = (form) => [...form.elements].filter((one) => one.name && !LEFT_OUT.has(one.name));
+const nameOf = (form) => `discreet-ask ${form.dataset.kept}`;
+const isGiven = (form) => "given" in form.dataset;
 const isBox = (one) => one.type === "checkbox";
 
 /** What the tab keeps under a form's name; null where it keeps nothing that can be read. */
@@ -19,9 +21,9 @@ const isReturn = () => performance.getEntriesByType("navigation")[0]?.type !== "
 
 /** Fills the form in as it was left, unless the page came filled in; tells how the builder stood, or null. */
 export function restored(form) {
-  const kept = found(`discreet-ask ${form.dataset.kept}`);
+  const kept = found(nameOf(form));
   if (!kept) return null;
-  const wins = "given" in form.dataset && !(isReturn() && kept.place === location.href);
+  const wins = isGiven(form) && !(isReturn() && kept.place === location.href);
   if (!wins) {
     for (const one of fieldsOf(form)) {
       if (!(one.name in kept.fields)) continue;
@@ -35,8 +37,11 @@ export function restored(form) {
 /** Keeps the form as it is now. */
 export function keep(form, builder) {
   const fields = Object.fromEntries(fieldsOf(form).map((one) => [one.name, isBox(one) ? one.checked : one.value]));
+  const name = nameOf(form);
+  // The page that came filled in, so that coming back to it finds what was made of it since.
+  const place = isGiven(form) ? location.href : found(name)?.place;
   try {
-    sessionStorage.setItem(`discreet-ask ${form.dataset.kept}`, JSON.stringify({ fields, builder, place: location.href }));
+    sessionStorage.setItem(name, JSON.stringify({ fields, builder, place }));
   } catch {
     // A browser that keeps nothing still asks.
   }

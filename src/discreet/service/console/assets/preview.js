@@ -22,10 +22,10 @@ function meter(balance, cost) {
   const cap = exact(balance.cap.epsilon);
   const share = (number) => (cap > 0 ? Math.min(100, (100 * number) / cap) : 100);
   const [spent, left] = [balance.spent.epsilon === null ? cap - exact(balance.left) : exact(balance.spent.epsilon), exact(balance.left)];
-  const words = `${balance.analyst ?? "All analysts"}: ${told(left)} of ${told(cap)} left`;
+  const words = `${told(spent)} of ${told(cap)} spent, ${told(left)} left`;
   return element("figure", { class: "spend" },
-    element("figcaption", {}, element("span", {}, balance.analyst ? "You" : "All analysts"), element("span", {}, `${told(left)} of ${told(cap)} left`)),
-    drawn("svg", { class: "meter", viewBox: "0 0 100 4", preserveAspectRatio: "none", role: "img", "aria-label": words },
+    element("figcaption", {}, element("span", {}, balance.analyst ? "You" : "All analysts"), element("span", {}, words)),
+    drawn("svg", { class: "meter", viewBox: "0 0 100 4", preserveAspectRatio: "none", role: "img", "aria-label": `${balance.analyst ?? "All analysts"}: ${words}` },
       drawn("rect", { class: "spent", width: share(spent), height: 4 }),
       drawn("rect", { class: "more", x: share(spent), width: Math.min(share(cost), 100 - share(spent)), height: 4 })));
 }
