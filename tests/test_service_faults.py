@@ -267,8 +267,10 @@ def put(file: Path, there: Path) -> None:
 @together
 def test_a_snapshot_that_is_lost_is_refused_and_found_again(faulty: Faulty, tmp_path: Path) -> None:
     """Gone, another in its place, cut short under the engines: nothing is charged, and it goes on once it is back."""
-    data_set(tmp_path, "moved")
-    file, other, safe = faulty.snapshot("moved"), tmp_path / "moved.discreet/snapshot-1.duckdb", tmp_path / "safe"
+    schema = data_set(tmp_path, "moved")
+    write_table(tmp_path, "moved", 10 * ROWS)
+    other = tmp_path / "moved.discreet" / Custodian.check(schema).target
+    file, safe = faulty.snapshot("moved"), tmp_path / "safe"
     shutil.copy(file, safe)
     faults: dict[str, Callable[[], None]] = {
         "is gone": file.unlink,
