@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from discreet.errors import Internal
@@ -187,7 +187,7 @@ def ask_all(driver: Driver, dataset: str, home: str, pages: str) -> None:
 def look_around(driver: Driver) -> None:
     """What is about no data set, and what is an analyst's own."""
     for who in ("nobody", "bob", "ann", "cus"):
-        for route in ("/openapi.json", "/health", "/metrics", "/v1/me", "/v1/datasets", "/v1/priors", "/v1/jobs"):
+        for route in ("/", "/openapi.json", "/health", "/metrics", "/v1/me", "/v1/datasets", "/v1/priors", "/v1/jobs"):
             driver.get(who, route)
         for route in ("/console", "/console/", "/console/datasets", "/console/custodian"):
             driver.get(who, route)
@@ -195,6 +195,7 @@ def look_around(driver: Driver) -> None:
     driver.call("ann", "PUT", "/v1/priors/{name}", {"text": "normal(1, 1)"}, name="mine")
     driver.get("ann", "/v1/priors/{name}", name="mine")
     driver.call("ann", "DELETE", "/v1/priors/{name}", name="mine")
+    driver.get("ann", "/problems/{name}", name="internal")
     driver.get("ann", "/console/assets/{name}", name="console.css")
     driver.get("ann", "/console/assets/{named}/{name}", named="any", name="console.css")
     driver.get("ann", "/console/{rest:path}", rest="no/such/page")
@@ -216,7 +217,7 @@ def keep_house(driver: Driver, dataset: str) -> None:
         driver.get("cus", f"/v1/datasets/{{dataset}}/{part}", dataset=dataset)
     pages = "/console/custodian/access"
     driver.get("cus", pages)
-    driver.call("cus", "POST", f"{pages}/tokens", {"analyst": "zoe", "role": "analyst", "days": "1"})
+    driver.call("cus", "POST", f"{pages}/tokens", {"analyst": "zoe", "role": "analyst", "days": "1", "key": "1" * 32})
     driver.call("cus", "POST", f"{pages}/tokens/{{token}}/revoke", {}, token=made["id"])
     driver.call("cus", "POST", f"{pages}/grants", {"dataset": dataset, "analyst": "zoe", "give": "yes"})
     keeping = "/console/custodian/datasets/{dataset}"
@@ -235,7 +236,7 @@ def release_all(driver: Driver, dataset: str, wait: Callable[[str], None]) -> No
     driver.call("cus", "POST", f"{home}/releases", {"method": "nothing"}, dataset=dataset)
     jobs = [(one, driver.call("cus", "POST", f"{home}/releases", one, dataset=dataset)) for one in RELEASES]
     jobs.append(({"method": "sweep"}, driver.call("cus", "POST", f"{home}/sweeps", {"ks": "k=3..5"}, dataset=dataset)))
-    driver.call("cus", "POST", f"{keeping}/release", {"method": "mdav", "k": "4"}, dataset=dataset)
+    driver.call("cus", "POST", f"{keeping}/release", {"method": "mdav", "k": "4", "sure": "yes"}, dataset=dataset)
     driver.call("cus", "POST", f"{keeping}/sweep", {"ks": "k=3..4", "methods": "mdav"}, dataset=dataset)
     for said, queued in jobs:
         assert queued.status == 202, queued

@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,8 @@ from discreet.sample import write_registry
 from discreet.service import gate, limits
 from discreet.service.limits import Rates
 from discreet.service.queueing import MOST_OPEN
+from discreet.service.routes import datasets
+from discreet.service.routes.datasets import answer
 from discreet.service.store.answers import MOST_PRIORS
 from serving import COUNT, HOME, Served, config_in, served
 from supervised import Supervised, supervised, token
@@ -160,6 +163,20 @@ def test_a_question_nests_as_deep_as_is_said(service: Served) -> None:
     assert 20 < allowed < 32
 
 
+@pytest.mark.parametrize(
+    "path", ["/v1/datasets/%00", f"{ANSWERS}/%00", "/console/jobs/%00", "/console/?why=%00", "/%00"]
+)
+def test_an_address_holds_no_nul(service: Served, path: str) -> None:
+    """Not every database can be asked about one."""
+    assert service.get("ann", path).status_code == 400
+
+
+def test_nothing_is_kept_with_a_nul(service: Served) -> None:
+    assert service.post("cus", "/v1/tokens", {"analyst": "a\0b"}).status_code == 400
+    for body in ({"text": "a\0b"}, {"text": "a", "note": "\0"}):
+        assert service.call("ann", "PUT", "/v1/priors/nul", body).status_code == 400
+
+
 def test_an_analyst_keeps_so_many_priors_and_no_more(service: Served) -> None:
     for number in range(MOST_PRIORS):
         assert service.call("bob", "PUT", f"/v1/priors/p{number}", {"text": "point(1)"}).status_code == 200
@@ -200,6 +217,7 @@ def test_a_history_is_so_long_and_no_longer(service: Served, limit: str) -> None
 
 SENDING = """
 import sys
+import threading
 from pathlib import Path
 from discreet.service.limits import Rates
 rates = Rates(Path(sys.argv[1]), rate=0.000001, burst=20_000)
@@ -281,6 +299,33 @@ def test_who_has_no_token_is_counted_by_address(tmp_path: Path) -> None:
         assert service.get(None, "/console/").status_code == 429
         assert service.get(None, "/health").status_code == 200
         assert service.get("ann", "/v1/me").status_code == 200
+
+
+def test_one_token_has_so_many_requests_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks slow questions leaves room for others, and has room again once they are answered."""
+    begun, over = threading.Semaphore(0), threading.Event()
+
+    def slowly(*given: Any) -> Any:
+        begun.release()
+        assert over.wait(LONG)
+        return answer(*given)
+
+    monkeypatch.setattr(datasets, "answer", slowly)
+    config = config_in(tmp_path, 50)
+
+    async def ask(service: Served) -> None:
+        slow = [asyncio.create_task(post(service, Sender(iter([BODY])))) for _ in range(2)]
+        for _ in slow:
+            assert await asyncio.to_thread(begun.acquire, timeout=LONG)
+        assert (await post(service, Sender(iter([BODY]))))[0] == 429
+        other = await post(service, Sender(iter([BODY])), Authorization=f"Bearer {service.tokens['bob']}")
+        assert other[0] == 404
+        over.set()
+        assert [(await one)[0] for one in slow] == [201, 201]
+        assert (await post(service, Sender(iter([BODY]))))[0] == 201
+
+    with served(replace(config, limits=replace(config.limits, together=2))) as service:
+        asyncio.run(ask(service))
 
 
 # A real server, and clients that keep to no protocol.

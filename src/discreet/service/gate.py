@@ -114,6 +114,8 @@ class Gate:
             raise Problem("rate-limited", detail, {"Retry-After": str(int(pause) + 1)})
         if found is None and not is_open(path):
             raise Problem("unauthenticated")
+        if "\0" in path or b"%00" in scope["query_string"]:  # not every store can be asked about one
+            raise Problem("invalid-input", "an address holds no NUL characters; leave them out")
         if path.startswith("/v1") and method not in READING:
             _check_body(headers, body, found)
         return found

@@ -18,7 +18,6 @@ from discreet.service.store.tokens import (
     Token,
     all_grants,
     all_tokens,
-    analyst_name,
     create_token,
     grant,
     revoke_token,
@@ -68,7 +67,7 @@ def access() -> APIRouter:
     @made.delete("/grants/{dataset}/{analyst}", status_code=204)
     def end_grant(entered: InManaged, analyst: Analyst) -> Response:
         """Let an analyst ask a data set no more."""
-        ungrant(entered.service.store, entered.name, analyst_name(analyst))
+        ungrant(entered.service.store, entered.name, analyst)
         return Response(status_code=204)
 
     @made.get("/warnings", responses={200: reply(d.WarningsDocument)})

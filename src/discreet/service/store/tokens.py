@@ -173,8 +173,9 @@ def grant(store: Store, dataset: str, analyst: str) -> None:
 
 def ungrant(store: Store, dataset: str, analyst: str) -> None:
     """Let an analyst ask a data set no more."""
+    named = analyst_name(analyst)
     with store.database.writing() as connection:
-        connection.execute(delete(grants).where(grants.c.dataset == dataset, grants.c.analyst == analyst))
+        connection.execute(delete(grants).where(grants.c.dataset == dataset, grants.c.analyst == named))
 
 
 def all_grants(store: Store) -> list[tuple[str, str]]:
