@@ -281,10 +281,11 @@ class Driven:
     log: str
     folder: Path
 
-    def shown(self) -> dict[str, list[str]]:
-        """The requests whose replies show a cell."""
-        found = {f"{one.who} {one.method} {one.route}": self.planted.hits(one.all) for one in self.driver.kept}
-        return {request: hits for request, hits in found.items() if hits}
+    def shown(self) -> list[tuple[str, str, str, str]]:
+        """Every cell that a reply shows, and to whom by which route."""
+        return [
+            (one.who, one.method, one.route, cell) for one in self.driver.kept for cell in self.planted.hits(one.all)
+        ]
 
 
 ON_ONE_WORKER = pytest.mark.xdist_group("driven")
@@ -327,7 +328,7 @@ def test_everything_was_asked(driven: Driven) -> None:
 
 @ON_ONE_WORKER
 def test_no_reply_shows_a_cell(driven: Driven) -> None:
-    assert driven.shown() == {}
+    assert driven.shown() == []
 
 
 @ON_ONE_WORKER
