@@ -224,8 +224,11 @@ def test_a_changed_file_is_found_out(schema: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     done("publish", schema, "--method", "mdav", "-k", 10, "--out", out)
     done("verify", out)
-    lines = out.read_text().splitlines()
-    out.write_text("\n".join([lines[0], *lines[2:]]) + "\n")
+    header, *lines = out.read_text().splitlines()
+    at = [header.split(",").index(name) for name in QUASI]
+    classes = [tuple(line.split(",")[place] for place in at) for line in lines]
+    alone = next(number for number, found in enumerate(classes) if classes.count(found) == 10)
+    out.write_text("\n".join([header, *lines[:alone], *lines[alone + 1 :]]) + "\n")
     outcome = discreet("verify", out)
     assert outcome.code == 6
     assert "manifest" in outcome.err
