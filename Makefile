@@ -40,6 +40,7 @@ bench: $(READY)
 	.venv/bin/python -m benchmarks.private_microdata
 	.venv/bin/python -m benchmarks.query
 	.venv/bin/python -m benchmarks.error
+	.venv/bin/python -m benchmarks.service
 
 # Keeps the pinned versions that still fit; to move to the newest, delete locks/*.txt first.
 lock:
