@@ -192,6 +192,21 @@ def test_a_refused_question_comes_back_as_it_was_filled_in(service: Served) -> N
     assert spent(service) == "0"
 
 
+def test_what_cannot_be_done_is_told_by_a_page(service: Served) -> None:
+    """Of the API it is a problem; both name the methods that can be used."""
+    ann = Browser(service, "ann")
+    for path, allowed in ((f"{ASK}/ask", "POST"), ("/console/explain/epsilon", "GET")):
+        seen = ann.client.request("DELETE", path)
+        assert (seen.status_code, seen.headers["content-type"][:9], seen.headers["allow"]) == (
+            405,
+            "text/html",
+            allowed,
+        )
+        assert "cannot be done here; go back" in seen.text
+    told = service.client.request("DELETE", "/v1/datasets")
+    assert told.headers["content-type"] == "application/problem+json"
+
+
 def test_a_preview_needs_no_script(service: Served) -> None:
     seen = Browser(service, "ann").send(f"{ASK}/preview", QUESTION | {"prior": "normal(120, 20)"}, ASK)
     assert seen.status_code == 200

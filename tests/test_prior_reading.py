@@ -91,6 +91,16 @@ def test_it_is_the_law_that_the_planner_weighs_mechanisms_by(schema: Schema) -> 
         assert planned.prior_error == pytest.approx(sd, rel=0.01)
 
 
+def test_a_preview_says_where_the_prior_alone_is_as_good(schema: Schema) -> None:
+    """With a tail for being wrong, much noise is worse than not to ask, for who is right."""
+    told = {epsilon: preview(schema, WOMEN, epsilon, "normal(25000, 900)") for epsilon in (0.0001, 0.0006, 0.1)}
+    assert [one.expected_error > one.prior_error for one in told.values()] == [True, False, False]
+    worse, hardly, better = (" ".join(one.warnings) for one in told.values())
+    assert "it is nearer than the answer, which allows for its being wrong" in worse
+    assert "hardly more" in hardly
+    assert not better
+
+
 def test_few_values_stay_as_they_are(schema: Schema) -> None:
     stated = prior_law(schema, WOMEN, '{"20000": 3, "30000": 1, "70000": 2}')
     assert stated.points == (20_000, 30_000)  # there are 50,000 people

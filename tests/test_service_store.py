@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, insert, inspect, select, update
 
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, Unavailable
 from discreet.service.store import Store
 from discreet.service.store.answers import Kept, SavedPrior, answer_by_key, keep_answer, save_prior, saved_priors
 from discreet.service.store.counters import Counts, all_counts
@@ -52,6 +52,21 @@ def _fresh_database(dsn: str, name: str) -> str:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE store_{own}")
     return f"postgresql:///store_{own}?host={told['host']}&user={told['user']}"
+
+
+def test_what_fails_is_called_by_its_name(tmp_path: Path) -> None:
+    """It is no ledger: whoever reads the refusal looks in the right place."""
+    (tmp_path / "other.db").write_text("not a database, but long enough to be looked at" * 30)
+    with pytest.raises(Unavailable, match="the service's store is damaged"):
+        Store.open(tmp_path / "other.db")
+    with pytest.raises(Unavailable, match="the service's store cannot be opened"):
+        Store.open(tmp_path / "nowhere" / "service.db")
+    with Store.open(tmp_path / "one.db", timeout=0.1) as store:
+        locked = pytest.raises(Unavailable, match="the service's store stays locked")
+        with store.database.writing(), locked, store.passing.writing():
+            pass
+        with pytest.raises(Unavailable, match="the source is away"), store.database.reading():
+            raise Unavailable("the source is away")
 
 
 def test_the_versions_lead_to_the_tables_that_are_used(store: Store) -> None:

@@ -92,7 +92,7 @@ def previewed(planned: Plan, question: str) -> Preview:
     weak = [WEAK] if planned.guarantee.epsilon is not None and planned.guarantee.epsilon > 5 else []
     alone, error = planned.prior_error, planned.expected_error
     if alone is not None and error is not None and error > HARDLY * alone:
-        weak.append(f"your prior alone has an expected error of {alone:,.4g}: the answer would tell you hardly more")
+        weak.append(f"your prior alone has an expected error of {alone:,.4g}: {_hardly(error > alone)}")
     return Preview(
         question=question,
         mechanism=planned.mechanism,
@@ -106,6 +106,13 @@ def previewed(planned: Plan, question: str) -> Preview:
         prior_error=alone,
         pictured=pictured(planned),
     )
+
+
+def _hardly(worse: bool) -> str:
+    """What an answer is worth beside a prior that is nearly as good; a tail is added to each, lest it be wrong."""
+    if not worse:
+        return "the answer would tell you hardly more"
+    return "if it is right, it is nearer than the answer, which allows for its being wrong; more epsilon helps"
 
 
 def pictured(planned: Plan) -> bool:

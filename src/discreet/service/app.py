@@ -20,6 +20,7 @@ from discreet.errors import DiscreetError, Unavailable
 from discreet.service import logs
 from discreet.service.config import Config
 from discreet.service.console.pages import console
+from discreet.service.console.refusing import refused
 from discreet.service.describing import described, operation_of
 from discreet.service.gate import Gate, record
 from discreet.service.headers import Headers
@@ -32,6 +33,7 @@ from discreet.service.state import Service
 WRITE_EVERY = 2.0
 THREADS = 200
 """Most of them sleep until what they have drawn may be seen."""
+CONSOLE = "/console/"
 UNTIMED = ("/health", "/metrics", "/openapi.json", "/console/assets/", "/console/explain/")
 PLAINLY = {
     "json_invalid": "the body is not valid JSON; send what GET /openapi.json says",
@@ -132,7 +134,7 @@ def _add_refusals(api: FastAPI) -> None:
         problem = problem_of_status(getattr(error, "status_code", 500))
         if problem.name == "method-not-allowed":
             problem.headers["Allow"] = _allowed(request)
-        return problem.response()
+        return refused(request, problem) if request.url.path.startswith(CONSOLE) else problem.response()
 
     async def invalid(_: Request, error: Exception) -> Response:
         return Problem("invalid-input", _sentence(error)).response()

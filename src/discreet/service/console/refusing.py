@@ -51,4 +51,6 @@ def refused(request: Request, problem: Problem) -> Response:
     if problem.name == "unauthenticated":
         return RedirectResponse(ENDED if COOKIE in request.cookies else SIGN_IN, 303)
     told = Problem(problem.name, problem.detail or WORDS.get(problem.name, ""))
-    return page(request, "problem.html", BY_NAME[problem.name].status, problem=told.document())
+    reply = page(request, "problem.html", BY_NAME[problem.name].status, problem=told.document())
+    reply.headers.update(problem.headers)
+    return reply

@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, Unavailable
 from discreet.ledger import upgrading
-from discreet.ledger.database import Database
+from discreet.ledger.database import CLOSED, DAMAGED, LOCKED, Database
 from discreet.ledger.opening import database_at
 
 NEWEST = "1"
 VERSIONS = Path(__file__).parent / "versions"
 VERSION_TABLE = "service_version"
 CREATION_LOCK = 0x64697364  # any number that others of the same database do not use
+
+
+SAYS = {
+    LOCKED: "the service's store stays locked: someone is holding it; try again later",
+    DAMAGED: "the service's store is damaged, or is not one; restore a copy, or start without it and make new tokens",
+    CLOSED: "the service's store cannot be opened or written: look at its address, its rights and the room on its disk",
+}
+"""What is told of a ledger's database, told of the store's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A database that is no ledger, and says so where it fails."""
+
+    database: Database
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that sees and does all or nothing."""
+        with _told(), self.database.writing() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one moment."""
+        with _told(), self.database.reading() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self.database.close()
 
 
 class Store:
@@ -30,11 +64,13 @@ class Store:
     @staticmethod
     def open(where: str | Path, timeout: float = 10) -> Store:
         """Open a store, or make it."""
-        opened = database_at(where, timeout)
+        with _told():
+            opened, passing = (Own(database_at(where, timeout, lasting)) for lasting in (True, False))
         try:
             _prepare(opened)
-            return Store(opened, database_at(where, timeout, lasting=False))
+            return Store(opened, passing)
         except DiscreetError:
+            passing.close()
             opened.close()
             raise
 
@@ -48,6 +84,14 @@ class Store:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except Unavailable as error:
+        raise Unavailable(SAYS.get(str(error), str(error))) from None
 
 
 def _prepare(database: Database) -> None:
