@@ -123,6 +123,7 @@ VALUES = {
     "shapes",
     "posterior",
     "accuracy",
+    "words",
     "bars",
     "pictures",
     "spend",

@@ -12,13 +12,14 @@ from rich.table import Table
 
 from discreet.answer import Answer, InRange, Interval, Population
 from discreet.cli.population import population_lines
-from discreet.cli.show import bar, facts, left, table, text, value, warning
+from discreet.cli.show import bar, facts, left, table, text, warning
 from discreet.custodian import Preview
 from discreet.exact import shown
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance
 from discreet.ledger.refusal import MOST_TIMES
 from discreet.schema.column import day
+from discreet.words import value
 
 MOST_ROWS = 200
 """On a screen; JSON has all."""

@@ -44,8 +44,9 @@ def _tighter(balance: Balance, tighter: Mapping[str | None, float]) -> dict[str,
 
 
 def _screen(balances: Sequence[Balance], tighter: Mapping[str | None, float]) -> Iterator[RenderableType]:
-    from discreet.cli.show import bar, owner, table, text, value, warning
+    from discreet.cli.show import bar, owner, table, text, warning
     from discreet.exact import shown
+    from discreet.words import value
 
     numbers = ("spent", "cap", "left")
     made = table("whose", "model", *numbers, "", right=numbers)

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import RenderableType
 
 from discreet.answer import Answer, Population
-from discreet.cli.show import table, text, value
+from discreet.cli.show import table, text
 from discreet.custodian.telling import told
+from discreet.words import value
 
 NUMBERS = ("for the population", "95 % interval", "noise", "sampling")
 

@@ -182,7 +182,8 @@ def _show_expected(
 
 
 def _expected(plans: Sequence[PrivatePlan], choice: str | None) -> Iterator[RenderableType]:
-    from discreet.cli.show import facts, table, text, value, warning
+    from discreet.cli.show import facts, table, text, warning
+    from discreet.words import value
 
     for place, plan in enumerate(plans):
         yield from [""] * bool(place)
@@ -265,7 +266,8 @@ def _screen(made: Release) -> Iterator[RenderableType]:
 
 
 def _swept(swept: Sweep, report: str | None) -> Iterator[RenderableType]:
-    from discreet.cli.show import table, text, value
+    from discreet.cli.show import table, text
+    from discreet.words import value
 
     numbers = ("k", "risk", "loss")
     made = table("method", *numbers, "", right=numbers)

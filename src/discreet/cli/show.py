@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ from discreet.cli.options import printable
 from discreet.exact import shown
 from discreet.ledger import Balance
 
-DIGITS = 6
 PIPE = 240
 BAR = 24
 BLUE = "blue"
@@ -71,25 +69,6 @@ def bar(part: float | Fraction, whole: float | Fraction) -> ProgressBar:
     """How much of a whole above 0 a part is."""
     share = min(max(float(part / whole), 0), 1)
     return ProgressBar(total=1, completed=share, width=BAR, complete_style=BLUE, finished_style=BLUE)
-
-
-def value(told: object) -> str:
-    """A value of a reply as people read it, floats in six digits."""
-    if told is None:
-        return "missing"
-    if isinstance(told, bool):
-        return "true" if told else "false"
-    if isinstance(told, int):
-        return f"{told:,}"
-    return _rounded(told) if isinstance(told, float) else str(told)
-
-
-def _rounded(number: float) -> str:
-    if not math.isfinite(number) or 0 < abs(number) < 1e-4:
-        return f"{number:.{DIGITS}g}"
-    places = max(0, DIGITS - len(str(int(abs(number)))))
-    told = f"{number:,.{places}f}"
-    return told.rstrip("0").rstrip(".") if places else told
 
 
 def owner(analyst: str | None) -> str:

@@ -16,6 +16,7 @@ from discreet.service.console.static import address
 from discreet.service.console.topics import TOPICS
 from discreet.service.gate import Principal
 from discreet.service.store.tokens import form_token
+from discreet.words import value
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -32,7 +33,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters |= {
-        "value": telling.value,
+        "value": value,
         "rough": telling.rough,
         "span": telling.span,
         "exact": telling.exact,

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.schema.column import day
-from discreet.service.console.telling import amount, exact, rough, span, value
+from discreet.service.console.telling import amount, exact, rough, span
+from discreet.words import value
 
 Document = Mapping[str, Any]
 MOST_ROWS = 500
