@@ -41,6 +41,7 @@ bench: $(READY)
 	.venv/bin/python -m benchmarks.query
 	.venv/bin/python -m benchmarks.error
 	.venv/bin/python -m benchmarks.service
+	.venv/bin/python -m benchmarks.service --timing 10000
 
 # Keeps the pinned versions that still fit; to move to the newest, delete locks/*.txt first.
 lock:

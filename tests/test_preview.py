@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +18,7 @@ from discreet.exact import exp_above
 from discreet.planner.choose import plan
 from discreet.planner.refined import RefinedTotal
 from discreet.query import parse_sql
+from discreet.sample import write_registry
 from discreet.sources.plan import Source
 from discreet.testing import worst_ratio
 from tables import schema
@@ -189,6 +190,33 @@ def test_every_total_can_be_asked_by_its_accuracy(aggregate: str, near: object, 
     assert reach <= float(str(near)) * 1.0001
     less = plan(declared, query, own.epsilon * Fraction(99, 100), rows=300)
     assert less.meaning(less.measurements[0]).reach(0.95) > float(str(near)) * 0.98  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "nears"), [("COUNT(*)", range(20, 400, 7)), ("SUM(score)", (3.8, 20, 50)), ("AVG(age)", (0.7,))]
+)
+def test_an_accuracy_has_the_same_epsilon_whatever_is_left(aggregate: str, nears: Sequence[float]) -> None:
+    """Else the same question would be another one once it is paid, and a retry too; too little is refused."""
+    declared = schema("add-remove", 1, units=400)
+    query = parse_sql(f"SELECT {aggregate} FROM t WHERE sex = 'F'", declared)
+    for near in nears:
+        given = {"accuracy": f"±{near} at 95%", "rows": 3000}
+        first = plan(declared, query, **given)  # type: ignore[arg-type]
+        for left in (1, Fraction(10_001, 10_000), Fraction(17, 3)):
+            assert plan(declared, query, **given, most=first.epsilon * left).epsilon == first.epsilon  # type: ignore[arg-type]
+        with pytest.raises(BudgetExceeded):
+            plan(declared, query, **given, most=first.epsilon * Fraction(99_999, 100_000))  # type: ignore[arg-type]
+
+
+def test_asked_by_accuracy_again_it_is_the_stored_answer(tmp_path: Path) -> None:
+    """Though less is left by then."""
+    smokers = "SELECT COUNT(*) FROM registry WHERE smoker"
+    with Custodian.open(write_registry(tmp_path, patients=1000)) as custodian:
+        for near in range(76, 60, -2):
+            told = [custodian.answer(smokers, accuracy=f"±{near}") for _ in range(3)]
+            assert len({one.entry for one in told}) == 1
+            assert custodian.preview(smokers, accuracy=f"±{near}").cost.epsilon == 0
+        assert sum(one.kind == "charge" for one in custodian.history()) == 8
 
 
 def test_an_accuracy_beyond_the_budget_tells_the_reachable_one(people: Custodian) -> None:

@@ -35,20 +35,30 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
     if known_number(query.aggregates[0], schema, facts) is not None:
         return Fraction(1)
     most = MOST if request.most is None else min(request.most, MOST)
+    distance = max(float(accuracy.distance), FINEST)
 
     @cache
     def off(epsilon: Fraction) -> float:
         return _reach(query.aggregates[0], facts, epsilon, request, float(accuracy.confidence))
 
-    if most <= 0 or off(most) > accuracy.distance:
-        reachable = f"; ±{_round_up(off(most))} is what that can reach" if most > 0 else ""
-        raise BudgetExceeded(f"{accuracy} cannot be reached with the epsilon of {shown(most)} that is left{reachable}")
-    return min(_digits_up(float(_least(off, max(float(accuracy.distance), FINEST), most))), most)
+    if off(MOST) <= distance:
+        needed = min(_digits_up(_least(off, distance)), MOST)
+        if needed <= most:
+            return needed
+    raise _refusal(accuracy, most, max(off(_digits_down(most)), distance) if most > 0 else None)
 
 
-def _least(off: Callable[[Fraction], float], distance: float, most: Fraction) -> Fraction:
-    """The least epsilon that will do, to a few parts in a hundred thousand: noise falls about as epsilon rises."""
-    low, high = _around(off, distance, most)
+def _refusal(accuracy: Accuracy, most: Fraction, near: float | None) -> BudgetExceeded:
+    reachable = "" if near is None else f"; ±{shown(_digits_up(Fraction(near)))} is what that can reach"
+    return BudgetExceeded(f"{accuracy} cannot be reached with the epsilon of {shown(most)} that is left{reachable}")
+
+
+def _least(off: Callable[[Fraction], float], distance: float) -> Fraction:
+    """The least epsilon that will do, to a few parts in a hundred thousand: noise falls about as epsilon rises.
+
+    Nothing in it follows what is left of a budget: the same question has the same epsilon, before and after it is paid.
+    """
+    low, high = _around(off, distance)
     towards = True
     while high > low * Fraction(100_003, 100_000):
         middle = (low + high) / 2
@@ -60,17 +70,17 @@ def _least(off: Callable[[Fraction], float], distance: float, most: Fraction) ->
     return high
 
 
-def _around(off: Callable[[Fraction], float], distance: float, most: Fraction) -> tuple[Fraction, Fraction]:
+def _around(off: Callable[[Fraction], float], distance: float) -> tuple[Fraction, Fraction]:
     """An epsilon too small, or the least, and one that will do, some hundredths apart."""
-    guess = most
+    guess = Fraction(1)
     for _ in range(8):
         reached = off(guess)
         if abs(reached / distance - 1) < 0.02:
             break
-        guess = min(max(guess * Fraction(reached / distance), LEAST), most)
+        guess = min(max(guess * Fraction(reached / distance), LEAST), MOST)
     low, high = guess, guess
-    while high < most and off(high) > distance:
-        low, high = high, min(high * Fraction(26, 25), most)
+    while high < MOST and off(high) > distance:
+        low, high = high, min(high * Fraction(26, 25), MOST)
     while low > LEAST and off(low) <= distance:
         low, high = max(low * Fraction(24, 25), LEAST), low
     return low, high
@@ -88,14 +98,18 @@ def _reach(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked
     return min(Meaning(one, float(rows)).reach(confidence) for one in found if isinstance(one, Noisy))
 
 
-def _round_up(number: float) -> str:
-    return shown(_digits_up(number))
-
-
-def _digits_up(number: float) -> Fraction:
+def _digits_up(number: Fraction) -> Fraction:
     """At least the number, to four digits."""
-    unit = Fraction(10) ** (math.floor(math.log10(number)) - 3)
-    return math.ceil(Fraction(number) / unit) * unit
+    return math.ceil(number / _unit(number)) * _unit(number)
+
+
+def _digits_down(number: Fraction) -> Fraction:
+    """At most the number, to four digits."""
+    return math.floor(number / _unit(number)) * _unit(number)
+
+
+def _unit(number: Fraction) -> Fraction:
+    return Fraction(10) ** (math.floor(math.log10(number)) - 3)
 
 
 def as_near(one: Total, asked_for: Accuracy, rows: int) -> bool:
