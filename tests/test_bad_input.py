@@ -11,10 +11,17 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from random import Random
+from typing import get_args
 
 import pytest
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from pydantic_core.core_schema import ErrorType
 
 from commands import Outcome, discreet, done, files, write_registry
+from discreet.cli.run import _plainly
+from discreet.service.app import FAULTS, _fault, _sentence
+from discreet.service.documents import Ask
 
 FROM = "SELECT COUNT(*) FROM registry"
 COUNT = f"{FROM} WHERE age >= 40"
@@ -82,6 +89,67 @@ def changed(file: Path, old: str, new: str) -> None:
     text = file.read_text()
     assert old in text
     file.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["verfy"], "no such command 'verfy', perhaps 'verify'"),
+        (["it's {0}"], 'no such command "it\'s {0}"'),
+        (["token"], "missing command"),
+        (["ask"], "missing argument 'SCHEMA'"),
+        (["token", "list"], "missing option '--config'"),
+        (["ask", "a", "b", "--epsilo", "1"], "no such option --epsilo, perhaps --epsilon, --plot, --prior"),
+        (["ask", "-x"], "no such option -x"),
+        (["ask", "a", "b", "c", "d"], "there are words too many: c d"),
+        (["serve", "--port", "many"], "'--port' must be a whole number"),
+        (["token", "create", "--days", "many"], "'--days' must be a number"),
+        (["history", "a", "--limit", "0"], "'--limit' must be at least 1"),
+        (["serve", "--port"], "'--port' needs a value"),
+        (["serve", "--json=3"], "'--json' takes no value"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)
+def test_words_of_a_command_that_do_not_fit_are_told_in_ours(words: list[str], says: str) -> None:
+    told = discreet(*words)
+    assert (told.code, told.out, told.err) == (2, "", f"discreet: {says}; see --help\n")
+
+
+def test_what_a_parser_says_that_we_do_not_know_is_not_repeated() -> None:
+    assert _plainly("Kaboom: 'a'") == "the words of the command are not understood"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({}, "'question' {}: it is missing"),
+        ({"question": COUNT, "colour": 1}, "'colour' {}: there is nothing of that name"),
+        ({"question": COUNT, "rows": "many"}, "'rows' {}: it must be a whole number"),
+        ({"question": COUNT, "rows": 0}, "'rows' {}: it must be at least 1"),
+        ({"question": COUNT, "fresh": 3}, "'fresh' {}: it must be true or false"),
+        ({"question": COUNT, "constraints": [3]}, "'constraints' at 0 {}: it must be text"),
+        ({"question": COUNT, "constraints": ["a"] * 101}, "'constraints' {}: it may hold at most 100 of them"),
+        ({"question": COUNT, "accuracy": "x" * 1001}, "'accuracy' {}: it may have at most 1000 signs"),
+        ({"question": COUNT, "accuracy": ""}, "'accuracy' {}: it must have 1 or more signs"),
+        ({"question": COUNT, "epsilon": []}, "'epsilon' {}: it is none of the kinds that are allowed there"),
+        ([], "the body {}: it must be an object"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_body_that_does_not_fit_is_told_in_our_words(body: object, says: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        Ask.model_validate(body)
+    found = [{**one, "loc": ("body", *one["loc"])} for one in raised.value.errors()]
+    assert _sentence(RequestValidationError(found)) == says.format("does not fit what GET /openapi.json says")
+
+
+def test_every_fault_that_a_library_finds_is_told_in_our_words() -> None:
+    """Each kind there is, and those to come."""
+    context = dict.fromkeys(("gt", "ge", "lt", "le", "min_length", "max_length", "expected"), 7)
+    kinds = [*get_args(ErrorType), "of tomorrow"]
+    told = {kind: _fault(kind, context | {"error": ValueError("it is not so")}) for kind in kinds}
+    assert all(said.startswith(("it ", "there is nothing")) for said in told.values())
+    assert FAULTS.keys() <= {*told, *(kind.partition("_")[0] for kind in told)}
 
 
 @pytest.mark.parametrize(

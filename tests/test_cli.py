@@ -9,12 +9,14 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from commands import PATIENTS, discreet, done, files, write_registry
+from discreet import Custodian
 from ledgers import schema_of
 
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
@@ -507,8 +509,72 @@ def test_a_ledger_that_holds_is_verified(schema: Path) -> None:
     ledger = schema.parent / "registry.discreet" / "ledger.db"
     told = done("ledger", "verify", ledger, "--json").document
     assert told["entries"] == 3  # the registration, the charge, the answer
-    assert told["head"] in done("ledger", "verify", ledger).out
-    assert done("ledger", "verify", f"sqlite:///{ledger}", "--json").document == told
+    with Custodian.open(schema) as custodian:
+        assert told["heads"] == {"registry": custodian.verify().head}
+    said = done("ledger", "verify", ledger).out
+    assert f"head of registry          {told['heads']['registry']}" in said
+    assert f"head of the whole ledger  {told['head']}" in said
+    again = done("ledger", "verify", f"sqlite:///{ledger}", "--json").document
+    assert again | {"at": ""} == told | {"at": ""}
+
+
+def test_a_log_of_heads_has_one_line_for_each_with_its_time(schema: Path, tmp_path: Path) -> None:
+    done("ask", schema, COUNT, "--epsilon", "0.25")
+    ledger = schema.parent / "registry.discreet" / "ledger.db"
+    for words in (("verify", ledger), ("backup", ledger, tmp_path / "copy.db")):
+        [line] = done("ledger", *words, "--json").out.splitlines()
+        assert datetime.fromisoformat(json.loads(line)["at"]).tzinfo is not None
+
+
+def test_a_head_that_was_kept_is_found_for_good(schema: Path) -> None:
+    """At its entry and in its data set; the head of the whole ledger is found as long as it is that."""
+    done("ask", schema, COUNT, "--epsilon", "0.25")
+    ledger = schema.parent / "registry.discreet" / "ledger.db"
+    kept = done("ledger", "verify", ledger, "--json").document
+    own, whole = kept["heads"]["registry"], kept["head"]
+    words = ("ledger", "verify", ledger, "--contains", own.upper(), "--contains", whole)
+    assert done(*words, "--json").document["contains"] == [
+        {"head": own, "dataset": "registry", "entry": 3},
+        {"head": whole, "dataset": None, "entry": None},
+    ]
+    assert f"{own} is entry 3 of registry.\n{whole} is the head of the whole ledger.\n" in done(*words).out
+    done("ask", schema, COUNT, "--epsilon", "0.5")
+    assert f"{own} is entry 3 of registry." in done(*words[:5]).out
+    assert discreet(*words).code == 6
+
+
+def test_a_ledger_that_was_set_back_lacks_the_head_that_was_kept(schema: Path, tmp_path: Path) -> None:
+    """Each of its entries is as it was written: nothing else tells."""
+    ledger, older = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "older.db"
+    done("ask", schema, COUNT, "--epsilon", "0.25")
+    done("ledger", "backup", ledger, older)
+    done("ask", schema, COUNT, "--epsilon", "0.5")
+    kept = done("ledger", "verify", ledger, "--json").document["heads"]["registry"]
+    done("ledger", "verify", older)
+    lacks = discreet("ledger", "verify", older, "--contains", kept, "--json")
+    assert (lacks.code, lacks.document["error"]["kind"]) == (6, "ClaimFailed")
+    assert f"no entry has the head {kept[:40]!r}" in lacks.err
+    wrong = discreet("ledger", "verify", older, "--contains", kept[:63])
+    assert (wrong.code, "a head is 64 digits and letters a to f" in wrong.err) == (2, True)
+
+
+def test_what_is_taken_for_a_ledger_is_named_and_nothing_is_left_beside_it(schema: Path, tmp_path: Path) -> None:
+    """A table, and an empty file, which is a ledger to be only where one may be made."""
+    table, empty = schema.with_name("registry.csv"), tmp_path / "empty.db"
+    empty.write_text("")
+    before = {path: path.read_bytes() for path in schema.parent.iterdir() if path.is_file()}
+    for words in (
+        ("ledger", "verify", table),
+        ("ledger", "backup", table, tmp_path / "copy.db"),
+        ("ledger", "upgrade", table),
+        ("ledger", "restore", table, tmp_path / "new.db", "--forgotten", "0"),
+    ):
+        refused = discreet(*words)
+        assert (refused.code, "'registry.csv' is damaged, or is not a ledger" in refused.err) == (5, True)
+    for words in (("ledger", "verify", empty), ("ledger", "upgrade", empty)):
+        refused = discreet(*words)
+        assert (refused.code, "there is no ledger 'empty.db' there" in refused.err) == (2, True)
+    assert {path: path.read_bytes() for path in schema.parent.iterdir() if path.is_file()} == before
 
 
 def test_a_ledger_that_was_changed_is_caught(schema: Path) -> None:

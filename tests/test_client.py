@@ -25,6 +25,7 @@ from discreet import (
     Unsupported,
 )
 from discreet.client.address import read_address
+from discreet.client.dataset import paid_once
 from discreet.client.wire import LONGEST_WAIT, MOST, Lost, Received, Request, Wire
 from documents import ANSWER, GUARANTEE, QUESTION, TOKEN, client
 from scripted import Scripted, broken_chunk, drop, huge, problem, raw, reply, scripted
@@ -160,7 +161,7 @@ def test_a_refusal_is_the_library_s_error_and_is_not_repeated(
 
 
 @pytest.mark.parametrize(
-    ("status", "error"), [(404, InvalidInput), (418, InvalidInput), (500, Internal), (503, Unavailable)]
+    ("status", "error"), [(404, Unavailable), (418, Unavailable), (500, Internal), (503, Unavailable)]
 )
 @pytest.mark.parametrize("body", [b"", b"<html>not ours</html>", b"[]", b'{"detail": 3}', b'{"detail": ""}', b"\xff"])
 def test_a_refusal_of_somebody_else_is_told_in_our_words(
@@ -191,12 +192,65 @@ def test_redirects_are_not_followed(service: Scripted) -> None:
     assert len(service.seen) == 1
 
 
-def test_where_nobody_listens_it_is_unavailable() -> None:
+def test_the_advice_is_for_who_speaks_python(service: Scripted) -> None:
+    """The service tells how to send a token and where to look over HTTP."""
+    for kind, said in (
+        ("unauthenticated", "the token is not valid: ask the custodian for a new one"),
+        ("not-found", "there is no data set 'registry' that this token may ask, .*; client.datasets lists"),
+    ):
+        service.steps = [reply({"type": f"/problems/{kind}", "detail": "GET /v1/datasets", "kind": None}, 404)]
+        with pytest.raises(InvalidInput, match=said) as raised:
+            client(service).budget()
+        assert "GET" not in str(raised.value)
+
+
+@pytest.mark.parametrize("call", ["answer", "preview"])
+def test_a_question_without_a_word_of_noise_is_refused_here(service: Scripted, call: str) -> None:
+    with pytest.raises(InvalidInput, match=r"epsilon=0\.1 or accuracy='±50 at 95%'"):
+        getattr(client(service), call)(QUESTION)
+    assert service.seen == []
+
+
+def test_the_data_sets_of_a_token_are_listed(service: Scripted) -> None:
+    service.then(reply({"name": "ann", "datasets": ["registry", "survey"]}))
+    assert client(service).datasets == ("registry", "survey")
+    assert [one.path for one in service.seen] == ["/v1/me"]
+
+
+def test_where_nobody_listens_it_is_unavailable_and_nothing_was_sent() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(Unavailable, match=f"127.0.0.1:{port} cannot be reached: no service listens there"):
-        Client(f"http://127.0.0.1:{port}", TOKEN, "registry", retries=1, pause=0.001).budget()
+    ours = Client(f"http://127.0.0.1:{port}", TOKEN, "registry", retries=1, pause=0.001)
+    for call in (ours.budget, lambda: ours.answer(QUESTION, epsilon=0.1)):
+        with pytest.raises(
+            Unavailable,
+            match=f"127.0.0.1:{port} cannot be reached: no service listens there; check the address, or try later$",
+        ) as raised:
+            call()
+        assert type(raised.value) is Unavailable
+
+
+def test_what_was_sent_once_may_have_been_charged_whoever_listens_later(service: Scripted) -> None:
+    """The first request breaks off, and at the second nobody is there."""
+    service.then(drop)
+    wire = Wire(read_address(service.address), TOKEN, retries=2)
+    outcomes = iter([wire._once(Request.post("/", {}, "mine"), None), *[Lost("is away", sent=False)] * 2])
+
+    class Flaky(Wire):
+        def _once(self, *_: object) -> Received | Lost:
+            return next(outcomes)
+
+    flaky = Flaky(wire.address, TOKEN, retries=2, sleep=lambda _: None)
+    with pytest.raises(Unavailable, match=r"is away; whether it was charged is not known"), paid_once("mine"):
+        flaky.ask(Request.post("/", {}, "mine"))
+
+
+def test_a_job_that_cannot_be_looked_at_may_have_been_charged() -> None:
+    """Only the request that asks for it tells whether anything was sent."""
+    wire = Wire(read_address("http://127.0.0.1:1"), TOKEN, retries=0)
+    with pytest.raises(Unavailable, match="whether it was charged is not known"), paid_once("mine"):
+        wire.ask(Request.get("/v1/jobs/1"))
 
 
 def test_a_refusal_that_comes_before_all_was_sent_is_heard() -> None:

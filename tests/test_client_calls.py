@@ -25,6 +25,7 @@ from discreet import (
     InvalidInput,
     Prior,
     Unavailable,
+    Unsupported,
     total,
 )
 from discreet.client.address import read_address
@@ -309,17 +310,22 @@ def test_looks_at_a_job_come_by_its_clock_and_ever_slower() -> None:
 
 
 def test_a_rehearsal_goes_to_the_made_up_table(service: Scripted, tmp_path: Path) -> None:
-    service.then(reply(ANSWER, 201))
+    """Files too; its ledger alone has no chain to check."""
+    service.then(reply(ANSWER, 201), problem(422, "Unsupported"))
     rehearsed = client(service, rehearsal=True)
     rehearsed.answer(QUESTION, epsilon=0.1)
     assert service.seen[0].path == "/v1/rehearsal/datasets/registry/answers"
     assert repr(rehearsed).endswith("rehearsal=True)")
-    calls: list[Callable[[], object]] = [rehearsed.verify, lambda: rehearsed.expected(epsilon=1)]
-    calls += [lambda: rehearsed.publish("mdav", tmp_path / "a.csv", 3), rehearsed.sweep]
-    for call in calls:
-        with pytest.raises(InvalidInput, match="not rehearsed"):
+    calls: dict[str, Callable[[], object]] = {"releases/previews": lambda: rehearsed.expected(epsilon=1)}
+    calls |= {"releases": lambda: rehearsed.publish("mdav", tmp_path / "a.csv", 3), "sweeps": rehearsed.sweep}
+    for below, call in calls.items():
+        with pytest.raises(Unsupported):
             call()
-    assert len(service.seen) == 1
+        assert service.seen[-1].path == f"/v1/rehearsal/datasets/registry/{below}"
+    sent = len(service.seen)
+    with pytest.raises(InvalidInput, match="its chain is not checked"):
+        rehearsed.verify()
+    assert len(service.seen) == sent
 
 
 def test_the_schema_is_asked_for_once(service: Scripted) -> None:

@@ -206,6 +206,17 @@ def test_a_rehearsal_costs_nothing(live: Live) -> None:
     assert (live.spent(), live.spent("")) == before
 
 
+def test_a_release_is_rehearsed_for_nothing(live: Live, tmp_path: Path) -> None:
+    before = live.custodian.history(), live.custodian.budget()
+    rehearsed = live.client("cus", rehearsal=True)
+    made = rehearsed.publish("mdav", tmp_path / "mine.csv", 5, report=tmp_path / "report.html")
+    assert [path.is_file() for path in (*made.files, made.manifest_file, tmp_path / "report.html")] == [True] * 3
+    assert any("a rehearsal" in one for one in made.warnings)
+    assert rehearsed.sweep("k=3..4", "mdav").to_json()
+    assert [one.method for one in rehearsed.expected("private-columns", epsilon=1)] == ["private-columns"]
+    assert (live.custodian.history(), live.custodian.budget()) == before
+
+
 # Refusals.
 
 
@@ -216,11 +227,11 @@ def test_refusals_are_the_library_s(live: Live) -> None:
         (lambda: ours.answer(COUNT, epsilon=5000), BudgetExceeded, "left"),
         (lambda: ours.answer(COUNT, epsilon=1, model="individual-dp"), InvalidInput, "individual-dp"),
         (lambda: ours.expected(epsilon=1), InvalidInput, "this is for the custodian"),
-        (lambda: Client(live.address, "dsc_none", "registry").budget(), InvalidInput, "send a valid token"),
+        (lambda: Client(live.address, "dsc_none", "registry").budget(), InvalidInput, "the token is not valid: ask"),
         (
             lambda: Client(live.address, live.tokens["ann"], "other").budget(),
             InvalidInput,
-            "nothing here that you may see",
+            "no data set 'other' that this token may ask",
         ),
     ):
         with pytest.raises(kind, match=words):

@@ -396,6 +396,9 @@ def test_a_preview_says_what_its_error_is_of_and_what_is_public(unspent: Live) -
     expect(page.locator("[data-slot=note]")).to_be_hidden()
     page.fill("#prior", "normal(100, 20)")
     expect(page.locator("[data-slot=of]")).to_contain_text("of what you will know")
+    page.fill("#prior", "")
+    page.fill("#question", "SELECT HISTOGRAM(age, 37) FROM registry")
+    expect(page.locator("[data-slot=of]")).to_have_text("of a range, on average over all ranges")
     page.fill("#size", "much")
     expect(page.locator("[data-slot=problem]")).to_be_visible()
     page.fill("#size", "")
@@ -421,6 +424,39 @@ def test_ends_of_a_drawing_that_make_no_line_change_nothing(unspent: Live) -> No
     page.click("text=Clear")
     expect(page.locator(".readout")).not_to_contain_text("weight")
     expect(page.locator("#prior")).to_have_value("")
+
+
+def test_a_name_that_was_refused_is_not_told_of_while_another_is_kept(unspent: Live) -> None:
+    page = unspent.page("ann")
+    page.goto(ASK)
+    page.fill("#prior", "normal(100, 20)")
+    page.click("text=Kept priors")
+    page.fill("#prior-name", "no name")
+    page.click("[data-part=keep]")
+    expect(page.locator("[data-part=kept]")).not_to_be_empty()
+    page.route("**/v1/priors/**", lambda _: None)  # no reply yet
+    page.fill("#prior-name", "survey")
+    page.click("[data-part=keep]")
+    expect(page.locator("[data-part=kept]")).to_be_empty()
+
+
+def test_nothing_is_cut_off_on_a_phone(live: Live) -> None:
+    """The picture and rows with buttons are as wide as what they are in; the preview has no scroll bar of its own."""
+    page = live.page("ann", width=390)
+    ask(page, "SELECT COUNT(*) FROM registry WHERE smoker", "normal(100, 20)")
+    page.wait_for_selector("[data-drawn]")
+    wide = "one => one.scrollWidth <= one.clientWidth"
+    assert page.eval_on_selector("[data-part=canvas]", wide)
+    assert "95 %" not in page.inner_text("[data-part=canvas]")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    expect(page.locator("[data-part=canvas]")).to_contain_text("95 %")
+    page.goto(ASK)
+    previewed(page)
+    assert page.eval_on_selector("aside", "one => getComputedStyle(one).overflowY") == "visible"
+    cus = live.page("cus", width=390)
+    for path in ("", "/access", "/datasets/registry"):
+        cus.goto(f"/console/custodian{path}")
+        assert all(cus.eval_on_selector_all(".scroll", f"them => them.map({wide})")), path
 
 
 def test_the_custodian_grants_and_revokes(live: Live) -> None:

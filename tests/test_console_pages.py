@@ -222,11 +222,44 @@ def test_a_preview_says_what_is_public_stored_or_not_paid_for(service: Served) -
     ann.send(f"{ASK}/ask", QUESTION | {"size": "0.9"}, ASK)
     stored = ann.send(f"{ASK}/preview", QUESTION | {"size": "0.9"}, ASK).text
     assert "free: it is stored" in stored
+    assert ">free</dd>" in stored
+    assert "An answer of epsilon 0.9 is stored, and is told." in stored
     assert "aria-disabled" not in stored
     for more in ({"fresh": "yes"}, {"question": "SELECT COUNT(*) FROM registry WHERE age < 40"}):
         dear = ann.send(f"{ASK}/preview", QUESTION | {"size": "0.9"} | more, ASK).text
         assert "What is left does not pay for this" in dear
         assert 'aria-disabled="true"' in dear
+
+
+def test_a_histogram_says_what_its_error_is_of_and_why_counts_are_not_whole(service: Served) -> None:
+    ann, asked = Browser(service, "ann"), QUESTION | {"question": "SELECT HISTOGRAM(age, 37) FROM registry"}
+    assert "of a range, on average over all ranges" in ann.send(f"{ASK}/preview", asked, ASK).text
+    by_sex = QUESTION | {"question": "SELECT sex, smoker, COUNT(*) FROM registry GROUP BY ROLLUP(sex, smoker)"}
+    assert "of a count, on average over all rows" in ann.send(f"{ASK}/preview", by_sex, ASK).text
+    seen = ann.get(ann.send(f"{ASK}/ask", asked, ASK).headers["location"]).text
+    assert "Counts are not whole here" in seen
+    plain = ann.get(ann.send(f"{ASK}/ask", QUESTION, ASK).headers["location"]).text
+    assert "Counts are not whole here" not in plain
+    assert "as long as the data set has the same snapshot" in plain
+
+
+def test_all_answers_of_a_session_are_listed(service: Served) -> None:
+    sessions = f"{HOME}/sessions"
+    opened = service.post("ann", sessions, {"epsilon": "0.1", "noise_scale": "60"}).json()["id"]
+    asked = [{"question": f"SELECT COUNT(*) FROM registry WHERE age < {age}"} for age in (30, 40, 50)]
+    ids = [service.post("ann", f"{sessions}/{opened}/answers", one).json()["id"] for one in asked]
+    for who, path in (("ann", f"{ASK}/history"), ("cus", "/console/custodian/datasets/registry")):
+        listed = Browser(service, who).get(path).text
+        assert all(f'<a href="{ASK}/answers/{one}">' in listed for one in ids)
+    ticked = re.findall(r'name="ids" value="([^"]*)"', Browser(service, "ann").get(f"{ASK}/history").text)
+    assert sorted(ticked) == sorted(ids)
+
+
+def test_rows_that_are_not_compared_are_told_of(service: Served) -> None:
+    ann = Browser(service, "ann")
+    asked = QUESTION | {"question": "SELECT age, COUNT(*) FROM registry GROUP BY age"}
+    made = ann.send(f"{ASK}/ask", asked, ASK).headers["location"].rpartition("/")[2]
+    assert "And 25 more rows: " in ann.get(f"{ASK}/compare?ids={made}").text
 
 
 def test_a_rehearsal_is_told_on_every_page_and_costs_nothing(service: Served) -> None:
@@ -305,14 +338,16 @@ def test_a_token_that_cannot_be_made_is_told_why(service: Served) -> None:
 def test_a_file_is_previewed_published_and_fetched(service: Served) -> None:
     cus, place = Browser(service, "cus"), "/console/custodian/datasets/registry/publish"
     recipe = {"method": "private-columns", "epsilon": "1", "columns": ["age", "sex"]}
+    assert "<option selected>private-linked</option>" in cus.get(place).text
     previewed = cus.send(f"{place}/preview", recipe, place)
+    assert "<option selected>private-columns</option>" in previewed.text
     assert previewed.text.count('<h3 id="plan-') == 3
     queued = cus.send(f"{place}/release", recipe | {"sure": "yes"}, place)
     assert "Waiting for its turn" in cus.get(queued.headers["location"]).text
     assert run_next(service.app.service, "runner")
     done = cus.get(queued.headers["location"]).text
     assert "2.72 times as likely" in done
-    for name in ("registry.csv", "registry.csv.manifest.json", "report.html"):
+    for name in ("registry-1.csv", "registry-1.csv.manifest.json", "registry-1-report.html"):
         assert cus.client.get(re.search(rf'href="([^"]*/{re.escape(name)})"', done)[1]).status_code == 200  # type: ignore[index]
     assert "private-columns" in cus.get(place).text
     refused = cus.send(f"{place}/release", {"method": "mdav", "k": "no"}, place)
@@ -336,7 +371,10 @@ def test_the_custodian_sees_spend_log_snapshots_and_chain(service: Served) -> No
     assert "SELECT COUNT(*) FROM registry WHERE smoker = TRUE" in unescape(seen)
     head = service.get("cus", f"{HOME}/ledger").json()["head"]
     assert head not in seen
-    assert head in cus.get(f"{place}?verify=yes").text
+    verified = cus.get(f"{place}?verify=yes").text
+    assert head in verified
+    assert "Head of registry: keep it elsewhere" in verified
+    assert re.findall(r'aria-current="true">([0-9,]+)<', cus.get(f"{place}?lines=200").text) == ["200"]
     assert "Nothing: no epsilon above 5" not in cus.get("/console/custodian").text  # padding is off here
 
 
@@ -411,3 +449,6 @@ def test_explanations_are_open_and_true_to_their_numbers(service: Served) -> Non
     assert "52.5 %" in seen
     assert "73.2 %" in seen
     assert service.client.get("/console/explain/nothing").status_code == 404
+    for topic in ("time", "guarantee"):
+        assert "busy" in service.client.get(f"/console/explain/{topic}").text
+    assert "but for the budget" in service.client.get("/console/explain/rehearsal").text

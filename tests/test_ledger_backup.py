@@ -159,7 +159,7 @@ def test_a_backup_is_of_one_moment_while_others_charge(filled: str, tmp_path: Pa
         ("folder", "'folder' is there already"),
         ("dangling", "'dangling' is there already"),
         ("missing/file", "the folder for 'file' does not exist; make it first"),
-        ("open", "beside 'open' is a -wal file of a ledger that is open"),
+        ("open", "'open' is not there, but beside it is a -wal file of a ledger that was; stop the service"),
     ],
 )
 def test_a_backup_goes_to_a_new_file_only(tmp_path: Path, name: str, says: str) -> None:
@@ -284,6 +284,26 @@ def test_a_restored_file_is_for_its_owner(backed: Path, tmp_path: Path) -> None:
     assert names(backed.parent) == {backed.name}
 
 
+def test_nobody_is_told_to_move_the_newest_part_of_a_ledger_away(backed: Path, tmp_path: Path) -> None:
+    """Its charges are in the log beside it while a service has it open; a back-up onto it is no better."""
+    place = tmp_path / "lost.db"
+    with Ledger.open(place) as ledger:
+        ledger.charge(ask(fresh=True, snapshot="s2"), LIMITS)
+        assert (tmp_path / "lost.db-wal").stat().st_size
+        with pytest.raises(InvalidInput, match=r"is there already; .* stop the service that has it open, then") as told:
+            Ledger.restore(backed, place, forgotten=0)
+        assert "-wal" not in str(told.value)
+        with pytest.raises(InvalidInput, match="would replace the ledger itself"):
+            Ledger.backup(place, place, force=True)
+        other = tmp_path / "other.db"
+        Ledger.backup(place, other)
+        with Ledger.open(other) as held:
+            held.charge(ask(fresh=True, snapshot="s2"), LIMITS)
+            with pytest.raises(InvalidInput, match="which may have its newest entries; stop what has it open") as told:
+                Ledger.backup(place, other, force=True)
+        assert "move" not in str(told.value)
+
+
 def test_where_there_is_a_ledger_none_is_restored(backed: Path, place: str) -> None:
     with Ledger.open(place) as ledger:
         kept = ledger.id
@@ -308,7 +328,7 @@ def test_a_log_that_a_lost_ledger_left_is_not_taken_for_the_restored_one(backed:
     place = tmp_path / "ledger.db"
     for suffix in ("-wal", "-journal"):
         (tmp_path / f"ledger.db{suffix}").write_text("")
-        with pytest.raises(InvalidInput, match=f"beside 'ledger.db' is a {suffix} file"):
+        with pytest.raises(InvalidInput, match=f"'ledger.db' is not there, but beside it is a {suffix} file"):
             Ledger.restore(backed, place, forgotten=0)
         (tmp_path / f"ledger.db{suffix}").unlink()
     assert Ledger.restore(backed, place, forgotten=0).ledger == verified(place)
@@ -572,14 +592,16 @@ def test_a_data_set_goes_on_with_its_restored_ledger(schema: Path, tmp_path: Pat
     ledger, copy = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db"
     first = done("ask", schema, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
     told = done("ledger", "backup", ledger, copy, "--json").document
-    assert told == done("ledger", "verify", copy, "--json").document
-    assert told["head"] in done("ledger", "backup", ledger, copy, "--force").out
+    assert told | {"at": ""} == done("ledger", "verify", copy, "--json").document | {"at": ""}
+    said = done("ledger", "backup", ledger, copy, "--force").out
+    assert f"head of registry          {told['heads']['registry']}" in said
+    assert f"head of the whole ledger  {told['head']}" in said
     done("ask", schema, COUNT.format(age=60), "--epsilon", "0.5")
     done("check", schema, "--refresh")
     lose(ledger)
     assert discreet("ask", schema, COUNT.format(age=60), "--epsilon", "0.5").code == 2
     said = done("ledger", "restore", copy, ledger, "--forgotten", "0.5").out
-    assert told["head"] in said
+    assert all(head in said for head in (told["head"], told["heads"]["registry"]))
     assert "what was charged after this back-up is not in it" in said
     assert "Epsilon 0.5 was entered as spent since" in said
     spent = [line["spent"]["epsilon"] for line in done("budget", schema, "--json").document]
@@ -587,6 +609,19 @@ def test_a_data_set_goes_on_with_its_restored_ledger(schema: Path, tmp_path: Pat
     again = done("ask", schema, COUNT.format(age=50), "--epsilon", "0.25", "--json").document
     assert again["entry"] > first["entry"]  # of another snapshot, which the ledger was told of again
     assert done("ledger", "verify", ledger, "--json").document["entries"] == 3 + 3 + 1 + 2
+
+
+def test_all_that_was_forgotten_is_confirmed(schema: Path, tmp_path: Path) -> None:
+    """Epsilon and delta, and which head is of what."""
+    ledger, copy, new = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db", tmp_path / "new.db"
+    told = done("ledger", "backup", ledger, copy, "--json").document
+    said = done("ledger", "restore", copy, new, "--forgotten", "0.5", "--forgotten-delta", "1e-6").out
+    assert "Epsilon 0.5 and delta 1e-06 were entered as spent since" in said
+    now = done("ledger", "verify", new, "--json").document
+    for when, heads in (("in the back-up", told), ("now", now)):
+        lines = [" ".join(line.split()) for line in said.splitlines()]
+        assert f"head of registry {when} {heads['heads']['registry']}" in lines
+        assert f"head of the whole ledger {when} {heads['head']}" in lines
 
 
 def test_the_commands_refuse_in_plain_words(schema: Path, tmp_path: Path) -> None:
@@ -618,6 +653,7 @@ def test_a_ledger_moves_to_postgresql_and_back(schema: Path, tmp_path: Path, pos
     ledger, there = schema.parent / "registry.discreet" / "ledger.db", schema_of(postgres)
     told = done("ledger", "backup", ledger, tmp_path / "copy.db", "--json").document
     moved = done("ledger", "restore", tmp_path / "copy.db", there, "--forgotten", "0", "--json").document
+    del told["at"]
     assert moved == {"backup": told, "ledger": told}
     lose(ledger)
     done("ask", schema, COUNT.format(age=70), "--epsilon", "0.25", "--ledger", there)

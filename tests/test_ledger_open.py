@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -12,11 +14,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from discreet import InvalidInput, Unavailable
 from discreet.ledger import Ledger
 from discreet.ledger.queue import flock_turn, ticket_turn
-from discreet.ledger.tables import VERSION
+from discreet.ledger.tables import VERSION, about
 from ledgers import DATASET, ask, caps, ledger, processes, schema_of, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures
@@ -70,6 +73,27 @@ def test_what_is_no_ledger_is_told_plainly(tmp_path: Path, content: bytes) -> No
     path.write_bytes(content)
     with pytest.raises(Unavailable, match="damaged, or is not a ledger"):
         Ledger.open(path)
+
+
+LOCK = """\
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 2**30 + 2)
+    except OSError:
+        print("held")
+"""
+"""Tries, in another process, for the bytes that every reader of an SQLite file has locked."""
+
+
+def test_to_look_at_a_file_drops_no_lock_on_it(tmp_path: Path) -> None:
+    """POSIX locks go when any descriptor of their file is closed: who opens a ledger twice must keep them."""
+    path = tmp_path / "ledger.db"
+    with Ledger.open(path) as ledger, ledger._database.reading() as connection:
+        connection.execute(select(about)).one()
+        Ledger.existing(path).close()
+        tried = subprocess.run([sys.executable, "-c", LOCK, path], check=True, capture_output=True, text=True)
+    assert tried.stdout == "held\n"
 
 
 def test_a_damaged_file_is_told_plainly(tmp_path: Path) -> None:

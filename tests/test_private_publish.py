@@ -17,6 +17,9 @@ from commands import PATIENTS, discreet, done, files, write_registry
 from discreet import BudgetExceeded, ClaimFailed, Custodian, InvalidInput, Unavailable, Unsupported
 from discreet.custodian.assessing import assess_release
 from discreet.custodian.verifying import verify_release
+from discreet.service.jobs import run_next
+from discreet.service.store.tokens import create_token
+from serving import HOME, config_in, served
 
 METHODS = ("private-columns", "private-records", "private-linked")
 FEW = ("age", "bmi", "smoker")
@@ -272,6 +275,38 @@ def test_a_delta_needs_a_schema_that_allows_it(tmp_path: Path) -> None:
             custodian.expected("private-columns", **more)
         with pytest.raises(InvalidInput, match="add approx-dp"):
             custodian.publish("private-columns", tmp_path / "out.csv", **more)
+
+
+def test_a_key_pays_for_one_private_file(tmp_path: Path) -> None:
+    """A retry is refused with what the key was used for; a file that was refused has not used it."""
+    with Custodian.open(written(tmp_path)) as custodian:
+        with pytest.raises(BudgetExceeded):
+            custodian.publish("private-columns", tmp_path / "out.csv", epsilon=50, key="k")
+        custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1, key="k")
+        with pytest.raises(
+            InvalidInput, match="key was used before, for entry 2, 'published t-1 by private-columns: x"
+        ):
+            custodian.publish("private-columns", tmp_path / "more.csv", epsilon=1, key="k")
+        assert custodian.budget()[0].epsilon == 1
+        custodian.publish("private-columns", tmp_path / "more.csv", epsilon=1, key="another")
+        assert custodian.budget()[0].epsilon == 2
+
+
+def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: Path) -> None:
+    """The ledger knows the key; another custodian's is another."""
+    asked, config = {"method": "private-columns", "epsilon": "0.5", "columns": ["age"]}, config_in(tmp_path)
+    for who, times, state in (("cus", 1, "done"), ("cus", 1, "failed"), ("dan", 2, "done")):
+        Path(config.store).unlink(missing_ok=True)
+        with served(config) as service:
+            service.tokens["dan"] = create_token(service.app.service.store, "dan", "custodian", 30)[1]
+            job = service.post(who, f"{HOME}/releases", asked, Idempotency_Key="k").json()
+            assert run_next(service.app.service, "runner")
+            told = service.get(who, f"/v1/jobs/{job['id']}").json()
+            assert told["state"] == state, told
+            if state == "failed":
+                assert "this key was used before, for entry 2, 'published registry-1 by" in told["problem"]["detail"]
+            spent = service.get(who, f"{HOME}/budget").json()["budget"][0]["spent"]["epsilon"]
+            assert Fraction(spent) == times * Fraction(1, 2)
 
 
 def test_what_is_refused_leaves_the_schema_free(tmp_path: Path) -> None:

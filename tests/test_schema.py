@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from discreet import InvalidInput
 from discreet.schema import Address, Budget, Column, Schema, load_schema, schema_from_text, schema_to_public_json
 from discreet.schema.column import FARTHEST
+from discreet.schema.document import read_document
 from published_data import shared_data
 
 WHOLE = """\
@@ -446,6 +447,17 @@ TAGGED = "has an anchor (&), an alias (*) or a tag (!); write the value out, or 
 def test_a_text_that_is_no_plain_yaml_is_refused(text: str, sentence: str) -> None:
     """No objects, no references, nothing that repeats or nests without end."""
     assert refusal(text) == sentence
+
+
+def test_what_is_read_is_called_by_its_name() -> None:
+    """A configuration is no schema."""
+    for text, says in (
+        ("a: 1\na: 2", "line 2 of the configuration gives 'a' again; give every key once"),
+        ("a: " + "[" * 9 + "]" * 9, "line 1 of the configuration is nested more than 8 deep; a configuration needs at"),
+        ("a: !x 1", f"line 1 of the configuration {TAGGED}"),
+    ):
+        with pytest.raises(InvalidInput, match=re.escape(says)):
+            read_document(text, "configuration")
 
 
 def test_what_is_undecided_is_named() -> None:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import takewhile
@@ -24,12 +24,12 @@ import pytest
 
 import stubborn
 from certificates import write_certificate
-from commands import discreet, done, write_registry
+from commands import Outcome, discreet, done, write_registry
 from discreet.ledger import Ledger
-from discreet.service.config import read_config, sample_config
+from discreet.service.config import Config, read_config, sample_config
 from discreet.service.documents import NewTokenDocument, TokenDocument
 from discreet.service.store import Store
-from discreet.service.store.tokens import token_of
+from discreet.service.store.tokens import create_token, token_of
 from discreet.service.supervisor import (
     INTERRUPT,
     LONGEST_PAUSE,
@@ -116,6 +116,57 @@ def test_without_a_configuration_a_sample_is_served_on_this_machine_alone() -> N
     assert secret not in log
     assert all(line.startswith('{"at"') for line in log.splitlines()), log
     assert not file.parent.exists()
+
+
+@contextmanager
+def announced(monkeypatch: pytest.MonkeyPatch, address: str) -> Iterator[None]:
+    """A service that says that it is ready and ends."""
+
+    def run(config: Config, announce: Callable[[str], None], _: object) -> None:
+        config.folder.mkdir(exist_ok=True)
+        announce(address)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("discreet.service.supervisor.run", run)
+        yield
+
+
+def test_a_second_start_of_the_sample_revokes_the_token_of_the_first(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that somebody made stay as they are."""
+    with announced(monkeypatch, "http://127.0.0.1:8000"):
+        first = done("serve", "--folder", folder, "--json").document
+        own = done_token(Path(first["config"]), "--analyst", "custodian", "--role", "custodian")
+        second = done("serve", "--folder", folder, "--json").document
+        third = done("serve", "--folder", folder, "--json").document
+    with Store.open(read_config(first["config"]).store) as store:
+        valid = [token_of(store, one) is not None for one in (first["token"], own, second["token"], third["token"])]
+    assert valid == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("address", "url"), [("0.0.0.0", "https://0.0.0.0:8443"), ("'::'", "https://[::]:8443")], ids=["IPv4", "IPv6"]
+)
+def test_a_service_that_listens_everywhere_is_named_by_its_machine(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, address: str, url: str
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "ward")
+    config = configured(folder, address=address, insecure="yes")
+    with announced(monkeypatch, url):
+        said = done("serve", "--config", config).out
+        told = done("serve", "--config", config, "--json").document
+    assert "discreet answers at https://ward:8443\n" in said
+    assert "https://ward:8443/console/" in said
+    assert "listens on every address of this machine" in said
+    assert (told["address"], told["console"]) == ("https://ward:8443", "https://ward:8443/console/")
+
+
+def test_a_service_at_one_address_is_named_by_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with announced(monkeypatch, "http://127.0.0.1:8000"):
+        said = done("serve", "--config", configured(folder)).out
+    assert "discreet answers at http://127.0.0.1:8000\n" in said
+    assert "every address" not in said
 
 
 # --- stopping and coming back
@@ -295,6 +346,9 @@ BAD = [
     ({"address": "192.0.2.1", "insecure": "yes"}, 2, "'192.0.2.1' is no address of this machine"),
     ({"address": "no.such.name.invalid", "insecure": "yes"}, 2, "is no address of this machine"),
     ({"port": "70000"}, 2, "a port is a number from 0 to 65535"),
+    ({"port": "-1"}, 2, "a port is a number from 0 to 65535"),
+    ({"port": "many"}, 2, "port must be a whole number such as 8443, got 'many'"),
+    ({"port": "0.5"}, 2, "port must be a whole number such as 8443, got '0.5'"),
     ({"workers": "0"}, 2, "workers"),
     ({"deadline": "0"}, 2, "deadline"),
     ({"colour": "blue"}, 2, "colour"),
@@ -406,6 +460,37 @@ def test_a_revoked_token_opens_nothing_and_a_grant_can_be_taken_back(folder: Pat
     assert "revoked" in done("token", "list", "--config", config).out
     with Store.open(read_config(config).store) as store:
         assert token_of(store, made["token"]) is None
+
+
+def test_a_grant_to_somebody_without_a_valid_token_says_so(folder: Path) -> None:
+    config = configured(folder)
+    grant = ("token", "grant", "ann", "registry", "--config", config)
+    assert done(*grant).out == "ann may ask registry, but has no valid token yet.\n"
+    made = done("token", "create", "--config", config, "--analyst", "ann", "--json").document
+    assert done(*grant).out == "ann may ask registry.\n"
+    done("token", "revoke", made["id"], "--config", config)
+    assert "no valid token" in done(*grant).out
+
+
+def test_a_token_is_revoked_by_how_its_id_begins(folder: Path) -> None:
+    """Where no other begins so; the whole id always does."""
+    config = configured(folder)
+    ids = ["0123456789abcdef" * 2, "0123456789abcdee" * 2, "fedcba98" * 4]
+    with Store.open(read_config(config).store) as store:
+        for one in ids:
+            create_token(store, "ann", "analyst", id=one)
+
+    def revoke(begun: str) -> Outcome:
+        return discreet("token", "revoke", begun, "--config", config)
+
+    for begun, said in ((ids[0][:8], "2 tokens begin with '01234567'"), (ids[2][:7], "there is no token 'fedcba9'")):
+        refused = revoke(begun)
+        assert (refused.code, refused.out) == (2, "")
+        assert said in refused.err
+    for begun, whole in ((ids[2][:8], ids[2]), (ids[0], ids[0]), (ids[1][:16], ids[1])):
+        assert revoke(begun).out == f"Token {whole} is revoked.\n"
+    told = done("token", "list", "--config", config, "--json").document
+    assert [one["valid"] for one in told["tokens"]] == [False] * 3
 
 
 @pytest.mark.parametrize(

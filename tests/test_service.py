@@ -173,12 +173,12 @@ def test_a_release_is_made_as_a_job(service: Served) -> None:
     assert run_next(service.app.service, "runner")
     done = service.get("cus", f"/v1/jobs/{job['id']}").json()
     assert (done["state"], done["release"]["method"]) == ("done", "mdav")
-    assert "report.html" in done["files"]
-    file = service.get("cus", f"/v1/jobs/{job['id']}/files/registry.csv")
+    assert "registry-1-report.html" in done["files"]
+    file = service.get("cus", f"/v1/jobs/{job['id']}/files/registry-1.csv")
     assert file.status_code == 200
     for who in ("ann", "bob"):
         assert service.get(who, f"/v1/jobs/{job['id']}").status_code == 404
-        assert service.get(who, f"/v1/jobs/{job['id']}/files/registry.csv").status_code == 403
+        assert service.get(who, f"/v1/jobs/{job['id']}/files/registry-1.csv").status_code == 403
 
 
 def test_a_release_that_the_schema_refuses_is_refused_at_once(service: Served) -> None:

@@ -77,6 +77,14 @@ def about_a_data_set(home: str) -> dict[tuple[str, str], Line]:
     }
 
 
+def releases(home: str) -> dict[tuple[str, str], Line]:
+    return {
+        ("POST", f"{home}/releases"): kept(202, {"method": "private-columns", "epsilon": "1"}),
+        ("POST", f"{home}/releases/previews"): kept(200, {"method": "private-columns", "epsilon": "1"}),
+        ("POST", f"{home}/sweeps"): kept(202, {"ks": "k=3..5"}),
+    }
+
+
 def pages_about_a_data_set(home: str) -> dict[tuple[str, str], Line]:
     form = {"question": COUNT["question"], "how": "epsilon", "size": "0.1"}
     return {
@@ -114,9 +122,8 @@ API: dict[tuple[str, str], Line] = {
     ("PUT", "/v1/grants/{dataset}/{analyst}"): kept(204),
     ("DELETE", "/v1/grants/{dataset}/{analyst}"): kept(204),
     ("GET", "/v1/warnings"): kept(),
-    ("POST", f"{REAL}/releases"): kept(202, {"method": "private-columns", "epsilon": "1"}),
-    ("POST", f"{REAL}/releases/previews"): kept(200, {"method": "private-columns", "epsilon": "1"}),
-    ("POST", f"{REAL}/sweeps"): kept(202, {"ks": "k=3..5"}),
+    **releases(REAL),
+    **releases(REHEARSAL),
     ("GET", f"{REAL}/snapshots"): kept(),
     ("GET", f"{REAL}/ledger"): kept(),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -37,6 +38,25 @@ def test_what_was_believed_is_told_as_it_was_stated() -> None:
     text = said(COUNT, 1000, "normal(2000, 100)", Fraction(1, 100))
     assert text.startswith("You believed it to be about 2,000, between 1,804 and 2,196 with a probability of 95 %; ")
     assert "the private answer is 1,000; together that makes about 1," in text
+
+
+def test_who_typed_a_middle_is_told_of_that_one() -> None:
+    """Also where the law is held on cells that it is not the middle of."""
+    wide = replace(schema("replace-one", 1, 20_000), individual_queries=True)
+    own = Reader(plan(wide, parse_sql(COUNT, wide), Fraction(1, 10), prior="normal(12000, 900)"))
+    before = own.before(0)
+    assert before is not None
+    assert before.median() != 12_000
+    assert sentence(own, 0, (12_186,), 12_186).startswith("You believed it to be about 12,000, between 10,236 and ")
+
+
+def test_how_near_a_median_with_a_prior_is_needs_no_manual() -> None:
+    words = reader("SELECT MEDIAN(age) FROM t", "normal(3, 2)").plan.measurements[0].words(0.95)
+    assert re.fullmatch(
+        r"fewer than \d+ rows lie between it and the exact value with a probability of 95%; where your prior holds "
+        "that value impossible, the rows up to the nearest possible one come on top",
+        words,
+    )
 
 
 def test_a_prior_that_is_sure_and_right_is_hardly_moved() -> None:

@@ -13,7 +13,7 @@ QUESTION = "SELECT town, COUNT(*) FROM {name} WHERE age = 99 GROUP BY town"
 
 def question(name: str, token: str) -> bytes:
     """A question about a data set, drawn anew every time."""
-    asked = {"question": QUESTION.format(name=name), "epsilon": "0.001", "delta": "1e-9", "fresh": True}
+    asked = {"question": QUESTION.format(name=name), "epsilon": "0.01", "delta": "1e-9", "fresh": True}
     body = json.dumps(asked)
     more = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     return HEAD.format(start=f"POST /v1/datasets/{name}/answers", token=token, more=more, body=body).encode()

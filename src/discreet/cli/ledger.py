@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from discreet.cli.options import Json
+
+if TYPE_CHECKING:
+    from discreet.ledger import Found, Verified
 
 Place = Annotated[
     str, typer.Argument(metavar="LEDGER", help="The ledger's file or database address.", show_default=False)
@@ -16,6 +20,15 @@ NewPlace = Annotated[
     typer.Argument(metavar="LEDGER", help="A new file, or the address of a database without one.", show_default=False),
 ]
 File = Annotated[str, typer.Argument(metavar="FILE", help="The back-up.", show_default=False)]
+Kept = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--contains",
+        metavar="HEAD",
+        help="A head that was kept: tell which entry it was kept at, or exit with 6. Can be repeated.",
+        show_default=False,
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace an earlier back-up of the same ledger.")]
 Epsilon = Annotated[
     str,
@@ -30,47 +43,43 @@ Delta = Annotated[
     str, typer.Option("--forgotten-delta", metavar="D", help="The same for delta, where approx-dp is allowed.")
 ]
 
-KEEP = "Keep the head elsewhere: with it a ledger that was replaced as a whole is found out too."
+KEEP = (
+    "Keep the head of each data set elsewhere: discreet ledger verify --contains HEAD then finds out a ledger that was "
+    "replaced as a whole. The head of the whole ledger stands for all of them now; it is another after the next entry."
+)
 LOST = (
-    "what was charged after this back-up is not in it, and its answers are with the analysts. Compare the head of the "
-    "back-up with the last one you kept: if it is another, more was spent than the back-up knows of."
+    "what was charged after this back-up is not in it, and its answers are with the analysts. Look for the last heads "
+    "you kept by discreet ledger verify --contains: where one is not found, more was spent than the back-up knows of."
 )
 
 
-def verify(ledger: Place, json: Json = False) -> None:
+def verify(ledger: Place, contains: Kept = None, json: Json = False) -> None:
     """Recompute the chain of entries and every account; exit code 6 if something is not as it was written."""
     from discreet.cli import show
-    from discreet.custodian.document import verified_to_json
     from discreet.ledger import Ledger
+    from discreet.ledger.chain import hash_of
 
+    kept = [hash_of(head) for head in contains or ()]
     with show.counting("verifying") as progress, Ledger.existing(ledger) as opened:
         verified = opened.verify(progress=progress)
+        found = {head: None if head == verified.head else opened.find(head) for head in kept}
     if json:
-        show.document(verified_to_json(verified))
+        _log(verified, {"contains": [_found_to_json(head, at) for head, at in found.items()]} if found else {})
     else:
-        show.screen(
-            show.text(f"The ledger holds: {verified.entries:,} entries, each as it was written.", "bold"),
-            show.facts({"head": verified.head}),
-            KEEP,
-        )
+        _show("ledger", verified, [_in_words(head, at) for head, at in found.items()])
 
 
 def backup(ledger: Place, file: File, force: Force = False, json: Json = False) -> None:
     """Copy a ledger into one file while others go on charging. The copy is recomputed before it gets its name."""
     from discreet.cli import show
-    from discreet.custodian.document import verified_to_json
     from discreet.ledger import Ledger
 
     with show.stages() as progress:
         verified = Ledger.backup(ledger, file, force=force, progress=progress)
     if json:
-        show.document(verified_to_json(verified))
+        _log(verified)
     else:
-        show.screen(
-            show.text(f"The back-up holds: {verified.entries:,} entries, each as it was written.", "bold"),
-            show.facts({"head": verified.head}),
-            KEEP,
-        )
+        _show("back-up", verified)
 
 
 def restore(file: File, ledger: NewPlace, forgotten: Epsilon, forgotten_delta: Delta = "0", json: Json = False) -> None:
@@ -90,11 +99,14 @@ def restore(file: File, ledger: NewPlace, forgotten: Epsilon, forgotten_delta: D
     if json:
         show.document(restored_to_json(restored))
         return
-    heads = {"head of the back-up": restored.backup.head}
+    heads = _heads(restored.backup, " in the back-up")
     entered: tuple[str, ...] = ()
     if epsilon:
-        heads["head of the ledger"] = restored.ledger.head
-        entered = (f"Epsilon {shown(epsilon)} was entered as spent since, on every data set and by every analyst.",)
+        heads |= _heads(restored.ledger, " now")
+        spent = (
+            f"Epsilon {shown(epsilon)} was" if not delta else f"Epsilon {shown(epsilon)} and delta {shown(delta)} were"
+        )
+        entered = (f"{spent} entered as spent since, on every data set and by every analyst.",)
     show.screen(
         show.text(f"The ledger is restored: {restored.backup.entries:,} entries, each as it was written.", "bold"),
         show.facts(heads),
@@ -118,6 +130,45 @@ def upgrade(ledger: Place, json: Json = False) -> None:
         show.screen(f"The ledger has format {VERSION} already; nothing was changed.")
     else:
         show.screen(f"The ledger has format {VERSION} now; it had {before}.")
+
+
+def _log(verified: Verified, more: Mapping[str, object] | None = None) -> None:
+    """One line of JSON with the time, as a log of heads takes it."""
+    from datetime import UTC, datetime
+    from json import dumps
+
+    from discreet.custodian.document import ledger_to_json
+
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    print(dumps({"at": at} | ledger_to_json(verified) | dict(more or {})))
+
+
+def _show(what: str, verified: Verified, found: Sequence[str] = ()) -> None:
+    from discreet.cli import show
+
+    show.screen(
+        show.text(f"The {what} holds: {verified.entries:,} entries, each as it was written.", "bold"),
+        show.facts(_heads(verified)),
+        *found,
+        KEEP,
+    )
+
+
+def _heads(verified: Verified, when: str = "") -> dict[str, str]:
+    """The head of each data set and of all together, which is which."""
+    told = {f"head of {name}{when}": head for name, head in verified.heads.items()}
+    return told | {f"head of the whole ledger{when}": verified.head}
+
+
+def _in_words(head: str, at: Found | None) -> str:
+    where = "the head of the whole ledger" if at is None else f"entry {at.entry:,} of {at.dataset}"
+    return f"{head} is {where}."
+
+
+def _found_to_json(head: str, at: Found | None) -> dict[str, object]:
+    """Without a data set it is the head of the whole ledger."""
+    place = (None, None) if at is None else (at.dataset, at.entry)
+    return dict(zip(("head", "dataset", "entry"), (head, *place), strict=True))
 
 
 COMMANDS = (verify, backup, restore, upgrade)

@@ -32,12 +32,14 @@ Folder = Annotated[
 ]
 
 CUSTODIAN = "custodian"
+SHOWN = "token.id"
+"""The file with the id of the token that was shown last."""
 SAMPLE = """\
 # The made-up registry, for this machine alone.
 store: service.db
 datasets:
   - schema: registry.yaml
-    deadline: 0.5
+    deadline: 1
 """
 
 
@@ -72,9 +74,9 @@ def _serve(
     with ExitStack() as stages:
         progress = stages.enter_context(show.stages())
 
-        def announce(address: str) -> None:
+        def announce(listening: str) -> None:
             stages.close()
-            told = token(config)
+            address, told = _named(config, listening), token(config)
             if json:
                 show.document(_document(file, address, told))
             else:
@@ -134,12 +136,38 @@ def _no_token(config: Config) -> None:
 
 
 def _new_token(config: Config) -> str:
-    """A token for the custodian of the sample."""
+    """A token for the custodian of the sample; the one that a former start showed is revoked."""
     from discreet.service.store import Store
-    from discreet.service.store.tokens import create_token
+    from discreet.service.store.tokens import create_token, revoke_token
 
+    shown = config.folder / SHOWN
     with Store.open(config.store) as store:
-        return create_token(store, CUSTODIAN, CUSTODIAN)[1]
+        made, told = create_token(store, CUSTODIAN, CUSTODIAN)
+        try:
+            if shown.exists():
+                revoke_token(store, shown.read_text(encoding="utf-8", errors="replace"))
+            shown.write_text(made.id, encoding="utf-8")
+        except OSError:
+            raise Unavailable(f"{shown} cannot be written; check its owner and the disk") from None
+    return told
+
+
+def _named(config: Config, address: str) -> str:
+    """The address as others reach it: by this machine's name where it listens everywhere."""
+    import socket
+
+    port = address.rpartition(":")[2]
+    return f"{address.partition(':')[0]}://{socket.gethostname()}:{port}" if _is_everywhere(config) else address
+
+
+def _is_everywhere(config: Config) -> bool:
+    """Whether the address stands for every one of this machine."""
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(config.address).is_unspecified
+    except ValueError:
+        return False
 
 
 def _document(file: Path, address: str, token: str | None) -> dict[str, str | None]:
@@ -154,6 +182,8 @@ def _screen(file: Path, config: Config, address: str, token: str | None) -> Iter
     if token is not None:
         pairs["custodian's token"] = token
     yield facts(pairs)
+    if _is_everywhere(config):
+        yield "It listens on every address of this machine, not by this name alone."
     if token is not None:
         yield "Sign in to the console with the token, which is shown once, or send it: Authorization: Bearer dsc_..."
     elif not _has_custodian(config):

@@ -31,9 +31,14 @@ Days = Annotated[float, typer.Option(metavar="N", help="For how many days it is 
 Granted = Annotated[
     list[str] | None, typer.Option("--dataset", metavar="D", help="A data set that she may ask; repeatable.")
 ]
-TokenId = Annotated[str, typer.Argument(metavar="ID", help="The token's id, as listed.", show_default=False)]
+TokenId = Annotated[
+    str, typer.Argument(metavar="ID", help="The token's id, as listed, or how it begins.", show_default=False)
+]
 Whose = Annotated[str, typer.Argument(metavar="ANALYST", help="Who may ask.", show_default=False)]
 What = Annotated[str, typer.Argument(metavar="DATASET", help="The data set's name.", show_default=False)]
+
+SHORTEST_ID = 8
+"""Signs of an id's beginning: as many as the console shows."""
 
 
 def create(
@@ -84,9 +89,9 @@ def revoke(token: TokenId, config: ConfigFile) -> None:
     from discreet.service.store.tokens import revoke_token
 
     with _opened(config) as (_, store):
-        if not revoke_token(store, token):
-            raise InvalidInput(f"there is no token {token[:40]!r}; see: discreet token list")
-    show.screen(f"Token {token} is revoked.")
+        found = _begun(store, token)
+        revoke_token(store, found)
+    show.screen(f"Token {found} is revoked.")
 
 
 def grant(analyst: Whose, dataset: What, config: ConfigFile) -> None:
@@ -97,7 +102,9 @@ def grant(analyst: Whose, dataset: What, config: ConfigFile) -> None:
     with _opened(config) as (read, store):
         _require(read, dataset)
         tokens.grant(store, dataset, analyst)
-    show.screen(f"{analyst} may ask {dataset}.")
+        now = time.time()
+        known = any(one.analyst == analyst and one.valid(now) for one in tokens.all_tokens(store))
+    show.screen(f"{analyst} may ask {dataset}{'' if known else ', but has no valid token yet'}.")
 
 
 def ungrant(analyst: Whose, dataset: What, config: ConfigFile) -> None:
@@ -121,6 +128,22 @@ def _opened(file: str) -> Iterator[tuple[Config, Store]]:
     config = read_config(file)
     with Store.open(config.store) as store:
         yield config, store
+
+
+def _begun(store: Store, told: str) -> str:
+    """The id of the one token that is told of by it, or by how it begins."""
+    from discreet.service.store.tokens import all_tokens
+
+    ids = [one.id for one in all_tokens(store)]
+    found = [one for one in ids if one == told or (len(told) >= SHORTEST_ID and one.startswith(told))]
+    if len(found) > 1:
+        raise InvalidInput(f"{len(found)} tokens begin with {told[:40]!r}; give more of the id: discreet token list")
+    if not found:
+        raise InvalidInput(
+            f"there is no token {told[:40]!r}; give its id, or {SHORTEST_ID} signs or more of its beginning: "
+            "discreet token list"
+        )
+    return found[0]
 
 
 def _require(config: Config, name: str) -> None:

@@ -14,8 +14,8 @@ from discreet.client.answers import answer_from
 from discreet.client.dataset import DataSet, paid_once
 from discreet.client.jobs import Progress, silent
 from discreet.client.reading import Expected, read
-from discreet.client.sending import ask_of, key_of, recipe_of
-from discreet.client.wire import Wire
+from discreet.client.sending import ask_of, key_of, noisy, recipe_of
+from discreet.client.wire import Request, Wire
 from discreet.errors import InvalidInput
 from discreet.exact import positive, whole
 from discreet.spend import text
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from discreet.release import Release
 
 NO_TOKEN = "a token is the text that the custodian gave you, beginning with dsc_; this is none"
-NOT_REHEARSED = "files and the ledger's chain are not rehearsed; use a client without rehearsal=True"
+NOT_REHEARSED = (
+    "the ledger of a rehearsal is thrown away, so its chain is not checked; use a client without rehearsal=True"
+)
 CLOSED = "the client is closed; open another"
 
 
@@ -64,8 +66,9 @@ class Client:
             float(positive(timeout, "the timeout")),
             whole(retries, "retries", 0),
             float(positive(pause, "the pause")),
+            dataset=text(dataset, "dataset"),
         )
-        self.name = text(dataset, "dataset")
+        self.name = wire.dataset
         self._dataset: DataSet | None = DataSet.of(wire, self.name, rehearsal)
         self._rehearsal = rehearsal
         self._schema: Mapping[str, object] | None = None
@@ -76,6 +79,12 @@ class Client:
         if self._schema is None:
             self._schema = read(lambda told: dict(told["schema"]), self._open().look())
         return self._schema
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The names of the data sets that the token may ask, as of now."""
+        told = self._open().wire.ask(Request.get("/v1/me"))
+        return read(lambda document: tuple(map(str, document["datasets"])), told)
 
     def answer(
         self,
@@ -100,7 +109,7 @@ class Client:
         """
         given = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
         given |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
-        body = ask_of(question, given | {"fresh": fresh, "constraints": constraints or None})
+        body = ask_of(question, noisy(given) | {"fresh": fresh, "constraints": constraints or None})
         dataset, own = self._open(), key_of(key)
         with paid_once(own):
             again = Again(dataset, body, dataset.answer(body, own))
@@ -123,7 +132,7 @@ class Client:
         """What the question would cost and be good for, what is left, and how many more such questions that holds."""
         given = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
         given |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
-        return read(reading.preview_from, self._open().ask("/previews", ask_of(question, given)))
+        return read(reading.preview_from, self._open().ask("/previews", ask_of(question, noisy(given))))
 
     def session(self, noise_scale: object, epsilon: object, key: str | None = None) -> Session:
         """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
@@ -153,7 +162,7 @@ class Client:
 
         said = recipe_of({"method": method, "k": k, "t": t, "epsilon": epsilon} | more)
         targets = place(out, report, force, bool(said.get("apart")))
-        return published(self._real(), said, targets, key_of(key), progress)
+        return published(self._open(), said, targets, key_of(key), progress)
 
     def expected(
         self, method: str | None = None, k: object = None, epsilon: object = None, **more: Any
@@ -163,7 +172,7 @@ class Client:
         Without a method, of every one that can be made of these columns.
         """
         said = recipe_of({"method": method, "k": k, "epsilon": epsilon} | more)
-        told = self._real().ask("/releases/previews", said)
+        told = self._open().ask("/releases/previews", said)
         return read(lambda document: reading.expected_from(document["plans"]), told)
 
     def sweep(
@@ -182,7 +191,7 @@ class Client:
 
         listed = ks if isinstance(ks, str) else f"k={','.join(str(whole(k, 'k', 2)) for k in ks)}"
         said = recipe_of({"ks": listed, "methods": [methods] if isinstance(methods, str) else list(methods), "t": t})
-        return swept(self._real(), said, report, force, key_of(key), progress)
+        return swept(self._open(), said, report, force, key_of(key), progress)
 
     def budget(self) -> tuple[Balance, ...]:
         """What is spent and left, of the data set and of whom the token was given to, in every model."""
@@ -199,7 +208,9 @@ class Client:
 
         For a custodian's token.
         """
-        return read(reading.verified_from, self._real().look("/ledger"))
+        if self._rehearsal:
+            raise InvalidInput(NOT_REHEARSED)
+        return read(reading.verified_from, self._open().look("/ledger"))
 
     def close(self) -> None:
         """No more calls; every call has let go of its connection already."""
@@ -219,11 +230,6 @@ class Client:
         if self._dataset is None:
             raise InvalidInput(CLOSED)
         return self._dataset
-
-    def _real(self) -> DataSet:
-        if self._rehearsal:
-            raise InvalidInput(NOT_REHEARSED)
-        return self._open()
 
 
 def _token(token: object) -> str:

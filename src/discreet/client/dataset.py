@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from discreet.client.jobs import Progress, ended, silent
 from discreet.client.reading import Told, read
-from discreet.client.wire import Request, Wire
+from discreet.client.wire import Request, Unreached, Wire
 from discreet.errors import Unavailable
 from discreet.spend import text
 
@@ -56,9 +56,11 @@ def quoted(name: object) -> str:
 
 @contextmanager
 def paid_once(key: str) -> Iterator[None]:
-    """What is lost in here is told with the key that makes a repetition free."""
+    """What is lost in here is told with the key that makes a repetition free, unless it never went out."""
     try:
         yield
+    except Unreached as failure:
+        raise Unavailable(str(failure)) from None
     except Unavailable as failure:
         known = f"whether it was charged is not known, but the same call with key={key!r} is not charged twice"
         raise Unavailable(f"{failure}; {known}") from None

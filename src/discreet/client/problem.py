@@ -23,6 +23,11 @@ UNREADABLE = "did not answer as a discreet service does; check the address"
 REDIRECTED = (
     "answered with a redirect, which is not followed since the token would go along; give the address it leads to"
 )
+NO_TOKEN = "the token is not valid: ask the custodian for a new one"
+NOT_THERE = (
+    "there is no data set {!r} that this token may ask, or what was looked for in it is gone; client.datasets lists "
+    "those that it may ask, and the custodian grants more"
+)
 
 
 def document_of(body: bytes) -> Any:
@@ -33,14 +38,21 @@ def document_of(body: bytes) -> Any:
         return None
 
 
-def error_of(status: int, body: bytes, address: str, token: str = "") -> DiscreetError:
-    """The error of a reply that is none of those asked for, in the sentence of the service without the token."""
+def error_of(status: int, body: bytes, address: str, token: str = "", dataset: str = "") -> DiscreetError:
+    """The error of a reply that is none of those asked for, in the sentence of the service without the token.
+
+    Who speaks HTTP is advised otherwise by the service than who speaks Python is here.
+    """
     told = document_of(body)
     problem = told if isinstance(told, dict) else {}
     kind = KINDS.get(str(problem.get("kind")), _kind(status))
     said = problem.get("detail") or problem.get("title")
     if not isinstance(said, str):
-        return kind(f"{address} {_words(status)}")
+        return _foreign(status)(f"{address} {_words(status)}")
+    if problem.get("type") == "/problems/unauthenticated":
+        return kind(NO_TOKEN)
+    if problem.get("type") == "/problems/not-found" and dataset:
+        return kind(NOT_THERE.format(dataset[:40]))
     plain = "".join(sign if sign.isprintable() else " " for sign in said[:LONGEST])
     return kind(plain.replace(token, "...") if token else plain)
 
@@ -57,6 +69,11 @@ def _kind(status: int) -> type[DiscreetError]:
     if status == 429 or status > 500:
         return Unavailable
     return Internal if status == 500 else InvalidInput if 300 <= status < 500 else Unavailable
+
+
+def _foreign(status: int) -> type[DiscreetError]:
+    """Of a reply that is none of ours: what the status means to somebody else says nothing about the request."""
+    return Unavailable if 400 <= status < 500 else _kind(status)
 
 
 def _words(status: int) -> str:

@@ -29,6 +29,13 @@ def ask_of(question: object, given: Mapping[str, Any]) -> dict[str, Any]:
     return {"question": question if isinstance(question, str) else dict(question)} | read
 
 
+def noisy(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What goes with a question, if it says how much noise there may be."""
+    if all(given[name] is None for name in ("epsilon", "accuracy", "noise_scale")):
+        raise InvalidInput("say how much noise there may be: epsilon=0.1 or accuracy='±50 at 95%'")
+    return dict(given)
+
+
 def key_of(key: str | None) -> str:
     """A name for one request: the caller's, or one that nobody else has."""
     if key is None:

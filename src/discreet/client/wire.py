@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from socket import gaierror
@@ -61,15 +61,20 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """No whole reply came, and why; `again` where one may come the next time."""
+    """No whole reply came, and why; `again` where one may come the next time, `sent` where the request went out."""
 
     words: str
     again: bool = True
+    sent: bool = True
+
+
+class Unreached(Unavailable):
+    """A request with a key never went out, so that nothing can have come of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """Speaks to one service. `timeout` is how many seconds of silence mean that a reply is lost."""
+    """Speaks to one service, about one data set. `timeout` is how many seconds of silence mean that a reply is lost."""
 
     address: Address
     token: str = field(repr=False)
@@ -77,6 +82,7 @@ class Wire:
     retries: int = 5
     pause: float = 0.2
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+    dataset: str = ""
 
     def ask(self, request: Request, into: Path | None = None) -> Any:
         """The document of a reply, or its error; with `into`, the body goes to that file."""
@@ -84,7 +90,7 @@ class Wire:
         if received.status == 204 or (into is not None and received.status == 200):
             return None
         if not 200 <= received.status < 300:
-            raise error_of(received.status, received.body, str(self.address), self.token)
+            raise error_of(received.status, received.body, str(self.address), self.token, self.dataset)
         document = document_of(received.body)
         if document is None:
             raise Unavailable(f"{self.address} {UNREADABLE}")
@@ -93,14 +99,17 @@ class Wire:
     def _sent(self, request: Request, into: Path | None) -> Received:
         """The reply to a request, which is sent again while it is lost and a later one may not be."""
         outcome = self._once(request, into)
+        sent = _was_sent(outcome)
         for attempt in range(self.retries):
             if not _may_change(outcome):
                 break
             self.sleep(self._wait(outcome, attempt))
             outcome = self._once(request, into)
+            sent = sent or _was_sent(outcome)
         if isinstance(outcome, Received):
             return outcome
-        raise Unavailable(f"{self.address} {outcome.words}")
+        kind = Unavailable if sent or request.key is None else Unreached
+        raise kind(f"{self.address} {outcome.words}")
 
     def _wait(self, outcome: Received | Lost, attempt: int) -> float:
         """Twice as long each time, or as long as the service asks for if that is longer."""
@@ -110,6 +119,11 @@ class Wire:
 
     def _once(self, request: Request, into: Path | None) -> Received | Lost:
         connection = self.address.connect(self.timeout)
+        try:
+            connection.connect()
+        except (OSError, HTTPException) as failure:
+            connection.close()
+            return replace(_lost(failure, self.timeout), sent=False)
         try:
             with suppress(
                 BrokenPipeError, ConnectionResetError
@@ -138,6 +152,10 @@ def written(document: object) -> bytes:
         return json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
         raise InvalidInput("a question and what goes with it must be text, finite numbers or lists of them") from None
+
+
+def _was_sent(outcome: Received | Lost) -> bool:
+    return outcome.sent if isinstance(outcome, Lost) else True
 
 
 def _may_change(outcome: Received | Lost) -> bool:

@@ -238,6 +238,7 @@ class Custodian:
         *,
         force: bool = False,
         progress: Progress = silent,
+        key: str | None = None,
         **more: Any,
     ) -> Release:
         """Protect the table by a method and write it to a .csv or .parquet file, its manifest beside it.
@@ -245,13 +246,14 @@ class Custodian:
         private-columns, private-records and private-linked are differential privacy and are charged `epsilon`, as much
         as a question would be, in the custodian's name. The other methods promise less: they may be refused for what is
         in the rows, the release is entered in the ledger, and every total is flagged from then on. `report`, an .html
-        or .json file, is for the custodian alone. `more` is what the method takes besides: `discreet publish --help`.
+        or .json file, is for the custodian alone. A `key` that has paid for a private file is refused, so that a retry
+        cannot pay again. `more` is what the method takes besides: `discreet publish --help`.
         """
         if method in PRIVATE:
             private = private_recipe_of(self.schema, method, epsilon, k=k, **said_of(method, {"t": t} | more))
             targets = Targets.folder(out, report, force) if private.apart else Targets.of(out, report, force)
             self._require_current()
-            return publish_private(self._holding(), private, targets, progress)
+            return publish_private(self._holding(), private, targets, progress, key)
         recipe = recipe_of(self.schema, method, k, epsilon, t=t, **more)
         two = recipe.method == "anatomy" or recipe.form == "anatomy"
         targets = Targets.of(out, report, force, two)

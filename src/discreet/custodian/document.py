@@ -61,13 +61,18 @@ def snapshot_to_json(snapshot: Snapshot, schema: Schema) -> dict[str, object]:
 
 
 def verified_to_json(verified: Verified) -> dict[str, object]:
-    """A ledger that holds."""
+    """A data set's chain that holds."""
     return {"entries": verified.entries, "head": verified.head}
+
+
+def ledger_to_json(verified: Verified) -> dict[str, object]:
+    """A whole ledger that holds: `head` is its own, `heads` are those of the data sets."""
+    return verified_to_json(verified) | {"heads": dict(verified.heads)}
 
 
 def restored_to_json(restored: Restored) -> dict[str, object]:
     """A back-up as it was, and the ledger that was made of it."""
-    return {"backup": verified_to_json(restored.backup), "ledger": verified_to_json(restored.ledger)}
+    return {"backup": ledger_to_json(restored.backup), "ledger": ledger_to_json(restored.ledger)}
 
 
 def _exact(number: Fraction | None) -> str | None:

@@ -59,6 +59,8 @@ UNTOLD = "what it adds to this file cannot be told"
 NOT_PRIVATE = "for the custodian: itself not private"
 LONGEST = 2000
 """Of what the history tells of a release."""
+LONGEST_SHOWN = 80
+"""Of the same in a refusal."""
 
 
 def expected(schema: Schema, recipes: Sequence[PrivateRecipe]) -> tuple[PrivatePlan, ...]:
@@ -73,8 +75,13 @@ def expected(schema: Schema, recipes: Sequence[PrivateRecipe]) -> tuple[PrivateP
     return tuple(replace(plan, guarantee=_labelled(plan.guarantee, schema)) for plan in plans)
 
 
-def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, progress: Progress) -> Release:
-    """Make one private file. All that can be refused is refused before the charge, which is never given back."""
+def publish_private(
+    holding: Holding, recipe: PrivateRecipe, targets: Targets, progress: Progress, key: str | None = None
+) -> Release:
+    """Make one private file. All that can be refused is refused before the charge, which is never given back.
+
+    A `key` pays once: where it has paid, there was a file or a failure, and neither can be made again.
+    """
     schema, place = holding.schema, Place(holding.schema)
     progress("planning")
     [plan] = expected(schema, [recipe])
@@ -84,7 +91,7 @@ def publish_private(holding: Holding, recipe: PrivateRecipe, targets: Targets, p
             targets.require_free(two=False)
             number = next_number(place)
             name = f"{schema.name}-{number}"
-            receipt = _charged(holding, recipe, plan, name)
+            receipt = _charged(holding, recipe, plan, name, key)
             with _paid():
                 take_number(place, number)
         with _paid():
@@ -143,7 +150,7 @@ def _labelled(guarantee: Guarantee, schema: Schema) -> Guarantee:
     return replace(guarantee, unit=schema.unit_name, assumptions=before)
 
 
-def _charged(holding: Holding, recipe: PrivateRecipe, plan: PrivatePlan, name: str) -> Receipt:
+def _charged(holding: Holding, recipe: PrivateRecipe, plan: PrivatePlan, name: str, key: str | None) -> Receipt:
     """Paid in the custodian's name: as much as the data set has left may be spent on a file."""
     schema = holding.schema
     caps = Caps(schema.budget, schema.budget, schema.models)
@@ -153,7 +160,13 @@ def _charged(holding: Holding, recipe: PrivateRecipe, plan: PrivatePlan, name: s
     words = f"published {name} by {recipe.method}: {listed}"[:LONGEST]
     model: Model = "dp" if plan.loss.pure else "approx-dp"
     names = schema.name, holding.snapshot.name, CUSTODIAN
-    charge = Charge(*names, question, words, model, plan.spend, recipe.epsilon, fresh=True)
+    charge = Charge(*names, question, words, model, plan.spend, recipe.epsilon, key=key, fresh=True)
+    used = None if key is None else holding.ledger.keyed(schema.name, CUSTODIAN, key)
+    if used is not None:
+        raise InvalidInput(
+            f"this key was used before, for entry {used.entry}, {str(used.query)[:LONGEST_SHOWN]!r}; {STANDS}, and "
+            "a new key pays for a new file"
+        )
     return holding.ledger.charge(charge, caps)
 
 

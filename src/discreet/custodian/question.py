@@ -24,7 +24,12 @@ def read(question: Question, schema: Schema) -> Query:
     return parse_json(question, schema)
 
 
-def cells(query: Query, schema: Schema) -> int:
-    """How many rows the reply has at most, from public facts."""
+def numbers_told(query: Query, schema: Schema) -> int:
+    """How many numbers the reply has at most, over all its rows, from public facts."""
     columns = [(schema.column(key.column), key.width) for key in query.keys]
-    return math.prod(-(-column.size // width) + column.nullable for column, width in columns)
+    sizes = [-(-column.size // width) + column.nullable for column, width in columns]
+    totals = range(len(sizes)) if query.nesting == "rollup" else ()
+    rows = math.prod(sizes) + sum(math.prod(sizes[:first]) for first in totals)
+    drawn = sum(max(1, len(one.orders)) for one in query.aggregates)
+    laid_out = sum(one.key is None for one in query.presentation.outputs)
+    return rows * max(1, drawn, laid_out)

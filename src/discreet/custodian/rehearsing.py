@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import cast
 
@@ -33,6 +34,8 @@ REHEARSAL = "a rehearsal: the table is made up, and nothing was charged"
 FORMAT = 1
 """Of the made-up table: another one goes to another folder."""
 TABLE = "made-up.parquet"
+MOST_STORED = 64 * 2**20
+"""Bytes of a ledger to throw away, beyond which another is begun: nobody pays for what is stored in it."""
 ENDLESS = Budget(Fraction(10**9), Fraction(1, 2))
 
 
@@ -109,12 +112,27 @@ def _opened(schema: Schema, folder: Path, temporary: TemporaryDirectory[str] | N
 
 
 def _home(schema: Schema, folder: Path) -> Path:
-    """Where the table of this very schema is: one that was changed gets another."""
+    """Where the table of this very schema is, with a ledger that is not full: one that was changed gets another."""
     facts = f"{FORMAT} {schema.name} {layout(schema)} {promise(schema)} {schema.units} {schema.impossible}"
-    home = folder.absolute() / hashlib.sha256(facts.encode()).hexdigest()[:16]
+    own = folder.absolute() / hashlib.sha256(facts.encode()).hexdigest()[:16]
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number = max((int(path.name) for path in own.iterdir() if path.name.isdecimal()), default=1)
+        if outgrown(replace(schema, folder=own / str(number))):
+            number += 1
+            # Who looks at the one before goes on with it; nobody is so late as to need the one before that.
+            rmtree(own / str(number - 2), ignore_errors=True)
+        home = own / str(number)
+        home.mkdir(mode=0o700, exist_ok=True)
     except OSError:
         said = f"the folder {folder.name} for a rehearsal cannot be made; check its owner and the disk"
         raise Unavailable(said) from None
     return home
+
+
+def outgrown(schema: Schema) -> bool:
+    """Whether the ledger of a rehearsal, by the schema it is open with, is so large that the next one is due."""
+    try:
+        return (Place(schema).folder / "ledger.db").stat().st_size > MOST_STORED
+    except OSError:
+        return False

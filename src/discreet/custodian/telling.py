@@ -60,9 +60,7 @@ def _even(after: Posterior, say: Callable[[float], str]) -> str:
 def believed(before: Posterior, reader: Reader, at: int) -> str:
     """What someone believes who states a prior."""
     if before.names is None:
-        say, (low, high) = _say(reader, at), before.interval(0.95)
-        middle = f"about {say(_middle(before))}, between {say(low)} and {say(high)}"
-        return f"You believe it to be {middle} with a probability of 95 %."
+        return f"You believe it to be {_span(before, _say(reader, at))} with a probability of 95 %."
     ranked = sorted(before.probabilities().items(), key=lambda one: -one[1])[:MOST_NAMES]
     return f"You believe it to be {', '.join(f'{name} with {_percent(share)}' for name, share in ranked)}."
 
@@ -81,7 +79,7 @@ def _percent(share: float) -> str:
 def _span(law: Posterior, say: Callable[[float], str]) -> str:
     """As likely below as above, and where it nearly always is."""
     low, high = law.interval(0.95)
-    return f"about {say(law.median())}, between {say(low)} and {say(high)}"
+    return f"about {say(_middle(law))}, between {say(low)} and {say(high)}"
 
 
 def drawing(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply, title: str, across: str, said: str) -> Drawing:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from discreet.errors import Unavailable
+from discreet.errors import InvalidInput, Unavailable
 from discreet.ledger.amounts import fraction, plain, stored, units, unplain
 from discreet.ledger.charge import Charge
 from discreet.spend import Kind, Part, Spend
 
 START = "0" * 64
+HASH = re.compile("[0-9a-f]{64}")
 Body = dict[str, Any]
 
 
@@ -75,6 +77,16 @@ def link(previous: str, body: str) -> str:
 def digest(*texts: str) -> str:
     """One name for several texts; no two lists of texts share it."""
     return _sha256(json.dumps(texts))
+
+
+def hash_of(said: str) -> str:
+    """A hash as somebody kept it."""
+    kept = said.strip().lower()
+    if not HASH.fullmatch(kept):
+        raise InvalidInput(
+            f"a head is 64 digits and letters a to f, as discreet ledger verify prints it, got {said[:40]!r}"
+        )
+    return kept
 
 
 def _sha256(text: str) -> str:

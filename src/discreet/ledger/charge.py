@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, get_args
 
@@ -119,10 +120,22 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """How many entries were recomputed, and the hash that stands for all of them: keep it elsewhere to compare."""
+    """How many entries were recomputed, and the hash that stands for all of them.
+
+    Of a whole ledger `heads` has the head of each data set: keep those elsewhere, since `Ledger.find` finds them later.
+    """
 
     entries: int
     head: str
+    heads: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The entry that a head was kept at."""
+
+    dataset: str
+    entry: int
 
 
 @dataclass(frozen=True, slots=True)

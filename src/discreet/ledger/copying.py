@@ -35,9 +35,11 @@ def backup(where: str | Path, file: str | Path, force: bool, stage: Stage) -> Ve
     target = opening.path_of(file)
     if target is None:
         raise InvalidInput("a back-up goes to a file, not to a database; restore it to one from there")
-    target = _writable(target)
+    target = _in_folder(target)
+    replaces = os.path.lexists(target)
+    if not replaces:
+        _require_nothing_left(target)
     with closing(opening.existing_database(where, WAIT)) as source:
-        replaces = os.path.lexists(target)
         if replaces:
             _require_replaceable(target, force, where, source)
         with _copied(source.reading(), target.parent, stage) as copy:
@@ -51,7 +53,7 @@ def restore(file: str | Path, where: str | Path, forgotten: Forgotten, stage: St
     source, target = _backup_at(file), opening.path_of(where)
     if target is None:
         return _restore_to_database(source, where, forgotten, stage)
-    target = _require_nothing(_writable(target))
+    target = _require_nothing(_in_folder(target))
     with _restored(source, target.parent, forgotten, stage) as (copy, told):
         _put(copy, target, _link)
     return told
@@ -69,7 +71,7 @@ def _restore_to_database(source: Path, where: str | Path, forgotten: Forgotten, 
 @contextmanager
 def _restored(source: Path, folder: Path, forgotten: Forgotten, stage: Stage) -> Iterator[tuple[SQLite, Restored]]:
     """A copy of a back-up that holds and is of the present format, with what was forgotten."""
-    with looking(source, WAIT) as connection:
+    with opening.naming(source), looking(source, WAIT) as connection:
         opening.require_format(opening.about_in(connection))
     with _copied(looking(source, WAIT), folder, stage) as copy:
         before = after = _verified(copy, stage)
@@ -150,28 +152,45 @@ def _link(made: Path, target: Path) -> None:
         os.replace(made, target)
 
 
-def _writable(path: Path) -> Path:
-    """A path whose folder is there, and that no ledger has been open at."""
+def _in_folder(path: Path) -> Path:
+    """A path whose folder is there."""
     if not path.absolute().parent.is_dir():
         raise InvalidInput(f"the folder for {path.name[:40]!r} does not exist; make it first")
-    return _closed(path, "close it, or move that file away").absolute()
+    return path.absolute()
 
 
-def _closed(path: Path, advice: str) -> Path:
-    for suffix in LEFT_OVER:
-        if os.path.lexists(f"{path}{suffix}"):
-            raise InvalidInput(
-                f"beside {path.name[:40]!r} is a {suffix} file of a ledger that is open, or was when it was lost; "
-                f"{advice}"
-            )
+def _left_over(path: Path) -> str | None:
+    return next((suffix for suffix in LEFT_OVER if os.path.lexists(f"{path}{suffix}")), None)
+
+
+def _closed(path: Path) -> Path:
+    """A file that is there and that nobody has open: what is beside it may be its newest part, and must stay."""
+    suffix = _left_over(path)
+    if suffix is not None:
+        raise InvalidInput(
+            f"beside {path.name[:40]!r} is its {suffix} file, which may have its newest entries; stop what has it "
+            "open, or copy both by discreet ledger backup first"
+        )
     return path
+
+
+def _require_nothing_left(target: Path) -> None:
+    """Nothing that SQLite would take for the newest part of what is put there."""
+    suffix = _left_over(target)
+    if suffix is not None:
+        raise InvalidInput(
+            f"{target.name[:40]!r} is not there, but beside it is a {suffix} file of a ledger that was; stop the "
+            "service that has it open, then move that file to where the ledger went"
+        )
 
 
 def _require_nothing(target: Path) -> Path:
     if os.path.lexists(target):
         raise InvalidInput(
-            f"{target.name[:40]!r} is there already; a ledger is restored only to where there is none: move it away"
+            f"{target.name[:40]!r} is there already; a ledger is restored only to where there is none: stop the "
+            "service that has it open, then move it to another folder with all files whose names begin with its own"
         )
+    _require_nothing_left(target)
     return target
 
 
@@ -182,6 +201,7 @@ def _require_replaceable(target: Path, force: bool, where: str | Path, source: D
     ledger = opening.path_of(where)
     if ledger is not None and target.exists() and target.samefile(ledger):
         raise InvalidInput("the back-up would replace the ledger itself; name another file")
+    _closed(target)
     with source.reading() as connection:
         about = opening.about_in(connection)
         for head in _heads_of(target, about.id):
@@ -211,7 +231,7 @@ def _backup_at(file: str | Path) -> Path:
     path = opening.path_of(file)
     if path is None or not path.is_file():
         raise InvalidInput("there is no back-up of that name; a back-up is a file that discreet ledger backup wrote")
-    return _closed(path, "close it, or copy both by discreet ledger backup first").absolute()
+    return _closed(path).absolute()
 
 
 def _there_already(target: Path) -> InvalidInput:

@@ -16,7 +16,7 @@ from typing import Self
 
 from sqlalchemy import Connection, or_, select
 
-from discreet.errors import DiscreetError, InvalidInput, Unavailable
+from discreet.errors import ClaimFailed, DiscreetError, InvalidInput, Unavailable
 from discreet.exact import positive, rational, whole
 from discreet.ledger import chain, rows, verifying
 from discreet.ledger.accounts import NOTHING, Account, delta, spent
@@ -29,16 +29,17 @@ from discreet.ledger.charge import (
     Caps,
     Charge,
     Entry,
+    Found,
     Model,
     Receipt,
     Restored,
     Verified,
 )
 from discreet.ledger.database import Database
-from discreet.ledger.opening import database_at, existing_database, existing_ledger_in, ledger_in, upgrade
+from discreet.ledger.opening import existing_database, existing_ledger_in, ledger_at, ledger_in, upgrade
 from discreet.ledger.paying import DATASET, pay, payers
 from discreet.ledger.refusal import times
-from discreet.ledger.stored import Offer, offered, replayed
+from discreet.ledger.stored import KEYED, Offer, offered, replayed
 from discreet.ledger.tables import ASKED, about, entries
 from discreet.schema import Budget
 from discreet.spend import Spend, text
@@ -65,7 +66,7 @@ class Ledger:
 
         Who has not got through to it after `timeout` seconds is told that it is unavailable.
         """
-        return Ledger(database_at(where, float(positive(timeout, "the timeout"))), ledger_in)
+        return Ledger(ledger_at(where, float(positive(timeout, "the timeout"))), ledger_in)
 
     @staticmethod
     def existing(where: str | Path, timeout: float = 10) -> Ledger:
@@ -225,6 +226,13 @@ class Ledger:
             bodies = connection.execute(wanted).scalars().all()
         return [_line(chain.read(body)) for body in bodies]
 
+    def keyed(self, dataset: str, analyst: str, key: str) -> Entry | None:
+        """The entry that an analyst's key was used for."""
+        with self._database.reading() as connection:
+            by = {"dataset": dataset, "analyst": analyst, "key": key}
+            body = connection.execute(KEYED, by).scalar_one_or_none()
+        return None if body is None else _line(chain.read(body))
+
     def notable(self, dataset: str) -> list[Entry]:
         """Every release, and every charge that was answered with epsilon above 5, however long ago; newest first."""
         large = select(entries.c.source).where(
@@ -243,6 +251,19 @@ class Ledger:
         ClaimFailed names the first entry that is not what was written. `progress` is told entries done and in all.
         """
         return verifying.verify(self._database, self.id, dataset, progress or silent)
+
+    def find(self, head: str) -> Found:
+        """The entry that the head of a data set was kept at; ClaimFailed where there is none. Verify first."""
+        wanted = chain.hash_of(head)
+        with self._database.reading() as connection:
+            at = select(entries.c.dataset, entries.c.seq).where(entries.c.hash == wanted).limit(1)
+            found = connection.execute(at).one_or_none()
+        if found is None:
+            raise ClaimFailed(
+                f"no entry has the head {wanted[:40]!r}: it is of another ledger, or this one was replaced or set back "
+                "since; the head of a data set is found for good, that of the whole ledger until the next entry"
+            )
+        return Found(found.dataset, found.seq)
 
 
 def silent(*told: object) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Connection, insert, inspect, select, text
 
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, Unavailable
 from discreet.kernel.entropy import SYSTEM
-from discreet.ledger.database import Database
+from discreet.ledger.database import DAMAGED, Database
 from discreet.ledger.postgres import Postgres
 from discreet.ledger.sqlite import SQLite
 from discreet.ledger.tables import METADATA, VERSION, VERSION_TABLE, VERSIONS, about
@@ -37,12 +39,31 @@ def database_at(where: str | Path, timeout: float, lasting: bool = True) -> Data
     return SQLite(path, timeout, lasting)
 
 
+def ledger_at(where: str | Path, timeout: float) -> Database:
+    """The same for a ledger."""
+    with naming(path_of(where)):
+        return database_at(where, timeout)
+
+
 def existing_database(where: str | Path, timeout: float) -> Database:
-    """The same, where there is one: no file is made."""
+    """The same, where there is one: no file is made, nor is an empty one filled."""
     path = path_of(where)
-    if path is not None and not path.is_file():
+    if path is not None and not (path.is_file() and path.stat().st_size):
         raise _no_ledger(f"{path.name[:40]!r} there")
-    return database_at(where, timeout)
+    return ledger_at(where, timeout)
+
+
+@contextmanager
+def naming(path: Path | None) -> Iterator[None]:
+    """A file that is damaged, or that somebody took for a ledger, is called by its name."""
+    try:
+        yield
+    except Unavailable as error:
+        if path is None or str(error) != DAMAGED:
+            raise
+        raise Unavailable(
+            f"{path.name[:40]!r} is damaged, or is not a ledger; name the file the spend is kept in, or restore a copy"
+        ) from None
 
 
 def path_of(where: str | Path) -> Path | None:

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from weakref import WeakSet
@@ -18,8 +18,11 @@ from weakref import WeakSet
 from sqlalchemy import Connection, NullPool, QueuePool, create_engine
 
 from discreet.errors import Unavailable
-from discreet.ledger.database import LOCKED, plainly
+from discreet.ledger.database import DAMAGED, LOCKED, plainly
 from discreet.ledger.queue import turn
+
+ALONE = "ro&immutable=1"
+"""Without locks, and with nothing made beside the file."""
 
 _databases: WeakSet[SQLite] = WeakSet()
 
@@ -68,6 +71,8 @@ class SQLite:
             self._timeout, self._lasting = timeout, lasting
             self._writer, self._reader = One(self._connect), One(self._connect)  # who reads waits for nobody's disk
             _create(self.path)
+            if not _is_sqlite(self.path, timeout):  # before anything is put beside a file that is another's
+                raise Unavailable(DAMAGED)
             with turn(self._queue, time.monotonic() + timeout):  # two may not switch to write-ahead mode at once
                 self._writer.engine.connect().close()
         _databases.add(self)
@@ -124,8 +129,7 @@ class SQLite:
 @contextmanager
 def looking(path: Path, timeout: float) -> Iterator[Connection]:
     """Read a file that nobody has open, whatever it is; nothing changes, in it or beside it."""
-    alone = "ro&immutable=1"
-    engine = create_engine("sqlite://", creator=lambda: _connected(path.resolve(), alone, timeout), poolclass=NullPool)
+    engine = create_engine("sqlite://", creator=lambda: _connected(path.resolve(), ALONE, timeout), poolclass=NullPool)
     with plainly(), engine.connect() as connection:
         connection.exec_driver_sql("BEGIN")
         yield connection
@@ -137,6 +141,19 @@ def _connected(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
     # Damaged text must reach `verify`, which says where it is.
     connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
     return connection
+
+
+def _is_sqlite(path: Path, timeout: float) -> bool:
+    """Whether a file begins as SQLite's do, or is empty; whatever else is wrong shows when it is opened.
+
+    SQLite looks, since to close a descriptor of our own would drop the locks it holds on the file.
+    """
+    try:
+        with closing(_connected(path, ALONE, timeout)) as connection:
+            connection.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:
+        return error.sqlite_errorcode != sqlite3.SQLITE_NOTADB
+    return True
 
 
 def _set_up(connection: sqlite3.Connection, lasting: bool) -> None:

@@ -32,8 +32,9 @@ def verify(database: Database, ledger: str, dataset: str | None, progress: Progr
     with database.reading() as connection:
         names = sorted(connection.execute(select(heads.c.dataset)).scalars())  # in one order on every engine
         _check_no_orphans(connection)
-    done = [_verify_one(database, Replay(ledger, name), progress) for name in names]
-    return Verified(sum(one.entries for one in done), chain.digest(*(one.head for one in done)))
+    done = {name: _verify_one(database, Replay(ledger, name), progress) for name in names}
+    found = {name: one.head for name, one in done.items()}
+    return Verified(sum(one.entries for one in done.values()), chain.digest(*found.values()), found)
 
 
 def _verify_one(database: Database, replay: Replay, progress: Progress) -> Verified:

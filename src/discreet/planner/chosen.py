@@ -197,7 +197,8 @@ class Chosen:
                 off = self.choice.rank_bound(confidence)
                 if self.uses_prior:
                     return (
-                        f"{what} has a rank less than {off:,.0f} rows farther off than your prior's best value {likely}"
+                        f"fewer than {off:,.0f} rows lie between {what} and the exact value {likely}; where your prior "
+                        "holds that value impossible, the rows up to the nearest possible one come on top"
                     )
                 return f"{what} has a rank that is off by less than {off:,.0f} rows {likely}"
             case Extreme():
@@ -209,7 +210,8 @@ class Chosen:
             case Mode():
                 off = self.choice.score_bound(confidence)
                 if self.uses_prior:
-                    return f"it has fewer rows than your prior's most frequent value by less than {off:,.0f} {likely}"
+                    most = "the most frequent value that your prior holds possible"
+                    return f"it has fewer rows than {most} by less than {off:,.0f} {likely}"
                 return f"it has fewer rows than the most frequent value by less than {off:,.0f} {likely}"
             case RefinedStatistic(even=even):
                 return f"a draw shaped by {whose(even)} prior"

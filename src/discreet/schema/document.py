@@ -54,16 +54,16 @@ def _document(events: Iterator[Event], what: str) -> Node:
             continue
         if document is not None:
             raise InvalidInput(f"a {what} is one YAML document; remove the second line --- and what follows it")
-        document = _node(event, events, 0)
+        document = _node(event, events, 0, what)
     if not document:
         raise InvalidInput(f"the {what} is empty; {NEEDED[what]}")
     return document
 
 
-def _node(event: Event, events: Iterator[Event], depth: int) -> Node:
+def _node(event: Event, events: Iterator[Event], depth: int, what: str) -> Node:
     from yaml.events import ScalarEvent, SequenceStartEvent
 
-    where = _line(event)
+    where = _line(event, what)
     if getattr(event, "anchor", None) is not None or getattr(event, "tag", None) is not None:
         raise InvalidInput(
             f"{where} has an anchor (&), an alias (*) or a tag (!); write the value out, or in quotes if it is a text"
@@ -71,21 +71,21 @@ def _node(event: Event, events: Iterator[Event], depth: int) -> Node:
     if isinstance(event, ScalarEvent):
         return trimmed(event.value, where)
     if depth == DEEPEST:
-        raise InvalidInput(f"{where} is nested more than {DEEPEST} deep; a schema needs at most 4")
+        raise InvalidInput(f"{where} is nested more than {DEEPEST} deep; a {what} needs at most 4")
     if isinstance(event, SequenceStartEvent):
-        return [_node(inner, events, depth + 1) for inner in _until_end(events)]
-    return _pairs(events, depth + 1)
+        return [_node(inner, events, depth + 1, what) for inner in _until_end(events)]
+    return _pairs(events, depth + 1, what)
 
 
-def _pairs(events: Iterator[Event], depth: int) -> dict[str, Node]:
+def _pairs(events: Iterator[Event], depth: int, what: str) -> dict[str, Node]:
     pairs: dict[str, Node] = {}
     for event in _until_end(events):
-        key = _node(event, events, depth)
+        key = _node(event, events, depth, what)
         if not isinstance(key, str):
-            raise InvalidInput(f"{_line(event)} has a key that is not text; write key: value")
+            raise InvalidInput(f"{_line(event, what)} has a key that is not text; write key: value")
         if key in pairs:
-            raise InvalidInput(f"{_line(event)} gives {key[:40]!r} again; give every key once")
-        pairs[key] = _node(next(events), events, depth)
+            raise InvalidInput(f"{_line(event, what)} gives {key[:40]!r} again; give every key once")
+        pairs[key] = _node(next(events), events, depth, what)
     return pairs
 
 
@@ -98,9 +98,9 @@ def _until_end(events: Iterator[Event]) -> Iterator[Event]:
         yield event
 
 
-def _line(event: Event) -> str:
+def _line(event: Event, what: str) -> str:
     line = event.start_mark.line + 1 if event.start_mark else "?"
-    return f"line {line} of the schema"
+    return f"line {line} of the {what}"
 
 
 def trimmed(text: str, where: str) -> str:

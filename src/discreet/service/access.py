@@ -93,15 +93,19 @@ def visible(service: Service, principal: Principal) -> tuple[str, ...]:
 
 def entered(request: Request, dataset: DataSetName) -> Entered:
     """The dependency of routes about a data set; under /v1/rehearsal it is the rehearsal."""
-    return enter(request, dataset, request.url.path.startswith("/v1/rehearsal/"))
+    return enter(request, dataset, _is_rehearsal(request))
 
 
 def managed(request: Request, dataset: DataSetName) -> Entered:
     """The same for the custodian's routes: first the role, so that an analyst learns nothing about names."""
     custodian_of(request)
-    found = enter(request, dataset)
+    found = enter(request, dataset, _is_rehearsal(request))
     request.state.unpadded = True
     return found
+
+
+def _is_rehearsal(request: Request) -> bool:
+    return request.url.path.startswith("/v1/rehearsal/")
 
 
 InService = Annotated[Service, Depends(service_of)]

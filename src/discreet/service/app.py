@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import Any
@@ -40,6 +40,32 @@ PLAINLY = {
     NAMED: "a name has letters, digits, _ . and -",
 }
 """Sentences for what people run into, by the pattern that did not fit or the kind of fault."""
+FAULTS = {
+    "missing": "it is missing",
+    "extra_forbidden": "there is nothing of that name",
+    "value_error": "{error}",
+    "literal_error": "it must be {expected}",
+    "greater_than": "it must be above {gt}",
+    "greater_than_equal": "it must be at least {ge}",
+    "less_than": "it must be below {lt}",
+    "less_than_equal": "it must be at most {le}",
+    "string_too_short": "it must have {min_length} or more signs",
+    "string_too_long": "it may have at most {max_length} signs",
+    "string_pattern_mismatch": "it is not in the form that is asked for",
+    "too_short": "it must hold {min_length} or more of them",
+    "too_long": "it may hold at most {max_length} of them",
+    "int": "it must be a whole number",
+    "float": "it must be a number",
+    "finite": "it must be a finite number",
+    "bool": "it must be true or false",
+    "string": "it must be text",
+    "list": "it must be a list",
+    "tuple": "it must be a list",
+    "dict": "it must be an object",
+    "model": "it must be an object",
+}
+"""What we say of a fault, by its kind or by the first word of that."""
+OTHERWISE = "it is of another kind"
 ABOUT = (
     "Answers about records of people that tell of no one person. Every reply about a data set, refusals included, "
     "leaves at that data set's deadline."
@@ -69,7 +95,9 @@ def make_app(config: Config, life: str | None = None) -> Entrance:
         datasets.asked("/v1/rehearsal/datasets", "rehearsal"),
         personal.router(),
         keeping.access(),
-        keeping.releases(),
+        keeping.releases("/v1/datasets", "custodian"),
+        keeping.releases("/v1/rehearsal/datasets", "rehearsal"),
+        keeping.kept(),
     ):
         api.include_router(router)
     api.include_router(console(service), include_in_schema=False)
@@ -159,10 +187,15 @@ def _sentence(error: Exception) -> str:
     if plain is not None:
         return plain
     places = [_place(one.get("loc", ())) for one in found] or ["the body"]
-    said = str(found[0].get("msg", "it is not JSON"))[:200] if found else "it is not JSON"
+    said = _fault(found[0]["type"], found[0].get("ctx", {})) if found else "it is not JSON"
     if places.count(places[0]) > 1:  # a union tells of each of its kinds
         said = "it is none of the kinds that are allowed there"
-    return f"{places[0]} does not fit what GET /openapi.json says: {said[:1].lower()}{said[1:]}"
+    return f"{places[0]} does not fit what GET /openapi.json says: {said}"
+
+
+def _fault(kind: str, context: Mapping[str, object]) -> str:
+    """What is wrong, in our words whatever it is; the context is of what was declared, not of what was sent."""
+    return FAULTS.get(kind, FAULTS.get(kind.partition("_")[0], OTHERWISE)).format(**context)[:200]
 
 
 def _place(loc: Sequence[object]) -> str:

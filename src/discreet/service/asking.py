@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -10,10 +11,11 @@ from typing import Any
 from discreet.answer import Answer
 from discreet.custodian import Custodian, check_constraints, check_population, check_ranges
 from discreet.custodian.document import preview_to_json
-from discreet.custodian.question import cells, read
+from discreet.custodian.question import numbers_told, read
 from discreet.custodian.secrets import identifier
 from discreet.errors import BudgetExceeded, InvalidInput
-from discreet.exact import rational, rational_text
+from discreet.exact import rational, rational_text, shown
+from discreet.guarantee import Guarantee
 from discreet.query.query import Query
 from discreet.schema import Schema
 from discreet.service.config import Limits
@@ -23,6 +25,8 @@ from discreet.service.store.answers import Kept, answer_by_key, canonical, keep_
 from discreet.shapes import are_weights
 
 LONGEST_KEY = 200
+ROUGHLY = 100
+"""At a delta of 1e-9 and thereabouts, the square of epsilon is so many times rho."""
 NO_PICTURE = "this answer is stored no longer, or a nearer one is: its numbers stay, its picture is gone"
 Asked = Mapping[str, Any]
 
@@ -65,9 +69,37 @@ def check_limits(limits: Limits, schema: Schema, asked: Asked) -> Query:
             f"a prior has at most {limits.prior} weights here; use fewer, or a shape such as normal(38, 6)"
         )
     query = read(asked["question"], schema)
-    if cells(query, schema) > limits.bins:
-        raise InvalidInput(f"an answer has at most {limits.bins} groups or bins here; use fewer keys or wider bins")
+    if numbers_told(query, schema) > limits.bins:
+        raise InvalidInput(
+            f"an answer has at most {limits.bins} numbers here, its groups or bins times the numbers in each; "
+            "use fewer keys, wider bins, or fewer numbers at once"
+        )
     return query
+
+
+def check_least(limits: Limits, size: Fraction, delta: bool = False) -> None:
+    """Refuse an epsilon so small that answers without end could be paid for: each is stored for good.
+
+    With a delta losses add up by their squares, so that there `size` is the square of epsilon.
+    """
+    if 0 < size < limits.least:
+        what, least = ("a question with a delta", _root(limits.least)) if delta else ("a question", limits.least)
+        raise InvalidInput(f"{what} has an epsilon of at least {shown(least)} here; ask for more, or ask the custodian")
+
+
+def _root(square: Fraction) -> Fraction:
+    return Fraction(f"{math.sqrt(square):.4g}")
+
+
+def _check_planned(limits: Limits, given: Asked, told: Guarantee | None) -> None:
+    """The same of a question; what one by its noise or its accuracy costs is known once it is planned."""
+    delta = given["delta"] is not None
+    planned = None if told is None else told.epsilon
+    epsilon = planned if given["epsilon"] is None else given["epsilon"]
+    if epsilon is not None:
+        check_least(limits, epsilon**2 if delta else epsilon, delta)
+    elif told is not None and told.rho is not None:
+        check_least(limits, ROUGHLY * told.rho, delta=True)
 
 
 def numbers(asked: Asked) -> dict[str, Any]:
@@ -91,7 +123,10 @@ def _number(given: object, name: str) -> Fraction | None:
 def preview(service: Service, custodian: Custodian, analyst: str, asked: Asked) -> dict[str, object]:
     """What a question would cost and be good for; nothing is charged."""
     told = checked(service, custodian.schema, asked)
-    return preview_to_json(custodian.preview(told["question"], analyst=analyst, **numbers(told)))
+    given = numbers(told)
+    made = custodian.preview(told["question"], analyst=analyst, **given)
+    _check_planned(service.config.limits, given, made.guarantee)
+    return preview_to_json(made)
 
 
 def stored(service: Service, dataset: str, rehearsal: bool, analyst: str, key: str, asked: Asked) -> Kept | None:
@@ -119,6 +154,7 @@ def ask(
     size = _number(told.get("population_size"), "population_size")
     people = bool(told.get("population")) or size is not None
     _refuse(custodian.schema, told, given, ranges, size, people)
+    _check_planned(service.config.limits, given, _planned(custodian, analyst, told, given))
     constraints = tuple(told.get("constraints", ()))
     more: dict[str, Any] = {"constraints": constraints, "fresh": bool(told.get("fresh"))}
     payer = custodian.unpaid() if told.get("stored_only") else custodian
@@ -131,6 +167,16 @@ def ask(
             {name: one.to_json() for name, one in row.items()} for row in answer.population(size=size)
         ]
     return keep_answer(service.store, kept_of(custodian, rehearsal, analyst, key, asked, answer, beside, at))
+
+
+def _planned(custodian: Custodian, analyst: str, told: Asked, given: Asked) -> Guarantee | None:
+    """What a question without an epsilon would promise; None where it cannot be paid for, or has one."""
+    if given["epsilon"] is not None:
+        return None
+    try:
+        return custodian.preview(told["question"], analyst=analyst, **given).guarantee
+    except BudgetExceeded:  # under its key it may be paid for already
+        return None
 
 
 def _refuse(
@@ -183,8 +229,13 @@ def picture(service: Service, custodian: Custodian, kept: Kept) -> str | None:
         answer = again.answer(told["question"], analyst=kept.analyst, key=kept.key, **numbers(told), **more)
     except (InvalidInput, BudgetExceeded):
         raise InvalidInput(NO_PICTURE) from None
-    if answer.entry != kept.entry:  # a nearer one, which was bought since
+    if answer.entry != kept.entry or not _same_rows(answer, kept):  # a nearer one, or the ledger was put back
         raise InvalidInput(NO_PICTURE)
     spec = json.dumps(answer.picture_spec())
     keep_picture(service.store, kept.id, spec)
     return spec
+
+
+def _same_rows(answer: Answer, kept: Kept) -> bool:
+    told: object = json.loads(json.dumps(answer.to_json()["rows"]))
+    return bool(told == json.loads(kept.document)["rows"])

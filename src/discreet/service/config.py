@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,10 +15,11 @@ from discreet.schema import expect
 from discreet.schema.document import LONGEST, Node, read_document
 
 KEYS = ("address", "port", "workers", "store", "ledger", "folder", "tls", "insecure", "deadline", "padding", "limits")
-LIMITS = ("body", "prior", "bins", "rate", "burst", "together")
+LIMITS = ("body", "prior", "bins", "rate", "burst", "together", "least")
 DATASET = ("schema", "deadline", "jobs")
 SHORTEST, LONGEST_DEADLINE = 0.01, 3600.0
 MOST_WORKERS = 64
+WHOLE = re.compile("-?[0-9]{1,9}")
 Read = TypeVar("Read")
 
 
@@ -24,7 +27,8 @@ Read = TypeVar("Read")
 class Limits:
     """The most that one request may be, and how many a token may send: `rate` a second, `burst` of them in a row.
 
-    `together` are those that a worker has at work at once for one token.
+    `bins` are the numbers of a reply, over all its rows; `together` the requests that a worker has at work at once for
+    one token; `least` is the least epsilon of a question: what is stored for good is bounded by the budget over it.
     """
 
     body: int = 65_536
@@ -33,10 +37,11 @@ class Limits:
     rate: float = 20.0
     burst: int = 40
     together: int = 32
+    least: Fraction = Fraction(1, 10_000)
 
     def __post_init__(self) -> None:
         """Every limit lets something through."""
-        if min(self.body, self.prior, self.bins, self.burst, self.together) < 1 or not self.rate > 0:
+        if min(self.body, self.prior, self.bins, self.burst, self.together) < 1 or not (self.rate > 0 < self.least):
             raise InvalidInput("every limit of a service is above 0; leave one out to have it as it comes")
 
 
@@ -134,7 +139,7 @@ def read_config(path: str | Path) -> Config:
 
 def sample_config(folder: Path, schema: Path, port: int = 8000, workers: int = 2) -> Config:
     """A service on loopback for one data set, with all it needs in a folder."""
-    return Config((DataSet(schema, 0.5),), folder / "service", str(folder / "service.db"), port=port, workers=workers)
+    return Config((DataSet(schema, 1.0),), folder / "service", str(folder / "service.db"), port=port, workers=workers)
 
 
 def _given(pairs: Mapping[str, Node], key: str, read: Callable[[Node, str], Read], otherwise: Read) -> Read:
@@ -155,8 +160,10 @@ def _tls(node: Node, folder: Path) -> TLS:
 
 def _limits(node: Node) -> Limits:
     pairs = expect.closed(node, "limits", LIMITS)
-    whole = {name: expect.whole(pairs[name], name) for name in pairs if name != "rate"}
-    return Limits(**whole, rate=_given(pairs, "rate", _seconds, Limits().rate))
+    whole = {name: expect.whole(pairs[name], name) for name in pairs if name not in {"rate", "least"}}
+    usual = Limits()
+    rate, least = _given(pairs, "rate", _seconds, usual.rate), _given(pairs, "least", expect.number, usual.least)
+    return Limits(**whole, rate=rate, least=least)
 
 
 def _seconds(node: Node, what: str) -> float:
@@ -164,10 +171,10 @@ def _seconds(node: Node, what: str) -> float:
 
 
 def _natural(node: Node, what: str) -> int:
-    number = expect.number(node, what)
-    if number.denominator != 1:
-        raise InvalidInput(f"{what} must be a whole number")
-    return int(number)
+    given = expect.text(node, what)
+    if not WHOLE.fullmatch(given):
+        raise InvalidInput(f"{what} must be a whole number such as 8443, got {given[:40]!r}")
+    return int(given)
 
 
 def _place(where: str, folder: Path) -> str:

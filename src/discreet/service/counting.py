@@ -49,6 +49,7 @@ def _new(entered: Entered, key: str, said: dict[str, Any]) -> Counting:
     scale = scale_of(asking.exact(said["noise_scale"], "noise_scale"))
     epsilon = positive(asking.exact(said["epsilon"], "epsilon"), "epsilon")
     asked(epsilon)
+    asking.check_least(entered.service.config.limits, epsilon)
     names = entered.name, entered.rehearsal, entered.principal.name, key
     return Counting(new_id(entered.service.life), *names, str(scale), str(epsilon))
 

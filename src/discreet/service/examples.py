@@ -28,7 +28,7 @@ BALANCE: Example = {
 }
 WHOLE = BALANCE | {"analyst": None, "cap": {"epsilon": "3", "delta": "1/1000000"}, "left": "29/10"}
 MEANING = (
-    "You believed it to be about 11,996, between 10,236 and 13,764 with a probability of 95 %; the private answer is "
+    "You believed it to be about 12,000, between 10,236 and 13,764 with a probability of 95 %; the private answer is "
     "12,186; together that makes about 12,186, between 12,156 and 12,216."
 )
 TOKEN: Example = {
@@ -41,7 +41,7 @@ TOKEN: Example = {
     "valid": True,
 }
 PRIOR: Example = {"name": "survey", "text": "normal(12000, 900)", "note": "last year's survey"}
-LINE: Example = {"name": "registry", "engine": None, "deadline": 0.5, "padding": True, "jobs": False}
+LINE: Example = {"name": "registry", "engine": None, "deadline": 1.0, "padding": True, "jobs": False}
 JOB: Example = {
     "id": "1841743def9e01339075c489819f12a2",
     "kind": "ask",
@@ -181,7 +181,7 @@ EXAMPLES: Mapping[str, Example] = {
         "name": "registry",
         "rehearsal": False,
         "jobs": False,
-        "deadline": 0.5,
+        "deadline": 1.0,
         "padding": True,
         "schema": PUBLIC,
     },

@@ -30,6 +30,9 @@ METHODS = (*READING, "POST", "PUT", "DELETE", "PATCH")
 LONGEST_TOKEN = 200
 PATIENCE = 60.0
 """Seconds for a body to come."""
+REHEARSED = "/v1/rehearsal/", "/console/rehearsal/"
+REHEARSALS = 4
+"""Requests in rehearsal that one token may have at work at once: they cost nothing, but the time of others."""
 LOOKS = 8
 """Threads that look up tokens and health, which no other work can fill."""
 _looking: RunVar[CapacityLimiter] = RunVar("discreet_looking")
@@ -92,7 +95,7 @@ class Gate:
         try:
             body = await _body(scope, receive, self._service.config.limits.body)
             state["principal"] = await self._admitted(scope, body)
-            with self._together(state["principal"]):
+            with self._together(state["principal"], scope["path"].startswith(REHEARSED)):
                 await self._app(scope, _replayed(body, receive), watched)
         except Exception as error:  # the outermost boundary: what is not ours is told without its text
             problem = problem_of(error)
@@ -104,11 +107,12 @@ class Gate:
 
     async def _admitted(self, scope: Scope, body: bytes) -> Principal | None:
         """Who sends it; a request that needs somebody and has nobody is refused."""
-        headers = _headers(scope)
+        headers, path, method = _headers(scope), scope["path"], scope["method"]
+        if path == "/health":  # is not counted, so it must cost nothing
+            return None
         found = await to_thread.run_sync(_principal, self._service, headers, limiter=looking())
-        path, method = scope["path"], scope["method"]
         who = f"token {found.token.id}" if found is not None else f"address {(scope.get('client') or ('',))[0]}"
-        pause = self._service.rates.wait(who) if path != "/health" else 0.0
+        pause = self._service.rates.wait(who)
         if pause:
             detail = "more requests than the custodian allows; wait, then send it again"
             raise Problem("rate-limited", detail, {"Retry-After": str(int(pause) + 1)})
@@ -121,22 +125,25 @@ class Gate:
         return found
 
     @contextmanager
-    def _together(self, found: Principal | None) -> Iterator[None]:
-        """While a request is at work; one token has only so many, and leaves threads to others."""
+    def _together(self, found: Principal | None, rehearsal: bool) -> Iterator[None]:
+        """While a request is at work; one token has only so many, fewer in rehearsal, and leaves threads to others."""
         if found is None:
             yield
             return
-        token, most = found.token.id, self._service.config.limits.together
-        if self._at_work[token] >= most:
-            detail = f"{most} requests of this token are at work already; wait for one of them"
-            raise Problem("rate-limited", detail, {"Retry-After": "1"})
-        self._at_work[token] += 1
+        limits = {found.token.id: self._service.config.limits.together}
+        limits |= {f"{found.token.id} in rehearsal": REHEARSALS} if rehearsal else {}
+        for who, most in limits.items():
+            if self._at_work[who] >= most:
+                detail = f"{most} such requests of this token are at work already; wait for one of them"
+                raise Problem("rate-limited", detail, {"Retry-After": "1"})
+        self._at_work.update(limits.keys())
         try:
             yield
         finally:
-            self._at_work[token] -= 1
-            if not self._at_work[token]:
-                del self._at_work[token]
+            self._at_work.subtract(limits.keys())
+            for who in limits:
+                if not self._at_work[who]:
+                    del self._at_work[who]
 
 
 def _refusal(problem: Problem, scope: Scope, app: App) -> Response:

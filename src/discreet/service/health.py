@@ -6,7 +6,8 @@ import ssl
 import sys
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
-from discreet.service.config import read_config
+from discreet.errors import DiscreetError
+from discreet.service.config import Config, read_config
 
 PATIENCE = 5.0
 """Seconds for one look."""
@@ -26,6 +27,12 @@ def answers(host: str, port: int, tls: bool) -> bool:
         made.close()
 
 
+def place(told: Config) -> str:
+    """Where the service is looked for, from this machine."""
+    host = ANYWHERE.get(told.address, told.address)
+    return f"{'http' if told.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{told.port}/health"
+
+
 def _plain(host: str, port: int) -> HTTPConnection:
     return HTTPConnection(host, port, timeout=PATIENCE)
 
@@ -41,5 +48,9 @@ def _unchecked() -> ssl.SSLContext:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m discreet.service.health service.yaml")
-    told = read_config(sys.argv[1])
-    sys.exit(not answers(told.address, told.port, told.tls is not None))
+    try:
+        told = read_config(sys.argv[1])
+    except DiscreetError as mistake:
+        sys.exit(str(mistake))
+    if not answers(told.address, told.port, told.tls is not None):
+        sys.exit(f"{place(told)} does not say that all is well; look whether the service runs, and at its logs")

@@ -15,11 +15,14 @@ from pathlib import Path
 from threading import Lock
 
 from discreet.custodian import Custodian
-from discreet.errors import InvalidInput, Unavailable, Unsupported
+from discreet.custodian.rehearsing import outgrown
+from discreet.errors import DiscreetError, InvalidInput, Unavailable, Unsupported
 from discreet.schema import Schema, load_schema
 from discreet.schema.address import Address
 from discreet.service import logs
 from discreet.service.config import Config, DataSet
+from discreet.service.store import Store
+from discreet.service.store.answers import part_from_lost
 
 Name = tuple[str, bool]
 
@@ -61,8 +64,8 @@ class Held:
 class Holdings:
     """Every data set by name, for real and in rehearsal."""
 
-    def __init__(self, config: Config, runs_jobs: bool = False) -> None:
-        self._config, self._runs_jobs = config, runs_jobs
+    def __init__(self, config: Config, store: Store, runs_jobs: bool = False) -> None:
+        self._config, self._store, self._runs_jobs = config, store, runs_jobs
         self._lock = Lock()
         self._held: dict[Name, Held] = {}
         for told in config.datasets:
@@ -100,7 +103,7 @@ class Holdings:
         if not held.opening.acquire(timeout=PATIENCE):
             raise Unavailable("the data set is being opened; try again")
         try:
-            if held.lease is not None and held.lease.custodian.stale():
+            if held.lease is not None and _is_old(held.lease.custodian, rehearsal):
                 self._retire(held)
             if held.lease is None:
                 held.lease = Lease(self._tried(held, rehearsal))
@@ -139,7 +142,8 @@ class Holdings:
             declared = opened.schema
         try:
             _require_name(opened.schema, name)
-        except InvalidInput:
+            part_from_lost(self._store, name, rehearsal, lambda: opened.history(limit=1)[0].entry)
+        except DiscreetError:
             opened.close()
             raise
         for both in (False, True):
@@ -163,6 +167,11 @@ class Holdings:
             unused = not lease.users
         if unused:
             lease.custodian.close()
+
+
+def _is_old(custodian: Custodian, rehearsal: bool) -> bool:
+    """Whether to open a data set again."""
+    return custodian.stale() or (rehearsal and outgrown(custodian.schema))
 
 
 def _require_name(schema: Schema, name: str) -> None:

@@ -6,6 +6,7 @@ have been charged, so it is told as failed, and the custodian decides.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -101,8 +102,7 @@ def _carried_out(
     service: Service, job: Job, progress: Callable[[str], None], settle: Callable[[], None]
 ) -> dict[str, object]:
     said = json.loads(job.asked)
-    if job.kind == "ask" and not _may_ask(service, job):
-        raise InvalidInput("the data set is not granted to you any more; nothing was charged")
+    _require_token(service, job)
     with service.holdings.custodian(job.dataset, job.rehearsal) as custodian:
         if job.kind == "ask":
             settling = custodian.settling(settle)
@@ -110,15 +110,24 @@ def _carried_out(
             return {"answer": kept.id}
         folder = _made(folder_of(service.config, job))
         if job.kind == "publish":
-            return {"release": publishing.publish(custodian, said, folder, progress)}
+            return {"release": publishing.publish(custodian, said, folder, progress, _paying_key(job))}
         return {"sweep": publishing.sweep(custodian, said, folder, progress)}
 
 
-def _may_ask(service: Service, job: Job) -> bool:
-    """Whether whoever asked still may: an analyst by a grant, a custodian by a token."""
+def _require_token(service: Service, job: Job) -> None:
+    """Refused where whoever asked may not any more: a release needs a custodian's token, a question that or a grant."""
     tokens = [one for one in all_tokens(service.store) if one.analyst == job.analyst and one.valid(time.time())]
-    keeper = any(one.role == "custodian" for one in tokens)
-    return keeper or (bool(tokens) and job.dataset in granted(service.store, job.analyst))
+    if any(one.role == "custodian" for one in tokens):
+        return
+    if job.kind != "ask":
+        raise InvalidInput("whoever asked for this is a custodian no more; nothing was charged, and nothing released")
+    if not tokens or job.dataset not in granted(service.store, job.analyst):
+        raise InvalidInput("the data set is not granted to you any more; nothing was charged")
+
+
+def _paying_key(job: Job) -> str:
+    """What the ledger knows a release by, should the store be lost: custodians choose keys apart, and pay as one."""
+    return hashlib.sha256(json.dumps([job.analyst, job.key]).encode()).hexdigest()
 
 
 def _made(folder: Path) -> Path:

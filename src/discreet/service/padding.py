@@ -1,7 +1,8 @@
 """The clock: replies leave at a deadline, whatever they are and however long they took to make.
 
 A reply that is not ready then leaves at twice the deadline, or four times, and so on; each such overrun is counted for
-the custodian. So the time of a reply tells at most how often the deadline had to be doubled.
+the custodian. So the time of a reply tells how often the deadline had to be doubled; and, where the machine is very
+busy and writes replies later than at their moments, a little of that.
 """
 
 from __future__ import annotations

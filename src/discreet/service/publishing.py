@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from discreet.custodian import Custodian
+from discreet.custodian.place import Place
 from discreet.custodian.private_recipe import METHODS as PRIVATE
 from discreet.custodian.private_recipe import PrivateRecipe, private_recipe_of, recipes_of, said_of
 from discreet.custodian.recipe import recipe_of
+from discreet.custodian.releases import next_number
 from discreet.errors import BudgetExceeded
 from discreet.exact import shown
 from discreet.schema import Schema
@@ -48,13 +50,13 @@ def _check_budget(custodian: Custodian, epsilon: Fraction) -> None:
 
 
 def publish(
-    custodian: Custodian, said: Mapping[str, Any], folder: Path, progress: Callable[[str], None]
+    custodian: Custodian, said: Mapping[str, Any], folder: Path, progress: Callable[[str], None], key: str
 ) -> dict[str, object]:
     """Make the release in a folder; the JSON of it, with names instead of places."""
-    name = custodian.schema.name
+    name = f"{custodian.schema.name}-{next_number(Place(custodian.schema))}"
     out = folder / ("columns" if said.get("apart") else f"{name}.{said.get('format', 'csv')}")
-    report = folder / "report.html" if said.get("report", True) else None
-    made = custodian.publish(said["method"], out, report=report, progress=progress, **_read(said))
+    report = folder / f"{name}-report.html" if said.get("report", True) else None
+    made = custodian.publish(said["method"], out, report=report, progress=progress, key=key, **_read(said))
     told = made.to_json()
     told["files"] = [str(file.relative_to(folder)) for file in made.files]
     told["manifest_file"] = str(made.manifest_file.relative_to(folder))

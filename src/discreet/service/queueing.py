@@ -12,6 +12,7 @@ from discreet.service import asking, publishing
 from discreet.service.access import Entered, visible
 from discreet.service.config import Config
 from discreet.service.gate import Principal
+from discreet.service.holdings import rehearsal_folder
 from discreet.service.padding import padded
 from discreet.service.problems import BY_NAME, Problem, not_found
 from discreet.service.state import Service
@@ -26,16 +27,15 @@ def queue_ask(entered: Entered, key: str, said: dict[str, Any]) -> dict[str, obj
     """Queue a question, after whatever can be refused at once; one that was queued before is the same job."""
     asked = asking.written_out(entered.service, entered.principal.name, said)
     if job_by_key(entered.service.store, _job(entered, "ask", key, asked)) is None:
-        told = asking.checked(entered.service, entered.schema, asked)
         with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
-            custodian.preview(told["question"], analyst=entered.principal.name, **asking.numbers(told))
+            asking.preview(entered.service, custodian, entered.principal.name, asked)
     return queue(entered, "ask", key, asked)
 
 
 def queue_release(entered: Entered, key: str, said: dict[str, Any]) -> dict[str, object]:
     """Queue a release in the same way: its own charge is no reason to refuse it when it is sent again."""
     if job_by_key(entered.service.store, _job(entered, "publish", key, said)) is None:
-        with entered.service.holdings.custodian(entered.name) as custodian:
+        with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
             publishing.check(custodian, said)
     return queue(entered, "publish", key, said)
 
@@ -112,8 +112,9 @@ def shows(job: Job, now: float) -> bool:
 
 
 def folder_of(config: Config, job: Job) -> Path:
-    """Where the files of a job are."""
-    return config.folder / "releases" / job.id
+    """Where the files of a job are; those of a rehearsal are beside its table."""
+    home = rehearsal_folder(config, job.dataset) if job.rehearsal else config.folder
+    return home / "releases" / job.id
 
 
 def files(config: Config, job: Job) -> dict[str, Path]:

@@ -32,7 +32,9 @@ class Service:
         store = Store.open(config.store)
         try:
             rates = Rates(config.folder / "rates", config.limits.rate, config.limits.burst)
-            return Service(config, store, Holdings(config, runs_jobs), rates, Counts(store), life or identifier())
+            return Service(
+                config, store, Holdings(config, store, runs_jobs), rates, Counts(store), life or identifier()
+            )
         except DiscreetError:
             store.close()
             raise

@@ -26,6 +26,10 @@ HELP = {
     "overruns": "Replies that were not ready at their deadline, by data set.",
     "late": "Replies that left more than a twentieth of the deadline after their moment, by data set.",
 }
+TOO_LATE = {
+    "overrun": "{} {} not ready at the deadline: raise it, or ask for less at once",
+    "late": "{} left late: the machine was busy, so give it fewer or smaller questions at once",
+}
 LABELS = {"requests": ("method", "route", "status"), "seconds": ("method", "route")}
 LABELS |= {"overruns": ("dataset",), "late": ("dataset",)}
 
@@ -57,16 +61,20 @@ def warnings(service: Service) -> list[dict[str, Any]]:
     found = [] if service.config.padding else [_warning("padding", None, "padding is off: times tell about the rows")]
     counts = all_counts(service.store)
     for name in service.holdings.names:
-        found += _of_dataset(service, name)
-        many, last = counts.get(("overruns", name), (0.0, None))
+        found += [*_of_dataset(service, name), *_of_time(counts, name)]
+    return [*found, *_of_time(counts, None)]
+
+
+def _of_time(
+    counts: Mapping[tuple[str, str], tuple[float, float | None]], name: str | None
+) -> Iterator[dict[str, Any]]:
+    """Replies about a data set that came too late; without a name, those about no one data set."""
+    about = "" if name is not None else " about no one data set"
+    for kind, counted in (("overrun", "overruns"), ("late", "late")):
+        many, last = counts.get((counted, name or ""), (0.0, None))
         if many:
-            said = f"{many:.0f} replies were not ready at the deadline: raise it, or ask for less at once"
-            found.append(_warning("overrun", name, said, last))
-        late, last = counts.get(("late", name), (0.0, None))
-        if late:
-            said = f"{late:.0f} replies left late: the machine was busy, so give it fewer or smaller questions at once"
-            found.append(_warning("late", name, said, last))
-    return found
+            replies = f"{many:.0f} {'reply' if many == 1 else 'replies'}{about}"
+            yield _warning(kind, name, TOO_LATE[kind].format(replies, "was" if many == 1 else "were"), last)
 
 
 def _of_dataset(service: Service, name: str) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """A question as code that asks it again: with the Python client, or with curl.
 
-It asks for no fresh draw, so that running it finds the stored answer and pays nothing.
+It asks for no fresh draw: as long as the snapshot is the same, running it finds the stored answer and pays nothing.
 """
 
 from __future__ import annotations

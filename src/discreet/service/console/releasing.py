@@ -25,6 +25,8 @@ from discreet.service.queueing import job_to_json, queue, queue_release
 from discreet.service.store.jobs import all_jobs
 
 TEXTS = ("method", "epsilon", "delta", "k", "t", "format", "ks")
+USUAL = {"method": "private-linked"}
+"""What a page begins with: the method that previews advise, unless very little may be lost."""
 
 
 def router() -> APIRouter:
@@ -107,10 +109,11 @@ def _k(form: Form) -> int | str | None:
 
 def _page(request: Request, entered: Entered, form: Form, status: int = 200, **more: Any) -> Response:
     service, principal = entered.service, entered.principal
-    jobs = [one for one in all_jobs(service.store, None) if one.dataset == entered.name and one.kind != "ask"]
+    found = [one for one in all_jobs(service.store, None) if one.dataset == entered.name]
+    jobs = [one for one in found if one.kind != "ask" and one.rehearsal == entered.rehearsal]
     given: dict[str, Any] = {"expected": None, "fits": None, "alert": None, "key": form.text("key") or identifier()}
-    given |= {"fields": {name: form.text(name) for name in TEXTS}, "ticked": set(form.all("columns"))}
-    given["compared"] = form.all("methods")
+    given["fields"] = {name: form.text(name) or USUAL.get(name, "") for name in TEXTS}
+    given |= {"ticked": set(form.all("columns")), "compared": form.all("methods")}
     given |= {"columns": entered.schema.columns, "private": PRIVATE, "weaker": tuple(WEAKER)}
     given |= {"jobs": [job_to_json(service, principal, one) for one in jobs], "where": where(entered)}
     given |= {"meters": views.meters(balances(service, entered.name))}

@@ -22,6 +22,8 @@ MOST_TIMES = 1_000_000
 """The most questions that a preview counts."""
 UNPAID = "What is left does not pay for this: ask for more noise, or for something else."
 PUBLIC = "This number is public: nothing is spent."
+WHOLE = "counts are whole, and parts add up to their totals"
+"""What nested counts are reconciled to, among other things."""
 
 
 def meters(balances: Sequence[Document]) -> list[dict[str, Any]]:
@@ -98,7 +100,15 @@ def _table(document: Document) -> dict[str, Any]:
     heads += [{"text": "posterior mean", "number": True, "topic": "posterior"}] if posterior else []
     many = len(document["rows"])
     rows = [_cells(document, at, numbers) + posterior[at : at + 1] for at in range(min(many, MOST_ROWS))]
-    return {"heads": heads, "rows": rows, "more": many - MOST_ROWS, "bars": _bars(document, numbers)}
+    told: dict[str, Any] = {"heads": heads, "rows": rows, "more": many - MOST_ROWS}
+    return told | {"bars": _bars(document, numbers), "broken": _is_broken(document, numbers)}
+
+
+def _is_broken(document: Document, numbers: Sequence[str]) -> bool:
+    """Whether counts that were fitted together are told in fractions."""
+    fitted = document["reconciled"]
+    told = (row[name] for row in document["rows"] for name in numbers)
+    return bool(fitted) and WHOLE in fitted["because"] and any(isinstance(one, float) and one % 1 for one in told)
 
 
 def _cells(document: Document, at: int, numbers: Sequence[str]) -> list[str]:
@@ -206,16 +216,26 @@ def preview(made: Document, prior: bool, fresh: bool, rehearsal: bool) -> dict[s
     public, told = free and stored is None, stored is not None and not fresh
     unpaid = not (rehearsal or public or told) and made["times"] == 0
     words = amount(cost if told or public else made["guarantee"])
-    of = "of what you will know: your prior and the answer together" if prior else "of the raw answer"
     many = "any number: it is public" if public else "free: it is stored" if told and free else value(made["times"])
     return {
-        "cost": f"{words} (an answer of epsilon {exact(stored)} is stored, and is told)" if told else words,
+        "cost": "free" if told and free else words,
+        "stored": f"An answer of epsilon {exact(stored)} is stored, and is told." if told else "",
         "error": _error(made),
-        "of": of if made["expected_error"] else "",
+        "of": _of(made, prior) if made["expected_error"] else "",
         "times": f"{many} or more" if many == value(MOST_TIMES) else many,
         "unpaid": unpaid,
         "note": UNPAID if unpaid else PUBLIC if public else "",
     }
+
+
+def _of(made: Document, prior: bool) -> str:
+    """What the expected error is of: of nested counts it is a mean over all that they tell."""
+    if prior:
+        return "of what you will know: your prior and the answer together"
+    if not made["accuracy"].startswith("single cells "):
+        return "of the raw answer"
+    ranges = made["question"].startswith("SELECT HISTOGRAM(")
+    return "of a range, on average over all ranges" if ranges else "of a count, on average over all rows"
 
 
 def _error(made: Document) -> str:

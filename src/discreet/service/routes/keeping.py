@@ -78,9 +78,9 @@ def access() -> APIRouter:
     return made
 
 
-def releases() -> APIRouter:
-    """Releases, snapshots and the chain of one data set."""
-    made = APIRouter(prefix="/v1/datasets/{dataset}", tags=["custodian"])
+def releases(prefix: str, tag: str) -> APIRouter:
+    """Releases of one data set, under a prefix: for real, or in rehearsal; their files are those of the job."""
+    made = APIRouter(prefix=f"{prefix}/{{dataset}}", tags=[tag])
 
     @made.post("/releases", status_code=202, responses={202: reply(d.JobDocument, links=LOOK, headers=KEYED)})
     def publish(entered: InManaged, body: d.Publish, key: Key = None) -> Response:
@@ -91,7 +91,7 @@ def releases() -> APIRouter:
     @made.post("/releases/previews", responses={200: reply(d.ExpectedDocument)})
     def expected(entered: InManaged, body: d.Expect) -> Response:
         """What a private file would promise and how far off it would be; nothing is charged."""
-        with entered.service.holdings.custodian(entered.name) as custodian:
+        with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
             return told(publishing.expected(custodian, body.model_dump(exclude_unset=True)))
 
     @made.post("/sweeps", status_code=202, responses={202: reply(d.JobDocument, links=LOOK, headers=KEYED)})
@@ -99,6 +99,13 @@ def releases() -> APIRouter:
         """Compare methods over k, as a job; nothing is released."""
         own = asking.key_of(key)
         return _queued(own, queue(entered, "sweep", own, body.model_dump(exclude_unset=True)))
+
+    return made
+
+
+def kept() -> APIRouter:
+    """Snapshots and the chain of one data set, which a rehearsal has none of."""
+    made = APIRouter(prefix="/v1/datasets/{dataset}", tags=["custodian"])
 
     @made.get("/snapshots", responses={200: reply(d.SnapshotsDocument)})
     def snapshots(entered: InManaged) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +105,20 @@ def ids_by_entry(
         for entry, name in connection.execute(wanted.order_by(answers.c.at)):
             found.setdefault(entry, []).append(name)
     return found
+
+
+def part_from_lost(store: Store, dataset: str, rehearsal: bool, last: Callable[[], int]) -> None:
+    """Part answers from entries that the ledger, put back from a copy, has no more: others get their numbers.
+
+    An entry is written before its answer is kept, so that `last`, the ledger's last one, is read after ours.
+    """
+    here = answers.c.dataset == dataset, answers.c.rehearsal.is_(rehearsal)
+    with store.database.reading() as connection:
+        ours = connection.execute(select(func.max(answers.c.entry)).where(*here)).scalar_one()
+    known = last()
+    if ours is not None and ours > known:
+        with store.database.writing() as connection:
+            connection.execute(update(answers).where(*here, answers.c.entry > known).values(entry=None))
 
 
 def canonical(asked: object) -> str:

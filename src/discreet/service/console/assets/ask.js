@@ -44,6 +44,12 @@ form.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+// The preview stays in sight; where it is higher than the window it goes up with the page until its end is seen.
+const beside = form.querySelector(".sticky");
+const settle = () => { beside.style.top = `${Math.min(72, innerHeight - beside.offsetHeight - 16)}px`; };
+new ResizeObserver(settle).observe(beside);
+addEventListener("resize", settle);
+
 document.querySelectorAll("[data-unscripted]").forEach((one) => { one.hidden = true; });
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); }); // what is left may be less by now
 if (kept) builder.restore(kept);

@@ -118,6 +118,7 @@ async function saved(panel, text, taken) {
   };
   list.addEventListener("change", () => { if (list.value) { text.value = list.value; taken(); } });
   keep.addEventListener("click", async () => {
+    said.textContent = "";
     try {
       await call("PUT", `/v1/priors/${encodeURIComponent(name.value)}`, { text: text.value, note: "" });
       await refill();

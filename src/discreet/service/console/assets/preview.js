@@ -67,7 +67,7 @@ export function preview(form, panel, api) {
   const fill = (made, prior) => {
     refused("");
     const words = standing(made, prior, new FormData(form).has("fresh"));
-    for (const name of ["cost", "error", "of", "times"]) say(name, words[name]);
+    for (const name of ["cost", "stored", "error", "of", "times"]) say(name, words[name]);
     stand(words.note, words.unpaid);
     row("mechanism", made.mechanism);
     row("accuracy", made.accuracy);
@@ -76,7 +76,10 @@ export function preview(form, panel, api) {
     row("guarantee", made.guarantee.words);
     slot("warnings").replaceChildren(...made.warnings.map((one) => element("p", { class: "warning" }, `Warning: ${one}.`)));
     slot("candidates").replaceChildren(...made.candidates.map(candidate));
-    slot("budget").replaceChildren(...made.budget.map((one) => meter(one, words.unpaid ? 0 : words.more)));
+    const flags = [...new Set(made.budget.flatMap((one) => one.flags))];
+    slot("budget").replaceChildren(
+      ...made.budget.map((one) => meter(one, words.unpaid ? 0 : words.more)),
+      ...flags.map((flag) => element("p", { class: "warning" }, `${flag[0].toUpperCase()}${flag.slice(1)}.`)));
   };
 
   return debounced(async (signal) => {

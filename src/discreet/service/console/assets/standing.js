@@ -14,6 +14,12 @@ function errorOf({ candidates, expected_error: error }) {
   return error ? `± ${told(error, 4)}` : "none";
 }
 
+function errorIsOf({ accuracy, question }, prior) {
+  if (prior) return "of what you will know: your prior and the answer together";
+  if (!accuracy.startsWith("single cells ")) return "of the raw answer";
+  return question.startsWith("SELECT HISTOGRAM(") ? "of a range, on average over all ranges" : "of a count, on average over all rows";
+}
+
 function timesOf(made, isPublic, isFree) {
   if (isPublic) return "any number: it is public";
   if (isFree) return "free: it is stored";
@@ -26,13 +32,14 @@ export function standing(made, prior, fresh) {
   const stored = made.stored_epsilon !== null && !fresh;
   const cost = stored || isPublic ? made.cost : made.guarantee;
   const unpaid = !(made.rehearsal || isPublic || stored) && made.times === 0;
-  const of = prior ? "of what you will know: your prior and the answer together" : "of the raw answer";
+  const free = stored && isNothing(cost);
   return {
-    cost: amount(cost) + (stored ? ` (an answer of epsilon ${told(exact(made.stored_epsilon))} is stored, and is told)` : ""),
+    cost: free ? "free" : amount(cost),
+    stored: stored ? `An answer of epsilon ${told(exact(made.stored_epsilon))} is stored, and is told.` : "",
     more: exact(cost.epsilon ?? "0"),
     error: errorOf(made),
-    of: made.expected_error ? of : "",
-    times: timesOf(made, isPublic, stored && isNothing(cost)),
+    of: made.expected_error ? errorIsOf(made, prior) : "",
+    times: timesOf(made, isPublic, free),
     note: unpaid ? UNPAID : isPublic ? PUBLIC : "",
     unpaid,
   };
