@@ -82,7 +82,7 @@ def is_one_sentence(said: str) -> bool:
 def head(folder: Path) -> object:
     """What stands for every entry of the data set's own ledger, if it can be read."""
     verified = discreet("ledger", "verify", folder / "registry.discreet" / "ledger.db", "--json")
-    return verified.document
+    return {name: told for name, told in verified.document.items() if name != "at"}
 
 
 def changed(file: Path, old: str, new: str) -> None:
