@@ -292,6 +292,18 @@ def test_a_key_pays_for_one_private_file(tmp_path: Path) -> None:
         assert custodian.budget()[0].epsilon == 2
 
 
+def test_a_key_that_somebody_uses_at_the_same_moment_pays_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also from another machine, where neither the folder's lock nor a look at the ledger comes in between."""
+    with Custodian.open(written(tmp_path)) as custodian:
+        custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1, key="k")
+        monkeypatch.setattr("discreet.custodian.private.next_number", lambda _: 1)
+        monkeypatch.setattr("discreet.ledger.Ledger.keyed", lambda *_: None)
+        with pytest.raises(InvalidInput, match="key was used before, for entry 2, 'published t-1"):
+            custodian.publish("private-columns", tmp_path / "more.csv", epsilon=1, key="k")
+        assert custodian.budget()[0].epsilon == 1
+    assert not list(tmp_path.glob("more*"))
+
+
 def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: Path) -> None:
     """The ledger knows the key; another custodian's is another."""
     asked, config = {"method": "private-columns", "epsilon": "0.5", "columns": ["age"]}, config_in(tmp_path)

@@ -163,11 +163,18 @@ def _charged(holding: Holding, recipe: PrivateRecipe, plan: PrivatePlan, name: s
     charge = Charge(*names, question, words, model, plan.spend, recipe.epsilon, key=key, fresh=True)
     used = None if key is None else holding.ledger.keyed(schema.name, CUSTODIAN, key)
     if used is not None:
-        raise InvalidInput(
-            f"this key was used before, for entry {used.entry}, {str(used.query)[:LONGEST_SHOWN]!r}; {STANDS}, and "
-            "a new key pays for a new file"
-        )
-    return holding.ledger.charge(charge, caps)
+        raise _used(used.entry, str(used.query))
+    receipt = holding.ledger.charge(charge, caps)
+    if not receipt.charged:  # by somebody else with the key, since we looked
+        raise _used(receipt.entry, words)
+    return receipt
+
+
+def _used(entry: int, words: str) -> InvalidInput:
+    return InvalidInput(
+        f"this key was used before, for entry {entry}, {words[:LONGEST_SHOWN]!r}; {STANDS}, and a new key pays for a "
+        "new file"
+    )
 
 
 def _files(recipe: PrivateRecipe, targets: Targets) -> tuple[Path, ...]:
