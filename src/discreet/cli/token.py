@@ -38,7 +38,7 @@ Whose = Annotated[str, typer.Argument(metavar="ANALYST", help="Who may ask.", sh
 What = Annotated[str, typer.Argument(metavar="DATASET", help="The data set's name.", show_default=False)]
 
 SHORTEST_ID = 8
-"""Signs of an id's beginning: as many as the console shows."""
+"""Signs of an id's beginning, at least, that stand for it where no other begins so."""
 
 
 def create(
