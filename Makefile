@@ -7,7 +7,7 @@ READY := .venv/ready-$(LOCK)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-build-isolation
 PYTEST := .venv/bin/python -m pytest -n auto --dist loadgroup
 
-.PHONY: demo test check format lint types soak bench lock clean
+.PHONY: demo test check format lint types docs soak mutants bench lock clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/python -m demo
@@ -16,7 +16,7 @@ test: $(READY)
 	$(PYTEST)
 
 # The tests come last, so that their closing line does too. The repository's own checks are in tests/test_repo.py.
-check: format lint types test
+check: format lint types docs test
 
 format: $(READY)
 	.venv/bin/ruff format --check .
@@ -27,20 +27,17 @@ lint: $(READY)
 types: $(READY)
 	.venv/bin/mypy
 
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build
+
 soak: $(READY)
 	$(PYTEST) -m soak
 
+mutants: $(READY)
+	.venv/bin/python -m tests.mutants
+
 bench: $(READY)
-	.venv/bin/python -m benchmarks.kernel
-	.venv/bin/python -m benchmarks.ledger
-	.venv/bin/python -m benchmarks.planner
-	.venv/bin/python -m benchmarks.refinement
-	.venv/bin/python -m benchmarks.ranges
-	.venv/bin/python -m benchmarks.microdata
-	.venv/bin/python -m benchmarks.private_microdata
-	.venv/bin/python -m benchmarks.query
-	.venv/bin/python -m benchmarks.error
-	.venv/bin/python -m benchmarks.service
+	.venv/bin/python -m benchmarks
 	.venv/bin/python -m benchmarks.service --timing 10000
 
 # Keeps the pinned versions that still fit; to move to the newest, delete locks/*.txt first.
@@ -51,7 +48,7 @@ lock:
 	$(COMPILE) --output-file locks/dev.txt --constraint locks/base.txt --extra accounting --group dev
 	$(COMPILE) --output-file locks/spark.txt --constraint locks/dev.txt --extra accounting --group dev --extra spark
 
-	for peer in diffprivlib opendp python-dp; do \
+	for peer in diffprivlib opendp python-dp smartnoise-sql tumult anjana pycanon; do \
 		$(PIN) benchmarks/peers/$$peer.in --output-file benchmarks/peers/$$peer.txt || exit 1; done
 	$(PIN) benchmarks/peers/smartnoise-synth.in --override benchmarks/peers/smartnoise-synth.without --output-file benchmarks/peers/smartnoise-synth.txt
 
@@ -60,7 +57,7 @@ PIN = .venv-lock/bin/uv pip compile --quiet --generate-hashes --universal --pyth
 COMPILE = $(PIN) pyproject.toml --group build --extra pictures --extra service --extra postgres
 
 clean:
-	rm -rf .venv .venv-demo .venv-lock .venv-peers .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage build dist src/*.egg-info
+	rm -rf .venv .venv-demo .venv-lock .venv-peers .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage build dist src/*.egg-info demo/work demo/index.html
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A changed lock makes its environment anew; a changed pyproject.toml only installs the package again.

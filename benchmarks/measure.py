@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from benchmarks.seen import Seen, keep
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ def best_time(work: Callable[[], object], rounds: int = 5) -> float:
     return min(times)
 
 
-def report(*parts: Callable[[], list[Line]]) -> int:
-    """Print every line as it comes; 1 where a bar is missed, else 0."""
+def report(*parts: Callable[[], Sequence[Line]], seen: Seen | None = None) -> int:
+    """Print every line as it comes, and keep them with what else was seen; 1 where a bar is missed, else 0."""
     lines = []
     for part in parts:
         for line in part():
@@ -46,4 +48,5 @@ def report(*parts: Callable[[], list[Line]]) -> int:
             lines.append(line)
     missed = sum(not line.cleared for line in lines)
     print(f"\n{len(lines) - missed} of {len(lines)} bars cleared")
+    keep(replace(seen or Seen(), lines=[asdict(line) | {"cleared": bool(line.cleared)} for line in lines]))
     return int(missed > 0)

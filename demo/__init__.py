@@ -1,1 +1,1 @@
-"""A first look at discreet: `make demo`."""
+"""A first look at discreet: `python -m demo`."""

@@ -12,9 +12,12 @@ from pathlib import Path
 
 import altair as alt
 import numpy as np
+import vl_convert
 
-from demo.pictures import BLUE, GREEN, HEIGHT, ORANGE, WIDTH, svg
 from discreet import rho
+
+BLUE, ORANGE, GREEN = "#2563eb", "#ea580c", "#15803d"
+WIDTH, HEIGHT = 620, 240
 
 EPSILON = 1.0
 SCALE = 2 / EPSILON
@@ -85,7 +88,8 @@ def picture() -> str:
         {"x": 12.6, "ratio": 2.3, "text": f"dots: {DRAWS:,} draws from each of the two tables, k = {DRAWN}"},
     ]
     told = alt.Chart(alt.Data(values=notes)).mark_text(align="left", color="#111").encode(x=x, y=y, text="text:N")
-    return svg((level + lines + dots + words + told).properties(width=WIDTH, height=HEIGHT * 1.3))
+    chart = (level + lines + dots + words + told).properties(width=WIDTH, height=HEIGHT * 1.3)
+    return str(vl_convert.vegalite_to_svg(chart.configure_view(stroke=None).configure_axis(grid=False).to_json()))
 
 
 if __name__ == "__main__":

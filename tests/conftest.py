@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -14,10 +18,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SERVICES = ("postgres", "spark", "chromium")
+LONG = {"test_service_fuzz", "test_expected_error", "test_mutants", "test_serve"}
+"""Of these modules some tests take long: they begin early, so that no worker waits for another at the end."""
+
+# There is a worker for each processor; numpy, imported later, would start as many threads in each, and they spin.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A slow machine is not a failed test.
 hypothesis.settings.register_profile("discreet", deadline=None)
 hypothesis.settings.load_profile("discreet")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before there are workers, begin to compile what they will all need."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        compiling = subprocess.Popen([sys.executable, str(Path(__file__).with_name("compiled.py"))])
+        config.add_cleanup(lambda: _ended(compiling))
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.wait()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
@@ -27,6 +48,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         used = [service for service in SERVICES if service in getattr(item, "fixturenames", ())]
         if used:
             item.add_marker(pytest.mark.xdist_group(used[0]))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """After they were shuffled: groups begin first anyway, then what takes long."""
+    session.items.sort(key=lambda item: item.path.stem not in LONG)
 
 
 @pytest.fixture(scope="session")

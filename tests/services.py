@@ -71,6 +71,10 @@ def postgres_server() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For Java: what runs for minutes is not worth compiling a second time."""
+
+
 @contextmanager
 def spark_session() -> Iterator[SparkSession]:
     """Run Spark on one core, strict about types, silent, and reachable from this machine only."""
@@ -91,7 +95,7 @@ def spark_session() -> Iterator[SparkSession]:
             .config("spark.local.dir", str(folder / "local"))
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={silence.as_uri()}")
+            .config("spark.driver.extraJavaOptions", f"{SHORT_LIVED} -Dlog4j2.configurationFile={silence.as_uri()}")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .getOrCreate()

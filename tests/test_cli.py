@@ -6,11 +6,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 from datetime import datetime
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
 GROUPS = "SELECT hospital, COUNT(*) FROM registry GROUP BY hospital"
 HEAVY = {"duckdb", "numpy", "pandas", "psycopg", "pyspark", "rich", "sqlalchemy", "sqlglot", "yaml"}
 COMMANDS = (["init"], ["check"], ["ask"], ["preview"], ["budget"], ["history"], ["ledger"], ["ledger", "verify"])
-COMMANDS += (["publish"], ["verify"], ["assess"])
+COMMANDS += (["publish"], ["verify"], ["assess"], ["audit"], ["reproduce"])
 
 
 @pytest.fixture(scope="module")
@@ -649,8 +651,35 @@ def test_an_interrupt_is_quiet(schema: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert (stopped.code, stopped.out, stopped.err) == (130, "", "")
 
 
+def _stopped_in_a_library(number: int) -> None:
+    """A signal comes in the midst of somebody else's code, which makes an error of what the handler raises."""
+    from discreet.cli import run
+
+    try:
+        run.stop(number, None)
+    except (SystemExit, KeyboardInterrupt):
+        raise ImportError("cannot import") from None
+
+
+def test_what_a_library_makes_of_a_stop_is_still_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exit in the midst of an import may arrive as an ImportError; nothing is our fault then."""
+    from discreet.cli import run
+
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        monkeypatch.setattr(run, "_command", partial(_stopped_in_a_library, number))
+        told = discreet("budget", "nowhere.yaml")
+        assert (told.code, told.out, told.err) == (code, "", "")
+
+
 def test_a_narrow_encoding_is_no_matter(schema: Path) -> None:
     """Bars and names print on a terminal without Unicode too."""
     shown = process("ask", schema, GROUPS, "--epsilon", "1", PYTHONIOENCODING="ascii")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "Alder" in shown.stdout
+
+
+def test_the_history_tells_what_was_paid_for_an_answer_that_was_there(schema: Path) -> None:
+    """Who asks for less is told the stored answer, and pays what that cost."""
+    done("ask", schema, COUNT, "--epsilon", "0.2", "--analyst", "ann")
+    done("ask", schema, COUNT, "--epsilon", "0.1", "--analyst", "bob")
+    assert "0.2, reused (0.1 was asked)" in done("history", schema).out

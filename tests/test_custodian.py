@@ -302,6 +302,31 @@ def test_a_source_that_is_gone_is_unavailable(tmp_path: Path) -> None:
         Custodian.open(path)
 
 
+def test_what_fails_while_rows_are_read_stays_charged(people: Custodian, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No refund: who can make a source fail would learn from that for nothing. A retry with the key is free."""
+
+    def failing(*_: object) -> None:
+        raise Unavailable("the source did not answer")
+
+    with monkeypatch.context() as while_away:
+        while_away.setattr("discreet.custodian.custodian.draw", failing)
+        with pytest.raises(Unavailable, match="what was charged stays charged"):
+            people.answer(COUNT, epsilon=1, analyst="ann", key="k")
+        assert spent(people) == spent(people, "ann") == 1
+    people.answer(COUNT, epsilon=1, analyst="ann", key="k")
+    assert spent(people) == spent(people, "ann") == 1
+    assert people.verify().entries == 3
+
+
+def test_every_cell_is_drawn_apart(people: Custodian) -> None:
+    """The same draw for two cells would make their difference exact."""
+    drawn = []
+    for _ in range(20):
+        rows = people.answer("SELECT sex, SUM(age) FROM people GROUP BY sex", epsilon=0.01, fresh=True).rows
+        drawn.append({row["sex"]: row["SUM(age)"] for row in rows})
+    assert len({one["F"] - one["M"] for one in drawn}) > 10
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
 def test_tables_in_memory_are_sources(tmp_path: Path, library: str) -> None:
     columns = {"age": [30, 40, 50], "sex": ["F", "M", None], "town": ["a", "b", "c"]}
@@ -321,8 +346,26 @@ def test_tables_in_memory_are_sources(tmp_path: Path, library: str) -> None:
     with Custodian.open(path, source=table) as custodian:
         a = custodian.answer("SELECT COUNT(*) FROM people", epsilon=2)
         assert abs(float(a.value) - 3) < 25  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="registered already"):
-        Custodian.open(path, source=table)
+    kept = sorted(tmp_path.rglob("*"))
+    (path.with_suffix(".discreet") / ".again-killed").mkdir()  # what a process left that was killed goes
+    with Custodian.open(path, source=table) as custodian:  # a notebook's cell, run again
+        assert custodian.answer("SELECT COUNT(*) FROM people", epsilon=2).value == a.value
+    with pytest.raises(InvalidInput, match="registered already, of another table"):
+        Custodian.open(path, source=table[:2])  # type: ignore[index]
+    assert sorted(tmp_path.rglob("*")) == kept
+
+
+def test_a_schema_for_a_table_in_memory(tmp_path: Path) -> None:
+    """Its table is handed over once; until then there is nothing to ask."""
+    import pandas
+
+    path = write_people(tmp_path, HEAD.replace("people.csv", "memory"))
+    with pytest.raises(InvalidInput, match="the source of people is memory: hand the table over with source=, once"):
+        Custodian.open(path)
+    table = pandas.DataFrame({"id": ["a"], "age": [30], "sex": ["F"], "town": ["Oslo"]})
+    for source in (table, None):
+        with Custodian.open(path, source=source) as custodian:
+            assert custodian.schema.source == "memory"
 
 
 def test_a_table_of_postgres(tmp_path: Path, postgres: str) -> None:

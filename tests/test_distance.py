@@ -17,17 +17,9 @@ from hypothesis import strategies as st
 
 from discreet import Distance, InvalidInput, Taxonomy
 from discreet.distance import boundary, diameter, named_distance
+from discreet.reproduce.chapter_6 import SPORT
 
 DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[2] / "shared" / "data"))
-SPORT = {
-    "winter sports": "sport",
-    "water sports": "sport",
-    "field sports": "sport",
-    "skiing": "winter sports",
-    "sailing": "water sports",
-    "swimming": "water sports",
-    "soccer": "field sports",
-}
 
 
 @st.composite

@@ -6,7 +6,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, combinations_with_replacement, product
@@ -34,17 +33,18 @@ from discreet import (
 from discreet.distance import boundary, diameter, marginality
 from discreet.exact import exp_below
 from discreet.inference.linear import refine_linear
-from discreet.kernel.gaussian import gaussian_delta
 from discreet.kernel.heavy_tail import admissible_loss, admissible_range, heavy_tail_interval, largest_alpha
 from discreet.kernel.individual import TruncatedRangeCount
 from discreet.kernel.laplace import laplace_region
-from discreet.kernel.refinement import Profile
 from discreet.kernel.staircase import laplace_core
 from discreet.microdata.closeness import apart, groups_apart
 from discreet.microdata.private.blocks import RankBlocks
 from discreet.microdata.private.chains import chain_bound, joint_bound, ordered_bound
 from discreet.microdata.private.grid import Grid
 from discreet.microdata.private.loss import Loss
+from discreet.reproduce.ground_gaussian import fails_above
+from discreet.reproduce.linear import printed_theorem_2
+from discreet.reproduce.refinement_delta import Printed
 from discreet.schema import Column
 from discreet.testing import exact_delta, worst_ratio
 from test_distance import SPORT as SPORT_PARENTS
@@ -138,21 +138,6 @@ def kr(kind: str) -> float:
     return math.log(max(worst_ratio(one, two) or 0 for one, two in pairs))
 
 
-@dataclass(frozen=True, eq=False)
-class Printed(Refinement):
-    """The (epsilon, delta) versions as document 000 prints them, to show what they really spend."""
-
-    @property
-    def profile(self) -> Profile:  # type: ignore[override]
-        up, down = self.factors
-        if self.about == "individual":
-            empty = self.delta / down
-            near = (1 - self.delta - down * (1 - empty)) / (up - down)
-            return Profile((near, 1 - empty, Fraction(1)), (up, down, Fraction(0)), self.delta)
-        atom = self.delta / 2
-        return Profile(((1 - down) / (up - down), 1 - atom / down, Fraction(1)), (up, down, Fraction(0)), atom)
-
-
 def ed(kind: str) -> object:
     """Figures 2 and 3 at (ln 2, 0.2)."""
     prior, ratio = unit_interval(60), exp_below(Fraction(repr(LN2)))
@@ -232,16 +217,6 @@ def idp(kind: str) -> object:
     }[kind]()
 
 
-def fails_above(delta: float) -> float:
-    """The epsilon from which the book's sigma no longer keeps its delta, by bisection."""
-    low, high = 1.0, 20.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        kept = gaussian_delta(Gaussian.of_the_book(middle, delta).sigma, middle) <= delta
-        low, high = (middle, high) if kept else (low, middle)
-    return high
-
-
 def gauss(kind: str, inputs: dict) -> float:
     if kind.startswith("book.fails_above"):
         return fails_above(inputs["delta"])
@@ -291,20 +266,13 @@ def lin(kind: str, inputs: dict) -> object:
     return {
         "ex1.limit": lambda: rho(*SUM_OF_TWO, 1, [1], [1, 0], [0]),
         "ex1.x10": lambda: math.log(refined_density(inputs["x1"] - inputs["mu1"]) / refined_density(inputs["x1"])),
-        "theorem2.ex1.printed": lambda: sorted(printed_theorem2(sign) for sign in (1, -1)),
+        "theorem2.ex1.printed": lambda: sorted(printed_theorem_2(sign) for sign in (1, -1)),
     }[kind]()
 
 
 def refined_density(y: float) -> float:
     """Of half the difference of two Laplace numbers of scale 1: what Example 1 adds to a refined count."""
     return (1 + 2 * abs(y)) * math.exp(-2 * abs(y)) / 2
-
-
-def printed_theorem2(sign: int) -> float:
-    """The norm of A* D (c - c') - (mu - mu'), as printed; the sign of a singular vector of A is anyone's choice."""
-    left, values, right = np.linalg.svd(SUM_OF_TWO[0])
-    inverse = right.T @ np.diag([1 / values[0], sign]) @ left.T
-    return float(np.abs(inverse @ SUM_OF_TWO[1][:, 0] - [1, 0]).sum())
 
 
 def close(kind: str) -> object:

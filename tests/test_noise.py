@@ -26,10 +26,11 @@ from discreet import (
     Staircase,
     Unsupported,
 )
+from discreet.kernel.entropy import SYSTEM
 from discreet.kernel.gaussian import gaussian_delta
 from discreet.kernel.gaussian_sum import EXACT_BELOW, _delta_exact, _delta_smooth, _upper_sum, delta_above
 from discreet.kernel.laplace import laplace_region
-from discreet.kernel.noise import Noise, least, on_grid
+from discreet.kernel.noise import Independent, Noise, least, on_grid
 from discreet.kernel.sampling import exponential_chance
 from discreet.testing import ScriptedEntropy, assert_fits
 
@@ -135,6 +136,15 @@ def test_single_draws_fit_too(case: Case) -> None:
     assert_fits([Fraction(draw) / noise.step for draw in draws], *laws)
 
 
+def test_the_numbers_of_a_vector_are_drawn_apart() -> None:
+    """Each has a draw of its own, by its own law: of two that are alike, differences have twice the variance."""
+    alike, wider = DiscreteLaplace(Fraction(1, 10), 1), DiscreteLaplace(Fraction(1, 40), 1)
+    drawn = Independent((alike, alike, wider)).draw_units(20_000, SYSTEM).astype(float)
+    assert np.var(drawn[:, 0] - drawn[:, 1]) == pytest.approx(2 * alike.variance(), rel=0.1)
+    assert np.abs(np.corrcoef(drawn, rowvar=False) - np.eye(3)).max() < 0.05
+    assert np.var(drawn[:, 2]) == pytest.approx(wider.variance(), rel=0.1)
+
+
 def test_whole_steps_draw_integers() -> None:
     """Grid points are exact: integers, or fractions of the step."""
     assert isinstance(DiscreteLaplace(1, 1).draw(), int)
@@ -166,7 +176,7 @@ def test_adding_noise_keeps_the_exact_part() -> None:
     mechanism = AddNoise(DiscreteLaplace(50, 1), 1)
     assert {mechanism.answer(2**70) - 2**70 for _ in range(50)} == {0}
     assert mechanism.answer_units(7) == 7
-    assert mechanism.answer_many([3, 2**70]).tolist() == [3, 2**70]
+    assert mechanism.answer_many([3, 2**70 + 1]).tolist() == [3, 2**70 + 1]
     assert AddNoise(DiscreteGaussian.concentrated(1), 1).cost() == Guarantee.zcdp(1)
     assert AddNoise(DiscreteGaussian.concentrated(1), 2, "replace-one").cost() == Guarantee.zcdp(4, "replace-one")
     calibrated = DiscreteGaussian.calibrated(1, 1e-6)

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from discreet import Guarantee, InvalidInput, Prior, Unsupported
@@ -14,6 +15,7 @@ from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent, Noise
 from discreet.planner.asked import Asked
 from discreet.planner.choose import plan, plan_asked
+from discreet.planner.individual import OrderStatistic
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Known, Plan
 from discreet.planner.sharing import rho_within
@@ -213,6 +215,19 @@ def test_the_threshold_is_the_least_that_keeps_delta(rate: Fraction, chance: Fra
     assert least == 1 or tail(least - 1) > wanted - 1e-9
 
 
+@pytest.mark.parametrize(("relation", "rows"), [("add-remove", 1), ("add-remove", 3), ("replace-one", 2)])
+def test_keys_that_one_unit_has_alone_are_shown_with_delta_together(relation: str, rows: int) -> None:
+    """Its r rows may be r keys of one unit each: all their chances are at most delta, and one less would be more."""
+    own = planned("SELECT city, COUNT(*) FROM t GROUP BY city", schema(relation, rows, 9), delta=Fraction(1, 1000))
+    assert own.threshold is not None
+    noise, least = own.threshold.noise, own.threshold.least
+
+    def shown(threshold: int) -> float:
+        return rows * (noise.tail_units(threshold - 2) / 2)  # P(1 + N >= threshold)
+
+    assert shown(least) <= 1 / 1000 < shown(least - 1)
+
+
 def test_regions_are_found_from_the_filter() -> None:
     declared = schema("replace-one", 2, 9, partition="grade")
     assert planned("SELECT SUM(age) FROM t WHERE grade = 'high' AND age > 0", declared).region() == Part(
@@ -251,6 +266,17 @@ def test_individual_dp_is_labelled_and_limited() -> None:
         planned("SELECT MEDIAN(age) FROM t", declared, model="individual-dp")
     with pytest.raises(InvalidInput, match="MEDIAN"):
         planned("SELECT SUM(score) FROM t", declared, model="individual-dp")
+
+
+def test_individual_dp_is_clamped_to_the_public_bounds() -> None:
+    """Rows from 2 to 4 of 0 to 6: with much noise answers lie at the ends of the domain, not at those of the rows."""
+    declared = schema("replace-one", 1, 5, models=("dp", "individual-dp"), individual_dp_reason="a test")
+    own = planned("SELECT MEDIAN(score) FROM t", declared, epsilon=Fraction(1, 100), model="individual-dp")
+    [measurement] = own.measurements
+    assert isinstance(measurement, OrderStatistic)
+    counts = np.zeros(measurement.candidates.count, dtype=np.int64)
+    counts[[2, 4]] = 3, 2
+    assert {measurement.release(counts) for _ in range(60)} >= {(0,), (len(counts) - 1,)}
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, "1", float("nan"), float("inf"), 1e-10, 1e5, None, True])

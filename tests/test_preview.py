@@ -349,3 +349,19 @@ def test_a_refinement_the_planner_makes_keeps_epsilon_exactly(relation: str, tex
     laws = [refinement.law(truth) for truth in refinement.prior.support]
     worst = max(worst_ratio(first, second) or 10**9 for first in laws for second in laws)
     assert 2 < worst <= exp_above(Fraction(1))
+
+
+@pytest.mark.parametrize(
+    ("question", "prior", "told"),
+    [
+        (COUNT, None, "of the raw answer"),
+        (COUNT, "normal(200, 10)", "of what you will know: your prior and the answer together"),
+        ("SELECT MODE(sex) FROM people", '{"F": 1, "M": 2}', ""),
+        ("SELECT HISTOGRAM(age, 32) FROM people", None, "of a range, on average over all ranges"),
+    ],
+)
+def test_a_preview_says_what_its_error_is_of(declared: Schema, question: str, prior: str | None, told: str) -> None:
+    """Nothing where no error is known beforehand."""
+    made = preview(declared, question, 1, prior)
+    assert made.error_of == told
+    assert bool(made.expected_error) == bool(told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from fractions import Fraction
 from itertools import product
 
@@ -15,7 +15,7 @@ from discreet import InvalidInput, PermuteAndFlip, Prior, Quantile, Quantiles
 from discreet.exact import exp_below
 from discreet.kernel.quantile import SLOTS, coarse, light, part, rank_scores
 from discreet.kernel.sensitivity import rank_score_sensitivity
-from discreet.testing import all_neighbours, all_tables, neighbour_tables, worst_ratio
+from discreet.testing import all_neighbours, all_tables, chi_square_excess, neighbour_tables, worst_ratio
 
 orders = st.sampled_from([Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(9, 10)])
 rows = st.integers(0, 6)
@@ -221,6 +221,18 @@ def test_several_answers_are_near_the_truth_and_rising() -> None:
             answers = mechanism.answer(table)
             assert answers == sorted(answers)
             assert np.abs(np.array(answers) - np.quantile(table, wanted)).max() <= 2
+
+
+@pytest.mark.parametrize("prior", [None, Prior.weights({0: 1, 2: 6, 3: 1, 6: 2})])
+def test_answers_are_drawn_by_the_law_that_was_proven(prior: Prior | None) -> None:
+    """Of the scores and the prior, and of nothing else: rows that are there weigh nothing of their own."""
+    mechanism, own = Quantile.of(0.5, 0, 6, 1, prior=prior), counts([1, 1, 1, 1, 5])
+    exact = mechanism.law(own).law()
+    if prior is None:
+        chances = PermuteAndFlip(mechanism.selection).probabilities(rank_scores(own, mechanism.q))
+        exact = dict(enumerate(chances))
+    seen = Counter(int(mechanism.answer_counts(own)) for _ in range(5000))
+    assert chi_square_excess(seen, lambda value: float(exact.get(value, 0))) <= 0
 
 
 def test_heavy_ties_do_no_harm() -> None:

@@ -206,7 +206,7 @@ def test_counts_that_cross_keep_what_follows_from_their_parts(relation: str) -> 
 @pytest.mark.parametrize("key", ["", "ward"])
 @pytest.mark.parametrize("counts", [NESTED, SPLIT, APART, CROSSED])
 def test_counts_that_fit_together_are_no_farther(counts: str, key: str, relation: str) -> None:
-    """Over 200 seeded draws the mean square error is not above that of raw counts; far below it in sparse cells.
+    """Over many seeded draws the mean square error is not above that of raw counts; far below it in sparse cells.
 
     But for a quarter: raw counts without a key fit already, in thirds, and these are whole.
     """

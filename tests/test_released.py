@@ -123,7 +123,7 @@ def cases(count: int, plans: int) -> Iterator[tuple[Schema, list[Row], list[Rele
     [
         ("duckdb", 12, 4),
         pytest.param("postgres", 12, 4, marks=pytest.mark.xdist_group("postgres")),
-        pytest.param("spark", 3, 2, marks=pytest.mark.xdist_group("spark")),
+        pytest.param("spark", 3, 1, marks=pytest.mark.xdist_group("spark")),
         pytest.param("duckdb", 200, 8, marks=pytest.mark.soak),
         pytest.param("postgres", 200, 8, marks=[pytest.mark.soak, pytest.mark.xdist_group("postgres")]),
         pytest.param("spark", 9, 8, marks=[pytest.mark.soak, pytest.mark.xdist_group("spark")]),
@@ -140,12 +140,13 @@ def test_engines_agree_with_the_plain_loop(opened: Opened, count: int, each: int
             assert gathered(source.released(plan, KEY)) == gathered(reference.released(plan, KEY))
 
 
-def test_far_codes_and_odd_texts_are_followed_too(opened: Opened) -> None:
+def test_far_codes_and_odd_texts_are_followed_too(opened: Opened, request: pytest.FixtureRequest) -> None:
     """No bound of 32 or 64 bits is passed, and no text is taken for anything but itself."""
     odd = [row(name, None, -50, FAR - i, 2**31 - 1 - i, name) for i, name in enumerate(WEIRD)]
     rows, schema = [*PEOPLE, *odd], wide_schema()
     source, reference = opened(schema, rows), MemorySource(schema, rows)
-    for key, name in zip(WEIRD, cycle(("far", "edge", "age")), strict=False):
+    few = request.node.callspec.params["opened"] == "spark"  # each key is a job of seconds there
+    for key, name in zip(WEIRD[:3] if few else WEIRD, cycle(("far", "edge", "age")), strict=False):
         plan = Swap(((name, Runs.low_end(13, 3)),))
         assert gathered(source.released(plan, key)) == gathered(reference.released(plan, key))
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
-import numpy as np
 import pytest
 
 from discreet.custodian import draw
-from discreet.custodian.draw import Exact, Released, units
-from discreet.kernel.noise import Independent
+from discreet.custodian.draw import units
 from discreet.planner.choose import plan
-from discreet.planner.chosen import Chosen
 from discreet.planner.facts import Facts
 from discreet.planner.individual import AboutOne, OrderStatistic
 from discreet.planner.noisy import Noisy
@@ -25,7 +23,10 @@ from discreet.planner.totals import options
 from discreet.query import parse_sql
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
-from tables import neighbours_of, random_unit, rows_of, schema
+from discreet.testing import Recorded, assert_private, assert_private_session, neighbour_rows, replay_plan
+from discreet.testing.generated import Pair
+from discreet.testing.private import read_again
+from tables import random_unit, rows_of, schema
 
 AGGREGATES = [
     "COUNT(*)",
@@ -60,63 +61,18 @@ def planned(declared: Schema, aggregate: str, tail: str) -> Plan:
     return plan(declared, query, 1, delta=1e-6 if private else None)  # type: ignore[arg-type]
 
 
-def exact(own: Plan, source: MemorySource) -> Exact:
-    """The inputs of every cell there can be; with private keys, of every key there is."""
-    cells = own.cells() if own.threshold is None else [(key,) for key in units(own, source)]
-    return draw.exact(own, source, cells, own.query.where)
+@cache
+def pairs(relation: str, rows: int, count: int, units: int = 5) -> list[Pair]:
+    """Neighbours as they are, and every third as registration reads them from a source that holds more than fits."""
+    declared = schema(relation, rows, units=units)
+    found = neighbour_rows(declared, count)
+    return [read_again(declared, pair) if at % 3 == 0 else pair for at, pair in enumerate(found)]
 
 
-def drawn(own: Plan, source: MemorySource) -> Released:
-    return draw.draw(own, source)
-
-
-def aligned(one: Exact, two: Exact, at: int, empty: object) -> list[tuple[object, object]]:
-    """The inputs of one measurement cell by cell; keys that are not public may be in one table only."""
-    left, right = (dict(zip(side.cells, side.inputs[at], strict=True)) for side in (one, two))
-    return [(left.get(cell, empty), right.get(cell, empty)) for cell in {**left, **right}]
-
-
-def apart(planned_: Plan, one: Exact, two: Exact, squared: bool) -> list[Fraction]:
-    """How far the inputs of each measurement are apart, as a share of what is declared, or of its squares."""
-    return [_apart(planned_, at, one, two, squared) for at in range(len(planned_.measurements))]
-
-
-def _apart(planned_: Plan, at: int, one: Exact, two: Exact, squared: bool) -> Fraction:
-    measurement, declared = planned_.measurements[at], planned_.schema
-    if isinstance(measurement, Noisy):
-        components = measurement.form.components
-        moved = moves(planned_, at, one, two)
-        if squared:
-            return sum(
-                (Fraction(d * d, c.square) for cell in moved for d, c in zip(cell, components, strict=True)),
-                Fraction(0),
-            )
-        return sum(
-            (Fraction(abs(d), c.scale) for cell in moved for d, c in zip(cell, components, strict=True)), Fraction(0)
-        )
-    if isinstance(measurement, Chosen):
-        nothing = np.zeros(measurement.candidates.count, dtype=np.int64)
-        pairs = aligned(one, two, at, nothing)
-        moved_rows = sum(int(np.abs(x - y).sum()) for x, y in pairs)  # type: ignore[operator]
-        return Fraction(moved_rows, declared.rows * (2 if declared.neighbours == "replace-one" else 1))
-    return Fraction(0)
-
-
-def moves(planned_: Plan, at: int, one: Exact, two: Exact) -> list[list[int]]:
-    """How far each component is moved in each cell."""
-    measurement = planned_.measurements[at]
-    assert isinstance(measurement, Noisy)
-    pairs = aligned(one, two, at, (0,) * len(measurement.form.components))
-    return [[x - y for x, y in zip(*pair, strict=True)] for pair in pairs]  # type: ignore[call-overload]
-
-
-def loss(measurement: Noisy, moved: list[list[int]]) -> Fraction:
-    """What the noise loses where the totals of the cells are moved so far, from its own account of it."""
-    noise = measurement.noise
-    if not isinstance(noise, Independent):
-        return sum((noise.epsilon_at(cell) for cell in moved), Fraction(0))
-    pairs = [(own, abs(d)) for cell in moved for own, d in zip(noise.noises, cell, strict=True)]
-    return sum((own.guarantee(d, "add-remove").epsilon or Fraction(0) for own, d in pairs if d), Fraction(0))
+def only(own: Plan, pair: Pair) -> Recorded:
+    """What the one mechanism of a plan was handed."""
+    [recorded] = replay_plan(own, *pair).recorded
+    return recorded
 
 
 def mechanisms(own: Plan) -> list[Plan]:
@@ -134,20 +90,13 @@ def mechanisms(own: Plan) -> list[Plan]:
 @pytest.mark.parametrize("tail", TAILS[:-1])
 def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(relation: str, rows: int, tail: str) -> None:
     """Staircases are calibrated by boxes and polygons; each gives its own account of what a shift costs."""
-    chance = random.Random(f"{relation} {rows} {tail} noise")
     declared = schema(relation, rows, units=5)
     plans = [one for aggregate in AGGREGATES for one in mechanisms(planned(declared, aggregate, tail))]
     assert {"discrete Laplace", "staircase"} <= {one.mechanism for one in plans}
     worst: dict[str, Fraction] = {}
-    for _ in range(40):
-        people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
-        other = neighbours_of(people, relation, rows, chance)
-        sources = [MemorySource(declared, rows_of(table)) for table in (people, other)]
+    for pair in pairs(relation, rows, 48)[18:]:
         for own in plans:
-            one, two = (exact(own, source) for source in sources)
-            measurement = own.measurements[0]
-            assert isinstance(measurement, Noisy)
-            lost = loss(measurement, moves(own, 0, one, two))
+            lost = only(own, pair).lost.epsilon
             worst[own.mechanism] = max(worst.get(own.mechanism, lost), lost)
     assert max(worst.values()) <= 1, (worst, tail)
     assert min(worst.values()) > Fraction(1, 2), (worst, tail)
@@ -156,17 +105,82 @@ def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(relation: str, r
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
 @pytest.mark.parametrize("tail", TAILS)
 def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows: int, tail: str) -> None:
-    chance = random.Random(f"{relation} {rows} {tail}")
+    """And what all mechanisms lose together is at most what is charged, and what the label says."""
     declared = schema(relation, rows, units=5)
-    plans = {aggregate: planned(declared, aggregate, tail) for aggregate in AGGREGATES}
-    for _ in range(60):
-        people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
-        other = neighbours_of(people, relation, rows, chance)
-        sources = [MemorySource(declared, rows_of(table)) for table in (people, other)]
-        for name, own in plans.items():
-            one, two = (exact(own, source) for source in sources)
-            assert max(apart(own, one, two, squared=False)) <= 1, (name, tail)
-            assert max(apart(own, one, two, squared=True)) <= 1, (name, tail)
+    plans = [planned(declared, aggregate, tail) for aggregate in AGGREGATES]
+    for pair in pairs(relation, rows, 36):
+        for own in plans:
+            found = replay_plan(own, *pair)
+            assert found.ok, found.table()
+            assert own.free or found.totals.keys() >= {"epsilon charged", "epsilon of the label"}
+
+
+PURE = {"epsilon": 1}
+BELIEF = {"prior": "normal(1, 1)"}
+CITY, GAUSSIAN = {"epsilon": 1, "delta": 1e-6}, {"epsilon": 1, "delta": 0.009}
+OTHERS: list[tuple[str, dict[str, object], str]] = [
+    ("HISTOGRAM(age, 8) FROM t", PURE, "every cell"),
+    ("HISTOGRAM(day, 2) FROM t WHERE smoker", PURE, "discrete Laplace, "),
+    ("grade, sex, COUNT(*) FROM t GROUP BY ROLLUP (grade, sex)", PURE, "levels weighted"),
+    ("sex, day, COUNT(*) FROM t GROUP BY ROLLUP (sex, day)", GAUSSIAN, "levels weighted"),
+    (
+        "COUNT(*), COUNT(age), SUM(age), SUM(score), SUM(debt), AVG(score) FROM t WHERE age > 0",
+        GAUSSIAN,
+        "discrete Gaussian",
+    ),
+    ("COUNT(*) FROM t WHERE smoker", {"noise_scale": 3}, "discrete Laplace"),
+    ("SUM(score) FROM t", {"noise_scale": 3, "model": "approx-dp"}, "discrete Gaussian"),
+    ("COUNT(*) FROM t WHERE age > 0", {"accuracy": "5"}, ""),
+    ("SUM(score) FROM t WHERE smoker", PURE | BELIEF | {"distance": "continuous"}, "refinement of your prior"),
+    ("MEDIAN(score) FROM t", PURE | BELIEF, "exponential mechanism on ranks"),
+    ("QUANTILE(age, 0.1, 0.5, 0.9) FROM t GROUP BY sex", PURE | BELIEF, "exponential mechanism on ranks"),
+    ("MEDIAN(age) FROM t GROUP BY sex", PURE | {"interval": True}, "two bracketing quantiles"),
+    ("MEDIAN(score) FROM t", PURE | BELIEF | {"interval": True}, "two bracketing quantiles"),
+    ("MAX(age) FROM t GROUP BY sex", BELIEF | {"epsilon": 5}, "refinement of your prior"),
+    ("MODE(grade) FROM t", PURE | {"prior": {"low": 1, "middle": 2, "high": 1}}, "exponential mechanism on counts"),
+    ("MODE(sex) FROM t GROUP BY smoker", PURE | {"distance": "nominal"}, "nominal distance"),
+    ("MEDIAN(score) FROM t", PURE | {"distance": "continuous"}, "continuous distance"),
+    (
+        "COUNT(*) FILTER (WHERE age > 0), COUNT(*) FILTER (WHERE age > 1 OR sex = 'F'), COUNT(*) FROM t GROUP BY grade",
+        PURE,
+        "(atoms)",
+    ),
+    ("city, COUNT(*) FROM t GROUP BY city", CITY, "over a threshold"),
+    ("city, AVG(age), MEDIAN(score) FROM t WHERE smoker GROUP BY city", CITY, "permute-and-flip on ranks"),
+]
+
+
+@pytest.mark.parametrize(("relation", "rows"), [("add-remove", 3), ("replace-one", 1)])
+@pytest.mark.parametrize(("question", "given", "by"), OTHERS)
+def test_every_other_way_to_answer(relation: str, rows: int, question: str, given: dict[str, object], by: str) -> None:
+    """With priors, intervals, sizes of noise, nested counts; some neighbours use up all that is declared."""
+    worst = assert_private(schema(relation, rows, units=8), f"SELECT {question}", count=44, **given)
+    assert by in "; ".join(one.mechanism for one in worst.recorded)
+    assert worst.worst == 1
+
+
+@pytest.mark.parametrize("question", ["TRIMMED_MEAN(score, 0.2)", "MEDIAN(score)", "QUANTILE(debt, 0.3)"])
+def test_a_mean_of_ranks(question: str) -> None:
+    """Of a public number of rows: the sum of the ranks moves by no more than the domain."""
+    declared = schema("replace-one", 1, units=8)
+    worst = assert_private(declared, f"SELECT {question} FROM t", 5)
+    assert worst.worst == 1
+    assert ("mean of ranks" in worst.recorded[0].mechanism) == question.startswith("TRIMMED")
+
+
+QUESTIONS = [
+    ("SELECT COUNT(*) FROM t WHERE age > 0", 6),
+    ("SELECT COUNT(*) FROM t WHERE age > 2 AND smoker", 8),
+    ("SELECT sex, COUNT(*) FROM t GROUP BY sex", 12),
+    ("SELECT COUNT(score) FROM t WHERE grade = 'high'", 5),
+]
+
+
+@pytest.mark.parametrize(("relation", "rows"), RELATIONS)
+def test_a_session_loses_what_its_tally_says(relation: str, rows: int) -> None:
+    """The joint sensitivity of counts that overlap; some neighbours reach it."""
+    scaled = [(question, scale * rows) for question, scale in QUESTIONS]
+    assert assert_private_session(schema(relation, rows, units=6), scaled, 1, count=150).worst == 1
 
 
 @pytest.mark.parametrize("rows", [1, 2])
@@ -174,35 +188,23 @@ def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows:
 def test_totals_in_grains_stay_in_their_hexagon(monkeypatch: pytest.MonkeyPatch, rows: int, farthest: int) -> None:
     """A wide column's sum is told in whole grains, rounded down: one unit moves it by one level all the same."""
     monkeypatch.setattr("discreet.planner.noisy.FARTHEST", farthest)
-    chance = random.Random(rows * farthest)
     declared = schema("replace-one", rows, units=4)
     found = mechanisms(planned(declared, "AVG(age)", "WHERE sex = 'F'"))
     own = next(one for one in found if one.mechanism == "polygon staircase")
     measurement = own.measurements[0]
     assert isinstance(measurement, Noisy)
     assert measurement.form.components[0].grain > 1
-    most = Fraction(0)
-    for _ in range(400):
-        people = {f"p{number}": random_unit(chance, rows) for number in range(4)}
-        other = neighbours_of(people, "replace-one", rows, chance)
-        one, two = (exact(own, MemorySource(declared, rows_of(table))) for table in (people, other))
-        most = max(most, loss(measurement, moves(own, 0, one, two)))
-    assert most == 1
+    assert max(only(own, pair).lost.epsilon for pair in neighbour_rows(declared, 200)) == 1
 
 
 @pytest.mark.parametrize("there", [1, 4, 9, 12])
 def test_a_variance_of_pairs_holds_whatever_number_was_declared(there: int) -> None:
     """Eight units are declared; a table of more would move the sum over pairs by more than the scale, so it gives 0."""
-    chance = random.Random(there)
-    declared = schema("replace-one", 1, units=8)
-    own = planned(declared, "VAR(score)", "")
-    measurement = own.measurements[0]
-    assert isinstance(measurement, Noisy)
-    for _ in range(100):
-        people = {f"p{number}": random_unit(chance, 1) for number in range(there)}
-        other = neighbours_of(people, "replace-one", 1, chance)
-        one, two = (exact(own, MemorySource(declared, rows_of(table))) for table in (people, other))
-        assert loss(measurement, moves(own, 0, one, two)) <= (1 if there == 8 else 0)
+    own = planned(schema("replace-one", 1, units=8), "VAR(score)", "")
+    for pair in neighbour_rows(schema("replace-one", 1, units=there), 100):
+        assert only(own, pair).lost.epsilon == 0
+    reached = [only(own, pair).lost.epsilon for pair in neighbour_rows(own.schema, 20)]
+    assert max(reached) == 1
 
 
 TIGHT = ("COUNT(age)", "SUM(age)", "SUM(score)", "AVG(age)", "AVG(score)", "VAR(score)")
@@ -210,8 +212,8 @@ TIGHT = ("COUNT(age)", "SUM(age)", "SUM(score)", "AVG(age)", "AVG(score)", "VAR(
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
 @pytest.mark.parametrize("tail", ["", "WHERE sex = 'F'", "GROUP BY smoker"])
-@pytest.mark.parametrize("wide", [False, True])
-def test_every_scale_is_reached(relation: str, rows: int, tail: str, wide: bool) -> None:
+@pytest.mark.parametrize("of", ["changes", "squares"])
+def test_every_scale_is_reached(relation: str, rows: int, tail: str, of: str) -> None:
     """For every total some neighbours use up all that is declared: no smaller scale would do.
 
     But for the variance under replace-one, whose two worst cases cannot meet; over half of it is used.
@@ -219,39 +221,30 @@ def test_every_scale_is_reached(relation: str, rows: int, tail: str, wide: bool)
     declared = schema(relation, rows, units=2)
     for aggregate in TIGHT:
         least = Fraction(3, 5) if "VAR" in aggregate and relation == "replace-one" else Fraction(1)
-        assert most_apart(planned(declared, aggregate, tail), least, wide) >= least, aggregate
-
-
-def most_apart(own: Plan, enough: Fraction, squared: bool) -> Fraction:
-    """The largest share of what is declared that random neighbours use up."""
-    chance, best = random.Random(2026), Fraction(0)
-    declared = own.schema
-    for _ in range(2000):
-        people = {name: random_unit(chance, declared.rows) for name in ("a", "b")}
-        other = neighbours_of(people, declared.neighbours, declared.rows, chance)
-        one, two = (exact(own, MemorySource(declared, rows_of(table))) for table in (people, other))
-        best = max(best, *apart(own, one, two, squared))
-        if best >= enough:
-            break
-    return best
+        own = planned(declared, aggregate, tail)
+        found = (only(own, pair).shares[of] for pair in pairs(relation, rows, 250, units=2))
+        assert any(share >= least for share in found), aggregate
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
 def test_keys_that_are_not_public(relation: str, rows: int) -> None:
     """On common keys units differ by at most the reach; at most r keys are in one table only, and there once."""
-    chance = random.Random(7)
     declared = schema(relation, rows, units=6)
     own = planned(declared, "COUNT(*)", "GROUP BY city")
     reach = rows * (2 if relation == "replace-one" else 1)
-    for _ in range(100):
-        people = {f"p{number}": random_unit(chance, rows) for number in range(6)}
-        other = neighbours_of(people, relation, rows, chance)
-        one, two = (units(own, MemorySource(declared, rows_of(table))) for table in (people, other))
+    most = Fraction(0)
+    for pair in pairs(relation, rows, 100, units=6):
+        one, two = (units(own, MemorySource(declared, rows)) for rows in pair)
         assert sum(abs(one.get(key, 0) - two.get(key, 0)) for key in {**one, **two}) <= reach
         for mine, theirs in ((one, two), (two, one)):
             alone = [mine[key] for key in mine if key not in theirs]
             assert len(alone) <= rows
             assert set(alone) <= {1}
+        found = replay_plan(own, *pair)
+        assert found.ok, found.table()
+        most = max(most, found.totals.get("delta charged", Fraction(0)))
+    # The threshold is whole, so that the chance of a key of its own is a little less than delta.
+    assert Fraction(1, 4) < most <= 1
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -263,24 +256,30 @@ def test_one_person_is_asked_about_alone(relation: str) -> None:
     assert isinstance(own.measurements[0], AboutOne)
     for _ in range(50):
         people = {f"p{number}": random_unit(chance, 1) for number in range(4)}
-        other = dict(people) | {"p2": random_unit(chance, 1)}
-        del other["p3"]
-        seen = [exact(own, MemorySource(declared, rows_of(table))).inputs for table in (people, other)]
-        assert seen[0] == seen[1] == [[people["p1"][0]["score"]]]
-        del other["p1"]
-        assert exact(own, MemorySource(declared, rows_of(other))).inputs == [[None]]
+        without = {name: rows for name, rows in people.items() if name != "p3"}
+        other = without if relation == "add-remove" else without | {"p3": random_unit(chance, 1)}
+        recorded = only(own, (rows_of(people), rows_of(other)))
+        assert recorded.one == recorded.two == {(): people["p1"][0]["score"]}
+        absent = dict(people)
+        del absent["p1"]
+        source = MemorySource(declared, rows_of(absent))
+        assert draw.exact(own, source, own.cells(), own.query.where).inputs == [[None]]
+    assert assert_private(declared, "SELECT score FROM t FOR UNIT 'p1'", 1).worst == 1
 
 
 def test_individual_dp_sees_as_many_rows_as_declared() -> None:
-    """The declared number of rows enters the mechanism, whatever is there."""
+    """The declared number of rows enters the mechanism, whatever is there; its label says that it is weaker."""
     chance = random.Random(4)
     declared = schema("replace-one", 1, units=5, models=("dp", "individual-dp"), individual_dp_reason="a test")
     own = plan(declared, parse_sql("SELECT MEDIAN(score) FROM t", declared), 1, model="individual-dp")
     assert isinstance(own.measurements[0], OrderStatistic)
     for there in (0, 3, 5, 9):
         people = {f"p{number}": random_unit(chance, 1) for number in range(there)}
-        seen = drawn(own, MemorySource(declared, rows_of(people)))
+        seen = draw.draw(own, MemorySource(declared, rows_of(people)))
         assert 0 <= seen.numbers[0][0][0] <= 6
+    worst = assert_private(declared, "SELECT MEDIAN(score) FROM t", 1, model="individual-dp")
+    assert worst.totals == {"epsilon of individual DP": 1}
+    assert "individual DP: weaker" in worst.table()
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
@@ -290,5 +289,5 @@ def test_every_form_is_answered_from_an_empty_table(relation: str, rows: int, ta
     declared = schema(relation, rows, units=5)
     for aggregate in AGGREGATES:
         own = planned(declared, aggregate, tail)
-        seen = drawn(own, MemorySource(declared, []))
+        seen = draw.draw(own, MemorySource(declared, []))
         assert len(seen.cells) == (0 if own.threshold else len(own.cells()))

@@ -24,6 +24,7 @@ PUBLIC = [
     "Accuracy",
     "AddNoise",
     "Answer",
+    "Audit",
     "BoxStaircase",
     "Bracket",
     "BudgetExceeded",
@@ -69,6 +70,8 @@ PUBLIC = [
     "anatomy",
     "at_least",
     "at_most",
+    "audit_mechanism",
+    "audit_worst",
     "check_claim",
     "compare_release",
     "decreasing",
@@ -230,7 +233,8 @@ def pins(lock: str) -> dict[str, str]:
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 LOCKS = ("base", "dev", "spark")
 PEERS = ("../benchmarks/peers/diffprivlib", "../benchmarks/peers/opendp", "../benchmarks/peers/python-dp")
-PEERS += ("../benchmarks/peers/smartnoise-synth",)
+PEERS += ("../benchmarks/peers/smartnoise-synth", "../benchmarks/peers/smartnoise-sql", "../benchmarks/peers/tumult")
+PEERS += ("../benchmarks/peers/anjana", "../benchmarks/peers/pycanon")
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -311,7 +311,8 @@ FIRST_63 = "must be 1 to 63 letters, digits and _, no digit first, got"
         (
             "t.csv",
             "t.xlsx",
-            "a source must be a .csv or .parquet file, postgresql://host/db#schema.table or spark:catalog.table",
+            "a source must be a .csv or .parquet file, postgresql://host/db#schema.table, spark:catalog.table, or "
+            "memory where a table is handed to Custodian.open",
         ),
         ("add-remove", "replace", "neighbours must be one of add-remove, replace-one, got 'replace'"),
         (

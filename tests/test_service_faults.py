@@ -48,7 +48,7 @@ from loaded import (
 )
 from supervised import LONG, Supervised, eventually, supervised, token
 
-WORKERS, ROOM = 2, 120
+WORKERS, ROOM = 2, 60
 BY_JOBS = ("early", "late", "again")
 DATASETS = ("killed", "moved", "refreshed", "published", "pictured", *BY_JOBS)
 together = pytest.mark.xdist_group("faults")
@@ -129,7 +129,7 @@ def kill_workers(served: Supervised, load: Load, times: int) -> None:
 def test_workers_may_be_killed_while_clients_ask(faulty: Faulty) -> None:
     """More keys than there is room for: what there is room for is answered, each charged once, whatever is killed."""
     load = faulty.load("killed", range(ROOM + 20))
-    kill_workers(faulty.served, load, 5)
+    kill_workers(faulty.served, load, 3)
     load.finish()
     well(faulty.served, WORKERS)
     assert (len(load.answers), len(load.overdrawn)) == (ROOM, 20)

@@ -50,7 +50,8 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
 )
 OF_ONE = {
     "planted": (
-        {"question": "SELECT town, COUNT(*) FROM {} GROUP BY town", "delta": "0.001"},
+        # Each of thirty towns may be told with half that probability.
+        {"question": "SELECT town, COUNT(*) FROM {} GROUP BY town", "delta": "0.000001"},
         {"question": "SELECT AVG(code) FROM {}", "delta": "0.001"},
     ),
     "weaker": (
@@ -547,14 +548,18 @@ def transcript(folder: Path, *changes: Callable[[Path], None]) -> list[tuple[Any
 
 
 @pytest.mark.parametrize(
-    ("before", "change"), [((), replaced), ((), spoilt), ((by_adding,), added)], ids=["another", "unreadable", "more"]
+    ("before", "changes"), [((), (replaced, spoilt)), ((by_adding,), (added,))], ids=["another", "more"]
 )
 def test_neighbours_are_told_alike(
-    tmp_path: Path, before: tuple[Callable[[Path], None], ...], change: Callable[[Path], None]
+    tmp_path: Path, before: tuple[Callable[[Path], None], ...], changes: tuple[Callable[[Path], None], ...]
 ) -> None:
     """Status, headers and all metadata of every reply are the same whether a person is in the table or not."""
     one = transcript(tmp_path / "one", *before)
-    other = transcript(tmp_path / "other", *before, change)
+    for change in changes:
+        assert_alike(one, transcript(tmp_path / change.__name__, *before, change))
+
+
+def assert_alike(one: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -> None:
     assert sum(reply[3] == 201 for reply in one) > 30
     for first, second in zip(one, other, strict=True):
         assert first == second

@@ -1,4 +1,4 @@
-"""Many at once over four workers: exactly as many are answered as there is room for, and a key pays once."""
+"""Many at once over two workers: exactly as many are answered as there is room for, and a key pays once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ledgers import schema_of
 from loaded import EPSILON, Line, Reply, analyst, answered_by, check, configured, data_set, question, spread
 from supervised import Supervised, supervised
 
-WORKERS, CLIENTS, ROOM = 4, 200, 10
+WORKERS, CLIENTS, ROOM = 2, 200, 10
 ENGINES = [
     pytest.param("sqlite", marks=pytest.mark.xdist_group("race")),
     pytest.param("postgres", marks=pytest.mark.xdist_group("postgres")),
@@ -45,7 +45,7 @@ def at_once(count: int, work: Callable[[int], Told]) -> list[Told]:
 
 @dataclass(frozen=True)
 class Raced:
-    """A service of four workers, and where its ledger and its store are."""
+    """A service of two workers, and where its ledger and its store are."""
 
     served: Supervised
     folder: Path

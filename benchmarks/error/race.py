@@ -16,14 +16,16 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.error.contestant import runs
-from benchmarks.error.jobs import EPSILONS, JOBS
+from benchmarks.error.jobs import EPSILONS, JOBS, Job
 from benchmarks.error.ours import Tables
 from benchmarks.error.table import Numbers, People
 from benchmarks.measure import Line
 from benchmarks.query.environments import ROOT, interpreter
+from benchmarks.seen import Cell, Row, Table
 
 OURS = "discreet"
-PEERS = ("opendp", "python-dp", "diffprivlib")
+PEERS = ("opendp", "python-dp", "diffprivlib", "smartnoise-sql", "tumult")
+NAMES = (OURS, *PEERS)
 DEVIATIONS = 4
 """How many standard errors of the difference chance is allowed: few enough that half the noise again would show."""
 
@@ -51,6 +53,11 @@ class Errors:
         """The standard error of the mean square."""
         return float(self.squares.std(ddof=1)) / math.sqrt(len(self.squares))
 
+    @property
+    def doubt(self) -> float:
+        """The standard error of the root, as a share of it."""
+        return self.deviation / (2 * self.square) if self.square else 0.0
+
 
 Results = Mapping[tuple[str, str, float], Errors]
 """By contestant, job and epsilon; what is absent could not be done."""
@@ -68,7 +75,7 @@ def peers(people: People, folder: Path) -> Iterator[Callable[[], Results]]:
 def _started(peer: str, folder: Path) -> subprocess.Popen[bytes]:
     command = [interpreter(peer), "-m", f"benchmarks.error.by_{peer.replace('-', '_')}", folder / "people.npz"]
     with (folder / f"{peer}.json").open("wb") as output:
-        return subprocess.Popen(command, cwd=ROOT, stdout=output)
+        return subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.DEVNULL)
 
 
 def _heard(
@@ -95,13 +102,37 @@ def own(people: People, tables: Tables) -> Results:
 
 def table(results: Results) -> Iterator[str]:
     """A row for each job, a column for each contestant."""
-    names = (OURS, *PEERS)
+    names = NAMES
     for epsilon in EPSILONS:
         yield f"\nepsilon {epsilon:g}: root mean square error (runs)"
         yield f"{'':<28}{'neighbours':<13}" + "".join(f"{name:>22}" for name in names)
         for job in JOBS:
             told = "".join(f"{_told(results.get((name, job.name, epsilon))):>22}" for name in names)
             yield f"{job.name:<28}{job.neighbours:<13}{told}"
+
+
+def tables(results: Results) -> Iterator[Table]:
+    """The same as plain values, and how many runs each has."""
+    for epsilon in EPSILONS:
+        rows = tuple(_row(results, job, epsilon) for job in JOBS)
+        yield Table(f"epsilon {epsilon:g}, root mean square error", NAMES, rows, OURS)
+    least = {name: min(len(errors.squares) for (by, _, _), errors in results.items() if by == name) for name in NAMES}
+    yield Table("runs, at least", NAMES, (Row("of each question", tuple(float(n) for n in least.values()), ""),))
+
+
+def _row(results: Results, job: Job, epsilon: float) -> Row:
+    """Level is who is nearer to the best peer than three standard errors of both."""
+    cells = tuple(_root(results, name, job.name, epsilon) for name in NAMES)
+    able = [found for peer in PEERS if (found := results.get((peer, job.name, epsilon)))]
+    both = [results[OURS, job.name, epsilon], *sorted(able, key=lambda one: one.root)[:1]]
+    chance = 3 * math.hypot(*(one.doubt for one in both))
+    return Row(f"{job.name} ({job.neighbours})", cells, level=1 + chance)
+
+
+def _root(results: Results, name: str, job: str, epsilon: float) -> Cell:
+    if (name, job, epsilon) in results:
+        return results[name, job, epsilon].root
+    return "not run" if any((name, job, other) in results for other in EPSILONS) else "not asked"
 
 
 def _told(errors: Errors | None) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.measure import report
 from benchmarks.query.environments import ROOT
 from benchmarks.query.race import race
-from benchmarks.query.report import bars, growth, table
+from benchmarks.query.report import bars, growth, seen, table
 
 
 def main() -> int:
@@ -25,7 +25,7 @@ def main() -> int:
     print(*(text for each in races for text in table(each)), "", sep="\n")
     lines = [line for each in races for line in bars(each)]
     lines += [line for small, large in pairwise(races) for line in growth(small, large)]
-    return report(lambda: lines)
+    return report(lambda: lines, seen=seen(races))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 TABLE = "people"
-EPSILON = 0.01
+EPSILON = 0.1
 LEAST_AGE, GREATEST_AGE = 17, 90
 GREATEST_INCOME = 500_000
 REGIONS = tuple(f"region {letter}" for letter in "ABCDEFGHIJ")

@@ -11,11 +11,12 @@ import select
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from benchmarks.query.environments import ROOT, interpreter
@@ -29,19 +30,27 @@ CONTESTANTS = (
     ("opendp, scaled", "by_opendp_scaled", "opendp"),
     ("python-dp", "by_python_dp", "python-dp"),
     ("diffprivlib", "by_diffprivlib", "diffprivlib"),
+    ("smartnoise-sql", "by_smartnoise_sql", "smartnoise-sql"),
+    ("tumult", "by_tumult", "tumult"),
 )
+FLOOR, OURS = "DuckDB", "discreet"
 WARM, TIMED = 2, 7
-LOADING, ANSWERING = 600, 60
-NEAR = 0.1
+PATIENCE = 4.0
+"""Seconds: whoever has taken more over a question, with one answer warm, is not asked it again."""
+LOADING, ANSWERING = 120, 60
+NEAR, FEW = 0.1, 3_000
+"""How near an answer must be, as a share; of so few rows noise is as large as the answer."""
 Reply = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one contestant did with one question: its times, or why there are none."""
+    """What one contestant did with one question: its times, also on the processor, or why there are none."""
 
     seconds: tuple[float, ...] = ()
     failure: str = ""
+    first: float = math.nan
+    processor: float = math.nan
 
     @property
     def milliseconds(self) -> float:
@@ -51,12 +60,17 @@ class Result:
 
 @dataclass(frozen=True)
 class Race:
-    """One table: results by contestant and question, and the most memory of each contestant, in megabytes."""
+    """One table: results by contestant and question; of each contestant its most megabytes and its start."""
 
     rows: int
     results: Mapping[tuple[str, str], Result]
     peaks: Mapping[str, float]
     registration: Reply
+    loading: Mapping[str, float]
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.peaks)
 
 
 class Contestant:
@@ -66,10 +80,13 @@ class Contestant:
         python = interpreter(peer) if peer else Path(sys.executable)
         command = [python, "-m", f"benchmarks.query.{module}", folder]
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=quiet, text=True)
         self._gone = ""
         self.peak = 0.0
+        start = time.perf_counter()
         self._hear(LOADING)
+        self.loading = time.perf_counter() - start
 
     def ask(self, question: Question, constant: int) -> Reply:
         """Its reply, or its failure."""
@@ -97,17 +114,29 @@ class Contestant:
         self._process.communicate()
 
 
-def race(rows: int, folder: Path) -> Race:
-    """Make the table, register it, and ask everybody everything."""
-    run("table", folder, rows)
-    registration = json.loads(run("register", folder))
-    results = {}
+def race(
+    rows: int,
+    folder: Path,
+    questions: Sequence[Question] = QUESTIONS,
+    left_out: Mapping[str, str] = MappingProxyType({}),
+    known_as: Sequence[tuple[str, str, str | None]] = CONTESTANTS,
+) -> Race:
+    """Make the table, register it, and ask everybody everything but those left out, whose failure is the reason."""
+    floor = json.loads(run("table", folder, rows))
+    registration = json.loads(run("register", folder)) | {"floor": floor["seconds"]}
+    results = {(name, question.name): Result(failure=why) for name, why in left_out.items() for question in questions}
     with ExitStack() as stack:
-        entered = {name: stack.enter_context(Contestant(module, peer, folder)) for name, module, peer in CONTESTANTS}
-        for question in QUESTIONS:
-            results |= {(name, question.name): result for name, result in in_turn(question, entered).items()}
+        entered = {
+            name: stack.enter_context(Contestant(module, peer, folder))
+            for name, module, peer in known_as
+            if name not in left_out
+        }
+        for question in questions:
+            near = max(NEAR, FEW / rows)
+            results |= {(name, question.name): result for name, result in in_turn(question, entered, near).items()}
             print(f"{rows:,} rows, {question.name}", flush=True)
-        return Race(rows, results, {name: contestant.peak for name, contestant in entered.items()}, registration)
+        peaks = {name: contestant.peak for name, contestant in entered.items()}
+        return Race(rows, results, peaks, registration, {name: each.loading for name, each in entered.items()})
 
 
 def run(module: str, *arguments: object) -> str:
@@ -116,23 +145,37 @@ def run(module: str, *arguments: object) -> str:
     return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def in_turn(question: Question, entered: Mapping[str, Contestant]) -> Mapping[str, Result]:
-    """Every contestant's result on one question."""
-    turns = []
+def in_turn(question: Question, entered: Mapping[str, Contestant], near: float = NEAR) -> Mapping[str, Result]:
+    """Every contestant's result on one question; the slow are asked less often."""
+    heard: dict[str, list[Reply]] = {name: [] for name in entered}
     for turn in range(WARM + TIMED):
         constant = question.constant(turn)
-        turns.append({name: contestant.ask(question, constant) for name, contestant in entered.items()})
-    return {name: _result([turn[name] for turn in turns], turns[0]["DuckDB"]) for name in entered}
+        for name, contestant in entered.items():
+            if asks(heard[name]):
+                heard[name].append(contestant.ask(question, constant))
+    exact = heard[FLOOR][0]
+    return {name: _result(replies, exact, near) for name, replies in heard.items()}
 
 
-def _result(replies: Sequence[Reply], exact: Reply) -> Result:
+def asks(heard: Sequence[Reply]) -> bool:
+    """Whether to go on; nobody is asked again what it failed in."""
+    if any("failure" in reply for reply in heard):
+        return False
+    return len(heard) < 2 or sum(reply["seconds"] for reply in heard) < PATIENCE
+
+
+def _result(replies: Sequence[Reply], exact: Reply, near: float) -> Result:
     failures = [reply["failure"] for reply in replies if "failure" in reply]
-    if not failures and not agree(replies[0]["numbers"], exact["numbers"]):
+    if not failures and not agree(replies[0]["numbers"], exact["numbers"], near):
         failures = ["it answered another question"]
-    return Result(failure=failures[0]) if failures else Result(tuple(reply["seconds"] for reply in replies[WARM:]))
+    if failures:
+        return Result(failure=failures[0])
+    warm = replies[min(WARM, len(replies) - 1) :]
+    busy = statistics.median(reply["processor"] for reply in warm)
+    return Result(tuple(reply["seconds"] for reply in warm), "", replies[0]["seconds"], busy)
 
 
-def agree(private: Sequence[float], exact: Sequence[float]) -> bool:
+def agree(private: Sequence[float], exact: Sequence[float], near: float = NEAR) -> bool:
     """Whether an answer is about what it should be; the first constant leaves most rows in, so noise is small."""
     mean = statistics.fmean(exact)
-    return len(private) == len(exact) and abs(statistics.fmean(private) - mean) <= NEAR * mean
+    return len(private) == len(exact) and abs(statistics.fmean(private) - mean) <= near * mean

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 from benchmarks.measure import Line
 from benchmarks.query.questions import QUESTIONS
-from benchmarks.query.race import CONTESTANTS, TIMED, Race, Result
+from benchmarks.query.race import CONTESTANTS, FLOOR, OURS, TIMED, Race, Result
+from benchmarks.seen import Cell, Row, Seen, Table
 
-OURS, FLOOR, UNSAFE = "discreet", "DuckDB", "diffprivlib"
-SAFE = ("opendp", "python-dp")
+UNSAFE = "diffprivlib"
+SAFE = ("opendp", "python-dp", "smartnoise-sql", "tumult")
 
 
 def table(race: Race) -> Iterator[str]:
     """A row for each question, a column for each contestant."""
-    names = [name for name, _, _ in CONTESTANTS]
+    names = race.names
     yield f"\n{race.rows:,} rows: ms to an answer, median of {TIMED} (least)"
     yield f"{'':<17}" + "".join(f"{name:>19}" for name in names)
     for question in QUESTIONS:
@@ -36,7 +38,7 @@ def bars(race: Race) -> Iterator[Line]:
     for question in QUESTIONS:
         took = {name: race.results[name, question.name].milliseconds for name, _, _ in CONTESTANTS}
         limits = {f"1.3 {FLOOR} + 20 ms": 1.3 * took[FLOOR] + 20}
-        limits |= {name: took[name] for name in SAFE}
+        limits |= {name: took[name] for name in SAFE if took[name] < math.inf}
         limits |= {f"{UNSAFE} + 20 ms": took[UNSAFE] + 20}
         for against, limit in limits.items():
             yield Line(f"{race.rows:,} rows, {question.name}", took[OURS], "ms", limit, False, against)
@@ -50,3 +52,35 @@ def growth(small: Race, large: Race) -> Iterator[Line]:
         ratio = large.results[OURS, question.name].milliseconds / small.results[OURS, question.name].milliseconds
         name = f"{question.name}, {large.rows:,} rows over {small.rows:,}"
         yield Line(name, ratio, "times", 1.2 * large.rows / small.rows, False)
+
+
+def seen(races: Sequence[Race]) -> Seen:
+    """The same as tables of plain values, warm, cold and on the processor."""
+    failures = {f"{name}, {asked}: {result.failure}" for race in races for (name, asked), result in _failed(race)}
+    return Seen(tables=[table for race in races for table in tables(race)], notes=sorted(failures))
+
+
+def tables(race: Race) -> Iterator[Table]:
+    """Warm times, first times, processor times, and what each needs before and besides."""
+    size = f"{race.rows:,} rows"
+    yield _timed(race, f"{size}, an answer, warm (the median)", lambda result: result.milliseconds)
+    yield _timed(race, f"{size}, the first answer of its kind", lambda result: result.first * 1e3)
+    yield _timed(race, f"{size}, an answer, time on the processors", lambda result: result.processor * 1e3)
+    rows = (
+        Row("start until the first question, s", tuple(race.loading[name] for name in race.names)),
+        Row("most memory, MB", tuple(race.peaks[name] for name in race.names)),
+    )
+    yield Table(f"{size}, before and besides", tuple(race.names), rows, OURS, (FLOOR,))
+
+
+def _timed(race: Race, title: str, figure: Callable[[Result], float]) -> Table:
+    def cell(result: Result) -> Cell:
+        return "none" if result.failure else figure(result)
+
+    asked = dict.fromkeys(question for _, question in race.results)
+    rows = (Row(each, tuple(cell(race.results[name, each]) for name in race.names)) for each in asked)
+    return Table(title, tuple(race.names), tuple(rows), OURS, (FLOOR,), "ms")
+
+
+def _failed(race: Race) -> Iterator[tuple[tuple[str, str], Result]]:
+    return ((key, result) for key, result in race.results.items() if result.failure)

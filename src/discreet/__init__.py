@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from discreet.assess.claims import check_claim as check_claim
     from discreet.assess.compare import compare_release as compare_release
     from discreet.assess.intruder import reidentification as reidentification
+    from discreet.audit import Audit as Audit
+    from discreet.audit import audit_mechanism as audit_mechanism
+    from discreet.audit import audit_worst as audit_worst
     from discreet.client import Client as Client
     from discreet.custodian import Custodian as Custodian
     from discreet.distance import Distance as Distance
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
 HOME = {
     "discreet.accuracy": ("Accuracy",),
     "discreet.answer": ("Answer",),
+    "discreet.audit": ("Audit", "audit_mechanism", "audit_worst"),
     "discreet.client": ("Client",),
     "discreet.custodian": ("Custodian",),
     "discreet.distance": ("Distance",),

@@ -108,7 +108,7 @@ def save_spec(spec: object, path: str | Path) -> Path:
         raise Unsupported(MISSING) from None
     except ValueError:  # vl_convert's, where the layers are no picture
         raise InvalidInput(NO_SPEC) from None
-    _write(target, content)
+    write_whole(target, content, "picture")
     return target
 
 
@@ -124,14 +124,15 @@ def check_path(path: str | Path) -> Path:
     return target
 
 
-def _write(target: Path, content: bytes) -> None:
+def write_whole(target: Path, content: bytes, what: str) -> None:
+    """A file that is there whole or not at all."""
     try:
         with tempfile.TemporaryDirectory(prefix=".discreet-", dir=target.parent) as name:
-            made = Path(name) / "picture"
+            made = Path(name) / what
             made.write_bytes(content)
             os.replace(made, target)
     except OSError:
-        raise Unavailable(f"the picture {target.name[:40]!r} cannot be written there; choose another place") from None
+        raise Unavailable(f"the {what} {target.name[:40]!r} cannot be written there; choose another place") from None
 
 
 def _svg(spec: Spec) -> bytes:

@@ -20,7 +20,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """Probabilities of cells between rising edges, for numbers; or of names, for categories.
+    """What is known after an answer, of a number or of a name.
+
+    Probabilities of cells between rising edges, for numbers; or of names, for categories.
 
     `points` are the values that the cells stand for, where these are not their middles.
     """

@@ -54,7 +54,9 @@ class Grid:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prior:
-    """Points and their integer masses: numbers on a grid, in rising order, or values of any other kind.
+    """What the analyst knows before she asks.
+
+    Points and their integer masses: numbers on a grid, in rising order, or values of any other kind.
 
     Make one with `Prior.uniform`, `.normal`, `.weights`, `.independent` or `.parse`.
     """

@@ -11,7 +11,10 @@ from discreet.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taxonomy:
-    """Concepts, each with itself and all its ancestors. Build it with `Taxonomy.of`."""
+    """What unordered values have in common.
+
+    Concepts, each with itself and all its ancestors. Build it with `Taxonomy.of`.
+    """
 
     ancestors: Mapping[str, frozenset[str]]
     root: str

@@ -18,6 +18,11 @@ def value(told: object) -> str:
     return _rounded(told) if isinstance(told, float) else str(told)
 
 
+def percent(share: float) -> str:
+    """A share as people read it, in four digits."""
+    return f"{100 * share:.4g} %"
+
+
 def _rounded(number: float) -> str:
     if not math.isfinite(number) or 0 < abs(number) < 1e-4:
         return f"{number:.{DIGITS}g}"

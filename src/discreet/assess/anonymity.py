@@ -81,7 +81,10 @@ class Anonymity:
 def measure_anonymity(
     table: object, quasi: Sequence[str], confidential: Sequence[str] = (), *, recursive_l: int = 2
 ) -> Anonymity:
-    """The measures with classes of equal quasi-identifiers; recursive diversity is that of (c, recursive_l)."""
+    """k, l and t of any table, whoever made it.
+
+    The measures with classes of equal quasi-identifiers; recursive diversity is that of (c, recursive_l).
+    """
     read = read_table(table)
     return _measured(classes_of(read, names_of(quasi, "quasi-identifiers")), read, confidential, recursive_l)
 

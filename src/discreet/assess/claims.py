@@ -18,6 +18,7 @@ from discreet.assess.variety import told
 from discreet.errors import Unsupported
 from discreet.guarantee import Guarantee
 from discreet.microdata.reading import read_table
+from discreet.words import percent
 
 
 def check_claim(
@@ -78,10 +79,13 @@ def _k_anonymity(claim: Guarantee, files: Evidence) -> Checked:
     measured: dict[str, object] = {"anonymity": found.to_json(), "linkage_at_most": told(found.linkage)}
     words = [
         f"{named(claim)} holds: the smallest class of equal quasi-identifiers has {found.k} rows, "
-        f"and even who always finds the right class picks the right row for {float(found.linkage):.4%} of the people."
+        f"and even who always finds the right class picks the right row for {percent(float(found.linkage))} of the "
+        "people."
     ]
     linkage = None if files.original is None else linkage_at_most(files.original, files.released, files.quasi)
     if linkage is not None:
         measured["linkage_by_distance"] = told(linkage)
-        words.append(f"The nearest released rows lead to the right one for at most {float(linkage):.4%} of the people.")
+        words.append(
+            f"The nearest released rows lead to the right one for at most {percent(float(linkage))} of the people."
+        )
     return Checked(claim, True, measured, tuple(words))

@@ -31,7 +31,9 @@ Matrix = tuple[tuple[Fraction, ...], ...]
 
 
 def reidentification(chances: Sequence[Sequence[object]]) -> Matrix:
-    """P(e_i is x'_j | T', E, M) for every i and j, exactly.
+    """What a rational intruder finds in a released table.
+
+    P(e_i is x'_j | T', E, M) for every i and j, exactly.
 
     Injections factor over the connected components of the chances above 0. A component whose chances are all equal, as
     when values are swapped in a group, has 1 over the number of its external records; of another the sums (permanents)

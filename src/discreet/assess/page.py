@@ -27,6 +27,8 @@ def told(value: object) -> str:
     """A value as people write it."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {told(each)}" for name, each in value.items())
     if isinstance(value, list | tuple):
@@ -35,7 +37,7 @@ def told(value: object) -> str:
         return shown(value)
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def percent(share: float) -> str:

@@ -32,6 +32,7 @@ from discreet.assess.variety import told
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
 from discreet.microdata.table import Places, Table
+from discreet.words import percent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +116,7 @@ def _by_original(claim: Guarantee, files: Evidence, original: Table) -> Checked:
     measured = {"columns": columns, **told_too, "linkage_by_distance": told(linkage), **_alone(files)}
     words = [*(each.words for each in checked), *([PROVISO] if files.groups else []), *more]
     if linkage is not None:
-        words.append(f"Beside the claim, and not bounded by it: rows link to {float(linkage):.2%} of the people.")
+        words.append(f"Beside the claim, and not bounded by it: rows link to {percent(float(linkage))} of the people.")
     return Checked(claim, bool(files.groups), measured, tuple(words))
 
 

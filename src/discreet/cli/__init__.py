@@ -9,9 +9,10 @@ def main() -> None:
     import sys
     import warnings
 
-    from discreet.cli.run import run
+    from discreet.cli.run import run, stop
 
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries: stderr is for one sentence of ours
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what is half made is taken away
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
     sys.exit(run(sys.argv[1:]))

@@ -56,4 +56,8 @@ def _cost(entry: Entry) -> str:
         return "outside the account" if entry.kind == "release" else ""
     model = "" if entry.model == "dp" else f" {entry.model}"
     part = "" if entry.part is None else f" in {entry.part.kind} {entry.part.name}"
-    return f"{shown(entry.epsilon)}{model}{part}" + (", reused" if entry.kind == "reuse" else "")
+    if entry.kind != "reuse":
+        return f"{shown(entry.epsilon)}{model}{part}"
+    paid = entry.spend.epsilon if entry.spend is not None and entry.model == "dp" else entry.epsilon
+    asked = "" if paid == entry.epsilon else f" ({shown(entry.epsilon)} was asked)"
+    return f"{shown(paid)}{model}{part}, reused{asked}"

@@ -34,7 +34,7 @@ K = Annotated[
         "-k",
         "--k",
         metavar="K",
-        help="Among how many people each hides; of private files how many share a block: auto, as is, or a number.",
+        help="The least size of a group; of private files how many share a block: a number, or auto (the default).",
         show_default=False,
     ),
 ]
@@ -142,7 +142,8 @@ def publish(
     if sweep is not None:
         _refuse({"out": out, "-k": k, "epsilon": epsilon, "preview": preview} | said)
     elif not preview and (method is None or out is None):
-        raise InvalidInput("say how and where to: --method private-linked --epsilon 1 --out out.parquet; see --help")
+        how = "--method private-linked --epsilon 1 " if method is None else ""
+        raise InvalidInput(f"say {'how and ' if how else ''}where to: {how}--out out.parquet; see --help")
     if preview or method in PRIVATE:  # refused before the table is registered
         recipes_of(load_schema(schema), method, _number(epsilon, "--epsilon"), _k(k), {"t": t} | _read(said))
     if preview:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
+from functools import cache
 
 import typer
 
@@ -37,9 +39,22 @@ PLAINLY = {
 """What the parser says, and what we say."""
 
 
+stopping: list[int] = []
+"""The signals that came: a library may turn the exit that they ask for into an error of its own."""
+
+
+def stop(number: int, frame: object) -> None:  # noqa: ARG001
+    """End at once, by an exception, so that what is half made is taken away."""
+    stopping.append(number)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)
+
+
 def run(words: Sequence[str]) -> int:
     """Run one command; its exit code."""
     _never_fail_on_a_character()
+    stopping.clear()
     try:
         code = _attempt(words)
         sys.stdout.flush()
@@ -52,10 +67,18 @@ def run(words: Sequence[str]) -> int:
 
 def _attempt(words: Sequence[str]) -> int:
     try:
-        code = app(args=list(words), prog_name="discreet", standalone_mode=False)
+        code = _command()(args=list(words), prog_name="discreet", standalone_mode=False)
     except Exception as error:  # the outermost boundary: what is not ours is told without its text
+        if stopping:
+            return 128 + stopping[-1]
         return _failed(_ours(error), words)
     return code if isinstance(code, int) else 0
+
+
+@cache
+def _command() -> typer.core.TyperGroup:
+    """All commands, made once: who runs several in one process waits for that once."""
+    return typer.main.get_group(app)
 
 
 def _never_fail_on_a_character() -> None:

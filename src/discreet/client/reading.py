@@ -83,6 +83,7 @@ def preview_from(told: Told) -> Preview:
         warnings=tuple(told["warnings"]),
         prior_error=told["prior_error"],
         pictured=told["pictured"],
+        error_of=told["error_of"],
         balances=balances_from(told["budget"]),
         times=told["times"],
     )

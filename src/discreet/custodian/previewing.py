@@ -18,6 +18,7 @@ from discreet.ledger.stored import Offer
 from discreet.planner.asked import Asked, Given
 from discreet.planner.choose import plan, plan_asked
 from discreet.planner.chosen import Chosen
+from discreet.planner.nested import Nested
 from discreet.planner.plan import Candidate, Plan
 from discreet.planner.ranks import MEAN_OF_RANKS
 from discreet.planner.together import mean_errors
@@ -55,6 +56,8 @@ class Preview:
     prior_error: float | None = None
     """The expected error of not asking: the standard deviation of the prior."""
     pictured: bool = False
+    error_of: str = ""
+    """What `expected_error` is of; empty where it is 0 or not known."""
     balances: tuple[Balance, ...] = ()
     times: int = 0
 
@@ -105,6 +108,7 @@ def previewed(planned: Plan, question: str) -> Preview:
         warnings=tuple(weak),
         prior_error=alone,
         pictured=pictured(planned),
+        error_of=error_of(planned) if error else "",
     )
 
 
@@ -113,6 +117,16 @@ def _hardly(worse: bool) -> str:
     if not worse:
         return "the answer would tell you hardly more"
     return "if it is right, it is nearer than the answer, which allows for its being wrong; more epsilon helps"
+
+
+def error_of(planned: Plan) -> str:
+    """What the expected error is of: of nested counts it is a mean over all that they tell."""
+    if planned.belief is not None or planned.prior is not None:
+        return "of what you will know: your prior and the answer together"
+    if not isinstance(planned.measurements[0], Nested):
+        return "of the raw answer"
+    ranges = planned.query.nesting == "ranges"
+    return "of a range, on average over all ranges" if ranges else "of a count, on average over all rows"
 
 
 def pictured(planned: Plan) -> bool:

@@ -48,7 +48,7 @@ STANDS = "what was charged stays charged"
 LINKED = {
     "private-columns": "The columns are not linked: values of one row need not be of one person, not even nearly.",
     "private-records": "A row is the centroid of a cluster of similar records, repeated for each of them.",
-    "private-linked": "Rows are drawn from noisy tables of pairs of columns; no row is anybody's.",
+    "private-linked": "Rows are drawn from noisy tables of pairs of columns; no row is copied from anybody's.",
 }
 ERRORS = (
     "mean distances between the released and the exact distribution of a column, stated before any row was counted: "

@@ -41,6 +41,7 @@ from discreet.kernel.entropy import SYSTEM
 from discreet.microdata.table import Attribute
 from discreet.release import Release
 from discreet.schema import Schema
+from discreet.words import percent
 
 if TYPE_CHECKING:
     from discreet.assess.comparison import Comparison
@@ -183,7 +184,7 @@ def _disclosed(checked: Checked) -> tuple[str, ...]:
     share = _certain(checked)
     if share < NOTABLE:
         return ()
-    return (f"{100 * share:.4g} % of the rows are in groups with one value of a confidential column: it is disclosed.",)
+    return (f"{percent(share)} of the rows are in groups with one value of a confidential column: it is disclosed.",)
 
 
 def _kept_unique(recipe: Recipe, made: Made) -> tuple[str, ...]:

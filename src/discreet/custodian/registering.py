@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from discreet.custodian.identity import Files, Watched, marks
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from discreet.sources.registration import Report
 
 Progress = Callable[[str], None]
+AGAIN = ".again-"
+"""How folders begin in which a table in memory is read once more, to be compared."""
 
 
 def silent(stage: str) -> None:
@@ -54,12 +58,27 @@ def first_use(schema: Schema, raw: object = None, progress: Progress = silent) -
             if not manifest.snapshots:
                 return _registered(schema, place, manifest, raw, FIRST, False, progress)
     manifest.require_promise(schema)
-    if raw is not None and not isinstance(raw, str | Path):
+    snapshot = manifest.snapshots[-1]
+    if raw is not None and not isinstance(raw, str | Path) and not _same(schema, place, manifest, raw, progress):
         raise InvalidInput(
-            f"{schema.name} is registered already, and a table is read only then; leave source out, "
+            f"{schema.name} is registered already, of another table; leave source out, "
             "or make a new snapshot with Custodian.check(schema, source=...)"
         )
-    return manifest.snapshots[-1]
+    return snapshot
+
+
+def _same(schema: Schema, place: Place, manifest: Manifest, raw: object, progress: Progress) -> bool:
+    """Whether a table in memory is the one of the current snapshot, as when a notebook's cell is run again."""
+    from discreet.sources.registration import register_duckdb
+
+    snapshot = manifest.snapshots[-1]
+    require_layout(schema, snapshot)
+    with place.locked():
+        for left in place.folder.glob(f"{AGAIN}*"):
+            rmtree(left)  # of a process that was killed
+        with TemporaryDirectory(prefix=AGAIN, dir=place.folder) as folder:
+            report = register_duckdb(schema, raw, Path(folder) / "again.duckdb", manifest.key, progress)
+    return _told(report) == snapshot.report
 
 
 def _registered(
@@ -97,6 +116,8 @@ def _read(
     if raw is not None and not isinstance(raw, str | Path):
         return _on_duckdb(schema, raw, folder, name, manifest.key, progress)
     address = Address.of(str(raw or schema.source))
+    if address.engine == "memory":
+        raise InvalidInput(f"the source of {schema.name} is memory: hand the table over with source=, once")
     if address.engine == "postgres":
         from discreet.sources.registration import register_postgres
 

@@ -15,6 +15,7 @@ from discreet.pictures import Drawing, picture_spec, save_picture
 from discreet.posterior import Posterior
 from discreet.query.query import Aggregate
 from discreet.schema.column import EPOCH, day
+from discreet.words import percent
 
 MOST_NAMES = 3
 
@@ -43,7 +44,7 @@ def _believed(before: Posterior, after: Posterior, reader: Reader, at: int, raw:
 
 def _named(before: Posterior, after: Posterior, raw: Reply) -> str:
     ranked = sorted(zip(after.names or (), before.mass, after.mass, strict=True), key=lambda one: -one[2])[:MOST_NAMES]
-    moved = ", ".join(f"from {_percent(share)} to {_percent(now)} for {name}" for name, share, now in ranked)
+    moved = ", ".join(f"from {percent(share)} to {percent(now)} for {name}" for name, share, now in ranked)
     return f"The draw, shaped by your prior, is {told(raw)}; for you the probability goes {moved}."
 
 
@@ -53,7 +54,7 @@ def _even(after: Posterior, say: Callable[[float], str]) -> str:
         now = f"{_span(after, say)} with a probability of 95 %"
     else:
         ranked = sorted(after.probabilities().items(), key=lambda one: -one[1])[:MOST_NAMES]
-        now = ", ".join(f"{name} with a probability of {_percent(share)}" for name, share in ranked)
+        now = ", ".join(f"{name} with a probability of {percent(share)}" for name, share in ranked)
     return f"If every value was as likely as any other before, it is now {now}."
 
 
@@ -62,7 +63,7 @@ def believed(before: Posterior, reader: Reader, at: int) -> str:
     if before.names is None:
         return f"You believe it to be {_span(before, _say(reader, at))} with a probability of 95 %."
     ranked = sorted(before.probabilities().items(), key=lambda one: -one[1])[:MOST_NAMES]
-    return f"You believe it to be {', '.join(f'{name} with {_percent(share)}' for name, share in ranked)}."
+    return f"You believe it to be {', '.join(f'{name} with {percent(share)}' for name, share in ranked)}."
 
 
 def _middle(law: Posterior) -> float:
@@ -70,10 +71,6 @@ def _middle(law: Posterior) -> float:
     if law.edges is None or law.points is not None:
         return law.median()
     return float(np.interp(0.5, np.concatenate(([0.0], np.cumsum(law.mass))), law.edges))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.4g} %"
 
 
 def _span(law: Posterior, say: Callable[[float], str]) -> str:

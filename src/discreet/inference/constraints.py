@@ -142,7 +142,10 @@ def nested(parent: int | Mapping[int, Sequence[int]], parts: object = None) -> C
 
 
 def linear(B: Any, c: object) -> Constraint:  # noqa: N803 (the documents' letters)
-    """B' mu = c: B has a row for each cell and a column for each constraint, dense or sparse."""
+    """Any linear facts of the exact answers.
+
+    B' mu = c: B has a row for each cell and a column for each constraint, dense or sparse.
+    """
     columns = matrix(B, (None, None), "B")
     right = constants(c, columns.shape[1])
     name = f"{len(right)} linear constraints" if len(right) != 1 else "a linear constraint"

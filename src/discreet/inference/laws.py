@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import product
 
 import numpy as np
@@ -64,18 +64,18 @@ def _beyond(noise: Noise, k: Array) -> Array:
 
 
 def log_joint(noise: Vector, units: Sequence[Array]) -> Array:
-    """ln P of several noises at once, but for a constant."""
+    """ln P of several noises at once, but for a constant. The arrays are large: no more than two are held at a time."""
     match noise:
         case Independent():
-            total: Array = np.add.reduce([log_chance(one, at) for one, at in zip(noise.noises, units, strict=True)])
-            return total
+            return reduce(np.add, (log_chance(one, at) for one, at in zip(noise.noises, units, strict=True)))
         case BoxStaircase():
             sides = zip(units, noise.boxes.reaches, noise.boxes.widths, strict=True)
-            levels = [np.ceil((np.abs(x) - reach - 0.5) / width) for x, reach, width in sides]
-            highest: Array = np.maximum.reduce(levels)
+            levels = (np.ceil((np.abs(x) - reach - 0.5) / width) for x, reach, width in sides)
+            highest: Array = reduce(np.maximum, levels)
             return -rate_of(noise.boxes.fall) * np.maximum(highest, 0.0)
         case PolygonStaircase():
-            gauge: Array = np.maximum.reduce([(ax * units[0] + ay * units[1]) / b for ax, ay, b in noise.polygon.edges])
+            sloped = ((ax * units[0] + ay * units[1]) / b for ax, ay, b in noise.polygon.edges)
+            gauge: Array = reduce(np.maximum, sloped)
             return -rate_of(noise.fall) * np.maximum(np.ceil(gauge - float(noise.core)), 0.0)
 
 

@@ -170,7 +170,9 @@ def _counts(rows: float, sd: float, most: float) -> tuple[Array, Array]:
 def _log_sum(logs: Array) -> Array:
     """ln of the sum of exponentials over the first axis."""
     highest = logs.max(axis=0)
-    total: Array = highest + np.log(np.exp(logs - highest[None]).sum(axis=0))
+    below = logs - highest[None]
+    np.exp(below, out=below)  # in place: they are large
+    total: Array = highest + np.log(below.sum(axis=0))
     return total
 
 

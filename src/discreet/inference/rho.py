@@ -40,7 +40,9 @@ def rho(
     answers_change: Any,
     components: Any = None,
 ) -> float:
-    """The loss of these components of A x + D c told together, all of them unless given; it may be infinite.
+    """What answers that were refined by exact facts tell about a person.
+
+    The loss of these components of A x + D c told together, all of them unless given; it may be infinite.
 
     `noise_scale` is that of the continuous Laplace noise, a number or one for each answer; noise on whole numbers may
     lose more (rho.md). `constants_change` is c - c' and `answers_change` mu - mu': a vector each, or several as rows

@@ -32,7 +32,10 @@ End = Literal["low", "high"]
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """Each end by permute-and-flip with half of epsilon, aimed `off / b` ranks outside the q-quantile, q = a/b."""
+    """Two values that a quantile lies between, on a public grid.
+
+    Each end by permute-and-flip with half of epsilon, aimed `off / b` ranks outside the q-quantile, q = a/b.
+    """
 
     q: Fraction
     count: int

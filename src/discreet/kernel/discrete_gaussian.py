@@ -30,7 +30,9 @@ DOUBT = 2.0**-32
 
 @dataclass(frozen=True)
 class DiscreteGaussian(Noise):
-    """P(N = k step) proportional to exp(-k^2 / (2 s^2)), s^2 = `square` in squared grid units, rational.
+    """Exact Gaussian noise on a public grid, calibrated on its own exact sum.
+
+    P(N = k step) proportional to exp(-k^2 / (2 s^2)), s^2 = `square` in squared grid units, rational.
 
     rho-zCDP with rho = units^2 / (2 s^2); (epsilon, delta)-DP where it was calibrated so.
     """

@@ -21,7 +21,9 @@ HALF = rational_chance(Fraction(1, 2))
 
 @dataclass(frozen=True, init=False)
 class DiscreteLaplace(Noise):
-    """P(N = k step) proportional to exp(-epsilon |k| / units), units the sensitivity in grid steps.
+    """Exact Laplace noise on a public grid.
+
+    P(N = k step) proportional to exp(-epsilon |k| / units), units the sensitivity in grid steps.
 
     epsilon-DP for answers on the grid that differ by at most the sensitivity in the l1 norm.
     """

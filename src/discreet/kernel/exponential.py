@@ -15,7 +15,10 @@ from discreet.prior import Prior
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """Chooses a candidate with probability proportional to its prior times exp(epsilon score / spread)."""
+    """A choice among candidates by their scores, with a prior.
+
+    Chooses a candidate with probability proportional to its prior times exp(epsilon score / spread).
+    """
 
     selection: Selection
     prior: Prior | None = None

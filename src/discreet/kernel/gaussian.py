@@ -17,7 +17,10 @@ MOST_EPSILON = 500
 
 @dataclass(frozen=True)
 class Gaussian(Law):
-    """Normal with mean 0 and standard deviation sigma."""
+    """The continuous Gaussian law, for comparison; it does not draw.
+
+    Normal with mean 0 and standard deviation sigma.
+    """
 
     sigma: float
 

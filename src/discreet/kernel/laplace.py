@@ -13,7 +13,10 @@ from discreet.kernel.noise import Law
 
 @dataclass(frozen=True, init=False)
 class Laplace(Law):
-    """Density exp(-|x|/b)/(2b), b = sensitivity/epsilon."""
+    """The continuous Laplace law, for comparison; it does not draw.
+
+    Density exp(-|x|/b)/(2b), b = sensitivity/epsilon.
+    """
 
     epsilon: Fraction
     sensitivity: Fraction

@@ -64,7 +64,10 @@ def satisfies_density(
     ratio: Fraction,
     inside: Callable[[Point], bool] = lambda _: True,
 ) -> bool:
-    """Whether p(x) <= ratio p(x + d) for all listed x, all differences d with x + d inside the window."""
+    """Whether a noise on a grid is private.
+
+    Whether p(x) <= ratio p(x + d) for all listed x, all differences d with x + d inside the window.
+    """
     worst = check_density(law, differences, inside).worst
     return worst is not None and worst <= ratio
 
@@ -72,7 +75,9 @@ def satisfies_density(
 def smaller(
     one: Mapping[int, Fraction] | Mapping[Point, Fraction], two: Mapping[int, Fraction] | Mapping[Point, Fraction]
 ) -> bool:
-    """Whether the first law is smaller or equal: at least as likely in every set closed towards 0 (Definition 7).
+    """Which of two noises is smaller.
+
+    Whether the first law is smaller or equal: at least as likely in every set closed towards 0 (Definition 7).
 
     Definition 6 looks at 0..a and -b..0 apart: the same where 0 has no mass, but on a grid it counts 0 twice; on
     the line the sets here are all -b..a (order.md). In more dimensions it is so exactly where moving mass of the

@@ -20,7 +20,9 @@ MOST_EXACT = 200
 
 @dataclass(frozen=True, slots=True)
 class PermuteAndFlip:
-    """Every candidate flips a coin of chance exp(epsilon (score - best) / spread); one of the heads is chosen evenly.
+    """A choice among candidates by their scores, without a prior.
+
+    Every candidate flips a coin of chance exp(epsilon (score - best) / spread); one of the heads is chosen evenly.
 
     The same law as going through the candidates in random order until the first head, and never worse than the
     exponential mechanism with an even prior at the same cost (McKenna and Sheldon 2020).

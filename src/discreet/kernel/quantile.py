@@ -104,7 +104,10 @@ def _on(prior: Prior, grid: Grid, count: int) -> Prior:
 
 @dataclass(frozen=True, eq=False)
 class Quantile:
-    """The q-quantile by permute-and-flip, or with a prior by the exponential mechanism."""
+    """One quantile by rank, on a public grid.
+
+    The q-quantile by permute-and-flip, or with a prior by the exponential mechanism.
+    """
 
     q: Fraction
     candidates: Candidates

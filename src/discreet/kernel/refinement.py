@@ -49,7 +49,10 @@ class Profile:
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """The mechanism: everything but the truth is public, and fixed here."""
+    """A draw from the prior, moved towards the truth as far as epsilon allows.
+
+    The mechanism: everything but the truth is public, and fixed here.
+    """
 
     prior: Prior
     epsilon: Fraction

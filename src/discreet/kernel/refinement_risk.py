@@ -36,7 +36,7 @@ WIDEST = 2**21
 
 
 def best_share(prior: Prior, distance: Distance, ratio: float, stated: Array | None = None) -> float:
-    """The s in (0, 1) for which alpha_u = ratio^s, alpha_d = ratio^(s-1) has the least Bayes risk.
+    """The s in (0, 1) for which alpha_u = ratio^s, alpha_d = ratio^(s-1) has the least Bayes risk, ties broken.
 
     The risk is the mean squared distance between the truth and the best estimate of it given the draw; `stated` is the
     law of the truth on the prior's support where it is not the prior.
@@ -197,19 +197,24 @@ class Web:
         return float((self.squares.T @ self._joint(up, down)).min(axis=0).sum())
 
     def regret(self, up: float, down: float) -> float:
-        """The risk and, by a hundredth, the chance that the likeliest value is not the truth.
+        """The risk; by a hundredth, the chance that the likeliest value is wrong; by a hundredth of that, the doubt.
 
         Where the best guess by distance is the same whatever the draw, as the middle of a few ranks, the risk alone
-        would not tell a draw that says something from one that says nothing.
+        would not tell a draw that says something from one that says nothing. Nor would the likeliest value, where it
+        is always the same one, as of a rare yes; the doubt that is left of all values does.
         """
         joint = self._joint(up, down)
         wrong = 1 - float(joint.max(axis=0).sum())
-        return float((self.squares.T @ joint).min(axis=0).sum()) + 0.01 * float(self.squares.mean()) * wrong
+        drawn = joint.sum(axis=0)
+        doubt = 1 - float(np.divide(joint**2, drawn, out=np.zeros_like(joint), where=drawn > 0).sum())
+        more = 0.01 * float(self.squares.mean()) * (wrong + 0.01 * doubt)
+        return float((self.squares.T @ joint).min(axis=0).sum()) + more
 
     def _joint(self, up: float, down: float) -> Array:
         """How likely each truth goes with each draw."""
         near = near_mass(up, down)
-        share = np.clip(near - self.start, 0, self.end - self.start) / (self.end - self.start)
+        width = self.end - self.start  # 0 for values of next to no weight
+        share = np.divide(np.clip(near - self.start, 0, width), width, out=np.zeros_like(width), where=width > 0)
         return np.asarray(self.mass[:, None] * (down + (up - down) * share) * self.mass[None, :])
 
 

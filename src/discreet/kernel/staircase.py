@@ -35,7 +35,9 @@ MOST_EPSILON = 100
 
 @dataclass(frozen=True, init=False)
 class Staircase(Noise):
-    """P(N = k step) proportional to fall^level(k): level 0 is the core, the others are as wide as the sensitivity.
+    """The least noise for one number, on a public grid.
+
+    P(N = k step) proportional to fall^level(k): level 0 is the core, the others are as wide as the sensitivity.
 
     The core is |k| < points; level i >= 1 is points + (i-1) units <= |k| < points + i units, units the
     sensitivity in grid steps. With a fractional core, (1-part) of the law with core `points` and part of the one

@@ -50,7 +50,10 @@ LARGE = Fraction(5)
 
 
 class Ledger:
-    """A ledger on SQLite or PostgreSQL, for threads and processes alike; `id` was made with it."""
+    """Every promise already spent, one entry after another.
+
+    A ledger on SQLite or PostgreSQL, for threads and processes alike; `id` was made with it.
+    """
 
     def __init__(self, database: Database, find: Callable[[Database], str]) -> None:
         self._database = database

@@ -103,11 +103,14 @@ class OrderStatistic:
     rows: int
     name: str = "discrete Laplace at the local sensitivity"
 
-    def release(self, counts: NDArray[np.int64]) -> tuple[int, ...]:
-        """A position; as many rows as declared enter, the first position standing in for what is not there."""
+    def entering(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """As many positions as rows are declared, the first standing in for what is not there. Secret."""
         present = np.repeat(np.arange(self.candidates.count), counts)[: self.rows]
-        padded = np.concatenate((np.zeros(self.rows - len(present), dtype=np.int64), present))
-        return (int(self.mechanism.answer(padded)),)
+        return np.concatenate((np.zeros(self.rows - len(present), dtype=np.int64), present))
+
+    def release(self, counts: NDArray[np.int64]) -> tuple[int, ...]:
+        """A position."""
+        return (int(self.mechanism.answer(self.entering(counts))),)
 
     def values(self, released: tuple[int, ...]) -> tuple[Value, ...]:
         """What the position stands for."""

@@ -1,4 +1,4 @@
-"""Where a table is: a file, or a table of PostgreSQL or Spark."""
+"""Where a table is: a file, a table of PostgreSQL or Spark, or the memory of whoever opens it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 class Address:
     """`place` is the path of a file or the address of a server; `table` is named within its engine."""
 
-    engine: Literal["csv", "parquet", "postgres", "spark"]
+    engine: Literal["csv", "parquet", "postgres", "spark", "memory"]
     place: str = ""
     table: str = ""
 
     @staticmethod
     def of(text: str) -> Address:
-        """Read data.csv, data.parquet, postgresql://host/db#schema.table or spark:catalog.table.
+        """Read data.csv, data.parquet, postgresql://host/db#schema.table, spark:catalog.table or memory.
 
         A refusal does not repeat the address, which may hold a password.
         """
@@ -31,10 +31,13 @@ class Address:
             return Address("postgres", server, table)
         if text.startswith("spark:") and TABLE.fullmatch(text[6:]):
             return Address("spark", table=text[6:])
+        if text == "memory":
+            return Address("memory")
         if "://" not in text and text.lower().endswith(".csv"):
             return Address("csv", text)
         if "://" not in text and text.lower().endswith(".parquet"):
             return Address("parquet", text)
         raise InvalidInput(
-            "a source must be a .csv or .parquet file, postgresql://host/db#schema.table or spark:catalog.table"
+            "a source must be a .csv or .parquet file, postgresql://host/db#schema.table, spark:catalog.table, "
+            "or memory where a table is handed to Custodian.open"
         )

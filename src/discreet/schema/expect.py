@@ -10,6 +10,7 @@ from pathlib import Path
 from discreet import exact
 from discreet.errors import InvalidInput
 from discreet.schema.document import Node
+from discreet.schema.keys import Keys
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 TRUTHS = {"yes": True, "true": True, "no": False, "false": False}
@@ -17,13 +18,13 @@ LARGEST = 16_000_000
 """In bytes, of a public table or a taxonomy."""
 
 
-def closed(node: Node, what: str, allowed: Sequence[str], needed: Sequence[str] = ()) -> dict[str, Node]:
+def closed(node: Node, what: str, keys: Keys) -> dict[str, Node]:
     """A mapping with these keys and no others."""
-    pairs = mapping(node, what, f"{{{', '.join(f'{key}: ...' for key in (needed or allowed[:1]))}}}")
+    pairs = mapping(node, what, f"{{{', '.join(f'{key}: ...' for key in (keys.needed or keys.allowed[:1]))}}}")
     for key in pairs:
-        if key not in allowed:
-            raise InvalidInput(f"{what} has no key {key[:40]!r}; it may have {', '.join(allowed)}")
-    for key in needed:
+        if key not in keys.allowed:
+            raise InvalidInput(f"{what} has no key {key[:40]!r}; it may have {', '.join(keys.allowed)}")
+    for key in keys.needed:
         if key not in pairs:
             raise InvalidInput(f"{what} needs {key}; add it as {key}: ...")
     return pairs

@@ -10,7 +10,7 @@ from typing import TypeVar
 from discreet.errors import InvalidInput
 from discreet.exact import positive, shown
 from discreet.guarantee import relation
-from discreet.schema import expect
+from discreet.schema import expect, keys
 from discreet.schema.address import Address
 from discreet.schema.column import Column
 from discreet.schema.document import LONGEST, Node, check_decided, read_document
@@ -18,24 +18,6 @@ from discreet.schema.read_column import read_column
 from discreet.schema.read_lookup import read_lookup
 from discreet.schema.schema import Budget, Published, Schema
 
-NEEDED = ("name", "source", "neighbours", "budget", "columns")
-ALLOWED = (
-    "name",
-    "source",
-    "neighbours",
-    "units",
-    "unit",
-    "budget",
-    "analyst_budget",
-    "models",
-    "individual_dp_reason",
-    "individual_queries",
-    "partition",
-    "published",
-    "impossible",
-    "lookups",
-    "columns",
-)
 Read = TypeVar("Read")
 
 
@@ -49,7 +31,7 @@ def schema_from_text(text: str, folder: Path) -> Schema:
     """The schema in a text; the files it names are in `folder`."""
     document = read_document(text)
     check_decided(document)
-    pairs = expect.closed(document, "the schema", ALLOWED, NEEDED)
+    pairs = expect.closed(document, "the schema", keys.SCHEMA)
     name = expect.name(pairs["name"], "name")
     unit, rows = _given(pairs, "unit", _unit) or (None, 1)
     columns = _columns(pairs["columns"], unit, folder)
@@ -88,12 +70,12 @@ def _source(node: Node) -> str:
 
 
 def _unit(node: Node, what: str) -> tuple[str, int]:
-    pairs = expect.closed(node, what, ("column", "rows"), ("column",))
+    pairs = expect.closed(node, what, keys.UNIT)
     return expect.name(pairs["column"], "the column of unit"), _given(pairs, "rows", expect.whole) or 1
 
 
 def _budget(node: Node, what: str) -> Budget:
-    pairs = expect.closed(node, what, ("epsilon", "delta"), ("epsilon",))
+    pairs = expect.closed(node, what, keys.BUDGET)
     epsilon = positive(expect.number(pairs["epsilon"], f"the epsilon of {what}"), f"the epsilon of {what}")
     delta = expect.number(pairs.get("delta", "0"), f"the delta of {what}")
     if not 0 <= delta < 1:
@@ -102,9 +84,9 @@ def _budget(node: Node, what: str) -> Budget:
 
 
 def _published(node: Node) -> Published:
-    keys = ("statistic", "value", "question")
-    pairs = expect.closed(node, "an entry of published", keys, keys[:2])
-    return Published(*(expect.text(pairs[key], f"the {key} of an entry of published") for key in keys if key in pairs))
+    pairs = expect.closed(node, "an entry of published", keys.PUBLISHED)
+    given = (key for key in keys.PUBLISHED.allowed if key in pairs)
+    return Published(*(expect.text(pairs[key], f"the {key} of an entry of published") for key in given))
 
 
 def _columns(node: Node, unit: str | None, folder: Path) -> dict[str, Column]:
@@ -123,11 +105,11 @@ def _add_lookups(node: Node, table: str, columns: dict[str, Column], folder: Pat
     declared = expect.mapping(node, "lookups", "{icd: {file: icd.csv, key: diagnosis}}")
     names = [expect.name(name, "a lookup's name") for name in declared]
     _check_apart([table, *names])
-    own, keys = dict(columns), {}
+    own, key_of = dict(columns), {}
     for name in names:
-        keys[name], derived = read_lookup(name, declared[name], own, folder)
+        key_of[name], derived = read_lookup(name, declared[name], own, folder)
         columns.update((column.name, column) for column in derived)
-    return keys
+    return key_of
 
 
 def _check_apart(names: Sequence[str]) -> None:

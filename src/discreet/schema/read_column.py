@@ -13,22 +13,11 @@ from discreet.errors import InvalidInput
 from discreet.schema import expect
 from discreet.schema.column import Column, Kind, Role, Trend, days, domain
 from discreet.schema.document import Node
+from discreet.schema.keys import COLUMN, OF_KIND, Keys, of_kind
 from discreet.schema.read_taxonomy import read_taxonomy
 
 Pairs = Mapping[str, Node]
 
-OF_ALL = ("kind", "role", "missing", "missing_values")
-OF_KIND: Mapping[str, tuple[str, ...]] = {
-    "integer": ("lower", "upper", "step", "counts"),
-    "number": ("lower", "upper", "step", "counts"),
-    "date": ("lower", "upper", "counts"),
-    "boolean": (),
-    "ordinal": ("categories", "counts"),
-    "nominal": ("categories", "taxonomy", "keys"),
-}
-OPTIONAL = {("integer", "step"), ("nominal", "categories"), ("nominal", "taxonomy"), ("nominal", "keys")}
-OPTIONAL |= {(kind, "counts") for kind, keys in OF_KIND.items() if "counts" in keys}
-EVERY = (*OF_ALL, *dict.fromkeys(key for keys in OF_KIND.values() for key in keys))
 MOST_CATEGORIES = 100_000
 LARGEST_TERM = 2**53
 """Beyond it not every whole number is a double, and engines would not agree on what a step is."""
@@ -36,14 +25,13 @@ LARGEST_TERM = 2**53
 
 def read_column(name: str, node: Node, folder: Path) -> Column | None:
     """A column as declared; None where it is an identifier, which needs no domain and is never asked about."""
-    pairs = expect.closed(node, f"column {name}", EVERY)
+    pairs = expect.closed(node, f"column {name}", Keys(COLUMN.allowed))
     role = cast(Role, expect.one_of(pairs.get("role", "other"), f"the role of {name}", get_args(Role)))
     if role == "identifier":
         return None
-    expect.closed(node, f"column {name}", EVERY, ("kind",))
+    expect.closed(node, f"column {name}", COLUMN)
     kind = cast(Kind, expect.one_of(pairs["kind"], f"the kind of {name}", get_args(Kind)))
-    needed = [key for key in OF_KIND[kind] if (kind, key) not in OPTIONAL]
-    expect.closed(node, f"column {name} of kind {kind}", (*OF_ALL, *OF_KIND[kind]), needed)
+    expect.closed(node, f"column {name} of kind {kind}", of_kind(kind))
     absent = expect.texts(pairs.get("missing_values", []), f"missing_values of {name}")
     column = _with_domain(Column(name, kind, role=role, missing_values=absent), pairs, folder)
     column = replace(column, counts=_counts(name, pairs["counts"])) if "counts" in pairs else column

@@ -14,6 +14,7 @@ from discreet.errors import InvalidInput
 from discreet.schema import expect
 from discreet.schema.column import Column, Derived, domain
 from discreet.schema.document import Node, trimmed
+from discreet.schema.keys import LOOKUP
 from discreet.schema.read_column import with_categories
 
 MOST_KEYS = 100_000
@@ -29,7 +30,7 @@ def read_lookup(name: str, node: Node, columns: Mapping[str, Column], folder: Pa
     are left out. A value without a row, and an empty cell, are missing.
     """
     what = f"lookup {name}"
-    pairs = expect.closed(node, what, ("file", "key"), ("file", "key"))
+    pairs = expect.closed(node, what, LOOKUP)
     key = _key(expect.text(pairs["key"], f"the key of {what}"), columns, what)
     header, rows = _table(expect.file(pairs["file"], f"the file of {what}", folder), what)
     found = _matched(rows, key, what)

@@ -14,14 +14,13 @@ from pathlib import Path
 from discreet.errors import InvalidInput
 from discreet.schema import expect
 from discreet.schema.document import Node, trimmed
+from discreet.schema.keys import TAXONOMY
 from discreet.taxonomy import Taxonomy
-
-KEYS = ("parents", "mapping", "attribute", "source", "n_concepts")
 
 
 def read_taxonomy(node: Node, what: str, folder: Path) -> Taxonomy:
     """A taxonomy from the file that is named, beside the schema."""
-    pairs = expect.closed(_json(expect.file(node, what, folder), what), what, KEYS, ("parents",))
+    pairs = expect.closed(_json(expect.file(node, what, folder), what), what, TAXONOMY)
     tree = expect.mapping(pairs["parents"], f"parents in {what}", '{"child": "parent"}')
     parents = {child: _parents(above, f"the parents of {child[:40]!r} in {what}") for child, above in tree.items()}
     values = expect.mapping(pairs.get("mapping", {}), f"mapping in {what}", '{"value": "concept"}')

@@ -39,7 +39,9 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One table: `unit` is the column that names a privacy unit, `rows` the most rows it keeps of one.
+    """What is public about one table.
+
+    One table: `unit` is the column that names a privacy unit, `rows` the most rows it keeps of one.
 
     `units` is their public number under replace-one and None under add-remove.
     """
@@ -104,6 +106,8 @@ class Schema:
 
     def column(self, name: str) -> Column:
         """A column by name; the columns there are, where there is no such."""
+        if name == self.unit and name not in self.columns:
+            raise InvalidInput(f"{name} names the units, and never leaves; there are {', '.join(self.columns)}")
         if name not in self.columns:
             raise InvalidInput(f"there is no column {name[:40]!r}; there are {', '.join(self.columns)}")
         return self.columns[name]

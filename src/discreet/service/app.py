@@ -67,8 +67,8 @@ FAULTS = {
 """What we say of a fault, by its kind or by the first word of that."""
 OTHERWISE = "it is of another kind"
 ABOUT = (
-    "Answers about records of people that tell of no one person. Every reply about a data set, refusals included, "
-    "leaves at that data set's deadline."
+    "Answers about records of people that tell little of any one person. Every reply about a data set, refusals "
+    "included, leaves at that data set's deadline."
 )
 
 

@@ -13,10 +13,28 @@ from typing import TypeVar
 from discreet.errors import InvalidInput
 from discreet.schema import expect
 from discreet.schema.document import LONGEST, Node, read_document
+from discreet.schema.keys import Keys
 
-KEYS = ("address", "port", "workers", "store", "ledger", "folder", "tls", "insecure", "deadline", "padding", "limits")
-LIMITS = ("body", "prior", "bins", "rate", "burst", "together", "least")
-DATASET = ("schema", "deadline", "jobs")
+KEYS = Keys(
+    (
+        "datasets",
+        "address",
+        "port",
+        "workers",
+        "store",
+        "ledger",
+        "folder",
+        "tls",
+        "insecure",
+        "deadline",
+        "padding",
+        "limits",
+    ),
+    ("datasets",),
+)
+LIMITS = Keys(("body", "prior", "bins", "rate", "burst", "together", "least"))
+DATASET = Keys(("schema", "deadline", "jobs"), ("schema",))
+OF_TLS = Keys(("certificate", "key"), ("certificate", "key"))
 SHORTEST, LONGEST_DEADLINE = 0.01, 3600.0
 MOST_WORKERS = 64
 WHOLE = re.compile("-?[0-9]{1,9}")
@@ -118,7 +136,7 @@ def read_config(path: str | Path) -> Config:
     """The configuration in a file; what it names is beside it."""
     file = Path(path).absolute()
     document = read_document(expect.contents(file, "the configuration", LONGEST), "configuration")
-    pairs = expect.closed(document, "the configuration", (*KEYS, "datasets"), ("datasets",))
+    pairs = expect.closed(document, "the configuration", KEYS)
     folder = file.parent
     deadline = _given(pairs, "deadline", _seconds, 1.0)
     return Config(
@@ -147,15 +165,15 @@ def _given(pairs: Mapping[str, Node], key: str, read: Callable[[Node, str], Read
 
 
 def _dataset(node: Node, folder: Path, deadline: float) -> DataSet:
-    pairs = expect.closed(node, "an entry of datasets", DATASET, ("schema",))
+    pairs = expect.closed(node, "an entry of datasets", DATASET)
     jobs = None if "jobs" not in pairs else expect.truth(pairs["jobs"], "jobs")
     schema = folder / expect.text(pairs["schema"], "schema")
     return DataSet(schema, _given(pairs, "deadline", _seconds, deadline), jobs)
 
 
 def _tls(node: Node, folder: Path) -> TLS:
-    pairs = expect.closed(node, "tls", ("certificate", "key"), ("certificate", "key"))
-    return TLS(*(folder / expect.text(pairs[name], name) for name in ("certificate", "key")))
+    pairs = expect.closed(node, "tls", OF_TLS)
+    return TLS(*(folder / expect.text(pairs[name], name) for name in OF_TLS.allowed))
 
 
 def _limits(node: Node) -> Limits:

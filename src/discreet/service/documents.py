@@ -18,6 +18,7 @@ Number = StrictInt | StrictFloat | Annotated[StrictStr, Field(min_length=1, max_
 Text = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 Cell = int | float | bool | str | None
+SQL = "SQL text, or the same as a JSON object."
 QUESTION = "SELECT COUNT(*) FROM registry WHERE smoker"
 
 
@@ -31,7 +32,7 @@ class Asked(Request):
     """A question, how much noise there may be, and what the analyst knows already."""
 
     question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | dict[str, Any] = Field(
-        description="SQL text, or the same as a JSON object.", examples=[QUESTION]
+        description=SQL, examples=[QUESTION]
     )
     epsilon: Number | None = Field(None, description="What a new answer costs.", examples=["0.1"])
     delta: Number | None = Field(None, description="The delta of approx-dp.", examples=[None])
@@ -85,8 +86,10 @@ class PriorAsk(Request):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"question": QUESTION, "prior": "normal(12000, 900)"}]}
     )
-    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | dict[str, Any]
-    prior: Annotated[StrictStr, Field(min_length=1, max_length=60_000)]
+    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | dict[str, Any] = Field(description=SQL)
+    prior: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(
+        description="What you know already; @name is a saved one."
+    )
 
 
 class SavePrior(Request):
@@ -95,8 +98,12 @@ class SavePrior(Request):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"text": "normal(12000, 900)", "note": "last year's survey"}]}
     )
-    text: Annotated[StrictStr, Field(min_length=1, max_length=60_000), AfterValidator(_keepable)]
-    note: Annotated[StrictStr, Field(max_length=1000), AfterValidator(_keepable)] = ""
+    text: Annotated[StrictStr, Field(min_length=1, max_length=60_000), AfterValidator(_keepable)] = Field(
+        description="The prior, as on the command line."
+    )
+    note: Annotated[StrictStr, Field(max_length=1000), AfterValidator(_keepable)] = Field(
+        "", description="Where it comes from, for yourself."
+    )
 
 
 class NewToken(Request):
@@ -106,10 +113,14 @@ class NewToken(Request):
         extra="forbid",
         json_schema_extra={"examples": [{"analyst": "ann", "role": "analyst", "days": 30, "datasets": ["registry"]}]},
     )
-    analyst: Name
-    role: Literal["analyst", "custodian"] = "analyst"
-    days: Annotated[StrictInt | StrictFloat, Field(gt=0, le=366)] = 30
-    datasets: Annotated[list[Name], Field(max_length=1000)] = Field(default_factory=list)
+    analyst: Name = Field(description="Whose token it is; her account has the same name.")
+    role: Literal["analyst", "custodian"] = Field("analyst", description="A custodian sees every data set and report.")
+    days: Annotated[StrictInt | StrictFloat, Field(gt=0, le=366)] = Field(
+        30, description="For how many days it is good, at most 366."
+    )
+    datasets: Annotated[list[Name], Field(max_length=1000)] = Field(
+        default_factory=list, description="The data sets that she may ask from now on."
+    )
 
 
 class Publish(Request):
@@ -124,8 +135,8 @@ class Publish(Request):
     t: Number | None = None
     epsilon: Number | None = None
     delta: Number | None = None
-    format: Literal["csv", "parquet"] = "csv"
-    report: StrictBool = True
+    format: Literal["csv", "parquet"] = Field("csv", description="What the file is.")
+    report: StrictBool = Field(True, description="Whether a report for the custodian is made too.")
     columns: list[Text] = Field(default_factory=list)
     pairs: list[tuple[Text, Text]] = Field(default_factory=list)
     keep: list[Text] = Field(default_factory=list)
@@ -161,8 +172,10 @@ class Sweep(Request):
     """Methods to be compared over k; nothing is released."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"ks": "k=3..30", "methods": ["mdav"]}]})
-    ks: Text = "k=3..300"
-    methods: Annotated[list[Text], Field(max_length=20)] = Field(default_factory=list)
+    ks: Text = Field("k=3..300", description="Which k to compare.")
+    methods: Annotated[list[Text], Field(max_length=20)] = Field(
+        default_factory=list, description="Which methods to compare; without them, those that a sweep knows."
+    )
     t: Number | None = None
 
 
@@ -170,16 +183,16 @@ class OpenSession(Request):
     """A session of counting questions: epsilon is paid at once, for all its answers together."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"noise_scale": "20", "epsilon": "0.5"}]})
-    noise_scale: Number
-    epsilon: Number
+    noise_scale: Number = Field(description="The scale of the Laplace noise of every count.")
+    epsilon: Number = Field(description="What is paid at once, for all answers together.")
 
 
 class SessionAsk(Request):
     """A counting question in a session."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"question": QUESTION}]})
-    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | dict[str, Any]
-    noise_scale: Number | None = None
+    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | dict[str, Any] = Field(description=SQL)
+    noise_scale: Number | None = Field(None, description="Another scale than the session's, for this count.")
 
 
 class SessionDocument(BaseModel):
@@ -297,6 +310,7 @@ class PreviewDocument(BaseModel):
     warnings: list[str]
     stored_epsilon: str | None
     pictured: bool = Field(description="Whether the answer will have a picture.")
+    error_of: str = Field(description="What the expected error is of; empty where it is 0 or not known.")
     budget: list[BalanceDocument]
 
 

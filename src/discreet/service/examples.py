@@ -150,6 +150,7 @@ EXAMPLES: Mapping[str, Example] = {
         "warnings": [],
         "stored_epsilon": None,
         "pictured": True,
+        "error_of": "of the raw answer",
         "budget": [WHOLE, BALANCE],
         "rehearsal": False,
     },

@@ -87,6 +87,8 @@ def draft_schema(data: str) -> str:
             kinds = _postgres_kinds(address.place, address.table)
         case "spark":
             kinds = _spark_kinds(address.table)
+        case "memory":
+            raise InvalidInput("a draft is made from a file or a table of an engine; write yours to a .parquet file")
     stem = address.table.rpartition(".")[2] or re.sub("[^A-Za-z0-9_]", "_", Path(address.place).stem)
     name = stem if NAME.fullmatch(stem) else f"table_{stem}"[:63]
     source = json.dumps(data, ensure_ascii=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +21,15 @@ from discreet.microdata.private.loss import Loss
 
 FINEST = 10**6
 """Shares of a loss are told in millionths, so that they add up exactly."""
+
+
+@lru_cache(64)
+def _edges(cells: int, measured: int, marks: tuple[int, ...]) -> NDArray[np.int64]:
+    """Kept: a plan is weighed at many losses, and its edges are the same at each."""
+    even = np.arange(measured + 1, dtype=np.int64) * cells // measured
+    found = np.union1d(even, np.array(marks, dtype=np.int64))
+    found.flags.writeable = False
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +93,7 @@ class Cumulative:
     @property
     def edges(self) -> NDArray[np.int64]:
         """The first cell of every run, and the end of the last: even ones, and those of the grid's marks."""
-        even = np.arange(self.measured + 1, dtype=np.int64) * self.grid.cells // self.measured
-        return np.union1d(even, np.array(self.grid.marks, dtype=np.int64))
+        return _edges(self.grid.cells, self.measured, self.grid.marks)
 
     @property
     def shares(self) -> tuple[Fraction, ...]:

@@ -139,8 +139,7 @@ def _asking(request: Request, entered: Entered, fields: dict[str, Any], status: 
     given = {"preview": None, "key": identifier(), "alert": None, "given": True} | more
     given |= {"where": where(entered), "schema": schema, "schema_text": json.dumps(schema), "fields": fields}
     made = given["preview"]
-    said = bool(fields["prior"]), bool(fields["fresh"]), entered.rehearsal
-    given["told"] = None if made is None else views.preview(made, *said)
+    given["told"] = None if made is None else views.preview(made, bool(fields["fresh"]), entered.rehearsal)
     given |= {"trees": _trees(schema), "rehearsal": entered.rehearsal, "meters": views.meters(_balances(entered))}
     return page(request, "ask.html", status, **given)
 

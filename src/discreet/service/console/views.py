@@ -209,7 +209,7 @@ def _known(document: Document) -> Document | None:
     return law if law and "interval_95" in law else None
 
 
-def preview(made: Document, prior: bool, fresh: bool, rehearsal: bool) -> dict[str, Any]:
+def preview(made: Document, fresh: bool, rehearsal: bool) -> dict[str, Any]:
     """What a preview says of the cost and of the error, in words; standing.js says the same."""
     cost, stored = made["cost"], made["stored_epsilon"]
     free = not any(Fraction(cost.get(name) or 0) for name in ("epsilon", "delta", "rho"))
@@ -221,21 +221,11 @@ def preview(made: Document, prior: bool, fresh: bool, rehearsal: bool) -> dict[s
         "cost": "free" if told and free else words,
         "stored": f"An answer of epsilon {exact(stored)} is stored, and is told." if told else "",
         "error": _error(made),
-        "of": _of(made, prior) if made["expected_error"] else "",
+        "of": made["error_of"],
         "times": f"{many} or more" if many == value(MOST_TIMES) else many,
         "unpaid": unpaid,
         "note": UNPAID if unpaid else PUBLIC if public else "",
     }
-
-
-def _of(made: Document, prior: bool) -> str:
-    """What the expected error is of: of nested counts it is a mean over all that they tell."""
-    if prior:
-        return "of what you will know: your prior and the answer together"
-    if not made["accuracy"].startswith("single cells "):
-        return "of the raw answer"
-    ranges = made["question"].startswith("SELECT HISTOGRAM(")
-    return "of a range, on average over all ranges" if ranges else "of a count, on average over all rows"
 
 
 def _error(made: Document) -> str:

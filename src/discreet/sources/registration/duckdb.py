@@ -80,7 +80,8 @@ def _stage(engine: DuckDBPyConnection, schema: Schema, origins: dict[str, Origin
         pairs = [[label for label, _ in lookup.pairs], [code for _, code in lookup.pairs]]
         engine.execute(f"CREATE TABLE {lookup.name} AS SELECT {columns}", pairs)
     try:
-        engine.execute(staged(schema, origins, exp.table_("raw"), DUCKDB).ctas("staged").sql("duckdb"))
+        whole = staged(schema, origins, exp.table_("raw"), DUCKDB).ctas("staged", copy=False)
+        engine.execute(whole.sql("duckdb", copy=False))
     except (duckdb.DataError, duckdb.InvalidInputException):
         # Not by our casts: the file is damaged, or pandas mixes kinds of values in a column.
         raise InvalidInput(

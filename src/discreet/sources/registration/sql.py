@@ -68,7 +68,7 @@ def staged(schema: Schema, origins: Mapping[str, Origin], raw: exp.Table, words:
             parsed |= _parsed(i, way, column, origins[column.name], words)
             found |= _found(i, way)
             placed |= _placed(i, column)
-    query = _fenced(select(labelled).from_(raw), words)
+    query = _fenced(select(labelled).from_(raw, copy=False), words)
     query = _fenced(over(query, parsed), words)
     joins = [(f"k{i}", f"l{i}") for i, column in enumerate(schema.columns.values()) if _listed(column)]
     query = _fenced(_joined(over(query, found), joins, prefix), words)
@@ -286,9 +286,9 @@ def select(named: Named) -> exp.Select:
 
 def over(query: exp.Select, named: Named) -> exp.Select:
     """These, of what a nested query gives."""
-    return select(named).from_(query.subquery("q", copy=False))
+    return select(named).from_(query.subquery("q", copy=False), copy=False)
 
 
 def _fenced(query: exp.Select, words: Words) -> exp.Select:
     """An offset keeps PostgreSQL from merging a nested query into the one around it."""
-    return query.offset(0) if words.flattens else query
+    return query.offset(0, copy=False) if words.flattens else query

@@ -66,11 +66,9 @@ def double(number: float) -> Expression:
 
 
 def when(*cases: tuple[Expression, Expression], otherwise: Expression | None = None) -> exp.Case:
-    """The value of the first condition that holds."""
-    whole = exp.case()
-    for condition, value in cases:
-        whole = whole.when(condition, value)
-    return whole if otherwise is None else whole.else_(otherwise)
+    """The value of the first condition that holds. `exp.case().when` would copy all that came before each time."""
+    ifs = [exp.If(this=condition.copy(), true=value.copy()) for condition, value in cases]
+    return exp.Case(ifs=ifs, default=None if otherwise is None else otherwise.copy())
 
 
 def _spaces() -> Expression:

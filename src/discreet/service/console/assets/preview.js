@@ -64,9 +64,9 @@ export function preview(form, panel, api) {
     hide(Boolean(sentence));
   };
 
-  const fill = (made, prior) => {
+  const fill = (made) => {
     refused("");
-    const words = standing(made, prior, new FormData(form).has("fresh"));
+    const words = standing(made, new FormData(form).has("fresh"));
     for (const name of ["cost", "stored", "error", "of", "times"]) say(name, words[name]);
     stand(words.note, words.unpaid);
     row("mechanism", made.mechanism);
@@ -92,7 +92,7 @@ export function preview(form, panel, api) {
     }
     working(true, "Working. Replies leave at the data set's deadline, ready or not before.");
     try {
-      fill(await call("POST", `${api}/previews`, body, signal), Boolean(body.prior));
+      fill(await call("POST", `${api}/previews`, body, signal));
       working(false, "Nothing was charged and no row was read.");
     } catch (error) {
       if (error.name === "AbortError") return;

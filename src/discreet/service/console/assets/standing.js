@@ -14,12 +14,6 @@ function errorOf({ candidates, expected_error: error }) {
   return error ? `± ${told(error, 4)}` : "none";
 }
 
-function errorIsOf({ accuracy, question }, prior) {
-  if (prior) return "of what you will know: your prior and the answer together";
-  if (!accuracy.startsWith("single cells ")) return "of the raw answer";
-  return question.startsWith("SELECT HISTOGRAM(") ? "of a range, on average over all ranges" : "of a count, on average over all rows";
-}
-
 function timesOf(made, isPublic, isFree) {
   if (isPublic) return "any number: it is public";
   if (isFree) return "free: it is stored";
@@ -27,7 +21,7 @@ function timesOf(made, isPublic, isFree) {
 }
 
 /** The words of a preview. With `fresh`, a new draw is paid for even where an answer is stored. */
-export function standing(made, prior, fresh) {
+export function standing(made, fresh) {
   const isPublic = isNothing(made.cost) && made.stored_epsilon === null;
   const stored = made.stored_epsilon !== null && !fresh;
   const cost = stored || isPublic ? made.cost : made.guarantee;
@@ -38,7 +32,7 @@ export function standing(made, prior, fresh) {
     stored: stored ? `An answer of epsilon ${told(exact(made.stored_epsilon))} is stored, and is told.` : "",
     more: exact(cost.epsilon ?? "0"),
     error: errorOf(made),
-    of: made.expected_error ? errorIsOf(made, prior) : "",
+    of: made.error_of,
     times: timesOf(made, isPublic, free),
     note: unpaid ? UNPAID : isPublic ? PUBLIC : "",
     unpaid,

@@ -1,0 +1,68 @@
+"""Every benchmark in turn, and the page of what they saw: `python -m benchmarks [--only NAME ...] [--small] [--page]`.
+
+What each saw is kept in build/benchmarks, and all of it in benchmarks/results.json, from which docs/benchmarks.md
+and docs/past-one-machine.md are written; nothing there is typed by hand. With --only, the others'
+figures stay as they were seen before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from benchmarks import page, past
+from benchmarks.machine import machine, versions
+from benchmarks.programs import PROGRAMS, Program
+from benchmarks.seen import FOLDER, ROOT
+
+RESULTS = ROOT / "benchmarks" / "results.json"
+
+
+def run(program: Program, small: bool) -> dict[str, Any] | None:
+    """What a benchmark saw; None where it broke off, and then what was seen before stays."""
+    told = FOLDER / f"{program.name}.json"
+    told.unlink(missing_ok=True)
+    command, busy, start = program.command(small), os.getloadavg()[0], time.perf_counter()
+    print(f"\n== python {' '.join(command)}", flush=True)
+    code = subprocess.run([sys.executable, *command], cwd=ROOT, check=False).returncode
+    if not told.exists():
+        print(f"{program.name} broke off with {code}", file=sys.stderr)
+        return None
+    seen: dict[str, Any] = json.loads(told.read_text(encoding="utf-8"))
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    spent = {"command": " ".join(["python", *command]), "seconds": time.perf_counter() - start, "when": when}
+    return spent | {"load": busy, "machine": machine(), "versions": versions()} | seen
+
+
+def known() -> dict[str, Any]:
+    """All that was seen so far."""
+    told: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    return told
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=[each.name for each in PROGRAMS], metavar="NAME", default=[])
+    parser.add_argument("--small", action="store_true", help="smaller tables, in a few minutes")
+    parser.add_argument("--page", action="store_true", help="write the page again, and measure nothing")
+    given = parser.parse_args()
+    broken = 0
+    for program in PROGRAMS if not given.page else ():
+        if not given.only or program.name in given.only:
+            seen = run(program, given.small)
+            broken += seen is None
+            results = known() | ({program.name: seen} if seen else {})
+            RESULTS.write_text(page.rounded(results) + "\n", encoding="utf-8")
+    page.write(known())
+    past.write(known())
+    return int(broken > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

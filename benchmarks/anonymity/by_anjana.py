@@ -1,0 +1,43 @@
+"""anjana: `... FOLDER k` or `... FOLDER t`. Hierarchies are its own form: for each level, the value of every row."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+from anjana.anonymity import k_anonymity, t_closeness
+
+from benchmarks.anonymity.task import ANYTHING, MAPS, QUASI, SECRET, SUPPRESSED, WIDTHS, K, T, released, table, timed
+
+
+def hierarchies(frame: pd.DataFrame) -> dict[str, dict[int, np.ndarray]]:
+    """The ages' intervals start at multiples of their width, as discreet's do."""
+    ages = frame["age"]
+    made = {"age": [ages.to_numpy(), *(intervals(ages, width) for width in WIDTHS)]}
+    for name, maps in MAPS.items():
+        levels = [frame[name].to_numpy(dtype=object)]
+        for each in maps:
+            levels.append(np.array([each[value] for value in levels[-1]], dtype=object))
+        made[name] = levels
+    anything = np.full(len(frame), ANYTHING, dtype=object)
+    return {name: dict(enumerate([*levels, anything])) for name, levels in made.items()}
+
+
+def intervals(ages: pd.Series, width: int) -> np.ndarray:
+    low = ages // width * width
+    return (low.astype(str) + "-" + (low + width - 1).astype(str)).to_numpy(dtype=object)
+
+
+def main(which: str) -> None:
+    frame = pd.read_csv(table())
+    levels, quasi, most = hierarchies(frame), list(QUASI), 100 * SUPPRESSED
+    if which == "k":
+        made = timed(lambda: k_anonymity(frame, [], quasi, K, most, levels))
+    else:
+        made = timed(lambda: t_closeness(frame, [], quasi, SECRET, K, T, most, levels))
+    made.to_csv(released(f"anjana {which}"), index=False)
+
+
+if __name__ == "__main__":
+    main(sys.argv[2])

@@ -1,0 +1,99 @@
+"""Pictures of what was seen, as SVG: growth on two logarithmic axes, and errors beside discreet's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.seen import ROOT
+
+FOLDER = ROOT / "docs" / "images" / "benchmarks"
+CHARTS = {
+    "growth": {
+        "growth": "Milliseconds to an answer against the rows, both on logarithmic scales, a panel for each question",
+        "memory": "The most memory against the rows, both on logarithmic scales, a line for each contestant",
+    },
+    "error": {"error": "The error of each contestant over discreet's, a line for each question"},
+}
+"""By benchmark, its pictures, and what they show in words."""
+Told = Mapping[str, Any]
+Point = dict[str, Any]
+
+
+def write(results: Told, folder: Path = FOLDER) -> None:
+    """Draw what there are results of."""
+    import altair as alt
+
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn: dict[str, Callable[[Any, Told], Any]] = {"growth": growth, "memory": memory, "error": error}
+    for program, pictures in CHARTS.items():
+        if program in results:
+            for name in pictures:
+                drawn[name](alt, results[program]).save(str(folder / f"{name}.svg"))
+
+
+def growth(alt: Any, run: Told) -> Any:
+    """Times, a panel for each question."""
+    facts = run["facts"]
+    points = [
+        {"rows": rows, "milliseconds": took, "contestant": name, "question": question}
+        for name, by_question in facts["milliseconds"].items()
+        for question, times in by_question.items()
+        for rows, took in zip(facts["sizes"], times, strict=True)
+        if took is not None
+    ]
+    lines = _lines(alt, points, "milliseconds").properties(width=270, height=200)
+    return lines.facet(facet=alt.Facet("question:N", title=None, sort=_order(points, "question")), columns=2)
+
+
+def memory(alt: Any, run: Told) -> Any:
+    """The most memory."""
+    facts = run["facts"]
+    points = [
+        {"rows": rows, "megabytes": held, "contestant": name}
+        for name, each in facts["megabytes"].items()
+        for rows, held in zip(facts["sizes"], each, strict=True)
+        if held
+    ]
+    return _lines(alt, points, "megabytes").properties(width=420, height=220)
+
+
+def _lines(alt: Any, points: list[Point], figure: str) -> Any:
+    logarithmic = alt.Scale(type="log")
+    return (
+        alt.Chart(alt.Data(values=points))
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("rows:Q", scale=logarithmic, axis=alt.Axis(format="~s", tickCount=4)),
+            y=alt.Y(f"{figure}:Q", scale=logarithmic),
+            color=alt.Color("contestant:N", sort=_order(points, "contestant"), title=None),
+        )
+    )
+
+
+def error(alt: Any, run: Told) -> Any:
+    """Errors over discreet's: right of 1 discreet errs less."""
+    points = list(_ratios(run["tables"]))
+    base = alt.Chart(alt.Data(values=points)).mark_point(filled=True, size=60)
+    dots = base.encode(
+        x=alt.X("ratio:Q", scale=alt.Scale(type="log"), title="error over discreet's (right of 1: discreet errs less)"),
+        y=alt.Y("question:N", sort=_order(points, "question"), title=None),
+        color=alt.Color("contestant:N", title=None),
+    )
+    rule = alt.Chart(alt.Data(values=[{"ratio": 1}])).mark_rule(strokeDash=[4, 3]).encode(x="ratio:Q")
+    return (dots + rule).properties(width=460, height=380)
+
+
+def _ratios(tables: list[Told]) -> Iterator[Point]:
+    for table in tables[:1]:
+        for row in table["rows"]:
+            cells = dict(zip(table["columns"], row["cells"], strict=True))
+            own = cells[table["ours"]]
+            for name, cell in cells.items():
+                if name != table["ours"] and isinstance(cell, float | int) and own:
+                    yield {"question": row["name"], "contestant": name, "ratio": cell / own}
+
+
+def _order(points: list[Point], key: str) -> list[str]:
+    return list(dict.fromkeys(point[key] for point in points))

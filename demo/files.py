@@ -1,0 +1,58 @@
+"""The demo's two files, one 10-anonymous and one differentially private, and what becomes of an analysis on them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from demo.registry import Row, Work, read
+from discreet import Custodian, Release
+from discreet.custodian.verifying import VerifiedRelease, verify_release
+
+COLUMNS = ("age", "sex", "smoker", "diagnosis")
+ANONYMOUS, PRIVATE = "mdav", "private-linked"
+RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
+    ANONYMOUS: ("ten-anonymous", {"k": 10}),
+    PRIVATE: ("private", {"epsilon": 1, "columns": COLUMNS}),
+}
+
+
+def publish(custodian: Custodian, work: Work, method: str, show: Callable[[str], None]) -> dict[str, Any]:
+    """Make one file, its manifest and its report; what is told of them, to be kept in the folder's mark."""
+    name, more = RECIPES[method]
+    out, report = work.folder / f"{name}.csv", work.folder / f"{name}-report.html"
+    made = custodian.publish(method, out, report=report, progress=show, **more)
+    return _told(made)
+
+
+def _told(made: Release) -> dict[str, Any]:
+    words = {"promise": made.guarantee.words(), "assumes": list(made.guarantee.assumptions)}
+    judged = {"risk": made.risk, "utility": made.utility, "warnings": list(made.warnings), "rows": made.rows}
+    report = "" if made.report is None else made.report.name
+    return words | judged | {"file": made.files[0].name, "manifest": made.manifest_file.name, "report": report}
+
+
+def verify(work: Work, release: dict[str, Any]) -> VerifiedRelease:
+    """The claim of a file, measured from the file alone; raises where it does not hold."""
+    return verify_release(work.folder / release["file"])
+
+
+def smoking(rows: Iterable[Row]) -> dict[int, float]:
+    """The share of smokers in every ten years of age, by the first of them."""
+    counts: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for row in rows:
+        if row["age"] and row["smoker"] in {"true", "false"}:
+            own = counts[min(int(float(row["age"])) // 10, 8) * 10]
+            own[0] += row["smoker"] == "true"
+            own[1] += 1
+    return {age: yes / both for age, (yes, both) in sorted(counts.items()) if both}
+
+
+def one_group(file: Path, most: int) -> list[Row]:
+    """Some people of one group, those who share all that an intruder is taken to know; the first with no gap in it."""
+    known = ("age", "sex", "education", "occupation")
+    every = list(read(file))
+    first = next((row for row in every if all(row.values())), every[0])
+    return [row for row in every if all(row[name] == first[name] for name in known)][:most]

@@ -1,0 +1,50 @@
+"""Numbers of the demo as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from demo.questions import Told
+from discreet.exact import shown
+from discreet.words import value
+
+ROUND = 1000
+"""Numbers from here on lose their decimals."""
+
+
+def number(told: object) -> str:
+    """A number without digits that mean nothing."""
+    if isinstance(told, float):
+        return f"{told:,.0f}" if abs(told) >= ROUND else f"{told:,.4g}"
+    return value(told)
+
+
+def answer_of(told: Told) -> str:
+    """The answer: one number, what it means to someone who knew something, or how many numbers there are."""
+    answer = told.answer
+    if not answer.single:
+        return f"{len(answer.rows)} groups"
+    known = answer.posterior
+    return number(answer.value) if known is None or not known.numeric else f"about {known.median():,.0f}"
+
+
+def between_of(told: Told) -> str:
+    """Where the exact number lies in 95 of 100 cases; to someone who knew something, where there is a prior."""
+    answer = told.answer
+    if not answer.single:
+        return f"each {answer.accuracy.split(' with ')[0]}"
+    known = answer.posterior
+    span = answer.interval() if known is None else known.interval(0.95)
+    if not isinstance(span, tuple) or isinstance(span[0], Mapping):
+        return ""
+    return f"{number(span[0])} to {number(span[1])}"
+
+
+def price_of(told: Told) -> str:
+    """What it cost when it was first asked."""
+    return shown(told.price) if told.price else "nothing"
+
+
+def exact_of(told: Told) -> str:
+    """The truth: one number; of groups it is in the picture."""
+    return number(told.exact) if told.answer.single else "in the picture"

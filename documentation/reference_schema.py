@@ -1,0 +1,177 @@
+"""The page of the schema file: the keys that its reader knows, each with its words here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from documentation.markdown import code, page, table
+
+from discreet.schema import keys
+from discreet.schema.keys import Keys
+
+PARTS: Mapping[str, tuple[Keys, str]] = {
+    "The file": (keys.SCHEMA, "Paths are from the folder of the file. A key that is not in this table is refused."),
+    "`unit`": (keys.UNIT, "Whom the promise protects, where that is not a row."),
+    "`budget` and `analyst_budget`": (keys.BUDGET, "What may be spent for ever, exactly as it is written."),
+    "A column": (keys.COLUMN, "A column that is not named under `columns` does not exist for analysts."),
+    "An entry of `lookups`": (
+        keys.LOOKUP,
+        "A public table: its first column is matched with the key, and the others become columns such as "
+        "`chapters.chronic`.",
+    ),
+    "An entry of `published`": (
+        keys.PUBLISHED,
+        "An exact fact that is public already. It stands on every label, with what it adds to that answer.",
+    ),
+    "The file of a `taxonomy`": (keys.TAXONOMY, 'JSON, such as `{"parents": {"nurse": "health", "health": []}}`.'),
+}
+WORDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
+    "The file": {
+        "name": ("the table's name in SQL: letters, digits and `_`", "", "registry"),
+        "source": (
+            "where the rows are: a CSV or Parquet file, `postgresql://host/db#schema.table`, `spark:table`, "
+            "or `memory` for a table that is handed to `Custodian.open(..., source=)`",
+            "",
+            "registry.csv",
+        ),
+        "neighbours": (
+            "`replace-one`: one unit is replaced, and their number is public; `add-remove`: one comes or goes, and "
+            "their number is private",
+            "",
+            "replace-one",
+        ),
+        "units": ("how many units there are: declared under `replace-one`, absent under `add-remove`", "none", "50000"),
+        "unit": ("whom the promise protects; a mapping, see below", "every row is a unit", "{column: person_id}"),
+        "budget": ("for all analysts together, for ever; a mapping, see below", "", "{epsilon: 3, delta: 1e-6}"),
+        "analyst_budget": ("for each analyst", "the same as `budget`", "{epsilon: 1}"),
+        "models": (
+            "which promises may be given: `dp`; `approx-dp`, which needs a delta in both budgets; or `individual-dp`, "
+            "which is weaker and says so",
+            "`[dp]`",
+            "[dp, approx-dp]",
+        ),
+        "individual_dp_reason": (
+            "why the weaker model is allowed: needed where `models` has `individual-dp`",
+            "none",
+            "a published protocol asks for it",
+        ),
+        "individual_queries": ("`yes` allows `SELECT x FROM t FOR UNIT 'p17'`", "`no`", "yes"),
+        "partition": (
+            "a column with public categories: questions about one of its values are counted in parallel",
+            "none",
+            "hospital",
+        ),
+        "published": ("exact facts that are public already; a list, see below", "none", "[]"),
+        "impossible": (
+            "conditions that no row can satisfy; no linked file does",
+            "none",
+            '["age < 15 AND smoker = true"]',
+        ),
+        "lookups": (
+            "public tables by name; a mapping, see below",
+            "none",
+            "{chapters: {file: chapters.csv, key: diagnosis}}",
+        ),
+        "columns": ("what may be asked about, by name; see below", "", "{age: {kind: integer, lower: 17, upper: 90}}"),
+    },
+    "`unit`": {
+        "column": ("the column that names units; it may be one that analysts do not see", "", "person_id"),
+        "rows": ("how many rows of each unit are kept, the others are left out", "`1`", "3"),
+    },
+    "`budget` and `analyst_budget`": {
+        "epsilon": ("above 0", "", "3"),
+        "delta": ("from 0 to below 1; for `approx-dp`", "`0`", "1e-6"),
+    },
+    "A column": {
+        "kind": ("`integer`, `number`, `date`, `boolean`, `ordinal` or `nominal`", "", "integer"),
+        "role": (
+            "what a protected file makes of it: `identifier` (never leaves, and is never asked about; needs no kind), "
+            "`quasi-identifier`, `confidential` or `other`",
+            "`other`",
+            "quasi-identifier",
+        ),
+        "missing": ("the value that a missing one stands for", "it stays missing", "0"),
+        "missing_values": ("texts that mean missing", "none", '["?", "n/a"]'),
+        "lower": ("the least value, from public knowledge; what is below is moved to it", "", "17"),
+        "upper": ("the largest value, in the same way", "", "90"),
+        "step": (
+            "the grid of the values: needed for `number`, a whole number for `integer`",
+            "`1` for `integer`",
+            "0.01",
+        ),
+        "counts": (
+            "`rising` or `falling`: each value has no fewer, or no more, rows than the one before; used after the "
+            "noise alone",
+            "none",
+            "falling",
+        ),
+        "categories": ("the public list of values; in their order for `ordinal`", "", "[F, M]"),
+        "taxonomy": (
+            "a file of concepts, whose leaves are the values; in place of `categories`",
+            "none",
+            "diagnosis.json",
+        ),
+        "keys": ("`private`: there is no public list of values; in place of `categories`", "none", "private"),
+    },
+    "An entry of `lookups`": {
+        "file": ("a CSV file with a header", "", "chapters.csv"),
+        "key": ("the column that its first column is matched with", "", "diagnosis"),
+    },
+    "An entry of `published`": {
+        "statistic": ("what it is called", "", "women"),
+        "value": ("its exact value", "", "25013"),
+        "question": (
+            "the question that it answers: its cost for other answers is then computed",
+            "none",
+            "\"SELECT COUNT(*) FROM registry WHERE sex = 'F'\"",
+        ),
+    },
+    "The file of a `taxonomy`": {
+        "parents": ("each concept with its parent, or a list of them; none for the root", "", '{"nurse": "health"}'),
+        "mapping": ("values as the data write them, each with the concept it means", "none", '{"RN": "nurse"}'),
+        "attribute": ("a remark", "none", "occupation"),
+        "source": ("a remark", "none", "made up"),
+        "n_concepts": ("a remark", "none", "62"),
+    },
+}
+"""What each key is, what holds unless it is said, and an example."""
+
+
+def undocumented(
+    parts: Mapping[str, tuple[Keys, str]], told: Mapping[str, Mapping[str, tuple[str, str, str]]]
+) -> list[str]:
+    """Keys of the reader without words, and words about keys that the reader does not know."""
+    silent = []
+    for name, (known, _) in parts.items():
+        described = told.get(name, {})
+        silent += [f"{name}: {key}" for key in known.allowed if not described.get(key, ("",))[0]]
+        silent += [f"{name}: {key}, which is no key" for key in described if key not in known.allowed]
+    return silent
+
+
+def text() -> str:
+    """The whole page."""
+    return page(
+        "# The schema",
+        "A schema is what is public about a table, in one YAML file: `discreet init data.csv` drafts one, `discreet "
+        "check` registers the data set by it. [Write a schema](../how-to/write-a-schema.md) tells how; here is every "
+        "key.",
+        *(_part(name, known, said) for name, (known, said) in PARTS.items()),
+        "## Which keys a kind has",
+        table(("kind", "needs", "may have"), [_kind(kind) for kind in keys.OF_KIND]),
+        "Of a `nominal` column exactly one of `categories`, `taxonomy` and `keys` is given.",
+    )
+
+
+def _part(name: str, known: Keys, said: str) -> str:
+    rows = []
+    for key in known.allowed:
+        what, unless, example = WORDS[name][key]
+        rows.append((code(key), what, "needed" if key in known.needed else unless, code(f"{key}: {example}")))
+    return page(f"## {name}", said, table(("key", "what", "unless said", "for example"), rows))
+
+
+def _kind(kind: str) -> tuple[str, str, str]:
+    known = keys.of_kind(kind)
+    optional = [key for key in known.allowed if key not in known.needed and key != "kind"]
+    return code(kind), ", ".join(map(code, known.needed)), ", ".join(map(code, optional))

@@ -1,0 +1,209 @@
+"""An audit: half of the draws choose an event, the other half say by how much its probabilities differ at least."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+from discreet.audit.bound import certified
+from discreet.audit.choosing import choose, words
+from discreet.audit.draws import Draws, Keys
+from discreet.audit.events import Found
+from discreet.audit.reading import read_pair
+from discreet.errors import InvalidInput
+from discreet.exact import between, rational, shown
+
+LEAST_DRAWS, MOST_DRAWS = 1000, 100_000_000
+DATA_SETS = ("D", "D2")
+SUREST = 1 - Fraction(1, 10**12)
+FEWEST_DIGITS, MOST_DIGITS = 3, 15
+
+
+class Mechanism(Protocol):
+    """Any callable that returns n independent draws: an array, with a row for each, or a list."""
+
+    def __call__(self, data: Any, n: int, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What was looked for among the test draws, and how often it was seen."""
+
+    words: str
+    likelier: str
+    """The data set that makes it likelier: D or D2."""
+    count: int
+    other_count: int
+    draws: int
+    """How many test draws there were with each data set."""
+
+    @property
+    def p(self) -> float:
+        """How often it was seen with the data set that makes it likelier."""
+        return self.count / self.draws
+
+    @property
+    def q(self) -> float:
+        """How often it was seen with the other one."""
+        return self.other_count / self.draws
+
+    def __str__(self) -> str:
+        other = DATA_SETS[self.likelier == DATA_SETS[0]]
+        seen = f"{self.count:,} of {self.draws:,} times with {self.likelier} and {self.other_count:,} with {other}"
+        return f"Seen {seen}: {self.words}"
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found: with this confidence, no epsilon below `lower_bound` holds."""
+
+    lower_bound: float
+    event: Event
+    epsilon: Fraction
+    delta: Fraction
+    draws: int
+    """From each data set; half of them chose the event."""
+    confidence: Fraction
+    seen: Seen = field(repr=False)
+    """The test draws by what the event is about, for the picture."""
+
+    @property
+    def violated(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.lower_bound > self.epsilon
+
+    def sentence(self) -> str:
+        """What was found, in a sentence: never that a mechanism is private."""
+        at = f"{shown(100 * self.confidence)} %"
+        if not self.lower_bound:
+            little = "the two data sets were not told apart, so this audit says little"
+            return f"No violation found with {self.draws:,} draws at {at}; {little}."
+        if not self.violated:
+            return f"No violation above {_up(self.lower_bound)} found with {self.draws:,} draws at {at}."
+        delta = f" with delta {shown(self.delta)}" if self.delta else ""
+        claim = f"{shown(self.epsilon)} was claimed"
+        return f"Violated: epsilon{delta} is at least {self.bound_words()} at {at}, and {claim}. {self.event}."
+
+    def bound_words(self) -> str:
+        """The bound rounded down, with as many digits as show that it is above the claim where it is."""
+        for digits in range(FEWEST_DIGITS, MOST_DIGITS):
+            told = math.floor(self.lower_bound * 10**digits) / 10**digits
+            if told > self.epsilon or not self.violated:
+                return f"{told:.15g}"
+        return repr(self.lower_bound)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it for machines; epsilon, delta and the confidence as exact text."""
+        event = {"words": self.event.words, "likelier": self.event.likelier, "p": self.event.p, "q": self.event.q}
+        event |= {"count": self.event.count, "other_count": self.event.other_count, "draws": self.event.draws}
+        return {
+            "sentence": self.sentence(),
+            "violated": self.violated,
+            "lower_bound": self.lower_bound,
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "draws": self.draws,
+            "confidence": str(self.confidence),
+            "event": event,
+        }
+
+    def picture(self, path: str | Path) -> Path:
+        """Draw both output distributions and the event to an .svg, .png or .html file."""
+        from discreet.audit.picture import save
+
+        return save(self, path)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Seen:
+    """The keys of the test draws with D and with D2, and the event that was found."""
+
+    keys: tuple[Keys, Keys]
+    found: Found
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is audited and how: checked once."""
+
+    epsilon: Fraction
+    delta: Fraction
+    draws: int
+    confidence: Fraction
+
+    @staticmethod
+    def of(epsilon: object, delta: object, draws: object, confidence: object) -> Claim:
+        """The claim, or what is wrong with it."""
+        claimed, gap = rational(epsilon, "epsilon"), rational(delta, "delta")
+        if claimed < 0 or not 0 <= gap < 1:
+            raise InvalidInput("a claim has an epsilon of at least 0 and a delta of at least 0 and below 1")
+        sure = between(confidence, 0, 1, "confidence")
+        if sure > SUREST:
+            raise InvalidInput("confidence must be at most 1 - 10^-12: the limits are computed to about twelve digits")
+        return Claim(claimed, gap, _enough(draws), sure)
+
+
+def _enough(draws: object) -> int:
+    count = rational(draws, "draws")
+    if count.denominator != 1 or not LEAST_DRAWS <= count <= MOST_DRAWS:
+        allowed = f"a whole number from {LEAST_DRAWS:,} to {MOST_DRAWS:,}"
+        raise InvalidInput(f"draws must be {allowed}; got {shown(count)}")
+    return int(count)
+
+
+def audit_mechanism(
+    mechanism: Mechanism,
+    D: Any,  # noqa: N803 (as in the literature)
+    D2: Any,  # noqa: N803
+    epsilon: object,
+    delta: object = 0,
+    draws: object = 1_000_000,
+    confidence: object = 0.999,
+    progress: Callable[[str], None] | None = None,
+) -> Audit:
+    """A lower bound on the epsilon of a mechanism, from `draws` independent draws with each of two neighbours.
+
+    `mechanism(D, n)` returns n draws: an array of numbers, truth values or strings, an array with a row for each, or a
+    list of numbers, texts, moments, rows of these, or anything that can be hashed. A mechanism that keeps its claim on
+    D and D2 is accused with probability at most 1 - confidence. An audit finds, it never proves: nothing found is
+    nothing found.
+    """
+    claim = Claim.of(epsilon, delta, draws, confidence)
+    show = progress or _silent
+    one, two = drawn(mechanism, (D, D2), claim.draws, show)
+    show("choosing an event: 2 of 4")
+    found = choose(one.part(0, 2), two.part(0, 2), float(claim.delta), float(claim.confidence))
+    show("testing it: 3 of 4")
+    return tested(found, one.part(1, 2), two.part(1, 2), claim)
+
+
+def drawn(mechanism: Mechanism, data: tuple[Any, Any], count: int, show: Callable[[str], None]) -> tuple[Draws, Draws]:
+    """Draws with both data sets, each in one call, so that a generator seeded in the mechanism repeats nothing."""
+    if not callable(mechanism):
+        raise InvalidInput(f"a mechanism is called as mechanism(D, n); got {type(mechanism).__name__}")
+    show("drawing with D: 0 of 4")
+    one = mechanism(data[0], count)
+    show("drawing with D2: 1 of 4")
+    return read_pair(one, mechanism(data[1], count), count)
+
+
+def tested(found: Found, one: Draws, two: Draws, claim: Claim) -> Audit:
+    """The bound from draws that had no part in choosing the event."""
+    keys = found.feature.keys(one), found.feature.keys(two)
+    counts = [int(found.holds(own).sum()) for own in keys]
+    count, other, draws = counts[found.way], counts[1 - found.way], min(len(one), len(two))
+    bound = certified(count, other, draws, float(claim.delta), float(claim.confidence))
+    event = Event(words(found), DATA_SETS[found.way], count, other, draws)
+    return Audit(bound, event, claim.epsilon, claim.delta, claim.draws, claim.confidence, Seen(keys, found))
+
+
+def _silent(_: str) -> None:
+    return None
+
+
+def _up(bound: float) -> str:
+    return f"{math.ceil(1000 * bound) / 1000:.12g}"

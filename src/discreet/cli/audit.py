@@ -1,0 +1,168 @@
+"""`discreet audit`: a lower bound on epsilon from draws alone, for our mechanisms, any callable, and any question."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.options import Delta, Json, Model
+from discreet.errors import ClaimFailed, InvalidInput
+from discreet.exact import rational_text, shown
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from discreet.audit import Audit
+    from discreet.audit.target import Target
+
+What = Annotated[
+    str,
+    typer.Argument(
+        metavar="MECHANISM|SCHEMA",
+        help="A mechanism such as laplace, a callable as module:function, or a schema file with a QUERY.",
+        show_default=False,
+    ),
+]
+Query = Annotated[
+    str | None, typer.Argument(metavar="QUERY", help="SQL, or JSON, of the schema's table.", show_default=False)
+]
+Claimed = Annotated[
+    str | None, typer.Option("--epsilon", metavar="E", help="The epsilon that is claimed.", show_default=False)
+]
+Draws = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Draws from each of the two data sets; half of them choose the event. 1,000,000 unless told, fewer where "
+        "an answer has many numbers or is drawn one by one.",
+        show_default=False,
+    ),
+]
+Confidence = Annotated[str, typer.Option(metavar="C", help="How sure a violation is.")]
+Pair = Annotated[tuple[str, str] | None, typer.Option(metavar="D D2", help="Two neighbours for a callable, as JSON.")]
+Neighbours = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="How many pairs of neighbours are made up for a QUERY.", min=1, max=1000),
+]
+Picture = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Draw both distributions and the event: .svg, .png or .html.")
+]
+
+
+def audit(
+    what: What,
+    query: Query = None,
+    epsilon: Claimed = None,
+    delta: Delta = None,
+    draws: Draws = None,
+    confidence: Confidence = "0.999",
+    model: Model = None,
+    pair: Pair = None,
+    neighbours: Neighbours = None,
+    picture: Picture = None,
+    json: Json = False,
+) -> None:
+    """Look for a violation of a claimed epsilon; exit code 6 where one is found.
+
+    It finds, and never proves. A question is planned from its schema and asked of made-up neighbours that fit it, on
+    tables of at most 24 units: the registered data are not opened, and nothing is charged.
+    """
+    from discreet.audit.picture import check_place
+    from discreet.cli import show
+
+    if picture is not None:
+        check_place(picture)
+    sure = _sure(confidence)
+    with show.stages() as progress:
+        progress("planning")
+        target = _target(what, query, epsilon, delta, model, pair, neighbours)
+        own = target if pair else target.shown(progress)  # somebody else's generator may start anew in every call
+        found, words = own.audit(draws, sure, progress)
+    if json:
+        pair_told = dict(zip(("D", "D2"), words, strict=True))
+        show.document({"audited": target.name, "planned": target.told or None, "pair": pair_told} | found.to_json())
+    else:
+        show.screen(*_screen(target, found, words))
+    if picture is not None:
+        found.picture(picture)
+    if found.violated and json:
+        raise typer.Exit(ClaimFailed.exit_code)
+    if found.violated:
+        raise ClaimFailed(found.sentence())
+
+
+def _sure(confidence: str) -> Fraction:
+    """The confidence as a share; one in percent is told how it is written."""
+    sure = rational_text(confidence, "--confidence")
+    if 1 < sure < 100:
+        share = f"write {shown(sure)} % as {shown(sure / 100)}"
+        raise InvalidInput(f"confidence must be between 0 and 1, both excluded, got {shown(sure)}; {share}")
+    return sure
+
+
+def _target(
+    what: str,
+    query: str | None,
+    epsilon: str | None,
+    delta: str | None,
+    model: str | None,
+    pair: tuple[str, str] | None,
+    neighbours: int | None,
+) -> Target:
+    from discreet.audit import target
+
+    if pair and pair[1].startswith("--"):
+        raise InvalidInput(
+            f"--pair takes two neighbours, such as --pair '[0]' '[0, 1]'; after {pair[0][:40]} comes {pair[1][:40]}"
+        )
+    if epsilon is None:
+        raise InvalidInput("say which epsilon is claimed, such as --epsilon 1")
+    claimed = rational_text(epsilon, "epsilon")
+    gap = None if delta is None else rational_text(delta, "delta")
+    if query is not None:
+        if what in target.names():
+            raise InvalidInput(f"{what} is a mechanism and takes no QUERY; leave it out, or name a schema file")
+        _refuse(pair, "--pair belongs to a callable; neighbours of a schema are made up")
+        return target.of_question(what, query, claimed, gap, model, neighbours)
+    _refuse(model, "--model belongs to a schema and a QUERY")
+    _refuse(neighbours, "--neighbours belongs to a schema and a QUERY")
+    if what.endswith((".yaml", ".yml")):
+        raise InvalidInput("a schema is audited with a question: add one, such as 'SELECT COUNT(*) FROM t'")
+    if what.endswith(".py"):
+        raise InvalidInput(f"{what[:80]!r} is a file; say which function of it, as {what[:80]}:function")
+    if ":" in what:
+        return target.of_place(what, pair, claimed, gap)
+    _refuse(pair, "--pair belongs to a callable; our own mechanisms have neighbours of their own")
+    return target.of_name(what, claimed, gap)
+
+
+def _refuse(given: object, sentence: str) -> None:
+    if given is not None:
+        raise InvalidInput(sentence)
+
+
+def _screen(target: Target, found: Audit, words: tuple[str, str]) -> list[RenderableType]:
+    from discreet.cli import show
+
+    event = found.event
+    other = "D2" if event.likelier == "D" else "D"
+    facts = {"audited": target.name, "claim": _claim(found.epsilon, found.delta)}
+    if target.told:
+        facts["planned"] = target.told
+    facts |= {
+        "D": words[0],
+        "D2": words[1],
+        "event": event.words,
+        f"seen with {event.likelier}": f"{event.count:,} of {event.draws:,}",
+        f"seen with {other}": f"{event.other_count:,} of {event.draws:,}",
+    }
+    if found.violated:
+        facts["epsilon at least"] = found.bound_words()
+    said = [] if found.violated else [show.text(found.sentence(), "bold")]
+    return [*said, show.facts(facts)]
+
+
+def _claim(epsilon: Fraction, delta: Fraction) -> str:
+    return f"epsilon {shown(epsilon)}" + (f", delta {shown(delta)}" if delta else "")

@@ -1,0 +1,135 @@
+"""Pictures of the figures, drawn by Altair: lines over a range, bars beside bars, and the printed figures as dots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from discreet.assess.charts import APART, COLOURS, DASHES, LEGEND, SHAPES, Chart
+from discreet.errors import Unsupported
+from discreet.pictures import MISSING
+
+Line = Sequence[tuple[float, float]]
+
+
+def lines(
+    title: str,
+    sentence: str,
+    across: str,
+    up: str,
+    drawn: Mapping[str, Line],
+    dots: Mapping[str, Line] | None = None,
+    log: str = "",
+    steps: bool = False,
+) -> Chart:
+    """A line for each name, told apart by colour and dash; `dots` are printed figures; `log` names axes, "x", "xy"."""
+    alt = _altair()
+    rows = [{"x": x, "y": y, "line": name} for name, points in drawn.items() for x, y in points]
+    names = list(drawn)
+    x, y = (_axis(alt, axis, head, axis in log) for axis, head in (("x", across), ("y", up)))
+    told = {"color": _scaled(alt.Color, names, COLOURS), "strokeDash": _scaled(alt.StrokeDash, names, DASHES)}
+    marked = alt.Chart(alt.Data(values=rows)).mark_line(interpolate="step-after" if steps else "linear")
+    layers = [marked.encode(x=x, y=y, **told)]
+    if dots:
+        points = [{"x": a, "y": b, "line": name} for name, spots in dots.items() for a, b in spots]
+        shape = _scaled(alt.Shape, list(dots), SHAPES, named=True)
+        layers.append(
+            alt.Chart(alt.Data(values=points))
+            .mark_point(filled=True, size=45, color="#111827")
+            .encode(x=x, y=y, shape=shape)
+        )
+    return Chart(title, sentence, _spec(alt.layer(*layers).resolve_scale(shape="independent")))
+
+
+def bars(title: str, sentence: str, across: str, up: str, drawn: Mapping[str, Mapping[str, float]]) -> Chart:
+    """Bars side by side: for each name a height in each group."""
+    alt = _altair()
+    rows = [{"group": group, "line": name, "y": y} for name, heights in drawn.items() for group, y in heights.items()]
+    groups, names = list(dict.fromkeys(row["group"] for row in rows)), list(drawn)
+    marked = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar()
+        .encode(
+            x=alt.X("group:N", title=across, sort=groups, axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset("line:N", sort=names),
+            y=alt.Y("y:Q", title=up),
+            color=_scaled(alt.Color, names, COLOURS),
+        )
+    )
+    return Chart(title, sentence, _spec(marked))
+
+
+def places(
+    title: str,
+    sentence: str,
+    across: str,
+    up: str,
+    spots: Mapping[str, Line],
+    outlines: Mapping[str, Line] | None = None,
+    labels: Sequence[tuple[float, float, str]] = (),
+    named: bool = True,
+) -> Chart:
+    """Spots told apart by colour and shape, outlines from point to point as they are listed, and words at places."""
+    alt = _altair()
+    x, y = (_axis(alt, axis, head, False).scale(zero=False, padding=8) for axis, head in (("x", across), ("y", up)))
+    layers = []
+    if outlines:
+        rows = [
+            {"x": a, "y": b, "line": name, "at": at}
+            for name, line in outlines.items()
+            for at, (a, b) in enumerate(line)
+        ]
+        looks = {"color": _told(alt.Color, outlines, COLOURS, named)}
+        looks["strokeDash"] = _told(alt.StrokeDash, outlines, DASHES, named)
+        layers.append(alt.Chart(alt.Data(values=rows)).mark_line().encode(x=x, y=y, order="at:Q", **looks))
+    if spots:
+        rows = [{"x": a, "y": b, "line": name} for name, line in spots.items() for a, b in line]
+        shapes = [SHAPES[(at + at // len(SHAPES)) % len(SHAPES)] for at in range(len(spots))]
+        looks = {"color": _told(alt.Color, spots, COLOURS, named), "shape": _told(alt.Shape, spots, shapes, named)}
+        layers.append(alt.Chart(alt.Data(values=rows)).mark_point(filled=True, size=45).encode(x=x, y=y, **looks))
+    if labels:
+        rows = [{"x": a, "y": b, "word": word} for a, b, word in labels]
+        layers.append(alt.Chart(alt.Data(values=rows)).mark_text(fontSize=13).encode(x=x, y=y, text="word:N"))
+    return Chart(
+        title,
+        sentence,
+        _spec(alt.layer(*layers).resolve_scale(color="independent", shape="independent", strokeDash="independent")),
+    )
+
+
+def _altair() -> Any:
+    try:
+        import altair
+    except ImportError:
+        raise Unsupported(MISSING) from None
+    return altair
+
+
+def _axis(alt: Any, axis: str, head: str, log: bool) -> Any:
+    scale = alt.Scale(type="log") if log else alt.Scale(zero=False)
+    return (alt.X if axis == "x" else alt.Y)(f"{axis}:Q", title=head, scale=scale, axis=alt.Axis(tickCount=6, **APART))
+
+
+def _scaled(channel: Any, names: Sequence[str], values: Sequence[Any], named: bool = False) -> Any:
+    """Each name with a value of its own; no legend where there is one name, unless it must be `named`."""
+    import altair as alt
+
+    used = [values[at % len(values)] for at in range(len(names))]
+    return channel(
+        "line:N",
+        title=None,
+        scale=alt.Scale(domain=list(names), range=used),
+        legend=alt.Legend(**LEGEND) if named or len(names) > 1 else None,
+    )
+
+
+def _told(channel: Any, drawn: Mapping[str, Line], values: Sequence[Any], named: bool) -> Any:
+    """The same with a legend, or without any where there are too many to name."""
+    looks = _scaled(channel, list(drawn), values)
+    return looks.legend(**LEGEND, columns=2) if named else looks.legend(None)
+
+
+def _spec(chart: Any) -> dict[str, Any]:
+    made: dict[str, Any] = chart.to_dict()
+    made.pop("config", None)
+    return made

@@ -1,0 +1,56 @@
+"""Columns of the public files that the printed tables were made of."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from discreet.errors import InvalidInput
+from discreet.microdata.table import Floats
+from discreet.reproduce.tables import Data
+
+QUASI = ("AFNLWGT", "AGI", "EMCONTRB", "FEDTAX", "PTOTVAL", "STATETAX")
+CONFIDENTIAL = ("TAXINC", "POTHVAL", "INTVAL", "PEARNVAL", "FICA", "WSALVAL", "ERNVAL")
+"""The Census file: A1 to A6, and A7 to A13."""
+
+
+def texts(data: Data, file: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """The columns of these names as they are written; the file is there, for the table said that it needs it."""
+    path = data.path(file)
+    assert path is not None
+    rows = _rows(path)
+    missing = [name for name in names if name not in rows[0]]
+    if missing:
+        raise InvalidInput(f"{file} has no column {missing[0]!r}; this table needs {', '.join(names)}")
+    places = [rows[0].index(name) for name in names]
+    if any(len(row) != len(rows[0]) for row in rows):
+        raise InvalidInput(f"not all lines of {file} have as many values as its first line names")
+    return {name: [row[place] for row in rows[1:]] for name, place in zip(names, places, strict=True)}
+
+
+def numbers(data: Data, file: str, names: Sequence[str]) -> dict[str, Floats]:
+    """The columns of these names, which hold numbers alone."""
+    written = texts(data, file, names)
+    try:
+        return {name: np.array(values, dtype=np.float64) for name, values in written.items()}
+    except ValueError:
+        raise InvalidInput(f"the columns {', '.join(names)} of {file} must hold numbers alone") from None
+
+
+def census(data: Data) -> Mapping[str, Floats]:
+    """All of the Census file, A1 to A13."""
+    return numbers(data, "census.csv", (*QUASI, *CONFIDENTIAL))
+
+
+def _rows(path: Path) -> list[list[str]]:
+    try:
+        with path.open(newline="", encoding="utf-8") as lines:
+            rows = [row for row in csv.reader(lines) if row]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise InvalidInput(f"{path.name} cannot be read as a CSV file") from None
+    if len(rows) < 2:
+        raise InvalidInput(f"{path.name} must have a line of names and at least one of values")
+    return rows

@@ -1,0 +1,58 @@
+"""Document 003, Definition 2.7: the Gaussian mechanism of the book, and the least noise that holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from discreet.assess.charts import Chart
+from discreet.kernel.gaussian import Gaussian, gaussian_delta
+from discreet.reproduce.charts import lines
+from discreet.reproduce.rows import Row, corrected, derived
+from discreet.reproduce.tables import Data, Table
+
+FAILS_ABOVE = {0.01: 7.9064900745, 1e-05: 9.3913214622, 1e-06: 9.7327507173, 1e-10: 10.756740867}
+"""For each delta, the epsilon above which the book's sigma is too small."""
+
+
+def _rows(_: Data) -> Iterator[Row]:
+    """The Gaussian mechanism: the book's sigma, the least one, and from where on the book's is too small."""
+    for epsilon, least, printed in ((0.1, 30.749566132, 49.408648323), (1.0, 3.7306316348, 4.9408648323)):
+        book, own = Gaussian.of_the_book(epsilon, 1e-5).sigma, Gaussian.calibrated(epsilon, 1e-5).sigma
+        at = f"epsilon {epsilon:g}, delta 1e-5"
+        yield derived(f"gauss.book.eps{epsilon:g}", f"sigma of Definition 2.7, {at}", printed, book)
+        yield derived(f"gauss.analytic.eps{epsilon:g}", f"least sigma that holds, {at}", least, own)
+    why = "the definition is for every epsilon; above this one its sigma is too small"
+    for delta, right in FAILS_ABOVE.items():
+        cell = f"largest epsilon for which Definition 2.7 holds, delta {delta:g}"
+        found = fails_above(delta)
+        yield corrected(f"gauss.book.fails_above.delta{delta:g}", cell, "every one", found, right, "7", why)
+    sigma = Gaussian.of_the_book(20, 1e-5).sigma
+    cell = "delta really spent over delta, epsilon 20, delta 1e-5"
+    why = "the definition is for every epsilon; at 20 its sigma is too small"
+    yield corrected("003.2.7.spent", cell, 1, gaussian_delta(sigma, 20) / 1e-5, "97", "7", why, within=0.0)
+    noise = Gaussian.of_the_book(1, 1e-5)
+    why = "sigma is the standard deviation"
+    cell = "variance of the noise, epsilon 1, delta 1e-5"
+    yield corrected("003.2.7.variance", cell, noise.sigma, noise.variance(), 24.412145291, "7", why)
+
+
+def fails_above(delta: float) -> float:
+    """The epsilon from which the book's sigma no longer keeps its delta, by bisection."""
+    low, high = 1.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        kept = gaussian_delta(Gaussian.of_the_book(middle, delta).sigma, middle) <= delta
+        low, high = (middle, high) if kept else (low, middle)
+    return high
+
+
+def _pictures(_: Sequence[Row]) -> list[Chart]:
+    """Both sigmas over epsilon."""
+    places = [10 ** (tenth / 10) for tenth in range(-10, 14)]
+    made = {"Definition 2.7": Gaussian.of_the_book, "least that holds": Gaussian.calibrated}
+    drawn = {name: [(x, make(x, 1e-5).sigma) for x in places] for name, make in made.items()}
+    sentence = "The standard deviation by the book and the least that is private, delta 1e-5."
+    return [lines("Definition 2.7: sigma", sentence, "epsilon", "sigma", drawn, log="xy")]
+
+
+TABLE = Table("003-definition-2.7", "Definition 2.7", "The Gaussian mechanism.", _rows, _pictures)

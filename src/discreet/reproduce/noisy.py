@@ -1,0 +1,84 @@
+"""What the measures of the thesis's chapter 6 say of a release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.assess.beside import beside
+from discreet.assess.linkage import linked
+from discreet.assess.utility import squared_errors
+from discreet.microdata.centroids import centroids
+from discreet.microdata.distances import spaces
+from discreet.microdata.microaggregate import microaggregate
+from discreet.microdata.table import Table
+
+NOMINAL = "this noise is not epsilon-differentially private: nominal, to reproduce the table only (erratum 3.1)"
+THEIR_RUNS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """SSE and the percentage of record linkages (6.4.2), and by how much means and variances change (6.4.4)."""
+
+    sse: float
+    linkages: float
+    means: dict[str, float]
+    variances: dict[str, float]
+
+    @staticmethod
+    def of(before: Table, after: Table) -> Measured:
+        """Of a release whose rows stand as those of the original."""
+        one, two = spaces([before, after], "domain")
+        numeric = [name for name in before if before[name].kind == "numeric"]
+        values = {name: (before[name].values, after[name].values) for name in numeric}
+        return Measured(
+            math.fsum(squared_errors(beside(before, after, True)).values()),
+            linked(one, two),
+            {name: _variation(own.mean(), new.mean()) for name, (own, new) in values.items()},
+            {name: _variation(own.var(), new.var()) for name, (own, new) in values.items()},
+        )
+
+
+def _variation(before: float, after: float) -> float:
+    return float(abs(after - before) / abs(before))
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Several releases of the same kind."""
+
+    each: tuple[Measured, ...]
+
+    @property
+    def sse(self) -> float:
+        """The mean."""
+        return float(np.mean([one.sse for one in self.each]))
+
+    @property
+    def linkages(self) -> float:
+        """The mean."""
+        return float(np.mean([one.linkages for one in self.each]))
+
+    @property
+    def linkage_error(self) -> float:
+        """The standard error of our mean beside theirs of ten runs, as a share of the mean."""
+        return self._share([one.linkages for one in self.each])
+
+    def variation(self, statistic: str, column: str) -> tuple[float, float]:
+        """The mean change of a column's "means" or "variances", and its standard error as for linkages."""
+        changes = [getattr(one, statistic)[column] for one in self.each]
+        return float(np.mean(changes)), self._share(changes)
+
+    def _share(self, values: Sequence[float]) -> float:
+        both = 1 / len(self.each) + 1 / THEIR_RUNS
+        return float(np.std(values) * math.sqrt(both) / np.mean(values))
+
+
+def microaggregated(table: Table, k: int, method: str = "mdav") -> Measured:
+    """MDAV, or insensitive microaggregation, without any noise."""
+    groups = microaggregate(table, k, method, "domain")
+    return Measured.of(table, table.put(*(centroids(table[name], groups) for name in table)))

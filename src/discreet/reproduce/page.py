@@ -1,0 +1,97 @@
+"""All that came out on one page: verdicts in numbers, then each table with its pictures. Nothing is fetched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from discreet.assess.page import gallery, html_page, listed, said, table
+from discreet.errors import InvalidInput, Unsupported
+from discreet.pictures import MISSING, write_whole
+from discreet.reproduce.rows import VERDICTS, Row
+from discreet.reproduce.tables import DOCUMENTS, Reproduced, Table
+
+TITLE = "The documents, computed anew"
+STYLE = """<style>
+.figures td { white-space: normal; vertical-align: top }
+.figures th { vertical-align: top }
+.figures th[scope=row] { min-width: 13rem }
+.figures :is(td, th):nth-child(n + 4) { text-align: left; padding-left: .7rem }
+.figures td:nth-child(4) { white-space: nowrap }
+.figures td:last-child { min-width: 16rem }
+</style>"""
+UNPRINTED = "not printed, reckoned twice"
+COUNTED = ("equal", UNPRINTED, *VERDICTS[1:])
+MEANING = (
+    "equal: what comes out is what is printed, to its last digit or within the share that is told.",
+    "equal, where nothing is printed: what follows from the document comes out by two ways of reckoning.",
+    "equal within sampling error: both figures are means of random runs, and agree within the share that is told.",
+    "corrected: the document is wrong; what is right stands beside it, and why.",
+    "not reproducible: a single random run, a curve without figures, data that are not to be had, settings not told.",
+    "differs: never; it would be a fault of the program.",
+)
+
+
+def check_page(path: str, force: bool) -> Path:
+    """Where the page goes, refused at once where none could be written."""
+    target = Path(path)
+    if target.suffix.lower() != ".html":
+        raise InvalidInput(f"the page's name ends in .html; {target.name[:40]!r} does not")
+    if not target.parent.is_dir():
+        raise InvalidInput(f"the folder for the page {target.name[:40]!r} does not exist; make it first")
+    if target.exists() and not force:
+        raise InvalidInput(f"{target.name[:40]!r} is there already; name another, or overwrite it with --force")
+    if find_spec("vl_convert") is None or find_spec("altair") is None:
+        raise Unsupported(MISSING)
+    return target
+
+
+def write_page(target: Path, found: Sequence[Reproduced]) -> None:
+    """Write the page, whole or not at all."""
+    write_whole(target, html_page(TITLE, _parts(found)).encode(), "page")
+
+
+def counted(rows: Iterable[Row]) -> dict[str, int]:
+    """How many rows have each verdict, what is not printed apart; "differs" only where there is one."""
+    counts = Counter(UNPRINTED if row.verdict == "equal" and row.published is None else row.verdict for row in rows)
+    return {name: counts[name] for name in COUNTED if counts[name] or name != "differs"}
+
+
+def _parts(found: Sequence[Reproduced]) -> list[str]:
+    parts = [STYLE, f"<h1>{TITLE}</h1>", listed(MEANING), _summary(found), _contents(found)]
+    for each in found:
+        parts += [f'<h2 id="{said(each.table.name)}">{_head(each.table)}</h2>', f"<p>{said(each.table.about)}</p>"]
+        parts += _body(each)
+    return parts
+
+
+def _contents(found: Sequence[Reproduced]) -> str:
+    """A link to each table, a line for each document."""
+    lines = []
+    for document in dict.fromkeys(each.table.document for each in found):
+        own = [each.table for each in found if each.table.document == document]
+        links = ", ".join(f'<a href="#{said(table.name)}">{said(table.title)}</a>' for table in own)
+        lines.append(f"<p>{said(document)}: {links}</p>")
+    return f"<nav>{''.join(lines)}</nav>"
+
+
+def _head(each: Table) -> str:
+    return said(f"{each.document} {each.title}")
+
+
+def _summary(found: Sequence[Reproduced]) -> str:
+    rows = []
+    for document in dict.fromkeys(each.table.document for each in found):
+        counts = counted(row for each in found if each.table.document == document for row in each.rows)
+        rows.append([f"{document}: {DOCUMENTS[document]}", *(counts.get(name, 0) for name in COUNTED)])
+    return table("How many figures of each document", ["document", *COUNTED], rows)
+
+
+def _body(each: Reproduced) -> list[str]:
+    pictures = each.table.pictures(each.rows) if each.table.pictures and not each.missing else []
+    rows = [(row.cell, row.published, row.obtained, row.verdict, row.note) for row in each.rows]
+    heads = ("figure", "printed", "obtained", "verdict", "note")
+    figures = f'<div class="figures">{table(each.table.title, heads, rows)}</div>'
+    return [gallery(pictures) if pictures else "", figures]

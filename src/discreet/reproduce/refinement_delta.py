@@ -1,0 +1,139 @@
+"""Document 000, Figures 2 and 3: the (epsilon, delta) versions, those of the document beside those that hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.assess.charts import Chart
+from discreet.exact import exp_below
+from discreet.kernel.refinement import Profile, Refinement
+from discreet.reproduce.charts import lines
+from discreet.reproduce.rows import Row, beyond, corrected, derived
+from discreet.reproduce.tables import Data, Table
+from discreet.reproduce.unit_interval import LN2, steps, unit_interval
+from discreet.testing import exact_delta
+
+DELTA = 0.2
+RATIO = exp_below(Fraction(repr(LN2)))
+TRUTHS = {"1/6": Fraction(1, 6), "5/6": Fraction(5, 6)}
+SAID = {"pure": "ln 2", "printed": "(ln 2, 0.2) printed", "sound": "(ln 2, 0.2) sound"}
+CURVE = "the curve alone is printed"
+FACTORS = "the factors alpha_u = 1.5 and alpha_d = 0.75, for which U_u is a third, are our choice"
+
+
+@dataclass(frozen=True, eq=False)
+class Printed(Refinement):
+    """The (epsilon, delta) versions as document 000 prints them, to show what they really spend."""
+
+    @property
+    def profile(self) -> Profile:
+        """delta, or half of it, at the truth; as much taken from the farthest points."""
+        up, down = self.factors
+        if self.about == "individual":
+            empty = self.delta / down
+            near = (1 - self.delta - down * (1 - empty)) / (up - down)
+            return Profile((near, 1 - empty, Fraction(1)), (up, down, Fraction(0)), self.delta)
+        atom = self.delta / 2
+        return Profile(((1 - down) / (up - down), 1 - atom / down, Fraction(1)), (up, down, Fraction(0)), atom)
+
+
+def versions(about: str, points: int = 63) -> dict[str, Refinement]:
+    """At ln 2 without delta; with 0.2 as printed, and as it holds."""
+    prior, up = unit_interval(points), None if about == "individual" else 1.5
+    pure, sound = (Refinement.of(prior, LN2, about, delta=delta, up=up) for delta in (0, DELTA))
+    parts = (sound.epsilon, sound.about, sound.neighbours, sound.distance, sound.delta, sound.up)
+    return {"pure": pure, "printed": Printed(prior, *parts), "sound": sound}
+
+
+def individual_delta(mechanism: Refinement) -> float:
+    """The delta really spent at ln 2 between f(D) = 1/2 and the prior, which answers for who is absent."""
+    return float(exact_delta(mechanism.law(0.5), mechanism.law(None), RATIO))
+
+
+def statistical_delta(mechanism: Refinement) -> float:
+    """The delta really spent at ln 2 between the two truths of Figure 3."""
+    one, two = (mechanism.law(truth) for truth in TRUTHS.values())
+    return float(exact_delta(one, two, RATIO))
+
+
+def figure_2(_: Data) -> Iterator[Row]:
+    """An individual question, f(D) = 1/2."""
+    made = versions("individual")
+    why = "what is taken from the tails, where the factor is e^-epsilon, empties e^epsilon delta of the prior"
+    spent = individual_delta(made["printed"])
+    yield corrected("ed.ind.published_delta", "delta really spent at (ln 2, 0.2)", 0.2, spent, 0.4, "1.5", why)
+    cell = "delta really spent by the version that holds"
+    yield derived("000.figure-2.sound.delta", cell, 0.2, individual_delta(made["sound"]))
+    near = float(made["sound"].profile.until[0])
+    yield derived("000.figure-2.sound.near", "size of U_u of the version that holds", 4 / 15, near)
+    yield from _drawn("000.figure-2", made, CURVE)
+
+
+def figure_3(_: Data) -> Iterator[Row]:
+    """A statistical question, f(D) = 1/6 and 5/6."""
+    made = versions("statistic")
+    why = "an event of f(D1) and the points emptied around f(D2) spends (1 + e^epsilon) delta'"
+    spent = statistical_delta(made["printed"])
+    yield corrected("ed.stat.published_delta", "delta really spent at (ln 2, 0.2)", 0.2, spent, 0.3, "1.6", why)
+    atom = float(made["sound"].profile.atom)
+    why = "delta' is delta / (1 + e^epsilon), not delta / 2"
+    yield corrected("ed.stat.delta_prime", "delta', the mass added at f(D)", 0.1, atom, 1 / 15, "1.6", why)
+    factors = [float(factor) for factor in made["sound"].factors]
+    yield derived("ed.stat.factors", "alpha_u and alpha_d where U_u is a third", [1.5, 0.75], factors)
+    cell = "delta really spent by the version that holds"
+    yield derived("000.figure-3.sound.delta", cell, 0.2, statistical_delta(made["sound"]))
+    yield from _drawn("000.figure-3", made, f"{CURVE}; {FACTORS}")
+
+
+def _drawn(id: str, made: Mapping[str, Refinement], why: str) -> Iterator[Row]:
+    """The factors along the prior, nearest first, and where each ends."""
+    for name, mechanism in made.items():
+        profile = mechanism.profile
+        shown = {
+            "heights": [round(float(factor), 6) for factor in profile.factor],
+            "ends": [round(float(until), 6) for until in profile.until],
+            "point mass": round(float(profile.atom), 6),
+        }
+        yield beyond(f"{id}.{name}", f"heights by prior mass from f(D), {SAID[name]}", None, shown, "drawing", why)
+
+
+def figure_2_pictures(_: Sequence[Row]) -> list[Chart]:
+    """One picture."""
+    return [_picture("Figure 2: one person, f(D) = 1/2", versions("individual"), 0.5)]
+
+
+def figure_3_pictures(_: Sequence[Row]) -> list[Chart]:
+    """One for each truth."""
+    made = versions("statistic")
+    return [_picture(f"Figure 3: a statistic, f(D) = {said}", made, float(truth)) for said, truth in TRUTHS.items()]
+
+
+def _picture(title: str, made: Mapping[str, Refinement], truth: float) -> Chart:
+    """Densities as lines; the mass of the point at the truth as a dot."""
+    masses = {name: float(made[name].profile.atom) for name in ("printed", "sound")}
+    return lines(
+        title,
+        "Densities of the answer at ln 2, and at (ln 2, 0.2) as printed and as it holds. The dots are the probability "
+        f"of f(D) itself: {masses['printed']:.3g} as printed, {masses['sound']:.3g} as it holds.",
+        "answer",
+        "density",
+        {SAID[name].removeprefix("(ln 2, 0.2) "): steps(each.profile, truth) for name, each in made.items()},
+        {"mass at f(D)": [(truth, mass) for mass in masses.values()]},
+        steps=True,
+    )
+
+
+TABLES: tuple[Table, ...] = (
+    Table(
+        "000-figure-2", "Figure 2", "One person, (ln 2, 0.2): as printed, and as it holds.", figure_2, figure_2_pictures
+    ),
+    Table(
+        "000-figure-3",
+        "Figure 3",
+        "A statistic, (ln 2, 0.2): as printed, and as it holds.",
+        figure_3,
+        figure_3_pictures,
+    ),
+)

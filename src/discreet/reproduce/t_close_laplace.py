@@ -1,0 +1,116 @@
+"""What section 8.3 of the thesis announces: t-close releases against Laplace noise, on the Census file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.assess.charts import Chart
+from discreet.kernel.entropy import KeyedEntropy
+from discreet.kernel.laplace import Laplace
+from discreet.microdata.nominal import nominal_release
+from discreet.microdata.private.blocks import RankBlocks, best_k
+from discreet.microdata.private.grid import Grid
+from discreet.microdata.private.loss import Loss
+from discreet.microdata.protected import Protected
+from discreet.microdata.reading import read_table
+from discreet.microdata.t_close import t_close
+from discreet.microdata.table import Floats
+from discreet.reproduce import charts
+from discreet.reproduce.columns import QUASI, census
+from discreet.reproduce.correlations import Columns
+from discreet.reproduce.rows import Row, beyond, equal
+from discreet.reproduce.tables import Data, Table
+from discreet.schema import Column
+
+NAME, TOP, K = "TAXINC", 200_000, 30
+"""The confidential column, a bound of it that is no datum, and the least size of a t-close group."""
+EPSILONS = (0.5, 1, 2)
+T_CLOSE, LAPLACE, BLOCKS = "t-close, t = exp(epsilon)", "Laplace on every record", "rank blocks"
+WHY = "announced, nothing is printed; t-closeness is not differential privacy for any epsilon (erratum 4)"
+
+
+def _rows(data: Data) -> Iterator[Row]:
+    table = census(data)
+    for epsilon in EPSILONS:
+        id, cell = f"001.8.3.eps{epsilon}", f"epsilon {epsilon}"
+        released = closed(table, epsilon)
+        close = float(str(released.facts["t_ratio"])) <= math.exp(epsilon)
+        yield equal(f"{id}.close", f"{cell}: the release is exp(epsilon)-close", True, close)
+        values = np.asarray(released[NAME])
+        inside = table[NAME].min() <= values.min() and values.max() <= table[NAME].max()
+        yield equal(f"{id}.range", f"{cell}: t-close values are in the range of the data", True, bool(inside))
+        cell_off = f"{cell}: share of values that Laplace noise takes out of the domain"
+        yield beyond(f"{id}.off-range", cell_off, None, off_range(table[NAME], epsilon), "data", WHY)
+        kinds = {T_CLOSE: values, LAPLACE: by_laplace(table, epsilon), BLOCKS: by_blocks(table, epsilon)}
+        own = table[NAME]
+        rows = {name: float(np.abs(each - own).mean() / own.std()) for name, each in kinds.items() if name != BLOCKS}
+        shape = {name: float(np.abs(np.sort(each) - np.sort(own)).mean() / own.std()) for name, each in kinds.items()}
+        links = {name: correlation_change(table, each) for name, each in kinds.items() if name != BLOCKS}
+        told = "in standard deviations"
+        yield beyond(f"{id}.rows", f"{cell}: mean error of a row's value, {told}", None, rows, "data", WHY)
+        yield beyond(f"{id}.shape", f"{cell}: mean error of sorted values, {told}", None, shape, "data", WHY)
+        yield beyond(f"{id}.links", f"{cell}: mean change of correlations", None, links, "data", WHY)
+
+
+def closed(table: Columns, epsilon: float) -> Protected:
+    """Quasi-identifiers as they are, and the confidential column in buckets that are exp(epsilon)-close."""
+    close = Fraction(math.floor(math.exp(epsilon) * 1000), 1000)
+    entropy = KeyedEntropy(b"section 8.3", f"t-close {epsilon}")
+    return t_close(dict(table), close, K, list(QUASI), NAME, entropy=entropy)
+
+
+def by_laplace(table: Columns, epsilon: float) -> Floats:
+    """Noise of the domain's width over epsilon on every record, clipped: what stands for a row is epsilon-private."""
+    column = read_table({NAME: table[NAME]}, domains={NAME: (0, TOP)})
+    entropy = KeyedEntropy(b"section 8.3", f"Laplace {epsilon}")
+    return np.asarray(nominal_release(column, 1, epsilon, entropy)[0][NAME].values, dtype=np.float64)
+
+
+def by_blocks(table: Columns, epsilon: float) -> Floats:
+    """The column alone, by noisy sums of blocks of ranks: epsilon-differentially private, without its rows."""
+    own, loss = table[NAME], Loss(Fraction(str(epsilon)))
+    plan = RankBlocks(Grid.of(Column(NAME, "integer", 0, TOP, missing=0)), len(own), best_k(len(own), loss), loss)
+    counts = np.bincount(np.clip(own, 0, TOP).astype(np.int64), minlength=TOP + 1)
+    drawn = plan.draw(counts, KeyedEntropy(b"section 8.3", f"blocks {epsilon}"))
+    return np.repeat(np.arange(TOP + 1, dtype=np.float64), plan.estimate(drawn))
+
+
+def off_range(own: Floats, epsilon: float) -> float:
+    """The expected share, before anything is clipped."""
+    noise = Laplace(epsilon, TOP)
+    return float(np.mean([(noise.tail(float(x)) + noise.tail(float(TOP - x))) / 2 for x in own]))
+
+
+def correlation_change(table: Columns, values: Floats) -> float:
+    """The mean of |after - before| over the six quasi-identifiers."""
+    before, after = ([np.corrcoef(table[name], each)[0, 1] for name in QUASI] for each in (table[NAME], values))
+    return float(np.mean(np.abs(np.array(after) - np.array(before))))
+
+
+def _pictures(rows: Sequence[Row]) -> list[Chart]:
+    pictures = []
+    for part, up in (("rows", "error of a row's value"), ("links", "change of correlations")):
+        drawn: dict[str, dict[str, float]] = {T_CLOSE: {}, LAPLACE: {}}
+        for row in rows:
+            if row.id.endswith(part) and isinstance(row.obtained, dict):
+                for name, value in row.obtained.items():
+                    drawn[name][row.cell.partition(":")[0]] = value
+        told = f"The {up} by t-close releases and by Laplace noise; the first are not differentially private."
+        pictures.append(charts.bars(f"Section 8.3: {up}", told, "", up, drawn))
+    return pictures
+
+
+TABLES: tuple[Table, ...] = (
+    Table(
+        "001-8.3",
+        "Section 8.3",
+        "t-close releases against Laplace noise, which the thesis announces.",
+        _rows,
+        _pictures,
+        ("census.csv",),
+    ),
+)

@@ -1,0 +1,67 @@
+"""Tables as a source may hold them: plain values, some beyond every bound, and units with more rows than are kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+from discreet.kernel.entropy import Entropy, KeyedEntropy
+from discreet.kernel.sampling import below
+from discreet.schema import Column, Schema
+from discreet.testing.generated import UNIT, Maker, Row
+
+FAR = (Fraction(1), Fraction(10**6), Fraction(10**30))
+"""How far beyond a bound a number may be, in steps."""
+TOO_MANY = 2
+"""How many more rows a unit may have than are kept."""
+
+
+def as_found(schema: Schema, rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Rows of a snapshot as plain values; what becomes of a unit's rows depends on these rows alone.
+
+    So neighbours stay neighbours. Values at a bound may lie beyond it, and a unit with all its rows may have more.
+    """
+    units: dict[object, list[Row]] = {}
+    for at, row in enumerate(rows):
+        units.setdefault(at if schema.unit is None else row[UNIT], []).append(row)
+    return [row for own in units.values() for row in _unit(schema, own)]
+
+
+def _unit(schema: Schema, rows: list[Row]) -> list[dict[str, Any]]:
+    entropy = KeyedEntropy(repr(rows).encode(), "as found")
+    more = below(TOO_MANY + 1, entropy) if len(rows) == schema.rows and schema.unit is not None else 0
+    maker = Maker(schema, {}, entropy)
+    own = [*rows, *(maker.row() | {UNIT: rows[0][UNIT]} for _ in range(more))]
+    return [_plain(schema, row, entropy) for row in own]
+
+
+def _plain(schema: Schema, row: Mapping[str, Any], entropy: Entropy) -> dict[str, Any]:
+    named: dict[str, Any] = {} if schema.unit is None else {schema.unit: row[UNIT]}
+    values = ((name, column) for name, column in schema.columns.items() if column.derived is None)
+    return named | {name: _value(column, row[name], entropy) for name, column in values}
+
+
+def _value(column: Column, code: Any, entropy: Entropy) -> Any:
+    """What a code may have come from."""
+    if code is None:
+        return None
+    if column.private_keys:
+        return code
+    if column.categories:
+        return column.categories[code]
+    end = -1 if code == column.lower else 1 if code == column.upper else 0
+    beyond = end * FAR[below(len(FAR), entropy)] if below(2, entropy) else Fraction(0)
+    if column.kind == "date":
+        return column.value(code) if not beyond else date.min if end < 0 else date.max
+    return _number((code + beyond) * column.step)
+
+
+def _number(value: Fraction) -> float:
+    """The nearest float; infinite where there is none."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)

@@ -1,0 +1,48 @@
+"""A pytest plugin: fixtures that replay questions and releases on generated neighbours of a schema.
+
+It is there wherever discreet is installed, and loads nothing until a fixture is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from discreet.schema import Schema
+    from discreet.testing.generated import Pair
+    from discreet.testing.recorded import Replay
+
+
+@pytest.fixture
+def discreet_replay() -> Callable[..., Replay]:
+    """`discreet_replay(schema, question, epsilon=1)`: as `assert_private`, with a schema or the path of one."""
+    from discreet.testing.private import assert_private
+
+    return lambda schema, *given, **more: assert_private(_schema(schema), *given, **more)
+
+
+@pytest.fixture
+def discreet_replay_release() -> Callable[..., Replay]:
+    """`discreet_replay_release(schema, method, epsilon=1)`: as `assert_private_release`, likewise."""
+    from discreet.testing.private import assert_private_release
+
+    return lambda schema, *given, **more: assert_private_release(_schema(schema), *given, **more)
+
+
+@pytest.fixture
+def discreet_neighbours() -> Callable[..., list[Pair]]:
+    """`discreet_neighbours(schema, count)`: pairs of neighbouring tables, as `neighbour_rows`."""
+    from discreet.testing.generated import neighbour_rows
+
+    return lambda schema, *given, **more: neighbour_rows(_schema(schema), *given, **more)
+
+
+def _schema(given: Any) -> Schema:
+    """A schema as it is; or read from its file, and nothing but that is opened."""
+    from discreet.schema import load_schema
+
+    return load_schema(given) if isinstance(given, str | Path) else given

@@ -1,0 +1,30 @@
+"""What numba compiles, compiled once for all workers: the tests start `python tests/compiled.py` beside them.
+
+In a new checkout it takes most of a minute, and each worker would do it for itself; later its cache is only read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet.assess.ties import nearest
+from discreet.microdata.distances import Space
+from discreet.microdata.mdav import mdav
+from discreet.microdata.radix import sorted_rows
+from discreet.microdata.vmdav import v_mdav
+
+
+def compile_all() -> None:
+    """Call each function of the package that is compiled for Python to call; the longest to compile comes first."""
+    mdav(some_space(), 3)  # a space of its own: it is used up
+    nearest(some_space(), some_space())
+    v_mdav(some_space(), 3)
+    sorted_rows(np.arange(20, dtype=np.uint64))
+
+
+def some_space() -> Space:
+    return Space(np.arange(40.0).reshape(20, 2), np.zeros((20, 0), dtype=np.int64), ())
+
+
+if __name__ == "__main__":
+    compile_all()

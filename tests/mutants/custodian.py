@@ -1,0 +1,124 @@
+"""Faults where rows, plans and ledger meet."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+FAULTS = (
+    Fault(
+        "charge-after-reading",
+        "custodian",
+        "Rows are read and noise is drawn before anything is charged.",
+        "Who stops the process between the two, or times it, has looked for nothing.",
+        "custodian/custodian.py",
+        "        receipt = self._ledger.charge(charge_of(",
+        "        self._draw(planned)\n        receipt = self._ledger.charge(charge_of(",
+        ("test_service_seen.py::test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down",),
+    ),
+    Fault(
+        "refund-on-failure",
+        "custodian",
+        "Where reading fails, what was charged is given back.",
+        "Who makes a source fail on some rows and not on others asks for nothing, again and again.",
+        "custodian/custodian.py",
+        "        except Unavailable as failure:\n            raise Unavailable(\n",
+        "        except Unavailable as failure:\n"
+        "            from discreet.ledger.tables import accounts\n\n"
+        "            with self._ledger._database.writing() as connection:\n"
+        "                connection.execute(accounts.delete())\n"
+        "            raise Unavailable(\n",
+        ("test_custodian.py::test_what_fails_while_rows_are_read_stays_charged",),
+    ),
+    Fault(
+        "one-draw-for-all-cells",
+        "custodian",
+        "All cells of a question get the same draw.",
+        "Differences of the cells are exact.",
+        "custodian/draw.py",
+        "noise = one.noise.draw_units(len(inputs), SYSTEM) if inputs else ()",
+        "noise = [*one.noise.draw_units(1, SYSTEM)] * len(inputs) if inputs else ()",
+        ("test_custodian.py::test_every_cell_is_drawn_apart",),
+    ),
+    Fault(
+        "private-keys-without-threshold",
+        "custodian",
+        "Every private key that a row has is shown.",
+        "That somebody lives in a hamlet is told by the hamlet's name.",
+        "custodian/draw.py",
+        "if count >= threshold.least}",
+        "if count is not None}",
+        ("test_custodian.py::test_keys_that_are_not_public_are_shown_over_a_threshold",),
+    ),
+    Fault(
+        "cells-that-have-rows",
+        "custodian",
+        "Only cells that have a row are answered.",
+        "Which groups are empty is told exactly.",
+        "custodian/draw.py",
+        "        cells = plan.cells()\n",
+        "        found = source.totals(Totals(UNITS, plan.keys, plan.query.where))\n"
+        "        cells = [cell for cell in plan.cells() if cell in found]\n",
+        ("test_replay.py::test_every_form_is_answered_from_an_empty_table[GROUP BY sex-add-remove-1]",),
+    ),
+    Fault(
+        "stored-answers-drawn-again",
+        "custodian",
+        "A question that has a stored answer is drawn again.",
+        "Averaging: the same question for nothing, again and again.",
+        "custodian/custodian.py",
+        "stored = receipt.answer or self._ledger.store(",
+        "stored = (receipt.answer and self._draw(planned)) or self._ledger.store(",
+        ("test_custodian.py::test_the_same_question_is_the_same_answer_for_nothing",),
+    ),
+    Fault(
+        "session-answers-drawn-again",
+        "custodian",
+        "The same question in a session is drawn again.",
+        "Averaging inside one session, for nothing.",
+        "custodian/session.py",
+        "        text = before or self._log.keep(place, drawn)\n",
+        "        text = self._read(planned) if before else self._log.keep(place, drawn)\n",
+        ("test_session.py::test_the_same_question_is_the_same_answer_for_nothing",),
+    ),
+    Fault(
+        "session-not-paid",
+        "custodian",
+        "A session is opened with a charge of almost nothing.",
+        "As many sessions as one likes.",
+        "custodian/session.py",
+        "spend = Spend(loss, loss**2 / 2)",
+        "spend = Spend(loss / 1000, loss**2 / 2)",
+        ("test_session.py::test_the_whole_session_is_paid_on_opening_and_never_again",),
+    ),
+    Fault(
+        "one-charge-two-sessions",
+        "custodian",
+        "A session does not claim its charge before it answers.",
+        "A key that is used twice opens two sessions for one charge.",
+        "custodian/session.py",
+        "if self.ledger.store(self.dataset, self.entry, self.mark) != self.mark:",
+        "if not self.ledger.store(self.dataset, self.entry, self.mark):",
+        ("test_session.py::test_a_retry_with_the_same_key_pays_once_and_one_session_answers",),
+    ),
+    Fault(
+        "draws-seen-when-they-are-ready",
+        "custodian",
+        "Nothing is waited for between a draw and what shows that it was made.",
+        "That a question has a stored answer tells others how long the rows were read.",
+        "custodian/custodian.py",
+        "        finally:\n            self._settle()\n",
+        "        finally:\n            pass\n",
+        ("test_service_seen.py::test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down",),
+    ),
+    Fault(
+        "a-file-for-half-its-price",
+        "custodian",
+        "A private file is charged half of what it costs.",
+        "Files cost twice the epsilon that is charged.",
+        "custodian/private.py",
+        "question, words, model, plan.spend, recipe.epsilon, key=key, fresh=True)",
+        "question, words, model, type(plan.spend)(plan.spend.epsilon / 2, plan.spend.rho / 4), recipe.epsilon, "
+        "key=key, fresh=True)",
+        ("test_private_publish.py::test_a_private_file_is_charged_and_says_what_it_is",),
+    ),
+)

@@ -1,0 +1,48 @@
+"""Faults in what a promise says, and in how promises add up."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+FAULTS = (
+    Fault(
+        "conversion-rounded-down",
+        "guarantee",
+        "The epsilon that a rho implies is rounded down.",
+        "Labels and totals promise more than is kept, by a hair.",
+        "guarantee.py",
+        "return order * rho + ln_above((order - 1) / order, bits) - less",
+        "return order * rho - ln_above(order / (order - 1), bits) - less",
+        ("test_guarantee.py::test_the_conversion_rounds_up_at_every_order",),
+    ),
+    Fault(
+        "conversion-at-half-of-rho",
+        "guarantee",
+        "A rho is converted as if it were half of it.",
+        "Totals of Gaussian answers are told far too low.",
+        "guarantee.py",
+        "epsilon = epsilon_at_order(order, self.rho, small)",
+        "epsilon = epsilon_at_order(order, self.rho / 2, small)",
+        ("test_guarantee.py::test_concentrated_becomes_approximate_on_the_safe_side",),
+    ),
+    Fault(
+        "replaced-rows-in-one-partition",
+        "guarantee",
+        "Under replace-one a row counts in one of several disjoint accounts, and not in the two that it changes.",
+        "Questions about disjoint parts cost up to twice what is told.",
+        "guarantee.py",
+        'reach = rows if alike[0].neighbours == "add-remove" else 2 * rows',
+        "reach = rows",
+        ("test_guarantee.py::test_parallel_counts_the_largest_accounts_a_unit_can_reach",),
+    ),
+    Fault(
+        "weaker-is-called-differential-privacy",
+        "guarantee",
+        "k-anonymity calls itself differential privacy.",
+        "People trust a file with what it does not promise.",
+        "guarantee.py",
+        'f"{self.k}-anonymity: every record',
+        'f"Differential privacy by {self.k}-anonymity: every record',
+        ("test_guarantee.py::test_words_never_call_anything_weaker_differential_privacy",),
+    ),
+)

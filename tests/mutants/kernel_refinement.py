@@ -1,0 +1,70 @@
+"""Faults in prior knowledge refinement."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+FAULTS = (
+    Fault(
+        "refinement-factors-swapped",
+        "kernel",
+        "The mass near the truth gets the lower factor and the rest the higher one.",
+        "The draw avoids the truth: who knows that learns it, at a loss nobody computed.",
+        "kernel/refinement.py",
+        "(1 - down) / (up - down), Fraction(1)), (up, down), Fraction(0))",
+        "(1 - down) / (up - down), Fraction(1)), (down, up), Fraction(0))",
+        ("test_refinement.py::test_the_blocks_agree_with_the_algorithm_point_by_point",),
+    ),
+    Fault(
+        "factors-follow-the-truth",
+        "kernel",
+        "The factors are larger where the truth is a value of the prior.",
+        "alpha taken from the data: two tables' laws differ by more than e^epsilon.",
+        "kernel/refinement.py",
+        "        return refined\n",
+        "        bolder = Refinement.of(self.prior, 2 * self.epsilon, self.about, self.neighbours, self.distance)\n"
+        "        return refined if keys.min() else bolder._refined(*_rings(keys))\n",
+        ("test_refinement.py::test_statistics_lose_epsilon_between_any_two_data_sets",),
+    ),
+    Fault(
+        "statistics-refined-like-individuals",
+        "kernel",
+        "A statistic gets the factors that are right only where a neighbour is the prior itself.",
+        "Between two data sets the loss is twice epsilon.",
+        "kernel/refinement.py",
+        'return self.about == "individual" and self.neighbours == "add-remove"',
+        "return True",
+        ("test_refinement.py::test_statistics_lose_epsilon_between_any_two_data_sets",),
+    ),
+    Fault(
+        "replaced-individuals-refined-against-the-prior",
+        "kernel",
+        "A person who is replaced is treated as one who comes or goes.",
+        "Under replace-one the loss is twice epsilon.",
+        "kernel/refinement.py",
+        'return self.about == "individual" and self.neighbours == "add-remove"',
+        'return self.about == "individual"',
+        ("test_refinement.py::test_individuals_lose_epsilon_when_they_come_and_go",),
+    ),
+    Fault(
+        "half-of-delta-at-the-truth",
+        "kernel",
+        "delta' of the statistical factors is delta / 2, as printed, and not delta / (1 + e^epsilon).",
+        "The atom at the truth leaks with more than delta.",
+        "kernel/refinement.py",
+        "return self.delta / (1 + self.ratio)",
+        "return self.delta / 2",
+        ("test_refinement.py::test_delta_of_statistics_is_what_was_asked",),
+    ),
+    Fault(
+        "an-absent-person-is-an-error",
+        "kernel",
+        "Where there is no truth an error is raised, and not the prior drawn from.",
+        "Whether someone is in the table is told by the error, for nothing.",
+        "kernel/refinement.py",
+        "        if keys is None:\n            return Distribution(",
+        '        if keys is None:\n            raise InvalidInput("absent")\n            return Distribution(',
+        ("test_refinement.py::test_no_truth_whatever_raises_an_error",),
+        dies_of="InvalidInput",
+    ),
+)

@@ -1,0 +1,88 @@
+"""Faults in who may do what, in the clock, and in what refusals say."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+FAULTS = (
+    Fault(
+        "any-token-for-ever",
+        "service",
+        "A token that is revoked or expired still opens everything.",
+        "Who was let go goes on asking.",
+        "service/store/tokens.py",
+        "return self.revoked is None and now < self.expires",
+        "return True",
+        ("test_service_store.py::test_unknown_expired_and_revoked_tokens_open_nothing",),
+    ),
+    Fault(
+        "tokens-kept-as-they-are",
+        "service",
+        "Secrets are kept as they are told, and not as their hashes.",
+        "Who reads the store, or a copy of it, has every token.",
+        "service/store/tokens.py",
+        'return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()\n\n\ndef form_token',
+        "return told\n\n\ndef form_token",
+        ("test_service_store.py::test_a_token_is_kept_as_its_hash_alone",),
+    ),
+    Fault(
+        "token-check-skipped",
+        "service",
+        "Whatever secret is sent, it is taken for the first token there is.",
+        "Anyone asks, and releases, as the custodian.",
+        "service/store/tokens.py",
+        "row = connection.execute(select(tokens).where(tokens.c.hash == hashed(told))).one_or_none()",
+        "row = connection.execute(select(tokens)).first()",
+        ("test_service_access.py::test_only_a_whole_token_opens_anything",),
+    ),
+    Fault(
+        "grants-not-looked-at",
+        "service",
+        "Every analyst may ask every data set.",
+        "Object-level access: the first of the ten.",
+        "service/access.py",
+        "if held is None or dataset not in visible(service, principal):",
+        "if held is None:",
+        ("test_service_access.py::test_what_is_not_granted_is_told_as_what_is_not_there",),
+    ),
+    Fault(
+        "analysts-are-custodians",
+        "service",
+        "Custodian's routes do not ask for the role.",
+        "An analyst makes tokens and releases files.",
+        "service/access.py",
+        "    if not found.is_custodian:\n        raise",
+        "    if not found:\n        raise",
+        ("test_service_access.py::test_a_token_opens_what_its_holder_may_see",),
+    ),
+    Fault(
+        "forms-of-other-sites",
+        "service",
+        "A form needs no token of ours beside the cookie.",
+        "Another site asks, or releases, in the name of who is signed in.",
+        "service/gate.py",
+        "    if not hmac.compare_digest(",
+        "    if sent and hmac.compare_digest(",
+        ("test_service_access.py::test_a_form_of_another_site_changes_nothing",),
+    ),
+    Fault(
+        "timing-pad-removed",
+        "service",
+        "Replies leave when they are ready.",
+        "The time of a reply tells how many rows matched.",
+        "service/padding.py",
+        'await self._alarm.until(heard.start + state["padded"])',
+        "await self._alarm.until(heard.start)",
+        ("test_service_time.py::test_every_reply_about_a_data_set_leaves_at_its_deadline",),
+    ),
+    Fault(
+        "errors-tell-their-text",
+        "service",
+        "An error that is not ours leaves with its text.",
+        "A driver's message quotes the row that it failed on.",
+        "service/problems.py",
+        '        return Problem("internal")\n    sort',
+        '        return Problem("internal", str(error))\n    sort',
+        ("test_service_leaks.py::test_what_goes_wrong_is_told_without_its_words",),
+    ),
+)

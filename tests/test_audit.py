@@ -1,0 +1,330 @@
+"""An audit of any callable: what it finds, in which words, and that it accuses nobody else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import Audit, InvalidInput, audit_mechanism, audit_worst
+from discreet.audit.draws import ordered_keys, values_of
+
+Mechanism = Callable[[Any, int], object]
+
+
+def chance(seed: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def geometric(epsilon: float, seed: int = 1) -> Mechanism:
+    """Exact two-sided geometric noise on whole numbers, by a generator that may be played again."""
+    generator = chance(seed)
+    fall = 1 - math.exp(-epsilon)
+    return lambda data, n: data + generator.geometric(fall, n) - generator.geometric(fall, n)
+
+
+def flipped(epsilon: float, seed: int = 1) -> Mechanism:
+    """Randomized response: the bit, or the other one with a chance of 1 / (1 + e^epsilon)."""
+    generator = chance(seed)
+    return lambda data, n: (generator.random(n) < 1 / (1 + math.exp(epsilon))) ^ bool(data)
+
+
+# --- what is promised
+
+
+def test_a_tight_claim_is_approached_and_not_passed() -> None:
+    found = audit_mechanism(geometric(1), 0, 1, 1, draws=100_000)
+    assert not found.violated
+    assert 0.93 < found.lower_bound < 1
+    assert found.sentence() == f"No violation above {math.ceil(1000 * found.lower_bound) / 1000} found with " + (
+        "100,000 draws at 99.9 %."
+    )
+
+
+@pytest.mark.parametrize("claim", [1, 3])
+def test_a_claim_a_fifth_too_small_is_caught(claim: int) -> None:
+    found = audit_mechanism(geometric(1.2 * claim), 0, 1, claim, draws=60_000)
+    assert found.violated
+    assert claim < found.lower_bound < 1.2 * claim
+    assert found.sentence().startswith(f"Violated: epsilon is at least {math.floor(1000 * found.lower_bound) / 1000} ")
+    assert f"and {claim} was claimed. Seen {found.event.count:,} of 30,000 times with" in found.sentence()
+
+
+def test_an_exact_claim_is_accused_as_seldom_as_the_confidence_says() -> None:
+    """At 80 % one in five may be; choosing the event by the draws that test it accuses more than that."""
+    alarms = sum(audit_mechanism(flipped(1, seed), 0, 1, 1, draws=1000, confidence=0.8).violated for seed in range(300))
+    assert alarms <= 60
+    low = audit_mechanism(flipped(1), 0, 1, 1, draws=1000, confidence=0.8).lower_bound
+    assert low > audit_mechanism(flipped(1), 0, 1, 1, draws=1000, confidence=0.999).lower_bound
+
+
+def test_no_pattern_is_found_in_noise() -> None:
+    """Fifty continuous mechanisms whose answers do not depend on the data, with every kind of bin: none is accused."""
+    for seed in range(50):
+        generator = chance(seed)
+        found = audit_mechanism(lambda _, n, own=generator: own.normal(size=(n, 2)), 0, 1, 0, draws=4000)
+        assert not found.violated
+
+
+def test_a_generator_that_starts_anew_in_every_call_is_no_violation() -> None:
+    """All draws of a data set come from one call: else the draws that test would be those that chose."""
+
+    def seeded(_: object, n: int) -> object:
+        assert n == 4000
+        return chance(7).normal(size=n)
+
+    assert audit_mechanism(seeded, 0, 1, 0, draws=4000).lower_bound == 0
+
+
+def test_what_only_test_draws_show_chooses_nothing() -> None:
+    """The draws that train are the same with both data sets; the others would tell them apart for certain."""
+
+    def mechanism(data: int, n: int) -> object:
+        places = np.arange(n) // 2
+        return np.where(np.arange(n) % 2, places % 5 + 5 * data, places // 2 % 10)
+
+    found = audit_mechanism(mechanism, 0, 1, 0, draws=4000)
+    assert found.lower_bound == 0
+
+
+def test_draws_in_order_are_in_both_halves_alike() -> None:
+    mechanism = geometric(1)
+    assert not audit_mechanism(lambda data, n: np.sort(mechanism(data, n)), 0, 1, 1, draws=20_000).violated  # type: ignore[call-overload]
+
+
+def test_the_event_is_tested_on_draws_that_did_not_choose_it() -> None:
+    """Half of the draws, the odd ones; its counts can be counted again."""
+    drawn: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    mechanism = geometric(2)
+
+    def remembered(data: int, n: int) -> object:
+        drawn.append(mechanism(data, n))  # type: ignore[arg-type]
+        return drawn[-1]
+
+    event = audit_mechanism(remembered, 0, 1, 1, draws=10_001).event
+    assert event.draws == 5000
+    limit = int(event.words.rsplit(" ", 1)[1])
+    below = event.words.startswith("the answer is below")
+    one, two = (own[1::2] < limit if below else own[1::2] >= limit for own in drawn)
+    counts = (one.sum(), two.sum()) if event.likelier == "D" else (two.sum(), one.sum())
+    assert (event.count, event.other_count) == counts
+    assert (event.p, event.q) == (counts[0] / 5000, counts[1] / 5000)
+
+
+# --- delta
+
+
+def test_delta_explains_a_rare_leak_and_no_more() -> None:
+    generator = chance(3)
+
+    def leaks(data: int, n: int) -> object:
+        return np.where(generator.random(n) < 0.01, 1000 + data, generator.integers(0, 4, n))
+
+    assert audit_mechanism(leaks, 0, 1, 1, draws=40_000).lower_bound > 2
+    assert not audit_mechanism(leaks, 0, 1, 1, delta=0.012, draws=40_000).violated
+    caught = audit_mechanism(leaks, 0, 1, 1, delta=0.001, draws=40_000)
+    assert caught.violated
+    assert "epsilon with delta 0.001 is at least" in caught.sentence()
+
+
+# --- what may come out
+
+
+def only(value: object, other: object) -> Mechanism:
+    """Nine times in ten the same, else what tells the data sets apart."""
+
+    def mechanism(data: int, n: int) -> object:
+        told = chance(data).random(n) < 0.1
+        return [(other if data else value) if tells else 0 for tells in told]
+
+    return mechanism
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        ("yes", "no"),
+        (None, "none"),
+        (math.nan, 1.5),
+        (math.inf, -math.inf),
+        (2**70, 2**70 + 1),
+        (Fraction(1, 3), Fraction(1, 3) + Fraction(1, 10**40)),
+        (2**53, 2**53 + 1),
+        ((1, "a"), (1, "b")),
+        (True, 1.5),
+    ],
+)
+def test_values_of_any_kind_are_told_apart(value: object, other: object) -> None:
+    found = audit_mechanism(only(value, other), 0, 1, 1, draws=4000)
+    assert found.lower_bound > 2
+    assert found.event.other_count == 0
+
+
+def test_zeros_of_different_signs_are_told_apart() -> None:
+    """They are equal, and still tell what was asked of them."""
+    assert audit_mechanism(lambda data, n: np.full(n, -0.0 if data else 0.0), 0, 1, 1, draws=1000).violated
+
+
+def test_a_label_is_told_by_its_name() -> None:
+    assert audit_mechanism(only("yes", "no"), 0, 1, 1, draws=4000).event.words in (
+        "the answer is 'yes'",
+        "the answer is 'no'",
+    )
+
+
+def test_arrays_of_any_kind_are_read() -> None:
+    for dtype in (bool, np.int8, np.uint64, np.float16, np.float32, np.int64, str, object):
+        generator = chance(4)
+        told = [np.array([0, 1, 1, 1]).astype(dtype), np.array([0, 0, 0, 1]).astype(dtype)]
+        found = audit_mechanism(lambda data, n, own=told, g=generator: g.choice(own[data], n), 0, 1, 1, draws=4000)
+        assert (found.event.p, found.event.q) == pytest.approx((0.75, 0.25), abs=0.05), dtype
+    assert audit_mechanism(lambda data, n: [data] * n, 0, 1, 1, draws=1000).violated
+    assert audit_mechanism(lambda data, n: (data for _ in range(n)), 0, 1, 1, draws=1000).violated
+
+
+def test_another_shape_or_kind_of_answer_is_a_violation() -> None:
+    """Three numbers against two, and numbers against text."""
+    assert audit_mechanism(lambda data, n: np.zeros((n, 2 + data)), 0, 1, 1, draws=1000).violated
+    assert audit_mechanism(lambda data, n: ["0"] * n if data else np.zeros(n), 0, 1, 1, draws=1000).violated
+
+
+def test_numbers_are_ordered_to_the_last_bit() -> None:
+    """From the least float to the greatest, -0 before 0; and back."""
+    numbers = np.array([-math.inf, -1e300, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, math.inf])
+    keys = ordered_keys(numbers)
+    assert (np.diff(keys) > 0).all()
+    assert keys[5] - keys[4] == keys[6] - keys[5] == 1
+    assert values_of(keys).tobytes() == numbers.tobytes()
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"epsilon": -1}, "epsilon of at least 0"),
+        ({"epsilon": math.nan}, "finite"),
+        ({"epsilon": math.inf}, "finite"),
+        ({"epsilon": "1"}, "number"),
+        ({"delta": 1}, "below 1"),
+        ({"delta": -0.1}, "at least 0"),
+        ({"draws": 999}, "from 1,000 to"),
+        ({"draws": 1000.5}, "whole number"),
+        ({"confidence": 1}, "between 0 and 1"),
+        ({"confidence": 0}, "between 0 and 1"),
+        ({"confidence": 1 - Fraction(1, 10**17)}, "at most 1 - 10"),
+        ({"mechanism": 3}, "called as mechanism"),
+        ({"mechanism": lambda _, n: np.zeros(n + 1)}, "asked for 1,000"),
+        ({"mechanism": lambda _, __: np.zeros(())}, "asked for 1,000"),
+        ({"mechanism": lambda _, __: 3}, "array or a list; got int"),
+        ({"mechanism": lambda _, n: [{}] * n}, "hashed"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(given: dict[str, Any], said: str) -> None:
+    asked = {"mechanism": geometric(1), "epsilon": 1, "draws": 1000} | given
+    with pytest.raises(InvalidInput, match=said):
+        audit_mechanism(D=0, D2=1, **asked)
+
+
+def test_no_pair_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="at least one pair"):
+        audit_worst(geometric(1), [], 1)
+
+
+# --- the worst pair, and what is told
+
+
+def test_what_was_not_told_apart_is_said_so() -> None:
+    found = audit_mechanism(lambda _, n: np.zeros(n), 0, 1, 1, draws=1000)
+    said = "No violation found with 1,000 draws at 99.9 %; the two data sets were not told apart, so this audit says "
+    assert found.sentence() == f"{said}little."
+
+
+def test_a_bound_has_as_many_digits_as_it_takes() -> None:
+    """1.0004 is above 1, and 1.000 is not; a bound that is not above the claim has three."""
+    found = replace(audit_mechanism(geometric(1), 0, 1, 1, draws=1000), lower_bound=1.0004)
+    assert "epsilon is at least 1.0004 at" in found.sentence()
+    assert replace(found, lower_bound=1 + 2**-52).bound_words() == "1.0000000000000002"
+    assert replace(found, lower_bound=1.25999, epsilon=Fraction(1)).bound_words() == "1.259"
+    assert replace(found, lower_bound=0.98765).bound_words() == "0.987"
+
+
+def test_the_worst_of_many_pairs_is_audited() -> None:
+    """A mechanism that leaks on one pair of twenty; the draws that look for it are not those that test."""
+    counted: list[int] = []
+    generator = chance(5)
+
+    def mechanism(data: int, n: int) -> object:
+        counted.append(n)
+        return generator.integers(0, 5, n) + 3 * (data == 13)
+
+    pairs = [(place, place + 100) for place in range(20)]
+    found = audit_worst(mechanism, pairs, 1, draws=20_000)
+    assert found.lower_bound > 3
+    assert counted == [400] * 40 + [20_000] * 2
+    assert not audit_worst(mechanism, pairs[:13], 1, draws=20_000).violated
+
+
+def test_progress_is_told_in_stages() -> None:
+    told: list[str] = []
+    audit_worst(geometric(1), [(0, 1), (1, 2)], 1, draws=1000, progress=told.append)
+    assert told[0] == "looking at pairs: 0 of 2"
+    assert told[-1] == "testing it: 3 of 4"
+
+
+def test_an_audit_is_told_to_machines() -> None:
+    found = audit_mechanism(geometric(1), 0, 1, Fraction(1, 3), delta=0.001, draws=5000)
+    told = found.to_json()
+    assert (told["epsilon"], told["delta"], told["draws"], told["confidence"]) == ("1/3", "1/1000", 5000, "999/1000")
+    assert told["violated"] is True
+    assert told["sentence"] == found.sentence()
+    assert told["event"]["count"] == found.event.count
+    assert "seen" not in repr(found)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "html"])
+def test_a_picture_shows_both_distributions_and_the_event(tmp_path: Path, suffix: str) -> None:
+    found = audit_mechanism(geometric(2), 0, 1, 1, draws=5000)
+    path = found.picture(tmp_path / f"audit.{suffix}")
+    assert path.stat().st_size > 1000
+    if suffix == "svg":
+        drawn = path.read_text()
+        assert found.event.words in drawn
+        assert "D2" in drawn
+        assert 'stroke-dasharray="6,4"' in drawn
+
+
+def test_the_event_is_shaded_where_it_is() -> None:
+    from discreet.audit.picture import picture_spec
+
+    generator = chance(2)
+    found = audit_mechanism(lambda data, n: generator.integers(0, 4, n) + 4 * data, 0, 1, 1, draws=4000)
+    shade, lines = picture_spec(found)["layer"]
+    assert found.event.words == "the answer is below 4"
+    assert shade["data"]["values"] == [{"from": -0.5, "to": 3.5}]
+    shares = {row["data"]: 0.0 for row in lines["data"]["values"]}
+    for row in lines["data"]["values"]:
+        shares[row["data"]] += row["share"]
+    assert shares == pytest.approx({"D": 1, "D2": 1})
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        lambda data, n: [("a", "b")[(at + data) % 3 == 0] for at in range(n)],
+        lambda _, n: np.full(n, math.nan),
+        lambda _, n: np.full(n, 2.5),
+        lambda data, n: np.full(n, 1e300 * (data + 1)),
+    ],
+)
+def test_whatever_comes_out_has_a_picture(mechanism: Mechanism, tmp_path: Path) -> None:
+    """Labels as bars; one value, none that is finite, and huge ones along a line all the same."""
+    found: Audit = audit_mechanism(mechanism, 0, 1, 1, draws=1000)
+    assert found.picture(tmp_path / "audit.svg").stat().st_size > 500
