@@ -80,12 +80,14 @@ def spark_session() -> Iterator[SparkSession]:
     """Run Spark on one core, strict about types, silent, and reachable from this machine only."""
     from pyspark.sql import SparkSession
 
+    from discreet.sources.silence import silence
+
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory(prefix="discreet-") as name:
         folder = Path(name)
-        silence = folder / "log4j2.properties"
-        silence.write_text("rootLogger.level = off\n")
+        quiet = folder / "log4j2.properties"
+        quiet.write_text("rootLogger.level = off\n")
         session = (
             SparkSession.builder.master("local[1]")
             .config("spark.sql.ansi.enabled", "true")
@@ -95,11 +97,12 @@ def spark_session() -> Iterator[SparkSession]:
             .config("spark.local.dir", str(folder / "local"))
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.extraJavaOptions", f"{SHORT_LIVED} -Dlog4j2.configurationFile={silence.as_uri()}")
+            .config("spark.driver.extraJavaOptions", f"{SHORT_LIVED} -Dlog4j2.configurationFile={quiet.as_uri()}")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .getOrCreate()
         )
+        silence(session)
         try:
             yield session
         finally:

@@ -51,6 +51,7 @@ WORDS = {
 }
 USED = {
     "path.dataset": ("datasets", 0.9),
+    "path.answer": ("answers", 0.5),
     "body.question": ("questions", 0.7),
     "body.epsilon": ("amounts", 0.7),
     "body.noise_scale": ("amounts", 0.7),
@@ -58,6 +59,7 @@ USED = {
     "body.accuracy": ("accuracies", 0.7),
     "body.method": ("methods", 0.7),
 }
+HOMES = ("/v1/datasets/{dataset}", "/v1/rehearsal/datasets/{dataset}")
 ODD = ("delta", "distance", "model", "interval", "rows", "constraints", "ranges", "population", "population_size")
 
 
@@ -124,7 +126,10 @@ def enlarge(schema: Path) -> None:
     schema.write_text("\n".join([*lines, *more, ""]))
 
 
-def settings(token: str, cases: int, phases: Sequence[str], seed: int | None) -> schemathesis.Config:
+def settings(
+    token: str, answers: list[str], cases: int, phases: Sequence[str], seed: int | None
+) -> schemathesis.Config:
+    words = WORDS | {"answers": answers}
     checks = {
         # A question that is well formed may still be refused: no such column, no budget, not provable.
         "positive_data_acceptance": {"enabled": False},
@@ -138,7 +143,7 @@ def settings(token: str, cases: int, phases: Sequence[str], seed: int | None) ->
         "continue-on-failure": True,
         "suppress-health-check": ["all"],  # a slow machine is not a failed test
         "generation": {"max-examples": cases, "database": "none"},
-        "dictionaries": {name: {"values": values} for name, values in WORDS.items()},
+        "dictionaries": {name: {"values": values} for name, values in words.items()},
         "parameters": {place: {"dictionary": name, "probability": share} for place, (name, share) in USED.items()},
         "checks": checks,
         "phases": {name: {"enabled": name in phases} for name in ALL},
@@ -151,9 +156,8 @@ def fuzz(
 ) -> Run:
     """Send so many requests to every operation, as an analyst or as a custodian."""
     own, secret = create_token(app.service.store, f"{role} of the fuzzer", role, 30, ("registry",))
-    schema = schemathesis.openapi.from_asgi(
-        "/openapi.json", without_lifespan(app), config=settings(secret, cases, phases, seed)
-    )
+    config = settings(secret, [answered(app, home) for home in HOMES], cases, phases, seed)
+    schema = schemathesis.openapi.from_asgi("/openapi.json", without_lifespan(app), config=config)
     schema = schema.include(path_regex=only)
 
     @schema.hook
@@ -171,6 +175,15 @@ def fuzz(
     for event in from_schema(schema).execute():
         run.add(event)
     return run
+
+
+def answered(app: Entrance, home: str) -> str:
+    """An answer of the analyst's, so that whoever knows its name can ask for it; that links lead there is chance."""
+    _, secret = create_token(app.service.store, "analyst of the fuzzer", "analyst", 30, ("registry",))
+    headers = {"Authorization": f"Bearer {secret}"}
+    asked = {"question": QUESTIONS[0], "epsilon": "0.1"}
+    reply = TestClient(app).post(f"{home.format(dataset='registry')}/answers", headers=headers, json=asked)
+    return str(reply.json()["id"])
 
 
 def check(run: Run, app: Entrance) -> None:
@@ -191,7 +204,7 @@ def test_an_analyst_can_send_anything(app: Entrance) -> None:
     """Fifty requests to every operation, then chains of them along links: no fault, no reply that is not told of."""
     run = fuzz(app, "analyst", 50, ("examples", "fuzzing", "stateful"))
     check(run, app)
-    for home in ("/v1/datasets/{dataset}", "/v1/rehearsal/datasets/{dataset}"):
+    for home in HOMES:
         assert {201, 400, 401} <= run.seen(f"POST {home}/answers")
         assert {200, 404} <= run.seen(f"GET {home}/answers/{{answer}}")
     assert run.seen("POST /v1/tokens") <= {400, 401, 403, 413, 415}

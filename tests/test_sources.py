@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.memory import MemorySource
 from discreet.sources.plan import Source
 from discreet.sources.postgres import PostgresSource
+from discreet.sources.silence import silence
 from discreet.sources.spark import SparkSource
 
 if TYPE_CHECKING:
@@ -426,6 +428,24 @@ def test_a_folder_that_is_not_there_is_unavailable(spark: SparkSession, tmp_path
     write_parquet(PUBLIC, PEOPLE, 1, tmp_path / "other")
     assert_silent(lambda: SparkSource(PUBLIC, spark, tmp_path / "absent"))
     assert_silent(lambda: SparkSource(PUBLIC, spark, tmp_path / "oth*"))
+
+
+def test_nothing_is_logged_on_the_way_to_spark(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    """The bridge to Spark would write down what Spark says of a row, for whoever logs everything."""
+    caplog.set_level(logging.DEBUG)
+    bridge = logging.getLogger("py4j")
+    bridge.setLevel(logging.NOTSET)
+    assert "of a row" in logged(spark, caplog)
+    silence(spark)
+    assert logged(spark, caplog) == ""
+
+
+def logged(session: SparkSession, caplog: pytest.LogCaptureFixture) -> str:
+    """What a row that is no number leaves in the log."""
+    caplog.clear()
+    with pytest.raises(Exception, match="of a row"):
+        session.sql("SELECT CAST('of a row' AS INT)").collect()
+    return caplog.text
 
 
 def test_threads_share_a_source(opened: Opened) -> None:

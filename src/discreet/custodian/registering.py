@@ -184,10 +184,12 @@ def _in_duckdb(schema: Schema, path: Path) -> Source:
 
 def spark_session() -> Any:
     """The Spark session there is, or a quiet local one."""
+    from discreet.sources.silence import silence
+
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise Unavailable("Spark is not installed; install discreet with its spark extra") from None
     session = SparkSession.builder.appName("discreet").getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
+    silence(session)
     return session

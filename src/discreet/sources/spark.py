@@ -17,6 +17,7 @@ from discreet.schema import Schema
 from discreet.sources.batches import SIZE, Shape
 from discreet.sources.by_sql import SQLSource
 from discreet.sources.compile import Compiler
+from discreet.sources.silence import silence
 from discreet.sources.statement import Statement
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class SparkSource(SQLSource):
         self._view = f"discreet_snapshot_{next(VIEWS)}"
         super().__init__(schema, Compiler(schema, "spark", exp.table_(self._view, quoted=True)))
         with _silent():
-            session.sparkContext.setLogLevel("OFF")
+            silence(session)
             session.read.parquet(_address(path)).createTempView(self._view)
         self._rows(self._compiler.columns())
 

@@ -31,6 +31,7 @@ from discreet.sources.registration.refusals import (
 from discreet.sources.registration.report import Found, Progress, Report, found, report, silent
 from discreet.sources.registration.sql import lookups, staged
 from discreet.sources.registration.words import SPARK, Origin, SourceKind
+from discreet.sources.silence import silence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,7 +57,7 @@ def register_spark(
     refuse_schema(schema, key)
     refuse_existing(target)
     try:
-        session.sparkContext.setLogLevel("OFF")  # they quote rows
+        silence(session)
         with _workplace(session, target.absolute().parent) as place:
             progress("reading")
             origins = _opened(place, schema, raw)
