@@ -10,6 +10,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from discreet import errors
 from discreet.cli.app import app
+from discreet.cli.examples import EXAMPLES
 from discreet.cli.run import INTERRUPTED
 
 Parameter = TyperArgument | TyperOption
@@ -74,7 +75,14 @@ def _section(name: str, command: TyperCommand) -> str:
         command.help or "",
         table(("argument", "what", "unless said"), arguments),
         table(("option", "what", "unless said"), options),
+        *_example(name),
     )
+
+
+def _example(name: str) -> Iterator[str]:
+    told = EXAMPLES.get(name.removeprefix("discreet "))
+    if told is not None:
+        yield block(told, "sh")
 
 
 def _row(one: Parameter) -> tuple[str, str, str]:

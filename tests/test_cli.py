@@ -299,7 +299,8 @@ def test_a_median_with_a_prior_is_told_as_it_was_drawn(schema: Path) -> None:
     """Its law depends on all rows, so there is no posterior; that it was shaped is told."""
     words = ("ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", "normal(55, 10)")
     said, told = done(*words).out.splitlines(), done(*words, "--json").document
-    assert said[:3] == [str(told["value"]), "a draw shaped by your prior", ""]
+    assert said[:4] == [str(told["value"]), "a draw shaped by your prior", told["meaning"], ""]
+    assert told["meaning"].startswith("Fewer than ")
     assert told["posteriors"] == [{"MEDIAN(age)": None}]
 
 

@@ -141,8 +141,27 @@ class Answer:
 
     @property
     def meaning(self) -> str:
-        """One plain sentence: what the answer means to someone who believed the prior, or where the number lies."""
-        return self.say()
+        """One plain sentence: what the answer means to someone who believed the prior, or where its numbers lie."""
+        return self.say() or self._apart()
+
+    def _apart(self) -> str:
+        """What is true of each number by itself, where no sentence was made for it."""
+        spans = [span for row in self.intervals(0.95) for span in row.values()]
+        if not self.single and spans and None not in spans:
+            return "Each exact value by itself lies in the interval beside it with a probability of at least 95 %."
+        return f"{self.accuracy[:1].upper()}{self.accuracy[1:]}." if self.rows else ""
+
+    def __str__(self) -> str:
+        """On a sheet, as people read it."""
+        from discreet.sheet import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook."""
+        from discreet.sheet import as_html
+
+        return as_html(self)
 
     def interval(self, confidence: float = 0.95) -> Interval | tuple[Mapping[str, Interval], ...]:
         """Where the exact number lies with at least this probability; for several, a mapping for each row.

@@ -51,7 +51,7 @@ def answer_screen(
     if answer.warning:
         yield warning(answer.warning)
     pairs = {"question": answer.question, **_promise(answer.guarantee)}
-    pairs |= {"mechanism": answer.mechanism, "accuracy": answer.accuracy}
+    pairs |= {"mechanism": answer.mechanism, **_accuracy(answer, spans)}
     yield ""
     if answer.reconciled is not None and _fitted(answer):
         where = "" if len(answer.numbers) <= MOST_BESIDE else "with --json; "
@@ -75,6 +75,12 @@ def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableTy
         yield f"posterior: mean {say(known.mean())}, median {say(known.median())}, 95 % {low} to {high}"
     if answer.meaning:
         yield answer.meaning
+
+
+def _accuracy(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> dict[str, str]:
+    """Nothing where the intervals or the meaning tell it already."""
+    told = all(span is not None for row in spans for span in row.values()) or answer.accuracy[1:] in answer.meaning
+    return {} if told else {"accuracy": answer.accuracy}
 
 
 def _range(one: InRange) -> str:

@@ -13,6 +13,7 @@ from discreet.cli.assess import assess
 from discreet.cli.audit import audit
 from discreet.cli.budget import budget
 from discreet.cli.check import check
+from discreet.cli.examples import example
 from discreet.cli.history import history
 from discreet.cli.init import init
 from discreet.cli.ledger import COMMANDS as LEDGER_COMMANDS
@@ -27,12 +28,12 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 ledger = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Look after a ledger.")
 tokens = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Say who may use a service, and ask what.")
 for command in COMMANDS:
-    app.command()(command)
+    app.command(epilog=example(command.__name__))(command)
 for act in LEDGER_COMMANDS:
-    ledger.command()(act)
+    ledger.command(epilog=example(f"ledger {act.__name__}"))(act)
 app.add_typer(ledger, name="ledger")
 for name, told in token.COMMANDS.items():
-    tokens.command(name)(told)
+    tokens.command(name, epilog=example(f"token {name}"))(told)
 app.add_typer(tokens, name="token")
 
 

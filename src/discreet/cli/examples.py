@@ -1,0 +1,36 @@
+"""An example of every command, for its help: of the made-up registry that `python -m discreet.sample work` writes."""
+
+from __future__ import annotations
+
+HINT = "work/ is made by: python -m discreet.sample work"
+LEDGER = "work/registry.discreet/ledger.db"
+EXAMPLES = {
+    "init": "discreet init work/registry.csv --output draft.yaml",
+    "check": "discreet check work/registry.yaml",
+    "ask": 'discreet ask work/registry.yaml "SELECT AVG(age) FROM registry WHERE smoker" --epsilon 0.1',
+    "preview": 'discreet preview work/registry.yaml "SELECT MEDIAN(income) FROM registry" --epsilon 0.1',
+    "budget": "discreet budget work/registry.yaml",
+    "history": "discreet history work/registry.yaml --limit 5",
+    "publish": "discreet publish work/registry.yaml --method mdav --k 10 --out protected.csv",
+    "verify": "discreet verify protected.csv",
+    "assess": "discreet assess work/registry.yaml protected.csv",
+    "serve": "discreet serve --port 8080",
+    "audit": "discreet audit laplace --epsilon 1 --draws 100000",
+    "reproduce": "discreet reproduce 002",
+    "ledger verify": f"discreet ledger verify {LEDGER}",
+    "ledger backup": f"discreet ledger backup {LEDGER} ledger.bak",
+    "ledger restore": "discreet ledger restore ledger.bak restored.db --forgotten 0.5",
+    "ledger upgrade": f"discreet ledger upgrade {LEDGER}",
+    "token create": "discreet token create --config service.yaml --analyst ann --dataset registry",
+    "token list": "discreet token list --config service.yaml",
+    "token revoke": "discreet token revoke 3f9a --config service.yaml",
+    "token grant": "discreet token grant ann registry --config service.yaml",
+    "token ungrant": "discreet token ungrant ann registry --config service.yaml",
+}
+
+
+def example(command: str) -> str:
+    """What stands below the options of a command, by the words after `discreet`."""
+    told = EXAMPLES[command]
+    where = f"  ({HINT})" if "work/" in told else ""
+    return f"\b\nFor example:\n  {told}\n{where}"

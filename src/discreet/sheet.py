@@ -1,0 +1,53 @@
+"""An answer on one sheet: its numbers, what they mean, what is promised; for a terminal and for a notebook."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from discreet.words import value
+
+if TYPE_CHECKING:
+    from discreet.answer import Answer, Interval
+
+MOST_ROWS = 50
+SPAN = "95 % interval"
+
+
+def as_text(answer: Answer) -> str:
+    """For people who print it."""
+    head, *rows = _cells(answer)
+    widths = [max(len(line[at]) for line in (head, *rows)) for at in range(len(head))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (head, *rows)]
+    return "\n".join(line.rstrip() for line in (*lines, *_below(answer)))
+
+
+def as_html(answer: Answer) -> str:
+    """For notebooks; every value is escaped."""
+    head, *rows = _cells(answer)
+    titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    below = "".join(f"<p>{escape(line)}</p>" for line in _below(answer))
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{below}"
+
+
+def _cells(answer: Answer) -> list[list[str]]:
+    """The names of the columns, then each row; numbers beside their intervals where there are any."""
+    spans = answer.intervals(0.95)
+    told = {name for row in spans for name, span in row.items() if span is not None}
+    lines = [[part for name in answer.columns for part in ([name, SPAN] if name in told else [name])]]
+    for row, around in list(zip(answer.rows, spans, strict=True))[:MOST_ROWS]:
+        cells = ([value(row[name]), *([_span(around[name])] if name in told else [])] for name in answer.columns)
+        lines.append([part for pair in cells for part in pair])
+    return lines
+
+
+def _below(answer: Answer) -> list[str]:
+    more = len(answer.rows) - MOST_ROWS
+    rest = [f"... and {more:,} more; rows has all"] if more > 0 else []
+    warned = [f"Warning: {answer.warning}"] if answer.warning else []
+    return [line for line in (*rest, answer.meaning, *warned, answer.guarantee.words()) if line]
+
+
+def _span(span: Interval) -> str:
+    return "" if span is None else f"{value(span[0])} to {value(span[1])}"
