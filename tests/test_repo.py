@@ -133,6 +133,7 @@ VALUES = {
     "guarantee",
     "schema",
     "query",
+    "sheet",
     "answer",
     "release",
 }
