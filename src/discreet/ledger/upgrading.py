@@ -10,14 +10,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic.operations import Operations
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import Connection
+from sqlalchemy import Connection, column, inspect, select
+from sqlalchemy import table as named
 
 from discreet.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
 
 NEWEST = "head"
 
@@ -25,19 +26,26 @@ _one = threading.Lock()  # a version finds its connection in a global of Alembic
 
 
 def revision_of(connection: Connection, table: str) -> str | None:
-    """The version that a set of tables has; None where nobody has said."""
-    revision: str | None = MigrationContext.configure(connection, opts={"version_table": table}).get_current_revision()
+    """The version that a set of tables has; None where nobody has said. Alembic, which takes long to load, is not."""
+    if not inspect(connection).has_table(table):
+        return None
+    revision: str | None = connection.scalar(select(named(table, column("version_num")).c.version_num))
     return revision
 
 
 def stamp(connection: Connection, versions: Path, table: str, revision: str = NEWEST) -> None:
     """Say which version a set of tables has; nothing else changes."""
+    from alembic.runtime.migration import MigrationContext
+
     with _known(table):
         MigrationContext.configure(connection, opts={"version_table": table}).stamp(_scripts(versions), revision)
 
 
 def upgrade(connection: Connection, versions: Path, table: str, to: str = NEWEST) -> None:
     """Take every step from the version that the tables have, or from no tables, to a later one."""
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+
     scripts = _scripts(versions)
     steps = {"fn": lambda revision, _: scripts._upgrade_revs(to, revision)}
     context = MigrationContext.configure(connection, opts={"version_table": table, **steps})
@@ -46,11 +54,15 @@ def upgrade(connection: Connection, versions: Path, table: str, to: str = NEWEST
 
 
 def _scripts(versions: Path) -> ScriptDirectory:
+    from alembic.script import ScriptDirectory
+
     return ScriptDirectory(versions, version_locations=[versions])
 
 
 @contextmanager
 def _known(table: str) -> Iterator[None]:
+    from alembic.util import CommandError
+
     try:
         yield
     except CommandError:
