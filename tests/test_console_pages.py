@@ -61,8 +61,8 @@ def spent(service: Served) -> str:
     return str(service.get("ann", f"{HOME}/budget").json()["budget"][0]["spent"]["epsilon"])
 
 
-def paths(service: Served, method: str) -> list[str]:
-    routes = [route for route in console(service.app.service).routes if method in getattr(route, "methods", ())]
+def paths(method: str) -> list[str]:
+    routes = [route for route in console().routes if method in getattr(route, "methods", ())]
     filled = {
         "{dataset}": "registry",
         "{wanted}": "x",
@@ -121,7 +121,7 @@ def test_signing_out_ends_the_session_at_once(service: Served) -> None:
 def test_every_page_needs_somebody(service: Served) -> None:
     """Whoever is not signed in is shown where to, whatever the page; only what is about nothing is open."""
     for method in ("GET", "POST"):
-        for path in set(paths(service, method)) - OPEN:
+        for path in set(paths(method)) - OPEN:
             seen = service.client.request(method, path, follow_redirects=False)
             assert (seen.status_code, seen.headers.get("location")) == (303, "/console/"), path
 
@@ -130,7 +130,7 @@ def test_the_custodians_pages_are_for_custodians(service: Served) -> None:
     ann = Browser(service, "ann")
     ann.get("/console/datasets")
     for method in ("GET", "POST"):
-        for path in [one for one in paths(service, method) if one.startswith("/console/custodian")]:
+        for path in [one for one in paths(method) if one.startswith("/console/custodian")]:
             seen = ann.client.request(method, path, data={"form_token": ann.token} if method == "POST" else None)
             assert seen.status_code == 403, path
             assert "for the custodian" in alert(seen.text)
@@ -415,8 +415,8 @@ def test_every_page_keeps_to_a_strict_policy(service: Served) -> None:
     ann, cus = Browser(service, "ann"), Browser(service, "cus")
     answer = ann.send(f"{ASK}/ask", QUESTION | {"prior": "normal(100, 20)"}, ASK).headers["location"]
     seen = [(ann, answer), (cus, answer), (ann, "/console/datasets"), (ann, "/console/jobs/nothing")]
-    seen += [(ann, one) for one in paths(service, "GET") if "/custodian" not in one and "assets" not in one]
-    seen += [(cus, one) for one in paths(service, "GET") if "/custodian" in one]
+    seen += [(ann, one) for one in paths("GET") if "/custodian" not in one and "assets" not in one]
+    seen += [(cus, one) for one in paths("GET") if "/custodian" in one]
     for browser, path in seen:
         reply = browser.get(path)
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in reply.headers["content-security-policy"]

@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 from anyio import to_thread
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
@@ -88,8 +88,17 @@ def make_app(config: Config, life: str | None = None) -> Entrance:
     )
     api.openapi = cache(partial(described, api))  # type: ignore[method-assign]
     api.state.service = service
-    for router in (
-        operating.router(),
+    for router in (operating.router(), *_routers()):
+        api.include_router(router)
+    api.include_router(console(), include_in_schema=False)
+    _add_refusals(api)
+    return Entrance(api, service)
+
+
+@cache
+def _routers() -> tuple[APIRouter, ...]:
+    """Those that hold nothing of any service, which each request brings; to make them takes longer than all else."""
+    return (
         datasets.listed(),
         datasets.asked("/v1/datasets", "data sets"),
         datasets.asked("/v1/rehearsal/datasets", "rehearsal"),
@@ -98,11 +107,7 @@ def make_app(config: Config, life: str | None = None) -> Entrance:
         keeping.releases("/v1/datasets", "custodian"),
         keeping.releases("/v1/rehearsal/datasets", "rehearsal"),
         keeping.kept(),
-    ):
-        api.include_router(router)
-    api.include_router(console(service), include_in_schema=False)
-    _add_refusals(api)
-    return Entrance(api, service)
+    )
 
 
 class Entrance:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -11,11 +13,11 @@ from discreet.service.console.refusing import PageRoute
 from discreet.service.console.rendering import page
 from discreet.service.console.topics import TOPICS, gains
 from discreet.service.problems import not_found
-from discreet.service.state import Service
 
 
-def console(_: Service) -> APIRouter:
-    """Every route under /console."""
+@cache
+def console() -> APIRouter:
+    """Every route under /console. They hold nothing of any service, and are made once."""
     made = APIRouter()
     for one in (
         static.router(),
