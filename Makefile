@@ -7,6 +7,9 @@ READY := .venv/ready-$(LOCK)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-build-isolation
 PYTEST := .venv/bin/python -m pytest -n auto --dist loadgroup
 
+# Where it is set, as in many containers, every process that a test starts would compile all of discreet anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check format lint types docs soak mutants bench lock clean
 
 demo: .venv-demo/ready
