@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.memory import MemorySource
 from discreet.sources.plan import Source
 from discreet.sources.postgres import PostgresSource
-from discreet.sources.silence import silence
+from discreet.sources.silence import TOLD_OF_FAILURES, silence
 from discreet.sources.spark import SparkSource
 
 if TYPE_CHECKING:
@@ -430,22 +431,31 @@ def test_a_folder_that_is_not_there_is_unavailable(spark: SparkSession, tmp_path
     assert_silent(lambda: SparkSource(PUBLIC, spark, tmp_path / "oth*"))
 
 
-def test_nothing_is_logged_on_the_way_to_spark(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
-    """The bridge to Spark would write down what Spark says of a row, for whoever logs everything."""
-    caplog.set_level(logging.DEBUG)
-    bridge = logging.getLogger("py4j")
-    bridge.setLevel(logging.NOTSET)
-    assert "of a row" in logged(spark, caplog)
-    silence(spark)
-    assert logged(spark, caplog) == ""
+def test_nothing_is_logged_on_the_way_to_spark(spark: SparkSession) -> None:
+    """The bridge to Spark, and PySpark, would write down what Spark says of a row, for whoever logs everything."""
+    from pyspark.logger import PySparkLogger
+
+    bridge, *others = logging.getLogger("py4j"), *map(PySparkLogger.getLogger, TOLD_OF_FAILURES)
+    told = logging.StreamHandler(io.StringIO())
+    with ExitStack() as loud:
+        for logger in (bridge, *others):
+            logger.addHandler(told)
+            loud.callback(logger.removeHandler, told)
+        bridge.setLevel(logging.DEBUG)
+        assert "of a row" in logged(spark, told)
+        silence(spark)
+        others[0].setLevel(logging.WARNING)  # as PySpark has it
+        assert "of a row" in logged(spark, told)
+        silence(spark)
+        assert logged(spark, told) == ""
 
 
-def logged(session: SparkSession, caplog: pytest.LogCaptureFixture) -> str:
+def logged(session: SparkSession, told: logging.StreamHandler[io.StringIO]) -> str:
     """What a row that is no number leaves in the log."""
-    caplog.clear()
+    told.setStream(io.StringIO())
     with pytest.raises(Exception, match="of a row"):
         session.sql("SELECT CAST('of a row' AS INT)").collect()
-    return caplog.text
+    return told.stream.getvalue()
 
 
 def test_threads_share_a_source(opened: Opened) -> None:
