@@ -1,5 +1,7 @@
 """Run a page of the documentation, every block in its order, in one folder: `python tests/page.py PAGE FOLDER`.
 
+With an empty third folder, `discreet` is not started but forked, and this is the first process of a session of its own.
+
 What a block's first line says decides:
 
 - `python`: run; the blocks of a page are one program.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -24,6 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+
+import forked
 
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```(\w*)(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
@@ -102,11 +107,18 @@ def _shell(block: Block, page: Path, folder: Path) -> str:
     return printed.read_text(encoding="utf-8")
 
 
-if __name__ == "__main__":
-    import os
-
-    page, folder = (Path(given).resolve() for given in sys.argv[1:3])
+def main() -> None:
+    page, folder, *commands = (Path(given).resolve() for given in sys.argv[1:])
     os.chdir(folder)
     os.environ["PYTHONPATH"] = str(ROOT)
-    sys.path.insert(0, str(ROOT))
-    run(page, folder)
+    sys.path.insert(1, str(ROOT))
+    if not commands:
+        run(page, folder)
+        return
+    os.setsid()
+    with forked.stand_in(commands[0]):
+        run(page, folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -7,11 +7,15 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TextIO
 
 import pytest
 
+import forked
 import page
 import services
 
@@ -28,31 +32,132 @@ def needed(page: Path) -> str | None:
     return need[1] if need else None
 
 
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """Forks pages, and what they type."""
+    with forked.server() as address:
+        yield address
+
+
 @pytest.mark.parametrize("shown", PAGES, ids=lambda shown: str(shown.relative_to(ROOT)))
 def test_every_block_of_every_page_runs(shown: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """And prints what the page says it prints; `tests/page.py` says how each kind of block is run."""
+    """And prints what the page says it prints; `tests/page.py` says how each kind of block is run.
+
+    The README with the command as it is installed, the pages with one that is the same but for its start.
+    """
     environment = {**os.environ, "HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     if needed(shown) == "postgres":
         environment |= libpq(request.getfixturevalue("postgres"))
     elif needed(shown) == "spark":
         services.require("spark", *services.absent_modules("pyspark"), *services.absent_programs("java"))
-    command = [sys.executable, ROOT / "tests" / "page.py", shown, tmp_path]
-    with (
-        (tmp_path / ".said").open("w+") as said,
-        subprocess.Popen(
-            command,
+        environment["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options '{services.SHORT_LIVED}' pyspark-shell"
+    words = [str(ROOT / "tests" / "page.py"), str(shown), str(tmp_path)]
+    if shown == PAGES[0]:
+        code, said = started(words, environment, tmp_path)
+    else:
+        code, said = from_server(request.getfixturevalue("server"), words, environment, tmp_path)
+    assert code == 0, said
+
+
+def started(words: list[str], environment: dict[str, str], folder: Path) -> tuple[int, str]:
+    """How a page ended and what was said, each of its commands a new process of Python."""
+    with (folder / ".said").open("w+") as said:
+        running = subprocess.Popen(
+            [sys.executable, *words],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-        ) as running,
+        )
+        return ended(running), read(said)
+
+
+def from_server(server: str, words: list[str], environment: dict[str, str], folder: Path) -> tuple[int, str]:
+    """The same, each of its commands forked."""
+    with (
+        (folder / ".said").open("w+") as said,
+        Path(os.devnull).open() as nothing,
+        TemporaryDirectory(prefix="discreet-", dir="/tmp") as commands,
     ):
-        code = running.wait()
-        with suppress(ProcessLookupError):  # what a page left running, as a service
+        files = nothing.fileno(), said.fileno(), said.fileno()
+        return ended(forked.Program(server, [*words, commands], environment, *files)), read(said)
+
+
+def ended(running: subprocess.Popen[bytes] | forked.Program) -> int:
+    """How it ended, with what it left running, as a service, ended too."""
+    try:
+        return running.wait()
+    finally:
+        with suppress(ProcessLookupError):
             os.killpg(running.pid, signal.SIGKILL)
-        said.seek(0)
-        assert code == 0, said.read()
+
+
+def read(file: TextIO) -> str:
+    file.seek(0)
+    return file.read()
+
+
+def shown_by(text: str, server: str, folder: Path) -> tuple[int, str]:
+    """How a page of our own ends, its commands forked."""
+    (folder / "page.md").write_text(text)
+    words = [str(ROOT / "tests" / "page.py"), str(folder / "page.md"), str(folder)]
+    return from_server(server, words, dict(os.environ), folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("```sh\ndiscreet nonsense\n```\n", "ended with 2, not 0"),
+        ("```sh\ndiscreet --version     # exit code 3\n```\n", "ended with 0, not 3"),
+        ("```sh\ndiscreet --version\n```\n\n```text\ndiscreet 0.0\n```\n", "printed was\ndiscreet 0.1"),
+        ("```sh\npython -m discreet.sample | true\n```\n", "ended with 1, not 0"),
+        ("```sh\npython -c 'exit(4)'\n```\n", "ended with 4, not 0"),
+    ],
+)
+def test_a_forked_command_that_does_not_do_what_is_shown_is_caught(
+    text: str, says: str, server: str, tmp_path: Path
+) -> None:
+    code, said = shown_by(text, server, tmp_path)
+    assert (code, says in said) == (1, True), said
+
+
+NOISE = """
+import os, signal, sys
+
+def draw(records, entropy):
+    print(os.environ["COLOUR"], *sys.argv, os.getcwd(), os.urandom(8).hex(), sys.stdin.read(), flush=True)
+    print("aside", file=sys.stderr)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def wait(records, entropy):
+    open("here", "x").close()
+    signal.pause()
+"""
+TYPED = """
+mkdir there; cd there; mv ../noise.py .
+for colour in blue red; do
+    echo -n heard | COLOUR=$colour discreet audit noise:draw --pair 1 2 --epsilon 1 2>> aside.txt || echo $?
+done
+cat aside.txt
+discreet audit noise:wait --pair 1 2 --epsilon 1 & waiting=$!
+until [ -e here ]; do kill -0 $waiting; sleep 0.1; done
+kill $waiting
+wait $waiting || echo $?
+"""
+
+
+def test_a_forked_command_is_as_one_that_is_started(server: str, tmp_path: Path) -> None:
+    """Its words, folder, environment, files and signals are those of who typed it; it draws numbers of its own."""
+    (tmp_path / "noise.py").write_text(NOISE)
+    code, said = shown_by(f"```sh{TYPED}```\n", server, tmp_path)
+    assert code == 0, said
+    told = (tmp_path / ".printed").read_text()
+    words = f"{Path(sys.executable).with_name('discreet')} audit noise:draw --pair 1 2 --epsilon 1"
+    drawn = [rf"{colour} {words} {tmp_path / 'there'} (\w{{16}}) heard\n137\n" for colour in ("blue", "red")]
+    found = re.fullmatch("".join(drawn) + "aside\naside\n143\n", told)
+    assert found, told
+    assert found[1] != found[2]
 
 
 @pytest.mark.parametrize(
