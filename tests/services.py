@@ -74,9 +74,6 @@ def postgres_server() -> Iterator[str]:
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For Java: what runs for minutes is not worth compiling a second time."""
 
-FOR_MANY_ROWS = ("spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled")
-"""Of Spark: what makes large tables fast; for each statement on a few rows it costs more than the statement."""
-
 
 @contextmanager
 def spark_session() -> Iterator[SparkSession]:
@@ -96,7 +93,6 @@ def spark_session() -> Iterator[SparkSession]:
             .config("spark.sql.ansi.enabled", "true")
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.shuffle.partitions", "1")
-            .config(map=dict.fromkeys(FOR_MANY_ROWS, "false"))
             .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
             .config("spark.local.dir", str(folder / "local"))
             .config("spark.driver.host", "127.0.0.1")
@@ -111,19 +107,6 @@ def spark_session() -> Iterator[SparkSession]:
             yield session
         finally:
             session.stop()
-
-
-@contextmanager
-def as_for_many_rows(session: SparkSession) -> Iterator[None]:
-    """Let Spark for a while run statements as it does in production."""
-    before = {name: session.conf.get(name) for name in FOR_MANY_ROWS}
-    try:
-        for name in FOR_MANY_ROWS:
-            session.conf.set(name, "true")
-        yield
-    finally:
-        for name, value in before.items():
-            session.conf.set(name, str(value))
 
 
 @dataclass(frozen=True, slots=True)

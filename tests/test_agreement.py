@@ -16,7 +16,6 @@ import pytest
 from numpy.typing import NDArray
 
 import dirty
-import services
 from discreet.errors import InvalidInput
 from discreet.query.predicate import TRUE, All, OneOf, Predicate, Some, Within
 from discreet.query.totals import Bins, Cell, Histogram, Measure, Texts, Totals
@@ -115,7 +114,7 @@ def test_postgres_agrees_with_the_plain_loop(queries: int, tables: int, postgres
 
 @pytest.mark.parametrize(("queries", "tables"), [(14, 1), pytest.param(100, 4, marks=pytest.mark.soak)])
 def test_spark_agrees_with_the_plain_loop(queries: int, tables: int, spark: SparkSession, tmp_path: Path) -> None:
-    """Whatever the rows and the plan, Spark's numbers are those of the reference, run as in production."""
+    """Whatever the rows and the plan, Spark's numbers are those of the reference."""
 
     def registered(table: dirty.Table) -> Source:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
@@ -125,8 +124,7 @@ def test_spark_agrees_with_the_plain_loop(queries: int, tables: int, spark: Spar
         register_spark(table.schema, spark, raw, folder / "snapshot", KEY)
         return SparkSource(table.schema, spark, folder / "snapshot")
 
-    with services.as_for_many_rows(spark):
-        assert_agreement(registered, queries, tables)
+    assert_agreement(registered, queries, tables)
 
 
 def rewritten(predicate: Predicate, atom: Callable[[Within | OneOf], Predicate]) -> Predicate:
