@@ -687,12 +687,13 @@ def test_a_lost_record_is_not_written_over(schema: Path, tmp_path: Path) -> None
 
 # --- larger than memory
 
-WIDE = 30_000
+WIDE = 60_000
 """Rows of a table of many columns."""
 
 
-def wide(folder: Path, columns: int, confidential: int = 1, rows: int = WIDE) -> Path:
+def wide(folder: Path, columns: int, confidential: int = 1) -> Path:
     """A data set of that many columns beside two quasi-identifiers and a confidential one, or more; its schema."""
+    rows = WIDE
     made = ", ".join(f"(hash(i, {j}) % 500)::INT AS n{j}" for j in range(3 + columns))
     with duckdb.connect() as engine:
         engine.execute(f"COPY (SELECT i AS person, {made} FROM range({rows}) t(i)) TO '{folder}/wide{columns}.parquet'")
@@ -724,7 +725,7 @@ def test_memory_does_not_grow_with_the_columns(tmp_path: Path, monkeypatch: pyte
             tracemalloc.stop()
         assert [file.name for file in tmp_path.rglob("*") if file.name.startswith(".")] == []
         assert len(columns_of(out)) >= 2 + columns
-    assert peaks[2] - peaks[1] < 10 * WIDE * 8  # of 30 columns more
+    assert peaks[2] - peaks[1] < 5 * WIDE * 8  # of 30 columns more
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -769,7 +770,7 @@ def test_a_full_disk_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: p
 def test_many_columns_are_swapped_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows keep their order from one statement to the next; every column is checked beside the original."""
     monkeypatch.setattr("discreet.custodian.engines.MOST_SWAPPED", 2)
-    schema = wide(tmp_path, 4, confidential=5, rows=6000)
+    schema = wide(tmp_path, 4, confidential=5)
     out = tmp_path / "out.parquet"
     with Custodian.open(schema) as custodian:
         custodian.publish("ir-swap", out, 20)
