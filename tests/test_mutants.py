@@ -72,10 +72,10 @@ def test_what_stands_there_twice_is_no_fault() -> None:
 
 def test_the_check_kills_and_can_fail(tmp_path: Path) -> None:
     """Two real faults are killed; a comment is not; one whose tests cannot be run, or fail without it, is broken."""
-    real = [NAMED["amounts-rounded-down"], NAMED["cap-per-analyst-only"]]
+    real = [NAMED["conversion-rounded-down"], NAMED["weaker-is-called-differential-privacy"]]
     quick = real[0]
     harmless = replace(quick, name="harmless", new=f"{quick.old}  # nothing")
-    missing = replace(quick, name="missing", killers=("test_reading.py::test_that_is_not_there",))
+    missing = replace(quick, name="missing", killers=("test_exact.py::test_that_is_not_there",))
     (tmp_path / "test_failing.py").write_text("def test_fails() -> None:\n    assert False\n")
     failing = replace(quick, name="failing", killers=(os.path.relpath(tmp_path / "test_failing.py", ROOT / "tests"),))
     said: list[str] = []
