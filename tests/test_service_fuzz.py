@@ -156,17 +156,21 @@ def fuzz(
 ) -> Run:
     """Send so many requests to every operation, as an analyst or as a custodian."""
     own, secret = create_token(app.service.store, f"{role} of the fuzzer", role, 30, ("registry",))
-    config = settings(secret, [answered(app, home) for home in HOMES], cases, phases, seed)
+    answers = [answered(app, home) for home in HOMES]
+    config = settings(secret, answers, cases, phases, seed)
     schema = schemathesis.openapi.from_asgi("/openapi.json", without_lifespan(app), config=config)
     schema = schema.include(path_regex=only)
+    turns: Counter[str] = Counter()
 
     @schema.hook
     def map_case(_: object, case: schemathesis.Case) -> schemathesis.Case:
         if case.meta is not None and case.meta.generation.mode is schemathesis.GenerationMode.POSITIVE:
             if isinstance(case.body, dict) and len(repr(case.body)) % 4:  # one odd option of ten refuses nearly all
                 case.body = {name: told for name, told in case.body.items() if name not in ODD}
-                if case.path.endswith("/releases/previews"):  # of all columns it takes half a second
-                    case.body |= {"columns": ["age", "sex"]}
+            if case.path.endswith("/releases/previews") and isinstance(case.body, dict):
+                case.body["columns"] = (case.body.get("columns") or ["age", "sex"])[:2]  # of all it takes half a second
+            turns[case.operation.label] += 1
+            lead(case, answers, turns[case.operation.label])
             if (case.path_parameters or {}).get("token") == own.id:  # else it locks itself out
                 case.path_parameters["token"] = "0" * 32
         return case
@@ -175,6 +179,20 @@ def fuzz(
     for event in from_schema(schema).execute():
         run.add(event)
     return run
+
+
+def lead(case: schemathesis.Case, answers: Sequence[str], turn: int) -> None:
+    """Whatever chance makes of the others: one good case of four asks what can be answered, or for an answer that is
+    there, and one for an answer that is somewhere else."""
+    if turn % 4 > 1:
+        return
+    for home, here, elsewhere in zip(HOMES, answers, reversed(answers), strict=True):
+        if case.path == f"{home}/answers/{{answer}}":
+            case.path_parameters |= {"dataset": "registry", "answer": here if turn % 4 else elsewhere}
+        if case.path == f"{home}/answers" and turn % 4:
+            case.path_parameters |= {"dataset": "registry"}
+            case.headers.pop("Idempotency-Key", None)
+            case.body = {"question": QUESTIONS[turn % len(QUESTIONS)], "epsilon": "0.1"}
 
 
 def answered(app: Entrance, home: str) -> str:
@@ -201,8 +219,8 @@ def operations(app: Entrance) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def test_an_analyst_can_send_anything(app: Entrance) -> None:
-    """Fifty requests to every operation, then chains of them along links: no fault, no reply that is not told of."""
-    run = fuzz(app, "analyst", 50, ("examples", "fuzzing", "stateful"))
+    """Fifteen requests to every operation, then chains of them along links: no fault, no reply that is not told of."""
+    run = fuzz(app, "analyst", 15, ("examples", "fuzzing", "stateful"))
     check(run, app)
     for home in HOMES:
         assert {201, 400, 401} <= run.seen(f"POST {home}/answers")

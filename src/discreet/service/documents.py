@@ -159,7 +159,9 @@ class Publish(Request):
 class Expect(Request):
     """A private file to be planned, for nothing; without a method, every one that can be made."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"epsilon": "1"}]})
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"epsilon": "1", "columns": ["age", "sex"]}]}
+    )
     method: Text | None = None
     k: StrictInt | Literal["auto"] | None = None
     epsilon: Number | None = None
