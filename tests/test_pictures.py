@@ -248,6 +248,7 @@ def test_a_missing_extra_says_what_to_install(suffix: str, tmp_path: Path, monke
             raise ImportError(name)
         return real(name, *rest, **more)
 
+    monkeypatch.setattr(pictures, "library", pictures.library.__wrapped__)  # as if no page had been made yet
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(Unsupported, match=re.escape("pip install discreet[pictures]")):
         save_picture(count_drawing(), tmp_path / f"picture{suffix}")

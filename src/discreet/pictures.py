@@ -9,7 +9,7 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -149,14 +149,19 @@ def _png(spec: Spec) -> bytes:
     return bytes(vl_convert.vegalite_to_png(_captioned(spec), scale=2, allowed_base_urls=[]))
 
 
-def _html(spec: Spec) -> bytes:
+@cache
+def library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; built once in a process, which takes a second or two."""
     import vl_convert
 
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def _html(spec: Spec) -> bytes:
     # vl_convert's own page would let a title that holds </script> end the script.
     drawn = json.dumps(spec).replace("<", "\\u003c")
     title, sentence = escape(_clean(_told(spec, "title", "text"), 90)), escape(_clean(_told(spec, "description"), 600))
-    library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return PAGE.format(title=title, sentence=sentence, ink=INK, library=library, spec=drawn).encode()
+    return PAGE.format(title=title, sentence=sentence, ink=INK, library=library(), spec=drawn).encode()
 
 
 def _told(spec: Spec, *path: str) -> str:

@@ -16,6 +16,7 @@ from threading import Lock
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from discreet.pictures import library
 from discreet.service.problems import not_found
 
 FOLDER = Path(__file__).parent / "assets"
@@ -61,13 +62,11 @@ def address() -> str:
 
 @cache
 def _vega() -> Asset:
-    import vl_convert
-
-    return asset(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").encode(), ".js")
+    return asset(library().encode(), ".js")
 
 
 def vega() -> Asset:
-    """Vega, Vega-Lite and Vega-Embed as one module; built once in a process, which takes a second or two."""
+    """Vega, Vega-Lite and Vega-Embed as one module, built once in a process."""
     with BUILDING:
         return _vega()
 
