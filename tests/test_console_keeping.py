@@ -29,6 +29,13 @@ def service(tmp_path: Path) -> Iterator[Served]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def unspent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service that several tests look at, and none changes."""
+    with served(config_in(tmp_path_factory.mktemp("unspent"))) as found:
+        yield found
+
+
 def tokens(service: Served, who: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = service.get("cus", "/v1/tokens").json()["tokens"]
     return [one for one in found if one["analyst"] == who]
@@ -85,9 +92,9 @@ def test_a_form_that_is_sent_twice_makes_one_token(service: Served) -> None:
         ({"days": "²"}, "from 1 to 366"),
     ],
 )
-def test_a_refused_token_form_is_told_plainly_and_kept(service: Served, wrong: dict[str, str], said: str) -> None:
+def test_a_refused_token_form_is_told_plainly_and_kept(unspent: Served, wrong: dict[str, str], said: str) -> None:
     form = {"analyst": "eve", "role": "custodian", "days": "7", "datasets": "registry"} | wrong
-    refused = Browser(service, "cus").send(f"{ACCESS}/tokens", form, ACCESS)
+    refused = Browser(unspent, "cus").send(f"{ACCESS}/tokens", form, ACCESS)
     assert (refused.status_code, said in alert(refused.text)) == (400, True)
     assert f'name="days" value="{form["days"]}"' in refused.text
     assert f'name="analyst" value="{form["analyst"]}"' in refused.text
@@ -131,22 +138,22 @@ def test_what_the_budget_does_not_hold_is_refused_before_it_is_queued(service: S
     ],
 )
 def test_a_preview_tells_of_fields_that_do_not_belong_to_the_method(
-    service: Served, fields: dict[str, str], said: str
+    unspent: Served, fields: dict[str, str], said: str
 ) -> None:
-    refused = Browser(service, "cus").send(f"{PUBLISH}/preview", fields, PUBLISH)
+    refused = Browser(unspent, "cus").send(f"{PUBLISH}/preview", fields, PUBLISH)
     assert (refused.status_code, said in alert(refused.text)) == (400, True), alert(refused.text)
     assert "--" not in alert(refused.text)
 
 
-def test_a_preview_tells_where_k_is_not_used(service: Served) -> None:
-    seen = Browser(service, "cus").send(f"{PUBLISH}/preview", RECIPE | {"k": "5"}, PUBLISH)
+def test_a_preview_tells_where_k_is_not_used(unspent: Served) -> None:
+    seen = Browser(unspent, "cus").send(f"{PUBLISH}/preview", RECIPE | {"k": "5"}, PUBLISH)
     assert "Warning: K is not used for" in seen.text
 
 
-def test_a_weaker_recipe_is_previewed_without_a_job(service: Served) -> None:
-    seen = Browser(service, "cus").send(f"{PUBLISH}/preview", {"method": "mdav", "k": "5"}, PUBLISH)
+def test_a_weaker_recipe_is_previewed_without_a_job(unspent: Served) -> None:
+    seen = Browser(unspent, "cus").send(f"{PUBLISH}/preview", {"method": "mdav", "k": "5"}, PUBLISH)
     assert (seen.status_code, "mdav can be tried" in seen.text) == (200, True)
-    assert service.get("cus", "/v1/jobs").json()["jobs"] == []
+    assert unspent.get("cus", "/v1/jobs").json()["jobs"] == []
 
 
 def test_a_release_is_told_in_the_log_with_who_and_where(service: Served) -> None:
@@ -189,30 +196,30 @@ def test_a_failed_release_says_so_on_its_page(service: Served) -> None:
     assert f'href="{KEEPING}#log-title"' in failed
 
 
-def test_what_is_not_there_is_told_for_people(service: Served) -> None:
-    bob = Browser(service, "bob")
+def test_what_is_not_there_is_told_for_people(unspent: Served) -> None:
+    bob = Browser(unspent, "bob")
     seen = bob.get(ASK)
     assert alert(seen.text) == "there is nothing here that you may see; go to your data sets."
     assert "/v1/" not in alert(seen.text)
 
 
-def test_a_browser_at_the_root_is_led_to_the_console(service: Served) -> None:
-    led = service.client.get("/", headers={"Accept": "text/html,*/*"}, follow_redirects=False)
+def test_a_browser_at_the_root_is_led_to_the_console(unspent: Served) -> None:
+    led = unspent.client.get("/", headers={"Accept": "text/html,*/*"}, follow_redirects=False)
     assert (led.status_code, led.headers["location"]) == (303, "/console/")
-    assert service.get(None, "/").status_code == 401
-    assert service.get("ann", "/").status_code == 404
+    assert unspent.get(None, "/").status_code == 401
+    assert unspent.get("ann", "/").status_code == 404
 
 
-def test_every_type_of_problem_is_explained_to_anyone(service: Served) -> None:
+def test_every_type_of_problem_is_explained_to_anyone(unspent: Served) -> None:
     assert set(EXPLANATIONS) == {one.name for one in CATALOGUE}
     for one in CATALOGUE:
-        told = service.get(None, one.uri)
+        told = unspent.get(None, one.uri)
         assert (told.status_code, told.json()["type"], told.json()["status"]) == (200, one.uri, one.status)
-    assert service.get(None, "/problems/none").status_code == 404
+    assert unspent.get(None, "/problems/none").status_code == 404
 
 
-def test_operations_are_summed_up_by_what_they_do(service: Served) -> None:
-    paths = json.loads(service.get(None, "/openapi.json").text)["paths"]
+def test_operations_are_summed_up_by_what_they_do(unspent: Served) -> None:
+    paths = json.loads(unspent.get(None, "/openapi.json").text)["paths"]
     assert paths["/v1/tokens"]["post"]["summary"] == "Make a token; its secret is told this once"
     for operations in paths.values():
         for told in operations.values():
@@ -220,9 +227,9 @@ def test_operations_are_summed_up_by_what_they_do(service: Served) -> None:
             assert len(told["summary"]) > 10
 
 
-def test_refusals_of_what_was_typed_are_plain(service: Served) -> None:
-    headers = {"Authorization": f"Bearer {service.tokens['ann']}", "Content-Type": "application/json"}
-    told = service.client.post(f"{HOME}/answers", content="{", headers=headers).json()
+def test_refusals_of_what_was_typed_are_plain(unspent: Served) -> None:
+    headers = {"Authorization": f"Bearer {unspent.tokens['ann']}", "Content-Type": "application/json"}
+    told = unspent.client.post(f"{HOME}/answers", content="{", headers=headers).json()
     assert told["detail"].startswith("the body is not valid JSON")
-    told = service.call("ann", "PUT", "/v1/priors/my%20prior", {"text": "normal(10, 2)"}).json()
+    told = unspent.call("ann", "PUT", "/v1/priors/my%20prior", {"text": "normal(10, 2)"}).json()
     assert told["detail"] == "a name has letters, digits, _ . and -"

@@ -30,6 +30,13 @@ def service(tmp_path: Path) -> Iterator[Served]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def unspent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service that several tests look at, and none changes."""
+    with served(config_in(tmp_path_factory.mktemp("unspent"))) as found:
+        yield found
+
+
 class Browser:
     """One signed-in browser: cookies, and the form token of the page it saw last."""
 
@@ -82,34 +89,34 @@ OPEN = {"/console", "/console/", "/console/explain/epsilon", "/console/sign-in"}
 OPEN |= {"/console/assets/console.css", "/console/assets/0/console.css"}
 
 
-def test_a_token_is_exchanged_for_a_cookie_that_scripts_cannot_read(service: Served) -> None:
+def test_a_token_is_exchanged_for_a_cookie_that_scripts_cannot_read(unspent: Served) -> None:
     for who, home in (("ann", "/console/datasets"), ("cus", "/console/custodian")):
-        browser = Browser(service, who)
+        browser = Browser(unspent, who)
         assert (browser.entered.status_code, browser.entered.headers["location"]) == (303, home)
         cookie = browser.entered.headers["set-cookie"].lower()
         assert cookie.startswith(f"{COOKIE}=")
         assert {"httponly", "samesite=strict", "path=/"} <= set(cookie.split("; "))
-        assert service.tokens[who] not in browser.entered.headers["set-cookie"]
+        assert unspent.tokens[who] not in browser.entered.headers["set-cookie"]
         assert browser.get(home).status_code == 200
 
 
 @pytest.mark.parametrize("token", ["", "dsc_wrong", "x" * 5000, "dsc_\u00e4\x00", "' OR 1=1"])
-def test_a_token_that_opens_nothing_is_told_so(service: Served, token: str) -> None:
-    refused = service.client.post("/console/sign-in", data={"token": token})
+def test_a_token_that_opens_nothing_is_told_so(unspent: Served, token: str) -> None:
+    refused = unspent.client.post("/console/sign-in", data={"token": token})
     assert refused.status_code == 401
     assert "mistyped, expired or revoked" in alert(refused.text)
     assert "set-cookie" not in refused.headers
 
 
-def test_another_site_cannot_sign_a_browser_in(service: Served) -> None:
-    sent = {"data": {"token": service.tokens["ann"]}, "headers": {"Sec-Fetch-Site": "cross-site"}}
-    refused = service.client.post("/console/sign-in", **sent)  # type: ignore[arg-type]
+def test_another_site_cannot_sign_a_browser_in(unspent: Served) -> None:
+    sent = {"data": {"token": unspent.tokens["ann"]}, "headers": {"Sec-Fetch-Site": "cross-site"}}
+    refused = unspent.client.post("/console/sign-in", **sent)  # type: ignore[arg-type]
     assert refused.status_code == 403
     assert "set-cookie" not in refused.headers
 
 
-def test_signing_out_ends_the_session_at_once(service: Served) -> None:
-    browser = Browser(service, "ann")
+def test_signing_out_ends_the_session_at_once(unspent: Served) -> None:
+    browser = Browser(unspent, "ann")
     browser.get("/console/datasets")
     kept = browser.client.cookies[COOKIE]
     left = browser.client.post("/console/sign-out", data={"form_token": browser.token})
@@ -118,16 +125,16 @@ def test_signing_out_ends_the_session_at_once(service: Served) -> None:
     assert browser.get("/console/datasets").headers["location"] == "/console/?why=ended"
 
 
-def test_every_page_needs_somebody(service: Served) -> None:
+def test_every_page_needs_somebody(unspent: Served) -> None:
     """Whoever is not signed in is shown where to, whatever the page; only what is about nothing is open."""
     for method in ("GET", "POST"):
         for path in set(paths(method)) - OPEN:
-            seen = service.client.request(method, path, follow_redirects=False)
+            seen = unspent.client.request(method, path, follow_redirects=False)
             assert (seen.status_code, seen.headers.get("location")) == (303, "/console/"), path
 
 
-def test_the_custodians_pages_are_for_custodians(service: Served) -> None:
-    ann = Browser(service, "ann")
+def test_the_custodians_pages_are_for_custodians(unspent: Served) -> None:
+    ann = Browser(unspent, "ann")
     ann.get("/console/datasets")
     for method in ("GET", "POST"):
         for path in [one for one in paths(method) if one.startswith("/console/custodian")]:
@@ -136,8 +143,8 @@ def test_the_custodians_pages_are_for_custodians(service: Served) -> None:
             assert "for the custodian" in alert(seen.text)
 
 
-def test_what_is_not_granted_and_what_is_not_there_look_the_same(service: Served) -> None:
-    bob = Browser(service, "bob")
+def test_what_is_not_granted_and_what_is_not_there_look_the_same(unspent: Served) -> None:
+    bob = Browser(unspent, "bob")
     for more in ("", "/history", "/compare", "/answers/x"):
         for area in ("/console/datasets/", "/console/rehearsal/datasets/"):
             one, two = bob.get(f"{area}registry{more}"), bob.get(f"{area}nowhere{more}")
@@ -145,14 +152,14 @@ def test_what_is_not_granted_and_what_is_not_there_look_the_same(service: Served
             assert one.text == two.text
 
 
-def test_a_form_that_is_not_ours_changes_nothing(service: Served) -> None:
-    cus = Browser(service, "cus")
+def test_a_form_that_is_not_ours_changes_nothing(unspent: Served) -> None:
+    cus = Browser(unspent, "cus")
     cus.get(ACCESS)
     grant = {"dataset": "registry", "analyst": "bob", "give": "yes"}
-    for token in ("", "0" * 64, Browser(service, "ann").get("/console/datasets") and "wrong"):
+    for token in ("", "0" * 64, Browser(unspent, "ann").get("/console/datasets") and "wrong"):
         refused = cus.client.post(f"{ACCESS}/grants", data=grant | {"form_token": token})
         assert refused.status_code == 403
-    assert service.get("cus", "/v1/grants").json()["grants"] == [{"dataset": "registry", "analyst": "ann"}]
+    assert unspent.get("cus", "/v1/grants").json()["grants"] == [{"dataset": "registry", "analyst": "ann"}]
 
 
 def test_a_question_is_asked_by_a_plain_form(service: Served) -> None:
@@ -178,8 +185,8 @@ def test_a_form_that_is_sent_twice_is_paid_for_once(service: Served) -> None:
     assert spent(service) == "3/10"
 
 
-def test_a_refused_question_comes_back_as_it_was_filled_in(service: Served) -> None:
-    ann = Browser(service, "ann")
+def test_a_refused_question_comes_back_as_it_was_filled_in(unspent: Served) -> None:
+    ann = Browser(unspent, "ann")
     filled = QUESTION | {"size": "7", "prior": "normal(100, <b>20)", "population": "yes"}
     refused = ann.send(f"{ASK}/ask", filled, ASK)
     assert refused.status_code == 400
@@ -189,12 +196,12 @@ def test_a_refused_question_comes_back_as_it_was_filled_in(service: Served) -> N
     dear = ann.send(f"{ASK}/ask", QUESTION | {"size": "2"}, ASK)
     assert dear.status_code == 403
     assert "epsilon" in alert(dear.text)
-    assert spent(service) == "0"
+    assert spent(unspent) == "0"
 
 
-def test_what_cannot_be_done_is_told_by_a_page(service: Served) -> None:
+def test_what_cannot_be_done_is_told_by_a_page(unspent: Served) -> None:
     """Of the API it is a problem; both name the methods that can be used."""
-    ann = Browser(service, "ann")
+    ann = Browser(unspent, "ann")
     for path, allowed in ((f"{ASK}/ask", "POST"), ("/console/explain/epsilon", "GET")):
         seen = ann.client.request("DELETE", path)
         assert (seen.status_code, seen.headers["content-type"][:9], seen.headers["allow"]) == (
@@ -203,16 +210,16 @@ def test_what_cannot_be_done_is_told_by_a_page(service: Served) -> None:
             allowed,
         )
         assert "cannot be done here; go back" in seen.text
-    told = service.client.request("DELETE", "/v1/datasets")
+    told = unspent.client.request("DELETE", "/v1/datasets")
     assert told.headers["content-type"] == "application/problem+json"
 
 
-def test_a_preview_needs_no_script(service: Served) -> None:
-    seen = Browser(service, "ann").send(f"{ASK}/preview", QUESTION | {"prior": "normal(120, 20)"}, ASK)
+def test_a_preview_needs_no_script(unspent: Served) -> None:
+    seen = Browser(unspent, "ann").send(f"{ASK}/preview", QUESTION | {"prior": "normal(120, 20)"}, ASK)
     assert seen.status_code == 200
     for words in ("discrete Laplace", "epsilon 0.1", "without asking", "Nothing was charged and no row was read."):
         assert words in seen.text
-    assert spent(service) == "0"
+    assert spent(unspent) == "0"
 
 
 def test_a_preview_says_what_is_public_stored_or_not_paid_for(service: Served) -> None:
@@ -322,8 +329,8 @@ def test_a_grant_is_given_and_taken(service: Served) -> None:
     )
 
 
-def test_a_token_that_cannot_be_made_is_told_why(service: Served) -> None:
-    cus = Browser(service, "cus")
+def test_a_token_that_cannot_be_made_is_told_why(unspent: Served) -> None:
+    cus = Browser(unspent, "cus")
     for fields, word in (
         ({"analyst": "eve", "role": "king", "days": "3"}, "role"),
         ({"analyst": "e/ve", "role": "analyst", "days": "3"}, "name"),
@@ -428,27 +435,27 @@ def test_every_page_keeps_to_a_strict_policy(service: Served) -> None:
         assert all(source.startswith("/console/assets/") for source in parsed.sources), path
 
 
-def test_scripts_and_styles_are_kept_as_long_as_they_are_the_same(service: Served) -> None:
+def test_scripts_and_styles_are_kept_as_long_as_they_are_the_same(unspent: Served) -> None:
     for place, keep in (
         (address(), "max-age=31536000"),
         ("/console/assets/0123", "no-cache"),
         ("/console/assets", "no-cache"),
     ):
         for name in ("console.css", "ask.js", "vega.js"):
-            first = service.client.get(f"{place}/{name}")
+            first = unspent.client.get(f"{place}/{name}")
             assert (first.status_code, keep in first.headers["cache-control"]) == (200, True)
-            again = service.client.get(f"{place}/{name}", headers={"If-None-Match": first.headers["etag"]})
+            again = unspent.client.get(f"{place}/{name}", headers={"If-None-Match": first.headers["etag"]})
             assert (again.status_code, again.content) == (304, b"")
         for name in ("nothing.js", "..%2fpages.py", "assets.py", "a/b/console.css"):
-            assert service.client.get(f"{place}/{name}", follow_redirects=False).status_code in {303, 404}
-    assert "vegaEmbed" in service.client.get("/console/assets/vega.js").text
+            assert unspent.client.get(f"{place}/{name}", follow_redirects=False).status_code in {303, 404}
+    assert "vegaEmbed" in unspent.client.get("/console/assets/vega.js").text
 
 
-def test_explanations_are_open_and_true_to_their_numbers(service: Served) -> None:
-    seen = service.client.get("/console/explain/epsilon").text
+def test_explanations_are_open_and_true_to_their_numbers(unspent: Served) -> None:
+    seen = unspent.client.get("/console/explain/epsilon").text
     assert "52.5 %" in seen
     assert "73.2 %" in seen
-    assert service.client.get("/console/explain/nothing").status_code == 404
+    assert unspent.client.get("/console/explain/nothing").status_code == 404
     for topic in ("time", "guarantee"):
-        assert "busy" in service.client.get(f"/console/explain/{topic}").text
-    assert "but for the budget" in service.client.get("/console/explain/rehearsal").text
+        assert "busy" in unspent.client.get(f"/console/explain/{topic}").text
+    assert "but for the budget" in unspent.client.get("/console/explain/rehearsal").text
