@@ -7,25 +7,22 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import count
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 import services
 from discreet.errors import InvalidInput
 from discreet.query import parse_sql
 from discreet.schema import Schema, load_schema, schema_to_public_json
 from discreet.service.app import make_app
-from discreet.service.gate import COOKIE
 from discreet.service.jobs import run_jobs
-from discreet.service.store import Store
-from discreet.service.store.tokens import Token, create_token, sign_in
+from discreet.service.store.tokens import create_token
 from discreet.shapes import read_shapes, read_weights
 from serving import config_in
 
@@ -78,61 +75,39 @@ class Seen:
 
 @dataclass
 class Live:
-    """A service on this machine, who may use it, and pages that are watched."""
+    """A service on this machine, its tokens, and pages that are watched."""
 
     home: str
-    store: Store
+    tokens: dict[str, str]
     registry: Schema
     browser: Browser
-    warm: BrowserContext
-    people: dict[str, tuple[Token, str]]
     seen: Seen
-    others: list[BrowserContext] = field(default_factory=list)
 
     @property
     def schema(self) -> dict[str, Any]:
         """What pages know of it."""
         return schema_to_public_json(self.registry)
 
-    def secret(self, who: str) -> str:
-        """What somebody signs in with."""
-        return self.people[who][1]
-
-    def name(self, who: str) -> str:
-        """What the service calls somebody."""
-        return self.people[who][0].analyst
-
-    def page(self, who: str | None, at: str = "/console/", **more: Any) -> Page:
-        """A page of somebody who is signed in: in the warm profile, or in a new one where that will not do."""
-        context = self.warm
-        if more or self.warm.pages:
-            context = new_context(self.browser, self.home, **more)
-            self.others.append(context)
-        if who is not None:
-            cookie = sign_in(self.store, self.people[who][0])
-            context.add_cookies(
-                [{"name": COOKIE, "value": cookie, "url": self.home, "httpOnly": True, "sameSite": "Strict"}]
-            )
+    def page(self, who: str | None, width: int = 1280, **more: Any) -> Page:
+        """A new browser profile, signed in as somebody."""
+        context = self.browser.new_context(viewport={"width": width, "height": 900}, base_url=self.home, **more)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         self.seen.watch(page)
-        page.goto(at)
+        page.goto("/console/")
+        if who is not None:
+            page.fill("#token", self.tokens[who])
+            page.click("main button")
+            page.wait_for_url(re.compile("/console/(datasets|custodian)$"))
         return page
 
 
-def new_context(browser: Browser, home: str, width: int = 1280, **more: Any) -> BrowserContext:
-    """A new browser profile."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, base_url=home, **more)
-    context.set_default_timeout(PATIENCE)
-    return context
-
-
 @contextmanager
-def running(folder: Path, budget: int) -> Iterator[tuple[str, Store]]:
+def running(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """A service that answers and runs jobs until it is told to stop."""
     config = config_in(folder, padding=True, deadline=0.05)
-    schema = folder / "registry.yaml"
-    schema.write_text(schema.read_text().replace("\nbudget: {epsilon: 3,", f"\nbudget: {{epsilon: {budget},"))
     app = make_app(config)
+    tokens = {name: create_token(app.service.store, name, role, 30, given)[1] for name, role, given in WHO}
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none"))
@@ -144,7 +119,7 @@ def running(folder: Path, budget: int) -> Iterator[tuple[str, Store]]:
         for thread in threads:
             thread.start()
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}", app.service.store
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}", tokens
         finally:
             server.should_exit = True
             stopping.set()
@@ -153,50 +128,28 @@ def running(folder: Path, budget: int) -> Iterator[tuple[str, Store]]:
 
 
 @contextmanager
-def opened(browser: Browser, folder: Path, budget: int = 3) -> Iterator[Live]:
-    """A service and a browser profile, without anybody."""
-    with running(folder, budget) as (home, store):
-        context = new_context(browser, home)
-        yield Live(home, store, load_schema(folder / "registry.yaml"), browser, context, {}, Seen(home))
-        context.close()
-
-
-@contextmanager
-def watched(live: Live, number: int | None = None) -> Iterator[Live]:
-    """The service with people of the test's own, whose pages must do nothing that they should not."""
-    seen = Seen(live.home)
-    more = "" if number is None else f"-{number}"
-    people = {who: create_token(live.store, f"{who}{more}", role, 30, given) for who, role, given in WHO}
-    used = replace(live, people=people, seen=seen, others=[])
-    yield used
-    for opened in (*used.others, *live.warm.pages):
-        opened.close()
-    live.warm.clear_cookies()
+def watched(browser: Browser, folder: Path) -> Iterator[Live]:
+    """A service whose pages must do nothing that they should not."""
+    with running(folder) as (home, tokens):
+        seen = Seen(home)
+        yield Live(home, tokens, load_schema(folder / "registry.yaml"), browser, seen)
+        for context in list(browser.contexts):
+            context.close()
     assert seen.faults == []
 
 
 @pytest.fixture
 def live(browser: Browser, tmp_path: Path) -> Iterator[Live]:
     """A service of the test's own."""
-    with opened(browser, tmp_path) as found, watched(found) as used:
-        yield used
-
-
-@pytest.fixture(scope="module")
-def roomy(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """A service whose budget is enough for analysts of many tests."""
-    with opened(browser, tmp_path_factory.mktemp("roomy"), 1000) as found:
+    with watched(browser, tmp_path) as found:
         yield found
 
 
-NUMBERS = count()
-
-
-@pytest.fixture
-def shared(roomy: Live) -> Iterator[Live]:
-    """A service that others use too, by analysts of the test's own: what one asks, spends or keeps is its alone."""
-    with watched(roomy, next(NUMBERS)) as used:
-        yield used
+@pytest.fixture(scope="module")
+def unspent(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A service that several tests look at, and none asks."""
+    with watched(browser, tmp_path_factory.mktemp("unspent")) as found:
+        yield found
 
 
 def draw(page: Page, points: tuple[tuple[float, float], ...]) -> None:
@@ -227,8 +180,8 @@ def previewed(page: Page) -> None:
     expect(page.locator("#preview [data-slot=status]")).to_contain_text("Nothing was charged")
 
 
-def test_a_prior_is_drawn_previewed_asked_and_seen(shared: Live) -> None:
-    page = shared.page("ann")
+def test_a_prior_is_drawn_previewed_asked_and_seen(live: Live) -> None:
+    page = live.page("ann")
     page.click("a.main")
     page.click("text=Add a condition")
     page.select_option(".filter select >> nth=0", "smoker")
@@ -250,12 +203,13 @@ def test_a_prior_is_drawn_previewed_asked_and_seen(shared: Live) -> None:
     page.wait_for_selector("[data-picture][data-drawn]")
     assert page.locator("[data-picture] svg.marks path").count() > 3
     expect(page.locator("svg.meter >> nth=1")).to_have_attribute(
-        "aria-label", f"{shared.name('ann')}: epsilon 0.1 of 1 is spent, 0.9 is left"
+        "aria-label", "ann: epsilon 0.1 of 1 is spent, 0.9 is left"
     )
 
 
-def test_a_typed_prior_is_drawn(shared: Live) -> None:
-    page = shared.page("ann", ASK)
+def test_a_typed_prior_is_drawn(unspent: Live) -> None:
+    page = unspent.page("ann")
+    page.goto(ASK)
     page.fill("#question", "SELECT AVG(income) FROM registry WHERE sex = 'F'")
     page.fill("#prior", "normal(30000, 4000)")
     expect(page.locator("[data-part=reading]")).to_contain_text("mean 30,000")
@@ -267,9 +221,10 @@ def test_a_typed_prior_is_drawn(shared: Live) -> None:
     expect(page.locator("[data-part=reading]")).to_contain_text("the prior could not be read")
 
 
-def test_a_drawing_changes_only_what_it_is_drawn_over(shared: Live) -> None:
+def test_a_drawing_changes_only_what_it_is_drawn_over(unspent: Live) -> None:
     """A stroke over half the area leaves the other half as the typed prior had it."""
-    page = shared.page("ann", ASK)
+    page = unspent.page("ann")
+    page.goto(ASK)
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
     page.fill("#prior", "normal(120, 20)")
     expect(page.locator("[data-part=reading]")).to_contain_text("mean 120")
@@ -283,8 +238,9 @@ def test_a_drawing_changes_only_what_it_is_drawn_over(shared: Live) -> None:
     expect(page.locator("#prior")).to_have_value(re.compile("uniform"))
 
 
-def test_other_bars_keep_what_was_drawn_and_what_was_typed(shared: Live) -> None:
-    page = shared.page("ann", ASK)
+def test_other_bars_keep_what_was_drawn_and_what_was_typed(unspent: Live) -> None:
+    page = unspent.page("ann")
+    page.goto(ASK)
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
     page.click("text=Start with a bell")
     drawn = page.input_value("#prior")
@@ -309,9 +265,9 @@ def press_until(page: Page, wanted: str, most: int = 80) -> None:
     raise AssertionError(f"{wanted} cannot be reached by the keyboard")
 
 
-def test_a_question_is_asked_by_the_keyboard_alone(shared: Live) -> None:
-    page = shared.page(None)
-    page.keyboard.type(shared.secret("ann"))
+def test_a_question_is_asked_by_the_keyboard_alone(live: Live) -> None:
+    page = live.page(None)
+    page.keyboard.type(live.tokens["ann"])
     page.keyboard.press("Enter")
     page.wait_for_url("**/datasets")
     press_until(page, "a.main")
@@ -343,8 +299,8 @@ def test_a_question_is_asked_by_the_keyboard_alone(shared: Live) -> None:
     expect(page.locator("#asked")).to_have_text("SELECT COUNT(*) FROM registry WHERE hospital = 'Alder'")
 
 
-def test_running_out_of_budget_is_a_plain_alert(shared: Live) -> None:
-    page = shared.page("ann")
+def test_running_out_of_budget_is_a_plain_alert(live: Live) -> None:
+    page = live.page("ann")
     ask(page, "SELECT COUNT(*) FROM registry WHERE smoker", size="0.9")
     page.goto(ASK)
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE age < 40")
@@ -361,9 +317,10 @@ def test_running_out_of_budget_is_a_plain_alert(shared: Live) -> None:
     assert grave(page) == []
 
 
-def test_enter_in_a_field_asks_nothing_and_the_stored_answer_is_free(shared: Live) -> None:
+def test_enter_in_a_field_asks_nothing_and_the_stored_answer_is_free(live: Live) -> None:
     """Enter looks again; Ctrl+Enter in the SQL asks; the preview of what is stored says so."""
-    page = shared.page("ann", ASK)
+    page = live.page("ann")
+    page.goto(ASK)
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
     for place in ("#size", "#prior-to"):
         page.press(place, "Enter")
@@ -381,9 +338,10 @@ def test_enter_in_a_field_asks_nothing_and_the_stored_answer_is_free(shared: Liv
     expect(page.locator("[data-slot=times]")).to_have_text("9")
 
 
-def test_a_question_that_is_left_is_found_again(shared: Live) -> None:
+def test_a_question_that_is_left_is_found_again(live: Live) -> None:
     """Going to the rehearsal, to an answer and back keeps conditions, noise and prior; signing out forgets them."""
-    page = shared.page("ann", ASK)
+    page = live.page("ann")
+    page.goto(ASK)
     page.click("text=Add a condition")
     page.select_option(".filter select >> nth=0", "hospital")
     page.select_option(".filter .values select", "Birch")
@@ -414,8 +372,8 @@ def _is_as_left(page: Page) -> None:
     expect(page.locator("#prior")).to_have_value("normal(100, 20)")
 
 
-def test_a_question_like_another_wins_over_what_was_left(shared: Live) -> None:
-    page = shared.page("ann")
+def test_a_question_like_another_wins_over_what_was_left(live: Live) -> None:
+    page = live.page("ann")
     ask(page, "SELECT COUNT(*) FROM registry WHERE smoker")
     answered = page.url
     page.goto(ASK)
@@ -430,8 +388,9 @@ def test_a_question_like_another_wins_over_what_was_left(shared: Live) -> None:
     expect(page.locator("#size")).to_have_value("0.05")
 
 
-def test_a_preview_says_what_its_error_is_of_and_what_is_public(shared: Live) -> None:
-    page = shared.page("ann", ASK)
+def test_a_preview_says_what_its_error_is_of_and_what_is_public(unspent: Live) -> None:
+    page = unspent.page("ann")
+    page.goto(ASK)
     expect(page.locator("[data-slot=note]")).to_have_text("This number is public: nothing is spent.")
     expect(page.locator("[data-slot=error]")).to_have_text("none")
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
@@ -448,8 +407,9 @@ def test_a_preview_says_what_its_error_is_of_and_what_is_public(shared: Live) ->
     expect(page.locator("[data-slot=problem]")).to_be_hidden()
 
 
-def test_ends_of_a_drawing_that_make_no_line_change_nothing(shared: Live) -> None:
-    page = shared.page("ann", ASK)
+def test_ends_of_a_drawing_that_make_no_line_change_nothing(unspent: Live) -> None:
+    page = unspent.page("ann")
+    page.goto(ASK)
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
     page.click("text=Start with a bell")
     drawn = page.input_value("#prior")
@@ -468,8 +428,9 @@ def test_ends_of_a_drawing_that_make_no_line_change_nothing(shared: Live) -> Non
     expect(page.locator("#prior")).to_have_value("")
 
 
-def test_a_name_that_was_refused_is_not_told_of_while_another_is_kept(shared: Live) -> None:
-    page = shared.page("ann", ASK)
+def test_a_name_that_was_refused_is_not_told_of_while_another_is_kept(unspent: Live) -> None:
+    page = unspent.page("ann")
+    page.goto(ASK)
     page.fill("#prior", "normal(100, 20)")
     page.click("text=Kept priors")
     page.fill("#prior-name", "no name")
@@ -533,22 +494,21 @@ def test_a_new_token_is_shown_copied_and_works(live: Live) -> None:
     cus.click("[data-copy=secret]")
     expect(cus.locator("[data-copy=secret]")).to_have_text("Copied")
     assert cus.evaluate("navigator.clipboard.readText()") == secret
-    eve = live.page(None)
-    eve.fill("#token", str(secret))
-    eve.click("main button")
-    eve.wait_for_url("**/console/datasets")
+    live.tokens["eve"] = str(secret)
+    eve = live.page("eve")
     expect(eve.locator("main")).to_contain_text("registry")
 
 
-def test_a_rehearsal_is_like_the_real_thing_and_costs_nothing(shared: Live) -> None:
-    page = shared.page("ann", ASK)
+def test_a_rehearsal_is_like_the_real_thing_and_costs_nothing(live: Live) -> None:
+    page = live.page("ann")
+    page.goto(ASK)
     page.click("text=Rehearse")
     expect(page.locator(".banner")).to_contain_text("the table is made up, and nothing is charged")
     ask(page, "SELECT COUNT(*) FROM registry WHERE smoker", "normal(100, 20)", "5", page.url)
     page.wait_for_selector("[data-picture][data-drawn]")
     page.goto("/console/datasets")
     expect(page.locator("svg.meter >> nth=1")).to_have_attribute(
-        "aria-label", f"{shared.name('ann')}: epsilon 0 of 1 is spent, 1 is left"
+        "aria-label", "ann: epsilon 0 of 1 is spent, 1 is left"
     )
 
 
@@ -567,8 +527,8 @@ def test_a_file_is_published_and_its_page_waits_for_it(live: Live) -> None:
     assert grave(page) == []
 
 
-def test_answers_are_compared_downloaded_and_copied(shared: Live) -> None:
-    page = shared.page("ann", permissions=["clipboard-read", "clipboard-write"])
+def test_answers_are_compared_downloaded_and_copied(live: Live) -> None:
+    page = live.page("ann", permissions=["clipboard-read", "clipboard-write"])
     ask(page, "SELECT COUNT(*) FROM registry WHERE smoker", "normal(100, 20)")
     ask(page, "SELECT hospital, COUNT(*) FROM registry GROUP BY hospital")
     assert page.locator("svg.inline-bar").count() == 9
@@ -587,8 +547,8 @@ def test_answers_are_compared_downloaded_and_copied(shared: Live) -> None:
     expect(page.locator("section.card")).to_have_count(3)
 
 
-def test_the_theme_that_was_chosen_stays(shared: Live) -> None:
-    page = shared.page("ann", color_scheme="light")
+def test_the_theme_that_was_chosen_stays(unspent: Live) -> None:
+    page = unspent.page("ann", color_scheme="light")
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
     page.click("text=Dark theme")
@@ -599,8 +559,9 @@ def test_the_theme_that_was_chosen_stays(shared: Live) -> None:
     expect(page.locator("[data-theme-toggle]")).to_have_attribute("aria-pressed", "true")
 
 
-def test_an_explanation_is_one_click_away(shared: Live) -> None:
-    page = shared.page("ann", ASK)
+def test_an_explanation_is_one_click_away(unspent: Live) -> None:
+    page = unspent.page("ann")
+    page.goto(ASK)
     page.get_by_role("button", name="What epsilon buys: an explanation").first.click()
     expect(page.get_by_role("dialog", name="What epsilon buys")).to_be_visible()
     assert grave(page) == []
@@ -612,8 +573,9 @@ def test_an_explanation_is_one_click_away(shared: Live) -> None:
     expect(page.locator("main")).to_contain_text("52.5 %")
 
 
-def test_a_browser_without_scripts_asks_too(shared: Live) -> None:
-    page = shared.page("ann", ASK, java_script_enabled=False)
+def test_a_browser_without_scripts_asks_too(live: Live) -> None:
+    page = live.page("ann", java_script_enabled=False)
+    page.goto(ASK)
     page.fill("#question", "SELECT COUNT(*) FROM registry WHERE smoker")
     page.press("#size", "Enter")
     page.wait_for_url("**/preview")
@@ -663,11 +625,7 @@ def every_page(live: Live) -> Iterator[Page]:
 
 def grave(page: Page, **options: Any) -> list[str]:
     """What axe finds that keeps people from using a page."""
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(Axe().axe_script)
-    told = {"resultTypes": ["violations"]} | options  # of whatever else it finds only that it is there
-    found = page.evaluate("async (told) => (await axe.run(told)).violations", told)
-    wrong = [one for one in found if one["impact"] in GRAVE]
+    wrong = [one for one in Axe().run(page, options=options).response["violations"] if one["impact"] in GRAVE]
     return [f"{page.url}: {one['id']}: {one['nodes'][0]['html'][:200]}" for one in wrong]
 
 
@@ -719,8 +677,8 @@ CHOSEN = [
 ]
 
 
-def test_the_form_writes_sql_that_the_service_reads(shared: Live) -> None:
-    page = shared.page(None)
+def test_the_form_writes_sql_that_the_service_reads(unspent: Live) -> None:
+    page = unspent.page(None)
     script = """async ([chosen, schema]) => {
         const { AGGREGATES, sqlOf } = await import("/console/assets/question.js");
         const usual = { column: "", number: "", filters: [], group: "", width: "" };
@@ -728,12 +686,12 @@ def test_the_form_writes_sql_that_the_service_reads(shared: Live) -> None:
         return sqlOf({ ...usual, ...chosen, aggregate }, schema);
     }"""
     for chosen, sql in CHOSEN:
-        assert page.evaluate(script, [chosen, shared.schema]) == sql
+        assert page.evaluate(script, [chosen, unspent.schema]) == sql
         if "it''s" in sql:
             with pytest.raises(InvalidInput, match="it's"):
-                parse_sql(sql, shared.registry)
+                parse_sql(sql, unspent.registry)
         else:
-            parse_sql(sql, shared.registry)
+            parse_sql(sql, unspent.registry)
 
 
 PRIORS = [
@@ -749,22 +707,23 @@ PRIORS = [
 
 
 @pytest.mark.parametrize("what", [*PRIORS, "MODE(education)", "MODE(diagnosis)"])
-def test_a_drawing_becomes_a_prior_that_the_service_reads(shared: Live, what: str) -> None:
+def test_a_drawing_becomes_a_prior_that_the_service_reads(unspent: Live, what: str) -> None:
     """Bars of every height, some of them 0: the text is read, and its law is the drawing."""
-    page = shared.page("ann", ASK)
+    page = unspent.page("ann")
+    page.goto(ASK)
     page.fill("#question", f"SELECT {what} FROM registry WHERE age > 20")
     page.click("text=Start with a bell")
     text = page.input_value("#prior")
     if what.startswith("MODE"):
-        assert len(read_weights(text)) == len(shared.schema["columns"][what[5:-1]]["categories"])
+        assert len(read_weights(text)) == len(unspent.schema["columns"][what[5:-1]]["categories"])
     else:
         assert len(read_shapes(text, dates="admitted" in what).terms) > 10
     expect(page.locator("[data-part=reading]")).to_contain_text("The planner reads it")
     previewed(page)
 
 
-def test_completions_fit_what_stands_before_them(shared: Live) -> None:
-    page = shared.page(None)
+def test_completions_fit_what_stands_before_them(unspent: Live) -> None:
+    page = unspent.page(None)
     script = """async ([before, schema]) => {
         const { suggestions, words } = await import("/console/assets/completion.js");
         return suggestions(before, schema, words(schema)).list.map((one) => one.show ?? one.text);
@@ -780,10 +739,10 @@ def test_completions_fit_what_stands_before_them(shared: Live) -> None:
         ("SELECT COUNT(*) FROM registry WHERE hospital = bi", "Birch"),
         ("SELECT COUNT(*) FROM registry WHERE smoker = ", "TRUE"),
     ):
-        assert page.evaluate(script, [before, shared.schema])[0] == first
+        assert page.evaluate(script, [before, unspent.schema])[0] == first
     for before in (
         "",
         "SELECT COUNT(*) FROM registry WHERE nothing = 'Al",
         "SELECT COUNT(*) FROM registry WHERE age = 'x",
     ):
-        assert page.evaluate(script, [before, shared.schema]) == []
+        assert page.evaluate(script, [before, unspent.schema]) == []
