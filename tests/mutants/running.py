@@ -93,9 +93,11 @@ class Copy:
         command = [sys.executable, "-m", "pytest", *QUIETLY, "-p", PLUGIN, f"--hypothesis-profile={PROFILE}"]
         environment = os.environ | {
             "PYTHONPATH": str(self.folder / "src"),
+            "PYTHONPYCACHEPREFIX": str(self.folder / "compiled"),
             "NUMBA_CACHE_DIR": str(self.folder / numba),
             COPY: str(self.folder / "src"),
         }
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         try:
             done = subprocess.run(
                 [*command, *(f"tests/{test}" for test in tests)],
