@@ -37,7 +37,7 @@ def _cells(answer: Answer) -> list[list[str]]:
     told = {name for row in spans for name, span in row.items() if span is not None}
     lines = [[part for name in answer.columns for part in ([name, SPAN] if name in told else [name])]]
     for row, around in list(zip(answer.rows, spans, strict=True))[:MOST_ROWS]:
-        cells = ([value(row[name]), *([_span(around[name])] if name in told else [])] for name in answer.columns)
+        cells = ([value(row[name]), *([span_told(around[name])] if name in told else [])] for name in answer.columns)
         lines.append([part for pair in cells for part in pair])
     return lines
 
@@ -49,5 +49,6 @@ def _below(answer: Answer) -> list[str]:
     return [line for line in (*rest, answer.meaning, *warned, answer.guarantee.words()) if line]
 
 
-def _span(span: Interval) -> str:
+def span_told(span: Interval) -> str:
+    """Both ends of an interval as people read them; nothing where there is none."""
     return "" if span is None else f"{value(span[0])} to {value(span[1])}"

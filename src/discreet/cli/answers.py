@@ -19,11 +19,11 @@ from discreet.guarantee import Guarantee
 from discreet.ledger import Balance
 from discreet.ledger.refusal import MOST_TIMES
 from discreet.schema.column import day
+from discreet.sheet import SPAN, span_told
 from discreet.words import value
 
 MOST_ROWS = 200
 """On a screen; JSON has all."""
-SPAN = "95 % interval"
 POSTERIOR = "posterior mean"
 RECONCILED = "reconciled"
 MOST_BESIDE = 2
@@ -67,7 +67,7 @@ def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableTy
     if answer.shaped:
         raw = "" if answer.headline == answer.value else f"raw: {value(answer.value)}, "
         yield f"{raw}a draw shaped by your prior"
-    yield from (f"{SPAN}: {_span(span)}" for span in spans.values() if span is not None)
+    yield from (f"{SPAN}: {span_told(span)}" for span in spans.values() if span is not None)
     yield from (f"{RECONCILED}: {numbers[0]}" for numbers in _fitted(answer).values())
     if known is not None and known.numeric:
         say = _day if isinstance(answer.value, date) else value
@@ -89,7 +89,7 @@ def _range(one: InRange) -> str:
     asked = "{} to {}".format(*one.asked)
     same = (str(one.low), str(one.high)) == one.asked
     where = ends if same else f"{asked}, in whole bins {ends}"
-    return f"{where}: {value(one.value)}, {one.confidence:.0%} {_span(one.interval)}"
+    return f"{where}: {value(one.value)}, {one.confidence:.0%} {span_told(one.interval)}"
 
 
 def _day(number: float) -> str:
@@ -164,7 +164,7 @@ def _rows(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> Table:
         for name in answer.columns:
             cells.append(text(value(row[name])))
             if name in told:
-                cells.append(_span(around[name]))
+                cells.append(span_told(around[name]))
             if name in fitted:
                 cells.append(fitted[name][at])
         if means:
@@ -204,7 +204,3 @@ def _lengths(answer: Answer) -> list[int]:
     numbers = [row[answer.numbers[0]] for row in answer.rows]
     whole = int | float if answer.in_range is not None or answer.reconciled is not None else int
     return [round(one) if isinstance(one, whole) else 0 for one in numbers]
-
-
-def _span(span: Interval) -> str:
-    return "" if span is None else f"{value(span[0])} to {value(span[1])}"
