@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet import InvalidInput, PermuteAndFlip, Prior, Quantile, Quantiles
 from discreet.exact import exp_below
-from discreet.kernel.quantile import SLOTS, coarse, light, part, rank_scores
+from discreet.kernel.quantile import SLOTS, SplitLaw, coarse, light, part, parted, rank_scores
 from discreet.kernel.sensitivity import rank_score_sensitivity
 from discreet.testing import all_neighbours, all_tables, chi_square_excess, neighbour_tables, worst_ratio
 
@@ -81,7 +81,7 @@ def joint_law(mechanism: Quantiles, own: np.ndarray) -> dict:
     def split(part_counts, span, wanted, ends) -> dict:
         if not wanted:
             return {(): Fraction(1)}
-        middle = wanted[len(wanted) // 2]
+        middle, lower, upper = parted(wanted)
         node = mechanism.split_law(part_counts, span, coarse((middle - ends[0]) / (ends[1] - ends[0])))
         if node.base is None:
             chances = PermuteAndFlip(node.selection).probabilities(node.scores)
@@ -91,10 +91,11 @@ def joint_law(mechanism: Quantiles, own: np.ndarray) -> dict:
         for at, chance in enumerate(chances):
             position, slot = node.cell(at)
             left, right = part(part_counts, position, slot)
-            lefts = split(left, (span[0], position), wanted[: len(wanted) // 2], (ends[0], middle))
-            rights = split(right, (position, span[1]), wanted[len(wanted) // 2 + 1 :], (middle, ends[1]))
+            lefts = split(left, (span[0], position), lower, (ends[0], middle))
+            rights = split(right, (position, span[1]), upper, (middle, ends[1]))
+            told = (position,) if middle in wanted else ()
             for (low, p), (high, r) in product(lefts.items(), rights.items()):
-                law[(*low, position, *high)] += chance * p * r
+                law[(*low, *told, *high)] += chance * p * r
         return law
 
     return split(own, (0, mechanism.candidates.count - 1), mechanism.orders, (Fraction(0), Fraction(1)))
@@ -102,9 +103,10 @@ def joint_law(mechanism: Quantiles, own: np.ndarray) -> dict:
 
 @pytest.mark.parametrize("prior", [None, Prior.weights({0: 2, 1: 1})])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-def test_several_quantiles_of_all_small_tables(neighbours: str, prior: Prior | None) -> None:
-    """The joint law of three quartiles, every split enumerated, loses epsilon exactly; and never falls out of order."""
-    quartiles = Quantiles.of((0.25, 0.5, 0.75), 0, 1, 1, neighbours=neighbours, prior=prior)
+@pytest.mark.parametrize("orders", [(0.25, 0.5, 0.75), (0.25, 0.75)])
+def test_several_quantiles_of_all_small_tables(orders: tuple, neighbours: str, prior: Prior | None) -> None:
+    """Their joint law, every split enumerated, loses epsilon at most; and never falls out of order."""
+    quartiles = Quantiles.of(orders, 0, 1, 1, neighbours=neighbours, prior=prior)
     laws = {}
     for zeros, ones in product(range(4), repeat=2):
         laws[zeros, ones] = joint_law(quartiles, np.array([zeros, ones]))
@@ -116,6 +118,37 @@ def test_several_quantiles_of_all_small_tables(neighbours: str, prior: Prior | N
             worst = worst_ratio(law, laws[other])
             assert worst is not None
             assert worst <= exp_below(Fraction(1), 80)
+
+
+def questions(orders: tuple) -> int:
+    """How many of them a row can be part of, as the rows are parted."""
+    _, lower, upper = parted(orders)
+    return 1 + max((questions(side) for side in (lower, upper) if side), default=0)
+
+
+@pytest.mark.parametrize("many", range(1, 40))
+def test_a_row_is_part_of_as_many_questions_as_there_are_depths(many: int) -> None:
+    """Where orders are even in number a question is added, and no depth."""
+    orders = tuple(Fraction(place + 1, many + 1) for place in range(many))
+    assert questions(orders) == Quantiles.of(orders, 0, 9, 1).depth
+
+
+def test_two_quartiles_are_medians_of_halves() -> None:
+    """Of a skewed column they stray to its empty end far less often than the greater of them asked first would."""
+    assert parted((Fraction(1, 4), Fraction(3, 4))) == (Fraction(1, 2), (Fraction(1, 4),), (Fraction(3, 4),))
+    own, upper_half = np.zeros((2, 40), dtype=np.int64)
+    own[:10], upper_half[5:10] = 100, 100
+    quartiles = Quantiles.of((0.25, 0.75), 0, 39, Fraction(1, 10))
+    first = quartiles.split_law(own, (0, 39), Fraction(3, 4))
+    second = quartiles.split_law(upper_half, (5, 39), Fraction(1, 2))
+    astray = [chance_beyond(law, 10) for law in (first, second)]
+    assert astray[1] < astray[0] / 10
+
+
+def chance_beyond(law: SplitLaw, place: int) -> float:
+    far = np.repeat(law.places, SLOTS + 1) >= place
+    chances = law.exponential().probabilities
+    return sum(float(chance) for chance, beyond in zip(chances, far, strict=True) if beyond)
 
 
 @pytest.mark.parametrize(("neighbours", "halves"), [("add-remove", 1), ("replace-one", 2)])

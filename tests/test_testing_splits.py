@@ -11,6 +11,13 @@ from discreet.testing.splits import followed
 from tables import schema
 
 ONE = np.array([0, 2, 0, 3, 0, 2, 0, 0])
+SEVERAL = (
+    ((0.5,), 1, 4),
+    ((0.25, 0.75), 3, 4),
+    ((0.25, 0.5, 0.75), 3, 4),
+    ((0.1, 0.3, 0.5, 0.7, 0.9), 7, 16),
+)
+"""Orders, the questions that are asked for them, and the ways that are followed."""
 TWO = ONE + np.eye(8, dtype=np.int64)[5]
 
 
@@ -30,14 +37,14 @@ def test_later_choices_come_out_by_rules_of_their_own() -> None:
     assert len(set(told)) > 8
 
 
-@pytest.mark.parametrize(("orders", "ways"), [((0.5,), 4), ((0.25, 0.5, 0.75), 4), ((0.1, 0.3, 0.5, 0.7, 0.9), 16)])
-def test_both_tables_are_parted_alike(orders: tuple[float, ...], ways: int) -> None:
+@pytest.mark.parametrize(("orders", "asked", "ways"), SEVERAL)
+def test_both_tables_are_parted_alike(orders: tuple[float, ...], asked: int, ways: int) -> None:
     """So that every choice is among the same points, and the tables differ by one row in one choice of each depth."""
     choice = Quantiles.of(orders, 0, 7, 1)
     found = list(followed(choice, ONE, TWO))
     assert len(found) == ways
     for laws in found:
-        assert len(laws) == len(orders)
+        assert len(laws) == asked
         assert all(np.array_equal(mine.places, theirs.places) for mine, theirs in laws)
         assert 1 <= sum(not np.array_equal(mine.scores, theirs.scores) for mine, theirs in laws) <= choice.depth
 

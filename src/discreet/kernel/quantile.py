@@ -188,7 +188,7 @@ def order(q: object) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
-    """Several quantiles, never out of order: the middle one first, then each side on its own rows.
+    """Several quantiles, never out of order: the rows are parted in the middle of them, then each side on its own.
 
     Every row is on one side of each split, so the questions at one depth are about disjoint rows and cost as much as
     one of them (twice that where rows are replaced); epsilon is shared evenly among the depths (after Kaplan and
@@ -253,16 +253,16 @@ class Quantiles:
         found: dict[Fraction, int],
         entropy: Entropy,
     ) -> None:
-        """Choose the middle quantile among the points of the span, part the rows there, go on with both sides."""
+        """Choose the quantile to part the rows at, among the points of the span, and go on with both sides."""
         if not orders:
             return
-        middle = orders[len(orders) // 2]
+        middle, lower, upper = parted(orders)
         split = self.split_law(counts, span, coarse((middle - ends[0]) / (ends[1] - ends[0])))
         position, slot = split.draw(entropy)
         found[middle] = position
         left, right = part(counts, position, slot)
-        self._split(left, (span[0], position), orders[: len(orders) // 2], (ends[0], middle), found, entropy)
-        self._split(right, (position, span[1]), orders[len(orders) // 2 + 1 :], (middle, ends[1]), found, entropy)
+        self._split(left, (span[0], position), lower, (ends[0], middle), found, entropy)
+        self._split(right, (position, span[1]), upper, (middle, ends[1]), found, entropy)
 
     def split_law(self, counts: Integers, span: tuple[int, int], q: Fraction) -> SplitLaw:
         """The choice of where to part these rows, so that a share q of them is on the left."""
@@ -307,6 +307,14 @@ class SplitLaw:
     def cell(self, at: int) -> tuple[int, int]:
         """Point and eighths of a position in the list of scores."""
         return int(self.places[at // (SLOTS + 1)]), at % (SLOTS + 1)
+
+
+def parted(orders: tuple[Fraction, ...]) -> tuple[Fraction, tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """The order to part the rows at, and the orders below and above it: the middle one, or halfway between two."""
+    half = len(orders) // 2
+    if len(orders) % 2:
+        return orders[half], orders[:half], orders[half + 1 :]
+    return (orders[half - 1] + orders[half]) / 2, orders[:half], orders[half:]
 
 
 def coarse(q: Fraction) -> Fraction:
