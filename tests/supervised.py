@@ -99,6 +99,11 @@ def runs(process: int) -> bool:
     return True
 
 
+def children_of(process: int) -> list[int]:
+    """The processes below one, the first that was started first."""
+    return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
 def token(config: Path, analyst: str = "ann", role: str = "custodian") -> str:
     """A token of a service."""
     with Store.open(read_config(config).store) as store:

@@ -40,7 +40,7 @@ from discreet.service.supervisor import (
     next_pause,
     stop,
 )
-from supervised import Supervised, eventually, runs, supervised, token
+from supervised import Supervised, children_of, eventually, runs, supervised, token
 
 HEAVY = {"duckdb", "fastapi", "jinja2", "rich", "sqlalchemy", "sqlglot", "starlette", "uvicorn", "yaml"}
 DATA = "/v1/datasets/registry"
@@ -262,6 +262,28 @@ class Asking:
             assert reply.status_code == 201, reply.text
             self._answers[number] = reply.json()
             number += self.CLIENTS
+
+
+def test_the_process_that_forks_may_be_killed(folder: Path) -> None:
+    """Those that were forked from it end what they do, and others take their place."""
+    with supervised(folder, "--config", configured(folder)) as served:
+        *_, forks = children_of(served.process.pid)
+        first = served.children()
+        assert set(children_of(forks)) == set(first)
+        os.kill(forks, signal.SIGKILL)
+        eventually(lambda: len(served.children()) == 2 * len(first))
+        eventually(lambda: not any(map(runs, first)))
+        assert httpx.get(f"{served.address}/health", timeout=WAITS).json() == {"status": "ok"}
+        assert served.stop() == 0
+    assert not any(map(runs, served.children()))
+
+
+def test_what_is_imported_before_a_fork_is_there_and_starts_no_thread() -> None:
+    """A thread would not live through it; and what failed to be imported would be imported by every process again."""
+    said = "import sys; from discreet.service.imported import NAMES; from pathlib import Path\n"
+    said += "print(set(NAMES) <= set(sys.modules), len([*Path('/proc/self/task').iterdir()]))"
+    shown = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == ["True", "1"]
 
 
 def test_workers_that_cannot_start_are_told_of_without_the_words_of_what_failed(folder: Path, tmp_path: Path) -> None:

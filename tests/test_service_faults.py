@@ -46,7 +46,7 @@ from loaded import (
     workers,
     write_table,
 )
-from supervised import LONG, Supervised, eventually, supervised, token
+from supervised import LONG, Supervised, children_of, eventually, supervised, token
 
 WORKERS, ROOM = 2, 60
 BY_JOBS = ("early", "late", "again")
@@ -162,9 +162,9 @@ def fill(file: Path) -> None:
 
 
 def children(served: Supervised) -> list[int]:
-    """Workers and runner by the system's own account, after the first child, which multiprocessing has for itself."""
-    process = served.process.pid
-    return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()][1:]
+    """Workers and runner by the system's own account: the supervisor's last child has forked them."""
+    *_, forks = children_of(served.process.pid)
+    return children_of(forks)
 
 
 def test_a_full_disk_is_told_and_survived(tmp_path: Path) -> None:

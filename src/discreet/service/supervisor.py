@@ -1,7 +1,8 @@
 """The process that keeps a service up: one listening socket, workers that share it, one runner of jobs.
 
 Whichever of them dies is started again, after a pause that grows while it dies young. All stop when the supervisor is
-told to, and when it dies: each child holds one end of a line that is cut then.
+told to, and when it dies: each child holds one end of a line that is cut then. They are forked from one process more,
+that only imports: what all of them need is loaded once, and a worker that is started again answers at once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import connection, resource_tracker
+from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -35,7 +36,7 @@ MOST_DEATHS = 3
 """Of one process before the service was ever ready: it never will be."""
 LOOK = 0.1
 """Seconds between two looks at the health of a service that starts."""
-PROCESSES = multiprocessing.get_context("spawn")
+PROCESSES = multiprocessing.get_context("forkserver")  # a fork of this process would copy the locks of its threads
 
 STOP, INTERRUPT, READY = b"s", b"i", b"r"
 SAYS = {signal.SIGTERM: STOP, signal.SIGHUP: STOP, signal.SIGINT: INTERRUPT}
@@ -75,7 +76,7 @@ class Post:
         try:
             with far, _signals_wait():
                 started.start()
-        except OSError as error:  # no memory or no more processes: there may be, later
+        except (OSError, EOFError) as error:  # no memory or no more processes: there may be, later
             logs.write("failed", where=logs.where(error))
             self._rest(now)
         else:
@@ -100,6 +101,7 @@ def next_pause(before: float, lived: float) -> float:
 def run(config: Config, announce: Callable[[str], None], progress: Progress = silent) -> None:
     """Serve until a signal says stop. `announce` is told the address once the service answers there."""
     with closing(bound(config)) as listening:
+        _import_ahead()
         try_out(config, progress)
         listen(listening, config)
         progress("starting")
@@ -150,6 +152,13 @@ def stop(posts: Sequence[Post], told: socket.socket, limit: float) -> None:
 
 def _alive(posts: Sequence[Post]) -> list[int]:
     return [post.process.sentinel for post in posts if post.process is not None and post.process.is_alive()]
+
+
+def _import_ahead() -> None:
+    """Begin to import what the processes will need, in the one that they are forked from."""
+    PROCESSES.set_forkserver_preload(["discreet.service.imported"])
+    with _signals_wait():
+        forkserver.ensure_running()
 
 
 def _look_out(config: Config, listening: socket.socket, tell: socket.socket) -> None:

@@ -1,0 +1,23 @@
+"""What the processes of a service import, imported once in the one that they are forked from.
+
+Nothing that starts a thread: it would not live through a fork. What cannot be imported is left to who needs it, and
+says so then.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib import import_module
+
+NAMES = (
+    "discreet.service.app",
+    "discreet.service.jobs",
+    "discreet.sources.duckdb",
+    "sqlalchemy.dialects.sqlite.pysqlite",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.h11_impl",
+)
+
+for name in NAMES:
+    with suppress(Exception):
+        import_module(name)
