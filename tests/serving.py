@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from starlette.testclient import TestClient
 
+from discreet import Custodian
 from discreet.sample import write_registry
 from discreet.service.app import Entrance, make_app
 from discreet.service.config import Config, DataSet, Limits
@@ -44,9 +49,19 @@ class Served:
         return self.call(who, "POST", path, body, **headers)
 
 
+@cache
+def registered(patients: int) -> Path:
+    """A folder with a registry that is registered and was never asked, made once."""
+    folder = Path(tempfile.mkdtemp(prefix="discreet-"))
+    atexit.register(shutil.rmtree, folder)
+    Custodian.open(write_registry(folder, patients)).close()
+    return folder
+
+
 def config_in(folder: Path, patients: int = PATIENTS, **changes: Any) -> Config:
-    """A configuration without padding, for the made-up registry."""
-    schema = write_registry(folder, patients)
+    """A configuration without padding, for the made-up registry, which is registered already."""
+    shutil.copytree(registered(patients), folder, dirs_exist_ok=True)
+    schema = folder / "registry.yaml"
     limits = Limits(rate=100_000, burst=100_000, together=100_000)
     places = folder / "service", str(folder / "service.db")
     return replace(Config((DataSet(schema, 0.05),), *places, padding=False, limits=limits), **changes)

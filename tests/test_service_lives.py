@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -236,6 +237,7 @@ def test_a_renamed_schema_is_refused_and_registers_nothing(service: Served, conf
 
 def test_what_is_said_of_a_data_sets_folder_has_no_path(config: Config, tmp_path: Path) -> None:
     place = Place(load_schema(config.datasets[0].schema))
+    shutil.rmtree(place.folder)
     place.folder.write_text("in its place")
     with (
         pytest.raises(Unavailable, match=r"^the folder registry\.discreet cannot be written; ") as told,
