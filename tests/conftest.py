@@ -36,6 +36,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: _ended(compiling))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: while one waits, for a browser or a service, the others do not."""
+    return 1 + len(os.sched_getaffinity(0))
+
+
 def _ended(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     process.wait()
@@ -74,6 +79,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def chromium() -> services.Chromium:
-    """A browser without a window."""
-    services.require("chromium", *services.absent_programs("chromium"))
-    return services.Chromium(str(services.find_program("chromium")))
+    """A browser without a window: the one that never has any, where it is installed, since it takes less."""
+    found = next(filter(None, map(services.find_program, ("chromium-headless-shell", "chromium"))), None)
+    services.require("chromium", *([] if found else ["chromium-headless-shell, chromium"]))
+    return services.Chromium(str(found))
