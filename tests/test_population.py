@@ -256,7 +256,9 @@ def test_an_answer_speaks_for_the_population(people: Custodian) -> None:
     assert answer.population(size=1000)[0]["COUNT(*)"].value == 1000
     mean = row["AVG(age)"]
     assert mean.interval[0] < mean.value < mean.interval[1]
-    assert max(mean.noise, mean.sampling) < (mean.interval[1] - mean.interval[0]) / 2 < mean.noise + mean.sampling + 1
+    half, step = (mean.interval[1] - mean.interval[0]) / 2, 100 / 400
+    # Without noise a share moves in steps, which an interval allows for; noise smooths them.
+    assert max(mean.noise, mean.sampling - step) < half < mean.noise + mean.sampling + 1
     assert mean.words == (
         "the mean in the population; the units are taken as a simple random sample; "
         "their variance is taken as the largest that mean and bounds allow"

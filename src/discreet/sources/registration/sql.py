@@ -281,7 +281,7 @@ def columns(names: Iterable[str]) -> Named:
 
 def select(named: Named) -> exp.Select:
     """The beginning of a query that gives these."""
-    return exp.select(*(exp.alias_(value, name) for name, value in named.items()))
+    return exp.select(*(exp.alias_(value, name, copy=False) for name, value in named.items()), copy=False)
 
 
 def over(query: exp.Select, named: Named) -> exp.Select:

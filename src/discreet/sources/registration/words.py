@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from sqlglot import exp
@@ -51,13 +52,18 @@ def call(name: str, *arguments: Expression | str | int) -> exp.Anonymous:
 
 
 def cast(value: Expression, kind: str) -> Expression:
-    """Where it cannot fail."""
-    return exp.cast(value, kind)
+    """Where it cannot fail. `exp.cast` would parse the kind each time."""
+    return exp.Cast(this=value.copy(), to=_kind(kind).copy())
 
 
 def try_cast(value: Expression, kind: str) -> Expression:
     """NULL where it would fail; PostgreSQL knows only the plain cast, so the value must be guarded by a CASE."""
-    return exp.TryCast(this=value, to=exp.DataType.build(kind), safe=True)
+    return exp.TryCast(this=value, to=_kind(kind).copy(), safe=True)
+
+
+@cache
+def _kind(name: str) -> exp.DataType:
+    return exp.DataType.build(name)
 
 
 def double(number: float) -> Expression:
