@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SERVICES = ("postgres", "spark", "chromium")
+COMPILING = "DISCREET_COMPILING"
+"""Names the file that is locked meanwhile."""
 LONG = {"test_service_fuzz", "test_expected_error", "test_mutants", "test_serve"}
 """Of these modules some tests take long: they begin early, so that no worker waits for another at the end."""
 
@@ -30,10 +34,23 @@ hypothesis.settings.load_profile("discreet")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before there are workers, begin to compile what they will all need."""
+    """Before there are workers, begin to compile what they will all need; a lock is held for as long as it takes."""
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        compiling = subprocess.Popen([sys.executable, str(Path(__file__).with_name("compiled.py"))])
+        lock, os.environ[COMPILING] = tempfile.mkstemp(prefix="discreet-")
+        config.add_cleanup(Path(os.environ[COMPILING]).unlink)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        compiler = [sys.executable, str(Path(__file__).with_name("compiled.py"))]
+        compiling = subprocess.Popen(compiler, pass_fds=[lock])
+        os.close(lock)
         config.add_cleanup(lambda: _ended(compiling))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """A worker has its tests by now; what it would otherwise compile for itself is nearly done."""
+    if hasattr(session.config, "workerinput"):
+        with Path(os.environ[COMPILING]).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -36,7 +36,7 @@ def test_pandas_in_and_out(tmp_path: Path) -> None:
 def test_polars_in_and_out(tmp_path: Path) -> None:
     """Every range lies in its interval, near the truth."""
     said = run("polars_in_and_out.py", tmp_path)
-    rows = re.findall(r"\d+ to \d+ +┆ (\d+) +┆ (\d+) +┆ (\d+) +┆ (\d+)", said)
+    rows = re.findall(r"\d+ to \d+ +┆ (-?\d+) +┆ (-?\d+) +┆ (\d+) +┆ (\d+)", said)
     assert len(rows) == 4
     for trips, least, most, truth in (map(int, row) for row in rows):
         assert least <= trips <= most
