@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import subprocess
 import sys
@@ -35,6 +36,7 @@ hypothesis.settings.load_profile("discreet")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before there are workers, begin to compile what they will all need; a lock is held for as long as it takes."""
+    gc.disable()  # what is imported and collected is nearly all kept
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         lock, os.environ[COMPILING] = tempfile.mkstemp(prefix="discreet-")
         config.add_cleanup(Path(os.environ[COMPILING]).unlink)
@@ -58,6 +60,12 @@ def pytest_xdist_auto_num_workers() -> int:
     return 1 + len(os.sched_getaffinity(0))
 
 
+def pytest_unconfigure() -> None:
+    """As it was, or libraries tell at the end of what they take for leaks."""
+    gc.unfreeze()
+    gc.enable()
+
+
 def _ended(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     process.wait()
@@ -74,6 +82,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """After they were shuffled: groups begin first anyway, then what takes long."""
+    gc.freeze()
+    gc.enable()
     session.items.sort(key=lambda item: item.path.stem not in LONG)
 
 

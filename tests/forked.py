@@ -10,12 +10,14 @@ What Python itself reads as it starts, as PYTHONPATH, is the server's. SIGINT an
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,16 +150,30 @@ def _become(folder: str, environment: Mapping[str, str], files: Sequence[int]) -
 
 
 def _run(words: Sequence[str]) -> NoReturn:
-    """Run a module or a file as Python would, and end."""
+    """Run a module or a file as Python would, and end; but all that was imported is not taken down piece by piece."""
+    import atexit
     import runpy
 
-    if words[0] == "-m":
-        sys.argv, sys.path[0] = [*words[1:]], os.getcwd()
-        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-    else:
-        sys.argv, sys.path[0] = [*words], str(Path(words[0]).parent)
-        runpy.run_path(words[0], run_name="__main__")
-    sys.exit()
+    code: object = 0
+    try:
+        if words[0] == "-m":
+            sys.argv, sys.path[0] = [*words[1:]], os.getcwd()
+            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv, sys.path[0] = [*words], str(Path(words[0]).parent)
+            runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as ended:
+        code = ended.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _import_all() -> None:
@@ -172,6 +188,8 @@ def _import_all() -> None:
             import_module(module.name)
     threads = Path("/proc/self/task")
     assert not threads.is_dir() or len([*threads.iterdir()]) == 1
+    gc.collect()
+    gc.freeze()  # or whoever is forked goes through all of this again, and gets a copy of it
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """What the processes of a service import, imported once in the one that they are forked from.
 
-Nothing that starts a thread: it would not live through a fork. What cannot be imported is left to who needs it, and
-says so then.
+Nothing that starts a thread, which would not live through a fork; but OpenBLAS, which ends its own before one and
+starts them anew. What cannot be imported is left to who needs it, and says so then.
 """
 
 from __future__ import annotations
 
+import gc
 from contextlib import suppress
 from importlib import import_module
 
@@ -21,3 +22,4 @@ NAMES = (
 for name in NAMES:
     with suppress(Exception):
         import_module(name)
+gc.freeze()  # who is forked would go through all of it now and then, and so get a copy
