@@ -6,6 +6,7 @@ starts them anew. What cannot be imported is left to who needs it, and says so t
 
 from __future__ import annotations
 
+import atexit
 import gc
 from contextlib import suppress
 from importlib import import_module
@@ -23,3 +24,4 @@ for name in NAMES:
     with suppress(Exception):
         import_module(name)
 gc.freeze()  # who is forked would go through all of it now and then, and so get a copy
+atexit.register(gc.unfreeze)  # or libraries take what is frozen for leaks, and say so
