@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SERVICES = ("postgres", "spark", "chromium")
-COMPILING = "DISCREET_COMPILING"
-"""Names the file that is locked meanwhile."""
+SHARED = "DISCREET_SHARED"
+"""Names a folder of all workers."""
 LONG = {"test_service_fuzz", "test_expected_error", "test_mutants", "test_serve"}
 """Of these modules some tests take long: they begin early, so that no worker waits for another at the end."""
 
@@ -38,12 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before there are workers, begin to compile what they will all need; a lock is held for as long as it takes."""
     gc.disable()  # what is imported and collected is nearly all kept
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        lock, os.environ[COMPILING] = tempfile.mkstemp(prefix="discreet-")
-        config.add_cleanup(Path(os.environ[COMPILING]).unlink)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        compiler = [sys.executable, str(Path(__file__).with_name("compiled.py"))]
-        compiling = subprocess.Popen(compiler, pass_fds=[lock])
-        os.close(lock)
+        os.environ[SHARED] = tempfile.mkdtemp(prefix="discreet-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ[SHARED]))
+        with (Path(os.environ[SHARED]) / "compiling").open("x") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            compiler = [sys.executable, str(Path(__file__).with_name("compiled.py"))]
+            compiling = subprocess.Popen(compiler, pass_fds=[lock.fileno()])
         config.add_cleanup(lambda: _ended(compiling))
 
 
@@ -51,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtestloop(session: pytest.Session) -> None:
     """A worker has its tests by now; what it would otherwise compile for itself is nearly done."""
     if hasattr(session.config, "workerinput"):
-        with Path(os.environ[COMPILING]).open() as lock:
+        with (Path(os.environ[SHARED]) / "compiling").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH)
 
 
@@ -80,6 +81,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(used[0]))
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist tells their order
 def pytest_collection_finish(session: pytest.Session) -> None:
     """After they were shuffled: groups begin first anyway, then what takes long."""
     gc.freeze()
@@ -87,11 +89,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     session.items.sort(key=lambda item: item.path.stem not in LONG)
 
 
+def starts_once(service: str) -> None:
+    """Its tests are on one worker, or it would be started on each."""
+    if SHARED in os.environ:
+        (Path(os.environ[SHARED]) / service).touch(exist_ok=False)
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The DSN of a PostgreSQL of our own."""
     missing = services.absent_modules("psycopg") + services.absent_programs("initdb", "pg_ctl")
     services.require("postgres", *missing)
+    starts_once("postgres")
     with services.postgres_server() as dsn:
         yield dsn
 
@@ -100,6 +109,7 @@ def postgres() -> Iterator[str]:
 def spark() -> Iterator[SparkSession]:
     """A quiet local Spark."""
     services.require("spark", *services.absent_modules("pyspark"), *services.absent_programs("java"))
+    starts_once("spark")
     with services.spark_session() as session:
         yield session
 
