@@ -27,8 +27,8 @@ PROGRAMS = (
         "One table, six questions, no constant twice. Every contestant is a process of its own and holds the table in "
         "the way that suits it best; all are asked in turn. For discreet the time is from SQL to an answer that is "
         "charged and stored on the disk; the others keep no account on a disk. The table is protected against one row "
-        "more or less, at epsilon 0.1, but for diffprivlib, which takes as public how many rows each "
-        "question, and each region of it, selects: its filtered means and medians protect less. `opendp, scaled` "
+        "more or less, at epsilon 0.1, but for diffprivlib, whose means take as public how many rows each "
+        "question, and each region of it, selects, and so protect less. `opendp, scaled` "
         "leaves out its search for the noise, which no guide tells one to do. DuckDB answers without privacy, and is "
         "the floor. Arrays in memory with noise from floating point are faster than a database with an account, and "
         "the tables say by how much.",

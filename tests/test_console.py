@@ -110,6 +110,7 @@ def running(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     tokens = {name: create_token(app.service.store, name, role, 30, given)[1] for name, role, given in WHO}
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
+        listening.listen()  # who comes before it is served waits
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none"))
         stopping = threading.Event()
         threads = [

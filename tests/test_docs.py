@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TextIO
 
 import pytest
+from _pytest.mark import ParameterSet
 
 import forked
 import page
@@ -39,7 +40,14 @@ def server() -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize("shown", PAGES, ids=lambda shown: str(shown.relative_to(ROOT)))
+def shown_pages() -> Iterator[ParameterSet]:
+    """Those that need PostgreSQL are run where it runs."""
+    for shown in PAGES:
+        marks = [pytest.mark.xdist_group("postgres")] if needed(shown) == "postgres" else []
+        yield pytest.param(shown, id=str(shown.relative_to(ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("shown", [*shown_pages()])
 def test_every_block_of_every_page_runs(shown: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """And prints what the page says it prints; `tests/page.py` says how each kind of block is run.
 

@@ -146,8 +146,7 @@ def test_columns_may_be_kept_apart_in_a_folder(schema: Path, tmp_path: Path) -> 
 def test_a_delta_buys_less_noise(schema: Path, tmp_path: Path) -> None:
     """Gaussian noise where it is less, charged as zCDP in the accounts of approx-dp."""
     with Custodian.open(schema) as custodian:
-        kept = {"columns": ["age", "sex", "smoker"], "delta": Fraction(1, 10**9)}
-        release = custodian.publish("private-linked", tmp_path / "out.csv", epsilon=1, **kept)
+        release = custodian.publish("private-linked", tmp_path / "out.csv", epsilon=1, delta=Fraction(1, 10**9))
         [entry, *_] = custodian.history()
     assert release.guarantee.model == "approx-dp"
     assert release.guarantee.epsilon is not None

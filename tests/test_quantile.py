@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet import InvalidInput, PermuteAndFlip, Prior, Quantile, Quantiles
 from discreet.exact import exp_below
-from discreet.kernel.quantile import SLOTS, SplitLaw, coarse, light, part, parted, rank_scores
+from discreet.kernel.quantile import APART, SLOTS, SplitLaw, coarse, light, part, rank_scores
 from discreet.kernel.sensitivity import rank_score_sensitivity
 from discreet.testing import all_neighbours, all_tables, chi_square_excess, neighbour_tables, worst_ratio
 
@@ -81,7 +81,7 @@ def joint_law(mechanism: Quantiles, own: np.ndarray) -> dict:
     def split(part_counts, span, wanted, ends) -> dict:
         if not wanted:
             return {(): Fraction(1)}
-        middle, lower, upper = parted(wanted)
+        middle, lower, upper = mechanism.parted(wanted, ends)
         node = mechanism.split_law(part_counts, span, coarse((middle - ends[0]) / (ends[1] - ends[0])))
         if node.base is None:
             chances = PermuteAndFlip(node.selection).probabilities(node.scores)
@@ -120,22 +120,48 @@ def test_several_quantiles_of_all_small_tables(orders: tuple, neighbours: str, p
             assert worst <= exp_below(Fraction(1), 80)
 
 
-def questions(orders: tuple) -> int:
+def questions(several: Quantiles, orders: tuple, low: Fraction, high: Fraction) -> int:
     """How many of them a row can be part of, as the rows are parted."""
-    _, lower, upper = parted(orders)
-    return 1 + max((questions(side) for side in (lower, upper) if side), default=0)
+    if not orders:
+        return 0
+    middle, lower, upper = several.parted(orders, (low, high))
+    return 1 + max(questions(several, lower, low, middle), questions(several, upper, middle, high))
 
 
-@pytest.mark.parametrize("many", range(1, 40))
-def test_a_row_is_part_of_as_many_questions_as_there_are_depths(many: int) -> None:
-    """Where orders are even in number a question is added, and no depth."""
-    orders = tuple(Fraction(place + 1, many + 1) for place in range(many))
-    assert questions(orders) == Quantiles.of(orders, 0, 9, 1).depth
+@pytest.mark.parametrize("apart", [Fraction(0), APART, Fraction(1)])
+@pytest.mark.parametrize("spread", [1, 40])
+def test_no_row_is_part_of_more_questions_than_there_are_depths(
+    apart: Fraction, spread: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the rows are parted halfway between two orders: always, never, or where these are far apart."""
+    monkeypatch.setattr("discreet.kernel.quantile.APART", apart)
+    for many in range(1, 40):
+        orders = tuple(Fraction(place + 1, many * spread + 1) for place in range(many))
+        several = Quantiles.of(orders, 0, 9, 1)
+        assert questions(several, orders, Fraction(0), Fraction(1)) == several.depth == many.bit_length()
+
+
+def test_rows_are_parted_halfway_where_two_orders_are_far_apart() -> None:
+    """And nowhere else: near each other they would be far out in their halves, and a prior may exclude the point."""
+    near, far = ((Fraction(1, 2) - gap, Fraction(1, 2) + gap) for gap in (Fraction(1, 10), Fraction(1, 4)))
+    everything = Fraction(0), Fraction(1)
+    assert Quantiles.of(far, 0, 9, 1).parted(far, everything) == (Fraction(1, 2), far[:1], far[1:])
+    assert Quantiles.of(near, 0, 9, 1).parted(near, everything) == (near[1], near[:1], ())
+    known = Quantiles.of(far, 0, 9, 1, prior=Prior.weights(dict.fromkeys((2, 7), 1)))
+    assert known.parted(far, everything) == (far[1], far[:1], ())
+
+
+def test_a_right_prior_is_not_in_the_way_of_the_rows() -> None:
+    """One that excludes the median, which is not asked for, and not the quartiles."""
+    prior = Prior.weights(dict.fromkeys((*range(20, 31), *range(70, 81)), 1))
+    quartiles = Quantiles.of((0.25, 0.75), 0, 99, 1, prior=prior)
+    low, high = quartiles.answer_counts(np.full(100, 1000))
+    assert abs(low - 25) <= 2
+    assert abs(high - 75) <= 2
 
 
 def test_two_quartiles_are_medians_of_halves() -> None:
     """Of a skewed column they stray to its empty end far less often than the greater of them asked first would."""
-    assert parted((Fraction(1, 4), Fraction(3, 4))) == (Fraction(1, 2), (Fraction(1, 4),), (Fraction(3, 4),))
     own, upper_half = np.zeros((2, 40), dtype=np.int64)
     own[:10], upper_half[5:10] = 100, 100
     quartiles = Quantiles.of((0.25, 0.75), 0, 39, Fraction(1, 10))
@@ -149,6 +175,21 @@ def chance_beyond(law: SplitLaw, place: int) -> float:
     far = np.repeat(law.places, SLOTS + 1) >= place
     chances = law.exponential().probabilities
     return sum(float(chance) for chance, beyond in zip(chances, far, strict=True) if beyond)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_four_quantiles_with_splits_that_are_not_told(neighbours: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nested ones: all seven questions, by their exact joint law on the smallest tables."""
+    monkeypatch.setattr("discreet.kernel.quantile.APART", Fraction(0))
+    monkeypatch.setattr("discreet.kernel.quantile.SLOTS", 1)
+    several = Quantiles.of((0.1, 0.4, 0.6, 0.9), 0, 1, 1, neighbours=neighbours)
+    laws = {table: joint_law(several, np.array(table)) for table in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 0))}
+    assert all(sum(law.values()) == 1 for law in laws.values())
+    pairs = {"add-remove": [((0, 0), (1, 0)), ((1, 0), (1, 1)), ((0, 1), (1, 1)), ((1, 0), (2, 0))]}
+    for one, two in pairs.get(neighbours, [((1, 0), (0, 1)), ((2, 0), (1, 1))]):
+        worst = worst_ratio(laws[one], laws[two])
+        assert worst is not None
+        assert worst <= exp_below(Fraction(1), 80)
 
 
 @pytest.mark.parametrize(("neighbours", "halves"), [("add-remove", 1), ("replace-one", 2)])

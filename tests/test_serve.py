@@ -287,6 +287,33 @@ def test_what_is_imported_before_a_fork_is_there_and_starts_no_thread() -> None:
     assert shown.stdout.split() == ["True", "1"]
 
 
+def test_nothing_is_imported_from_the_folder_that_it_is_started_in(folder: Path, tmp_path: Path) -> None:
+    """As where that is the folder of the data, which others may write."""
+    decoy, seen = tmp_path / "sqlglot.py", tmp_path / "seen"
+    decoy.write_text(f"open({str(seen)!r}, 'w').close()")
+    command = [str(Path(sys.executable).with_name("discreet")), "serve", "--config", str(configured(folder))]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, text=True, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert any(line.startswith("Stop it") for line in process.stdout)
+        process.terminate()
+        process.communicate()
+    assert process.returncode == 0
+    assert not seen.exists()
+
+
+def test_a_folder_for_temporary_files_that_will_not_do_is_told(folder: Path, tmp_path: Path) -> None:
+    """The process that forks listens at a socket in it, whose name the system limits."""
+    deep = tmp_path / ("x" * 90)
+    deep.mkdir()
+    command = [sys.executable, "-m", "discreet", "serve", "--config", str(configured(folder))]
+    settings = os.environ | {"TMPDIR": str(deep)}
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=settings, timeout=600)
+    assert (ended.returncode, ended.stdout) == (5, "")
+    assert "short name: set TMPDIR" in ended.stderr
+    assert str(deep) not in ended.stderr
+
+
 def test_workers_that_cannot_start_are_told_of_without_the_words_of_what_failed(folder: Path, tmp_path: Path) -> None:
     """The supervisor gives up before it was ever ready, rather than try for ever."""
     broken = tmp_path / "broken"

@@ -122,7 +122,7 @@ def _quantile(epsilon: Fraction) -> Named:
 
 
 def _quantiles(epsilon: Fraction) -> Named:
-    several = Quantiles.of((0.25, 0.5, 0.75), 0, ENDS, epsilon)
+    several = Quantiles.of((0.25, 0.75), 0, ENDS, epsilon)  # with a split that is not told
     answer = one_by_one(lambda counts: tuple(several.answer_counts(counts)))
     return Named(answer, _half_and_half(), make=_counts)
 

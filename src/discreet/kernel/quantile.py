@@ -29,6 +29,9 @@ from discreet.prior import Grid, Prior
 FINEST = 10**6
 COARSEST = 10**4
 MOST_ROWS = 2**40
+APART = Fraction(2, 5)
+"""Of the rows: two orders so far apart are nearer told by parting the rows between them first."""
+Orders = tuple[Fraction, ...]
 SLOTS = 8
 """Among several quantiles a point's rows may go left and right in eighths, so that ties do no harm."""
 
@@ -248,7 +251,7 @@ class Quantiles:
         self,
         counts: Integers,
         span: tuple[int, int],
-        orders: tuple[Fraction, ...],
+        orders: Orders,
         ends: tuple[Fraction, Fraction],
         found: dict[Fraction, int],
         entropy: Entropy,
@@ -256,13 +259,23 @@ class Quantiles:
         """Choose the quantile to part the rows at, among the points of the span, and go on with both sides."""
         if not orders:
             return
-        middle, lower, upper = parted(orders)
+        middle, lower, upper = self.parted(orders, ends)
         split = self.split_law(counts, span, coarse((middle - ends[0]) / (ends[1] - ends[0])))
         position, slot = split.draw(entropy)
         found[middle] = position
         left, right = part(counts, position, slot)
         self._split(left, (span[0], position), lower, (ends[0], middle), found, entropy)
         self._split(right, (position, span[1]), upper, (middle, ends[1]), found, entropy)
+
+    def parted(self, orders: Orders, ends: tuple[Fraction, Fraction]) -> tuple[Fraction, Orders, Orders]:
+        """The order to part the rows at, and those below and above it: the middle one, or where there are two far apart
+        halfway between them, which is not told; a prior is of what is told, so with one it is always one of these."""
+        half = len(orders) // 2
+        if len(orders) % 2 == 0 and self.candidates.prior is None:
+            low, high = orders[half - 1 : half + 1]
+            if high - low >= APART * (ends[1] - ends[0]):
+                return (low + high) / 2, orders[:half], orders[half:]
+        return orders[half], orders[:half], orders[half + 1 :]
 
     def split_law(self, counts: Integers, span: tuple[int, int], q: Fraction) -> SplitLaw:
         """The choice of where to part these rows, so that a share q of them is on the left."""
@@ -307,14 +320,6 @@ class SplitLaw:
     def cell(self, at: int) -> tuple[int, int]:
         """Point and eighths of a position in the list of scores."""
         return int(self.places[at // (SLOTS + 1)]), at % (SLOTS + 1)
-
-
-def parted(orders: tuple[Fraction, ...]) -> tuple[Fraction, tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """The order to part the rows at, and the orders below and above it: the middle one, or halfway between two."""
-    half = len(orders) // 2
-    if len(orders) % 2:
-        return orders[half], orders[:half], orders[half + 1 :]
-    return (orders[half - 1] + orders[half]) / 2, orders[:half], orders[half:]
 
 
 def coarse(q: Fraction) -> Fraction:

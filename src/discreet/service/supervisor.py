@@ -8,6 +8,7 @@ that only imports: what all of them need is loaded once, and a worker that is st
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import socket
 import threading
@@ -78,6 +79,7 @@ class Post:
                 started.start()
         except (OSError, EOFError) as error:  # no memory or no more processes: there may be, later
             logs.write("failed", where=logs.where(error))
+            self.deaths += isinstance(error, EOFError | ConnectionError)  # of the process that forks
             self._rest(now)
         else:
             self.process = started
@@ -157,8 +159,15 @@ def _alive(posts: Sequence[Post]) -> list[int]:
 def _import_ahead() -> None:
     """Begin to import what the processes will need, in the one that they are forked from."""
     PROCESSES.set_forkserver_preload(["discreet.service.imported"])
-    with _signals_wait():
-        forkserver.ensure_running()
+    os.environ["PYTHONSAFEPATH"] = "1"  # or it would look for modules in the folder that it is started in
+    try:
+        with _signals_wait():
+            forkserver.ensure_running()
+    except OSError:
+        raise Unavailable(
+            "the process that the others are forked from cannot be started; it needs memory, and a folder for "
+            "temporary files that can be written and has a short name: set TMPDIR"
+        ) from None
 
 
 def _look_out(config: Config, listening: socket.socket, tell: socket.socket) -> None:
