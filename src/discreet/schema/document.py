@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInput
@@ -31,10 +33,16 @@ NEEDED = {"schema": "declare name, source, neighbours, budget and columns", "con
 
 def read_document(text: str, what: str = "schema") -> Node:
     """The one document of a YAML text; `what` it is, for who made a mistake in it."""
-    import yaml
-
     if len(text) > LONGEST:
         raise InvalidInput(f"a {what} has at most {LONGEST} characters, this text has {len(text)}; use taxonomy files")
+    return deepcopy(_read(text, what))
+
+
+@lru_cache(maxsize=4)
+def _read(text: str, what: str) -> Node:
+    """Kept for a while: one command reads its schema several times."""
+    import yaml
+
     try:
         return _document(yaml.parse(text, Loader=yaml.BaseLoader), what)
     except InvalidInput:
