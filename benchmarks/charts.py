@@ -17,6 +17,8 @@ CHARTS = {
     "error": {"error": "The error of each contestant over discreet's, a line for each question"},
 }
 """By benchmark, its pictures, and what they show in words."""
+ROOM = {"left": 25, "top": 5, "right": 40, "bottom": 5}
+"""Round a picture: other fonts make labels and legends longer."""
 Told = Mapping[str, Any]
 Point = dict[str, Any]
 
@@ -30,7 +32,8 @@ def write(results: Told, folder: Path = FOLDER) -> None:
     for program, pictures in CHARTS.items():
         if program in results:
             for name in pictures:
-                drawn[name](alt, results[program]).save(str(folder / f"{name}.svg"))
+                made = drawn[name](alt, results[program]).configure(padding=ROOM)
+                made.save(str(folder / f"{name}.svg"))
 
 
 def growth(alt: Any, run: Told) -> Any:
@@ -78,7 +81,7 @@ def error(alt: Any, run: Told) -> Any:
     base = alt.Chart(alt.Data(values=points)).mark_point(filled=True, size=60)
     dots = base.encode(
         x=alt.X("ratio:Q", scale=alt.Scale(type="log"), title="error over discreet's (right of 1: discreet errs less)"),
-        y=alt.Y("question:N", sort=_order(points, "question"), title=None),
+        y=alt.Y("question:N", sort=_order(points, "question"), title=None, axis=alt.Axis(labelLimit=300)),
         color=alt.Color("contestant:N", title=None),
     )
     rule = alt.Chart(alt.Data(values=[{"ratio": 1}])).mark_rule(strokeDash=[4, 3]).encode(x="ratio:Q")
