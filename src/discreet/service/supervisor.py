@@ -40,6 +40,7 @@ LOOK = 0.1
 PROCESSES = multiprocessing.get_context("forkserver")  # a fork of this process would copy the locks of its threads
 
 STOP, INTERRUPT, READY = b"s", b"i", b"r"
+SAFE_PATH = "PYTHONSAFEPATH"
 SAYS = {signal.SIGTERM: STOP, signal.SIGHUP: STOP, signal.SIGINT: INTERRUPT}
 """What a signal says to the loop; a second interrupt, by a person who will not wait, ends everything at once."""
 
@@ -75,7 +76,7 @@ class Post:
         started = PROCESSES.Process(target=self.work, args=(*self.given, far), daemon=True)
         self.line, self.since = near, now
         try:
-            with far, _signals_wait():
+            with far, _starting():
                 started.start()
         except (OSError, EOFError) as error:  # no memory or no more processes: there may be, later
             logs.write("failed", where=logs.where(error))
@@ -159,9 +160,8 @@ def _alive(posts: Sequence[Post]) -> list[int]:
 def _import_ahead() -> None:
     """Begin to import what the processes will need, in the one that they are forked from."""
     PROCESSES.set_forkserver_preload(["discreet.service.imported"])
-    os.environ["PYTHONSAFEPATH"] = "1"  # or it would look for modules in the folder that it is started in
     try:
-        with _signals_wait():
+        with _starting():
             forkserver.ensure_running()
     except OSError:
         raise Unavailable(
@@ -202,11 +202,20 @@ def _news() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 @contextmanager
-def _signals_wait() -> Iterator[None]:
-    """Signals wait meanwhile, here and in what is started, which lets them in once it knows what to do with them."""
-    resource_tracker.ensure_running()  # its own start would let them in
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, worker.SIGNALS)
+def _starting() -> Iterator[None]:
+    """Signals wait meanwhile, here and in what is started, which lets them in once it knows what to do with them.
+
+    And Python does not look for modules in the folder that it is started in, which may be that of the data.
+    """
+    path = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
     try:
-        yield
+        resource_tracker.ensure_running()  # its own start would let signals in
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, worker.SIGNALS)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.environ.pop(SAFE_PATH)
+        os.environ.update({} if path is None else {SAFE_PATH: path})
