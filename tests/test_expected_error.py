@@ -209,7 +209,7 @@ def check(case: Case, generator: np.random.Generator, scale: int = 1) -> tuple[f
 def test_stated_errors_are_measured_ones() -> None:
     """Within 10 %, as far as so many draws can tell; where few leave it in doubt, more decide."""
     chance, generator = random.Random(5), np.random.default_rng(5)
-    for _ in range(6):
+    for _ in range(9):
         case = random_case(chance)
         _, sure, _ = check(case, generator, scale=5)
         if sure > 1.1:

@@ -169,7 +169,7 @@ def test_answers_follow_the_law_of_their_table(table, rate):
 def test_noise_at_half_the_scale_is_caught():
     """The trap itself works."""
     mechanism, entropy = IndividualOrderStatistic("median", 0, 100, 2), Stream(3)
-    draws = [int(mechanism.answer((0, 3, 100), entropy)) for _ in range(4_000)]
+    draws = [int(mechanism.answer((0, 3, 100), entropy)) for _ in range(20_000)]
     laws = [[float(p) for p in clamped_law(3, mpf(factor) / 97, 100)] for factor in ("1", "1.1", "0.9")]
     with pytest.raises(AssertionError, match="fit"):
         assert_fits(draws, *(lambda y, law=law: law[y] if 0 <= y <= 100 else 0.0 for law in laws))

@@ -50,11 +50,10 @@ def problem(rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
     return exact + rng.laplace(size=cells), B, B.T @ exact, rng.uniform(0.1, 10, cells)
 
 
-@pytest.mark.parametrize("many", [200, pytest.param(5000, marks=pytest.mark.soak)])
-def test_least_squares_equals_a_dense_reference_on_random_problems(many: int) -> None:
+def test_least_squares_equals_a_dense_reference_on_1000_random_problems() -> None:
     """Values and variances, with dense and with sparse constraints, independent or not."""
     rng = np.random.default_rng(5)
-    for _ in range(many):
+    for _ in range(1000):
         noisy, B, c, variance = problem(rng)  # noqa: N806
         values, covariance = in_full(noisy, B, c, variance)
         refined = refine_linear(noisy, sparse.csr_array(B) if rng.random() < 0.5 else B, c, variance)

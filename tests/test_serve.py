@@ -278,6 +278,23 @@ def test_the_process_that_forks_may_be_killed(folder: Path) -> None:
     assert not any(map(runs, served.children()))
 
 
+@pytest.mark.parametrize(
+    ("error", "deaths"), [(EOFError(), 1), (ConnectionRefusedError(), 1), (BlockingIOError(), 0)], ids=str
+)
+def test_a_process_that_forks_and_dies_is_counted(
+    error: Exception, deaths: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a service that can never be ready would be tried for ever; one without memory waits for some."""
+
+    def start(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("discreet.service.supervisor.PROCESSES.Process.start", start)
+    post = Post("stubborn", stubborn.stay, ())
+    post.keep(0)
+    assert (post.deaths, post.process, post.due) == (deaths, None, SHORTEST_PAUSE)
+
+
 def test_what_is_imported_before_a_fork_is_there_and_starts_no_thread() -> None:
     """A thread would not live through it; and what failed to be imported would be imported by every process again."""
     said = "import sys; from discreet.service.imported import NAMES; from pathlib import Path\n"
