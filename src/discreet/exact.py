@@ -18,6 +18,7 @@ from discreet.errors import InvalidInput
 LARGEST_EXPONENT = 300
 """A number beyond 10^300 is a mistake, or an attack on our memory; so is text finer than 10^-400."""
 FINEST_EXPONENT = 400
+LARGEST = 10**LARGEST_EXPONENT
 
 
 def rational(number: object, name: str = "the number") -> Fraction:
@@ -30,7 +31,7 @@ def rational(number: object, name: str = "the number") -> Fraction:
         value = Fraction(int(number.__index__()))
     else:
         raise InvalidInput(f"{name} must be a number, got {type(number).__name__}; write it without quotes, like 0.5")
-    if abs(value) > 10**LARGEST_EXPONENT:
+    if abs(value.numerator) > LARGEST * value.denominator:
         raise InvalidInput(f"{name} must be a number of at most 10^{LARGEST_EXPONENT}")
     return value
 

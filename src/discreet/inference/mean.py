@@ -204,13 +204,16 @@ class Squares:
         middles, rows = means[None, :, None], counts[:, None, None]
         squares = variance + middles**2
         possible = squares <= self.width**2 * (1 + 1e-9)
-        parts = [first - rows * middles + 0 * squares, second - rows * (2 * squares - self.width**2)]
+        parts = [first - rows * middles, second - rows * (2 * squares - self.width**2)]
         if not known:
-            parts.insert(0, released[0] - rows + 0 * squares)
+            parts.insert(0, released[0] - rows)
         weights = np.log(spaced)[:, None, None] + np.log(np.gradient(means))[None, :, None]
-        logs = np.where(possible, log_joint(self.noise, parts) + weights, -np.inf)
+        logs = log_joint(self.noise, parts)
+        logs += weights  # in place: they are large
+        logs[~possible] = -np.inf
         flat = logs.reshape(-1, logs.shape[-1])
-        return cells.posterior(np.where(np.isfinite(flat.max(axis=0)), _log_sum(np.maximum(flat, -1e300)), -1e300))
+        finite = np.isfinite(flat.max(axis=0))
+        return cells.posterior(np.where(finite, _log_sum(np.maximum(flat, -1e300, out=flat)), -1e300))
 
     def _sd(self, raw: float, rows: float) -> float:
         """About how far a raw answer falls from the truth."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import cast
 
 import numpy as np
@@ -146,20 +146,32 @@ def best_core(fall: Fraction, components: int) -> float:
     """The core, as a share of the widths, that makes the variances least on a fine grid.
 
     It minimises sum fall^i (c+i)^(d+2) / sum fall^i (c+i)^d, the same for all widths. The value at 0 is that at 1
-    (the same boxes), so a scan finds the valley and golden section its floor.
+    (the same boxes), so a scan finds the valley and golden section its floor. Floats: any core is private.
     """
-
-    def spread_at(core: float) -> float:
-        linear = [(Fraction(core), 1)]
-        return float(series(linear * (components + 2), fall) / series(linear * components, fall))
-
-    valley = min(range(1, 33), key=lambda place: spread_at(place / 32))
+    wide = partial(_wide, components=components, fall=float(fall), rest=float(1 - fall))
+    valley = min(range(1, 33), key=lambda place: wide(place / 32))
     low, high = (valley - 1) / 32, min((valley + 1) / 32, 1.0)
     ratio = (math.sqrt(5) - 1) / 2
     for _ in range(40):
         left, right = high - ratio * (high - low), low + ratio * (high - low)
-        low, high = (low, right) if spread_at(left) <= spread_at(right) else (left, high)
+        low, high = (low, right) if wide(left) <= wide(right) else (left, high)
     return (low + high) / 2
+
+
+def _wide(core: float, components: int, fall: float, rest: float) -> float:
+    """The mean of (c+i)^2 over boxes, box i with weight fall^i (c+i)^d, times rest^2, rest = 1 - fall.
+
+    `series` by floats, none of them negative: after d factors the terms are made to add up to 1, two more follow.
+    """
+    form = np.ones(1)
+    places = np.arange(components + 2.0)
+    for power in range(components + 2):
+        form = form / form.sum() if power <= components else form
+        grown = np.zeros(power + 2)
+        grown[:-1] = form * (core + places[: power + 1]) * rest
+        grown[1:] += form * (places[: power + 1] + 1) * fall
+        form = grown
+    return float(form.sum())
 
 
 @dataclass(frozen=True, init=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 from discreet.exact import exp_below, exp_bounds
@@ -102,6 +103,7 @@ def _variation(z: float) -> float:
     return math.fsum(abs(one - two) for one, two in pairwise(heights))
 
 
+@lru_cache(maxsize=1024)  # plans ask for the same few again and again
 def lattice_tail(square: float, first: int) -> float:
     """The sum over k >= first >= 1 as a float, for statements of accuracy."""
     width = math.sqrt(square)

@@ -96,9 +96,13 @@ class Selection:
         if self.whole_scores and not all(isinstance(score, int | np.integer) for score in scores):
             raise InvalidInput("scores that are not whole numbers need a public step; give step=, such as 0.001")
         exact = [measured(score, -READABLE, READABLE) for score in scores]
-        floored = [None if score is None else math.floor(score / self.step) for score in exact]
+        floored = [None if score is None else self._floored(score) for score in exact]
         best = max((score for score in floored if score is not None), default=0)
         return np.array([most if score is None else min(best - score, most) for score in floored], dtype=np.int64)
+
+    def _floored(self, score: Fraction) -> int:
+        """In whole steps; without the quotient itself, to reduce which takes longest."""
+        return score.numerator * self.step.denominator // (score.denominator * self.step.numerator)
 
 
 def _default_step(width: Fraction, ranged: Fraction) -> Fraction:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +105,7 @@ class Staircase(Noise):
     def _level(self, points: int, distance: int) -> int:
         return 0 if distance < points else 1 + (distance - points) // self.units
 
-    @property
+    @cached_property
     def _total(self) -> Fraction:
         return self._mix(_mass)
 

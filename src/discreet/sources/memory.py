@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.query.predicate import Predicate, holds
+from discreet.query.predicate import TRUE, Predicate, holds
 from discreet.query.released import Batch, ReleasePlan
 from discreet.query.totals import Amounts, Cell, Cuts, Histogram, Key, Measure, Texts, Totals
 from discreet.schema import Schema
@@ -68,13 +68,12 @@ class MemorySource:
 
     def _cells(self, keys: Sequence[Key], where: Predicate) -> dict[Cell, list[Row]]:
         cells: dict[Cell, list[Row]] = {} if keys else {(): []}
-        for row in self._rows:
-            if holds(where, row):
-                cells.setdefault(tuple(_key(key, row) for key in keys), []).append(row)
+        for row in _where(self._rows, where):
+            cells.setdefault(tuple(_key(key, row) for key in keys), []).append(row)
         return cells
 
     def _amount(self, measure: Measure, chosen: Sequence[Row]) -> int:
-        rows = [row for row in chosen if holds(measure.where, row)]
+        rows = _where(chosen, measure.where)
         values = [row[measure.column] for row in rows] if measure.column else []
         codes = [value - measure.lower for value in values if isinstance(value, int)]
         match measure.what:
@@ -88,6 +87,10 @@ class MemorySource:
                 return sum(codes)
             case "squares":
                 return sum(code * code for code in codes)
+
+
+def _where(rows: Sequence[Row], where: Predicate) -> Sequence[Row]:
+    return rows if where == TRUE else [row for row in rows if holds(where, row)]
 
 
 def _key(key: Key, row: Row) -> int | str | None:
