@@ -19,7 +19,7 @@ from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import Entropy, source
 from discreet.microdata.centroids import centroids
 from discreet.microdata.microaggregate import microaggregate
-from discreet.microdata.table import Attribute, Floats, Table
+from discreet.microdata.table import Attribute, Floats, Places, Table
 
 FINENESS = 2**30
 """Noise is a whole number of such parts of the domain's width: as fine as a float needs."""
@@ -27,19 +27,25 @@ WHY = "chapter 6 of the thesis: noise for one centroid on every record and attri
 
 
 def nominal_release(
-    table: Table, k: object, epsilon: object, entropy: Entropy | None = None
+    table: Table, k: object, epsilon: object, entropy: Entropy | None = None, groups: Places | None = None
 ) -> tuple[Table, Guarantee]:
     """Insensitive microaggregation, Laplace noise of scale width / (k epsilon) on every value, clipped to the domain.
 
-    With k = 1 there is no microaggregation. For reproduction only.
+    With k = 1 there is no microaggregation. Whoever releases a table many times hands in its `nominal_groups`, which
+    are always the same. For reproduction only.
     """
     size, loss = whole(k, "k"), positive(epsilon, "epsilon")
     for name in table:
         _check(table[name])
-    groups = np.arange(table.rows) if size == 1 else microaggregate(table, size, "insensitive", "domain")
+    own = nominal_groups(table, size) if groups is None else groups
     drawn = source(entropy)
-    noisy = [_noisy(centroids(table[name], groups), size, loss, drawn) for name in table]
+    noisy = [_noisy(centroids(table[name], own), size, loss, drawn) for name in table]
     return table.put(*noisy), Guarantee.nominal(loss, WHY)
+
+
+def nominal_groups(table: Table, k: int) -> Places:
+    """The group of each record, before any noise."""
+    return np.arange(table.rows) if k == 1 else microaggregate(table, k, "insensitive", "domain")
 
 
 def _check(attribute: Attribute) -> None:

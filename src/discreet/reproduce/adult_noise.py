@@ -75,9 +75,15 @@ def without_noise(data: Data, k: int, method: str = "mdav") -> Measured:
 def with_noise(data: Data, k: int, epsilon: str) -> Measured:
     """One run of Algorithm 6.3, with the full epsilon for every cluster and every attribute, as the thesis has it."""
     table, entropy = pairs(data), KeyedEntropy(b"chapter 6", f"adult {k} {epsilon}")
-    groups = np.arange(table.rows) if k == 1 else microaggregate(table, k, "insensitive", "domain")
+    groups = _groups(data, k)
     chosen = [_chosen(table[name], groups, float(epsilon), entropy) for name in table]
     return Measured.of(table, table.put(*chosen))
+
+
+@cache
+def _groups(data: Data, k: int) -> Places:
+    table = pairs(data)
+    return np.arange(table.rows) if k == 1 else microaggregate(table, k, "insensitive", "domain")
 
 
 def _chosen(attribute: Attribute, groups: Places, epsilon: float, entropy: Entropy) -> Attribute:
@@ -87,7 +93,9 @@ def _chosen(attribute: Attribute, groups: Places, epsilon: float, entropy: Entro
     apart = differences(attribute.taxonomy, attribute.categories, concepts)
     held = np.zeros((int(groups.max()) + 1, len(attribute.categories)), dtype=np.int16)
     np.add.at(held, (groups, attribute.values), 1)
-    kinds, kind = np.unique(held, axis=0, return_inverse=True)
+    numbers: dict[bytes, int] = {}  # np.unique sorts whole rows, which takes most of the time here
+    kind = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in held])
+    kinds = held[np.unique(kind, return_index=True)[1]]
     chances = _uniform(len(held), entropy)
     drawn = np.empty(len(held), dtype=np.int64)
     reach = width(attribute)

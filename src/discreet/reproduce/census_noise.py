@@ -8,8 +8,9 @@ from math import sqrt
 
 from discreet.assess.verdict import score
 from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata.nominal import nominal_release
+from discreet.microdata.nominal import nominal_groups, nominal_release
 from discreet.microdata.reading import read_table
+from discreet.microdata.table import Places
 from discreet.microdata.table import Table as Records
 from discreet.reproduce.columns import census
 from discreet.reproduce.curves import curves
@@ -48,8 +49,14 @@ def without_noise(data: Data, k: int, method: str = "mdav") -> Measured:
 def with_noise(data: Data, k: int, epsilon: str) -> Runs:
     """The thesis's own noise, which is the same every time."""
     table, entropy = four_columns(data), KeyedEntropy(b"chapter 6", f"{k} {epsilon}")
-    runs = RUNS if k in KS else OTHER_RUNS
-    return Runs(tuple(Measured.of(table, nominal_release(table, k, float(epsilon), entropy)[0]) for _ in range(runs)))
+    runs, groups = RUNS if k in KS else OTHER_RUNS, _groups(data, k)
+    made = (nominal_release(table, k, float(epsilon), entropy, groups)[0] for _ in range(runs))
+    return Runs(tuple(Measured.of(table, each) for each in made))
+
+
+@cache
+def _groups(data: Data, k: int) -> Places:
+    return nominal_groups(four_columns(data), k)
 
 
 def _table_6_1(data: Data) -> Iterator[Row]:
