@@ -21,6 +21,7 @@ from discreet.planner.asked import Asked
 from discreet.planner.choose import plan, plan_asked
 from discreet.planner.chosen import Chosen, RefinedStatistic
 from discreet.planner.individual import AboutOne
+from discreet.planner.meaning import SHARES
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Plan
 from discreet.planner.refined import RefinedTotal
@@ -100,21 +101,23 @@ def random_prior(case: Case, chance: random.Random) -> str:
 
 
 def truths(own: Plan, count: int, generator: np.random.Generator) -> np.ndarray:
-    """From the prior as stated; without one, where it does not matter."""
+    """From the prior as stated; without one, at the places that a mean's error is stated for, or anywhere."""
     if own.belief is None:
-        return np.full(count, middle(own))
+        return np.resize(places(own), count)
     cells = own.belief.cells()
     return generator.choice(cells.values, count, p=cells.stated / cells.stated.sum())
 
 
-def middle(own: Plan) -> float:
+def places(own: Plan) -> list[float]:
     aggregate = own.query.aggregates[0]
     if aggregate.function not in {"avg", "var", "stddev"}:
-        return 1000.0
+        return [1000.0]
     column = own.schema.column(aggregate.column or "")
     low, high = float(column.lower * column.step), float(column.upper * column.step)
+    if aggregate.function == "avg":
+        return [low + share * (high - low) for share in SHARES]
     spread = (high - low) / math.sqrt(12)
-    return {"avg": (low + high) / 2, "var": spread**2}.get(aggregate.function, spread)
+    return [spread**2 if aggregate.function == "var" else spread]
 
 
 def errors(own: Plan, count: int, generator: np.random.Generator) -> np.ndarray:
