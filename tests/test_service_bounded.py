@@ -18,7 +18,7 @@ from discreet.errors import InvalidInput
 from discreet.ledger import Ledger
 from discreet.schema import load_schema
 from discreet.service import watching
-from discreet.service.config import Limits, read_config
+from discreet.service.config import Config, Limits, read_config
 from discreet.service.gate import REHEARSALS, Gate
 from discreet.service.jobs import run_next
 from discreet.service.padding import Message, Receive, Scope, Send
@@ -36,6 +36,20 @@ MDAV = {"method": "mdav", "k": 5}
 def service(tmp_path: Path) -> Iterator[Served]:
     with served(config_in(tmp_path)) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service of which several tests ask what is refused, or in rehearsal; it takes a delta too."""
+    folder = tmp_path_factory.mktemp("asked")
+    with served(with_delta(folder)) as running:
+        yield running
+
+
+def with_delta(folder: Path) -> Config:
+    config, schema = config_in(folder, 100), folder / "registry.yaml"
+    schema.write_text(schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]"))
+    return config
 
 
 def whole_budget(service: Served) -> Any:
@@ -60,22 +74,23 @@ def entries(service: Served, home: str = HOME) -> list[Any]:
         "SELECT HISTOGRAM(age, 10) FROM registry",
     ],
 )
-def test_numbers_are_counted_over_rows_and_aggregates(service: Served, question: str) -> None:
+def test_numbers_are_counted_over_rows_and_aggregates(asked: Served, question: str) -> None:
     """As many as the reply has."""
-    schema = load_schema(service.config.datasets[0].schema)
-    told = service.post("ann", f"{REHEARSAL}/answers", {"question": question, "epsilon": "100"}).json()
+    schema = load_schema(asked.config.datasets[0].schema)
+    told = asked.post("ann", f"{REHEARSAL}/answers", {"question": question, "epsilon": "100"}).json()
     assert numbers_told(read(question, schema), schema) == len(told["rows"]) * len(told["numbers"])
 
 
 @pytest.mark.parametrize("home", [HOME, REHEARSAL])
-@pytest.mark.parametrize("asked", [f"age, {MANY}", f"age, QUANTILE(income, {ORDERS})"])
-def test_more_numbers_than_bins_are_refused(service: Served, home: str, asked: str) -> None:
-    said = {"question": f"SELECT {asked} FROM registry GROUP BY age", "epsilon": "0.1"}
+@pytest.mark.parametrize("numbers", [f"age, {MANY}", f"age, QUANTILE(income, {ORDERS})"])
+def test_more_numbers_than_bins_are_refused(asked: Served, home: str, numbers: str) -> None:
+    said = {"question": f"SELECT {numbers} FROM registry GROUP BY age", "epsilon": "0.1"}
+    before = entries(asked, home)
     for path in ("previews", "answers"):
-        told = service.post("ann", f"{home}/{path}", said)
+        told = asked.post("ann", f"{home}/{path}", said)
         assert told.status_code == 400
         assert told.json()["detail"].startswith("an answer has at most 4096 numbers here, its groups or bins times the")
-    assert len(entries(service, home)) == 1
+    assert entries(asked, home) == before
 
 
 def test_a_token_has_few_rehearsals_at_work(service: Served) -> None:
@@ -126,22 +141,26 @@ async def _nothing() -> Message:
         {"accuracy": "±900000 at 95%"},
     ],
 )
-def test_an_epsilon_below_the_least_is_refused(tmp_path: Path, home: str, noise: dict[str, Any]) -> None:
+def test_an_epsilon_below_the_least_is_refused(asked: Served, home: str, noise: dict[str, Any]) -> None:
     """What is stored stays for good, so that it must not be had for next to nothing."""
-    config, schema = config_in(tmp_path, 100), tmp_path / "registry.yaml"
-    schema.write_text(schema.read_text().replace("models: [dp]", "models: [dp, approx-dp]"))
-    with served(config) as service:
-        asked = {"question": COUNT["question"]} | noise
-        fresh = {name: value for name, value in asked.items() if name != "fresh"}
-        for path, said in (("answers", asked), ("previews", fresh)):
-            told = service.post("ann", f"{home}/{path}", said)
-            assert told.status_code == 400, told.text
-            least = (
-                "with a delta has an epsilon of at least 0.01"
-                if "delta" in noise
-                else "has an epsilon of at least 0.0001"
-            )
-            assert told.json()["detail"] == f"a question {least} here; ask for more, or ask the custodian"
+    wanted, before = {"question": COUNT["question"]} | noise, entries(asked, home)
+    shown = {name: value for name, value in wanted.items() if name != "fresh"}
+    for path, said in (("answers", wanted), ("previews", shown)):
+        told = asked.post("ann", f"{home}/{path}", said)
+        assert told.status_code == 400, told.text
+        least = (
+            "with a delta has an epsilon of at least 0.01" if "delta" in noise else "has an epsilon of at least 0.0001"
+        )
+        assert told.json()["detail"] == f"a question {least} here; ask for more, or ask the custodian"
+    assert entries(asked, home) == before
+
+
+@pytest.mark.parametrize("home", [HOME, REHEARSAL])
+def test_an_epsilon_that_is_the_least_is_enough(tmp_path: Path, home: str) -> None:
+    """Also after less was refused."""
+    with served(with_delta(tmp_path)) as service:
+        less = {"question": COUNT["question"], "epsilon": "0.00009"}
+        assert service.post("ann", f"{home}/answers", less).status_code == 400
         assert len(entries(service, home)) == 1
         for enough in ({"epsilon": "0.0001"}, {"epsilon": "0.01", "delta": "1e-9"}, {"noise_scale": "100"}):
             told = service.post("ann", f"{home}/answers", {"question": COUNT["question"]} | enough)
@@ -204,7 +223,7 @@ def test_what_a_custodian_queued_does_not_run_once_the_token_is_revoked(
 def test_a_release_is_rehearsed(service: Served) -> None:
     """Its files, its report and its entry are the rehearsal's; the data set is neither charged nor flagged."""
     before = whole_budget(service), entries(service)
-    for said in (MDAV, {"method": "private-columns", "epsilon": "1"}):
+    for said in (MDAV, {"method": "private-columns", "epsilon": "1", "columns": ["age", "sex"]}):
         queued = service.post("cus", f"{REHEARSAL}/releases", said)
         assert (queued.status_code, queued.json()["rehearsal"]) == (202, True)
         assert run_next(service.app.service, "runner")
@@ -227,7 +246,8 @@ def test_a_sweep_and_a_plan_are_rehearsed(service: Served) -> None:
     done = service.get("cus", f"/v1/jobs/{queued['id']}").json()
     assert (done["state"], done["files"]) == ("done", ["sweep.html"])
     plans = [
-        service.post("cus", f"{home}/releases/previews", {"epsilon": "1"}).json()["plans"] for home in (HOME, REHEARSAL)
+        service.post("cus", f"{home}/releases/previews", {"epsilon": "1", "columns": ["age", "sex"]}).json()["plans"]
+        for home in (HOME, REHEARSAL)
     ]
     assert plans[0] == plans[1]
 
