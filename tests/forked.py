@@ -5,11 +5,13 @@ imported the whole package; a `Program` is forked from it, with the words, folde
 asks, and it ends as any other does. `stand_in()` serves programs that are typed too: it puts a `discreet` and a
 `python` before those on the path, and these ask. Any other `python` than `python -m discreet...` is the real one.
 
-What Python itself reads as it starts, as PYTHONPATH, is the server's. SIGINT and SIGTERM are passed on.
+What Python itself reads as it starts, as PYTHONPATH, is the server's; but with PYTHONWARNINGS=error, a warning is an
+error from when the program begins. SIGINT and SIGTERM are passed on.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -18,27 +20,38 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import NoReturn
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM)
 PATIENCE = 5
 """Seconds after which a server looks whether it is still needed."""
+LATER = ("scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg", "scipy.spatial.distance", "vl_convert")
+"""What the package imports only where it is used."""
 TYPED = "#!{python} -IS\nimport sys\nsys.path.insert(0, {tests!r})\nfrom forked import typed\ntyped({address!r})\n"
 
 
 class Program:
     """A program that was forked for us; its words are what one types after `python`: a file or `-m` and a module."""
 
-    def __init__(self, address: str, words: Sequence[str], environment: Mapping[str, str], *files: int) -> None:
+    def __init__(
+        self,
+        address: str,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        *files: int,
+        folder: Path | None = None,
+    ) -> None:
         self._server = socket.socket(socket.AF_UNIX)
         self._server.connect(address)
         socket.send_fds(self._server, [b"."], files)
         self._told = self._server.makefile("rw", encoding="utf-8")
-        print(json.dumps([words, os.getcwd(), dict(environment)]), file=self._told, flush=True)
+        print(json.dumps([words, str(folder or Path.cwd()), dict(environment)]), file=self._told, flush=True)
         self.pid = int(self._told.readline())
 
     def wait(self) -> int:
@@ -60,6 +73,24 @@ def server() -> Iterator[str]:
                 yield address
             finally:
                 serving.kill()
+
+
+@cache
+def shared() -> str:
+    """The address of one server for all tests of this process, until it ends."""
+    until_the_end = ExitStack()
+    atexit.register(until_the_end.close)
+    return until_the_end.enter_context(server())
+
+
+def run(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """As `subprocess.run` does it: how a program ended that is forked in a folder, and what it said."""
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err, Path(os.devnull).open() as nothing:
+        files = nothing.fileno(), out.fileno(), err.fileno()
+        code = Program(shared(), words, environment, *files, folder=folder).wait()
+        for file in (out, err):
+            file.seek(0)
+        return subprocess.CompletedProcess(words, code, out.read(), err.read())
 
 
 @contextmanager
@@ -151,10 +182,11 @@ def _become(folder: str, environment: Mapping[str, str], files: Sequence[int]) -
 
 def _run(words: Sequence[str]) -> NoReturn:
     """Run a module or a file as Python would, and end; but all that was imported is not taken down piece by piece."""
-    import atexit
     import runpy
 
     code: object = 0
+    if os.environ.get("PYTHONWARNINGS") == "error":
+        warnings.simplefilter("error")
     try:
         if words[0] == "-m":
             sys.argv, sys.path[0] = [*words[1:]], os.getcwd()
@@ -182,10 +214,14 @@ def _import_all() -> None:
     from importlib import import_module
 
     import discreet
+    from discreet.microdata.microaggregate import microaggregate
 
     for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
         if not module.name.endswith(("__main__", "discreet.sample", "service.health")):
             import_module(module.name)
+    for name in LATER:
+        import_module(name)
+    microaggregate([1, 2, 3, 4], 2)  # loads what Numba compiled
     threads = Path("/proc/self/task")
     assert not threads.is_dir() or len([*threads.iterdir()]) == 1
     gc.collect()

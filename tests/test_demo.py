@@ -7,13 +7,13 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from demo import page, questions, registry
 from demo.__main__ import main
 
+import forked
 from discreet import Custodian
 
 ROOT = Path(__file__).parents[1]
@@ -23,9 +23,9 @@ COMMAND = re.compile(r"^  \S*/discreet .*$", re.MULTILINE)
 
 
 def run(folder: Path) -> str:
-    command = [sys.executable, "-m", "demo", "--folder", str(folder), "--patients", str(PATIENTS)]
+    words = ["-m", "demo", "--folder", str(folder), "--patients", str(PATIENTS)]
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = forked.run(words, ROOT, environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -21,8 +21,17 @@ import page
 import services
 
 ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BRIEFLY = """
+```sh
+python -m discreet.sample work
+discreet ask work/registry.yaml "SELECT COUNT(*) FROM registry WHERE stay > 30" --epsilon 0.1 --analyst ann > told.txt
+```
 
-
+```sh
+discreet ask work/registry.yaml "SELECT nothing" --epsilon 0.1     # exit code 2
+```
+"""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -33,11 +42,10 @@ def needed(page: Path) -> str | None:
     return need[1] if need else None
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[str]:
+@pytest.fixture
+def server() -> str:
     """Forks pages, and what they type."""
-    with forked.server() as address:
-        yield address
+    return forked.shared()
 
 
 def shown_pages() -> Iterator[ParameterSet]:
@@ -48,23 +56,38 @@ def shown_pages() -> Iterator[ParameterSet]:
 
 
 @pytest.mark.parametrize("shown", [*shown_pages()])
-def test_every_block_of_every_page_runs(shown: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_every_block_of_every_page_runs(
+    shown: Path, server: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """And prints what the page says it prints; `tests/page.py` says how each kind of block is run.
 
-    The README with the command as it is installed, the pages with one that is the same but for its start.
+    With a command that is the one that is installed but for its start.
     """
-    environment = {**os.environ, "HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment = typing_in(tmp_path)
     if needed(shown) == "postgres":
         environment |= libpq(request.getfixturevalue("postgres"))
     elif needed(shown) == "spark":
         services.require("spark", *services.absent_modules("pyspark"), *services.absent_programs("java"))
         environment["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options '{services.SHORT_LIVED}' pyspark-shell"
     words = [str(ROOT / "tests" / "page.py"), str(shown), str(tmp_path)]
-    if shown == PAGES[0]:
-        code, said = started(words, environment, tmp_path)
-    else:
-        code, said = from_server(request.getfixturevalue("server"), words, environment, tmp_path)
+    code, said = from_server(server, words, environment, tmp_path)
     assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    "shown", [pytest.param(README, marks=pytest.mark.soak, id="README"), pytest.param(BRIEFLY, id="briefly")]
+)
+def test_the_commands_that_are_installed_do_what_is_shown(shown: str, tmp_path: Path) -> None:
+    """Each a new process: all of the README's, and a few that make a table, ask about it and refuse."""
+    (tmp_path / "page.md").write_text(shown)
+    words = [str(ROOT / "tests" / "page.py"), str(tmp_path / "page.md"), str(tmp_path)]
+    code, said = started(words, typing_in(tmp_path), tmp_path)
+    assert code == 0, said
+
+
+def typing_in(folder: Path) -> dict[str, str]:
+    """The environment of somebody at home in a folder, with the command installed."""
+    return {**os.environ, "HOME": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 def started(words: list[str], environment: dict[str, str], folder: Path) -> tuple[int, str]:
