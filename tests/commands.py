@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import io
 import json
+import shutil
 import sys
+import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -51,7 +55,16 @@ def done(*words: object, typed: bytes = b"") -> Outcome:
 
 def write_registry(folder: Path) -> Path:
     """The schema of a small sample registry."""
-    return sample.write_registry(folder, PATIENTS)
+    return shutil.copytree(_registry(), folder, dirs_exist_ok=True) / "registry.yaml"
+
+
+@cache
+def _registry() -> Path:
+    """A folder with its files, made once."""
+    folder = Path(tempfile.mkdtemp(prefix="discreet-"))
+    atexit.register(shutil.rmtree, folder)
+    sample.write_registry(folder, PATIENTS)
+    return folder
 
 
 def files(folder: Path) -> dict[str, str]:

@@ -85,6 +85,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """After they were shuffled: groups begin first anyway, then what takes long."""
     gc.freeze()
+    gc.set_threshold(20_000, 50, 100)  # most of what a test makes goes without it
     gc.enable()
     session.items.sort(key=lambda item: item.path.stem not in LONG)
 

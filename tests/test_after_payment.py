@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -24,15 +25,23 @@ columns:
 """
 
 
-@pytest.fixture(params=["add-remove", "replace-one"])
-def custodian(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Custodian]:
-    """400 rows of two columns with missing values."""
+@pytest.fixture(scope="module", params=["add-remove", "replace-one"])
+def registered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with 400 rows of two columns with missing values, registered and never asked."""
+    folder = tmp_path_factory.mktemp("registered")
     chance = random.Random(3)
     lines = [f"p{at},{chance.randrange(100)},{chance.choice('FM')},{chance.choice('abcd')}" for at in range(400)]
-    (tmp_path / "t.csv").write_text("\n".join(["id,age,sex,grade", *lines]) + "\n")
+    (folder / "t.csv").write_text("\n".join(["id,age,sex,grade", *lines]) + "\n")
     units = "units: 400\n" if request.param == "replace-one" else ""
-    (tmp_path / "t.yaml").write_text(HEAD.format(relation=request.param, units=units) + COLUMNS)
-    with Custodian.open(tmp_path / "t.yaml") as opened:
+    (folder / "t.yaml").write_text(HEAD.format(relation=request.param, units=units) + COLUMNS)
+    Custodian.open(folder / "t.yaml").close()
+    return folder
+
+
+@pytest.fixture
+def custodian(registered: Path, tmp_path: Path) -> Iterator[Custodian]:
+    """Of a table of one's own."""
+    with Custodian.open(shutil.copytree(registered, tmp_path / "own") / "t.yaml") as opened:
         yield opened
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ def assert_agreement(registered: Callable[[dirty.Table], Source], queries: int, 
             assert disagreements(source, in_memory(table), plans) == []
 
 
-@pytest.mark.parametrize(("queries", "tables"), [(1000, 20), pytest.param(10_000, 200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("queries", "tables"), [(500, 20), pytest.param(10_000, 200, marks=pytest.mark.soak)])
 def test_duckdb_agrees_with_the_plain_loop(queries: int, tables: int, tmp_path: Path) -> None:
     """Whatever the rows and the plan, DuckDB's numbers are those of the reference."""
 
@@ -92,7 +93,7 @@ def test_duckdb_agrees_with_the_plain_loop(queries: int, tables: int, tmp_path: 
     assert_agreement(registered, queries, tables)
 
 
-@pytest.mark.parametrize(("queries", "tables"), [(300, 6), pytest.param(10_000, 200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("queries", "tables"), [(150, 6), pytest.param(10_000, 200, marks=pytest.mark.soak)])
 def test_postgres_agrees_with_the_plain_loop(queries: int, tables: int, postgres: str) -> None:
     """Whatever the rows and the plan, PostgreSQL's numbers are those of the reference."""
     import psycopg
@@ -174,8 +175,8 @@ WRONG: dict[str, Callable[[dirty.Plan], dirty.Plan]] = {
 class WrongSource(MemorySource):
     """A source that answers another plan than it is asked."""
 
-    def __init__(self, table: dirty.Table, change: Callable[[dirty.Plan], dirty.Plan]) -> None:
-        super().__init__(table.schema, register_memory(table.schema, table.rows, KEY)[0])
+    def __init__(self, source: MemorySource, change: Callable[[dirty.Plan], dirty.Plan]) -> None:
+        super().__init__(source._schema, source._rows)
         self.change = change
 
     def totals(self, plan: Totals) -> Mapping[Cell, tuple[int, ...]]:
@@ -187,13 +188,18 @@ class WrongSource(MemorySource):
         return super().histogram(changed) if isinstance(changed, Histogram) else {}
 
 
+@cache
+def known() -> list[tuple[MemorySource, dirty.Plan, Mapping[Cell, object]]]:
+    """Plans, what they are asked of, and the right answers, for every mistake the same."""
+    asked = [(in_memory(table), plans) for table, plans in cases(500, 20)]
+    return [(source, plan, answered(source, plan)) for source, plans in asked for plan in plans]
+
+
 @pytest.mark.parametrize("mistake", WRONG)
 def test_a_wrong_engine_is_caught(mistake: str) -> None:
     """The trap itself: each mistake an engine might make shows in some of the plans it is asked."""
-    found = [
-        disagreements(WrongSource(table, WRONG[mistake]), in_memory(table), plans) for table, plans in cases(500, 20)
-    ]
-    assert sum(map(len, found)) >= 5
+    found = [answered(WrongSource(source, WRONG[mistake]), plan) != right for source, plan, right in known()]
+    assert sum(found) >= 5
 
 
 def atoms(predicate: Predicate) -> list[Within | OneOf]:
@@ -204,11 +210,11 @@ def atoms(predicate: Predicate) -> list[Within | OneOf]:
 
 def test_plans_are_of_every_form() -> None:
     """The engines would not agree for want of anything to disagree on: every form occurs, and most plans find rows."""
-    plans = [(source, plan) for table, some in cases(500, 20) for source in [in_memory(table)] for plan in some]
-    kinds = {type(part) for _, plan in plans for part in (plan, plan.where, *plan.keys, *atoms(plan.where))}
+    plans = [plan for _, plan, _ in known()]
+    kinds = {type(part) for plan in plans for part in (plan, plan.where, *plan.keys, *atoms(plan.where))}
     assert kinds == {Totals, Histogram, Bins, Texts, Within, OneOf, All, Some}
-    measures = {measure.what for _, plan in plans if isinstance(plan, Totals) for measure in plan.measures}
+    measures = {measure.what for plan in plans if isinstance(plan, Totals) for measure in plan.measures}
     assert measures == {"rows", "units", "present", "sum", "squares"}
-    told = {(type(atom), atom.null, getattr(atom, "outside", False)) for _, plan in plans for atom in atoms(plan.where)}
+    told = {(type(atom), atom.null, getattr(atom, "outside", False)) for plan in plans for atom in atoms(plan.where)}
     assert len(told) == 6
-    assert sum(any(any(cell) for cell in answered(source, plan).values()) for source, plan in plans) > 250
+    assert sum(any(any(cell) for cell in right.values()) for _, _, right in known()) > 250

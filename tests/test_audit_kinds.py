@@ -159,7 +159,7 @@ def test_a_length_is_told_as_such_and_up_to_the_next_one_that_was_seen() -> None
 
 
 @pytest.mark.parametrize("told", [lambda v: v + 2**70, str, lambda v: f"v{v}"], ids=["large", "text", "word"])
-@pytest.mark.parametrize("draws", [20_000, 100_000])
+@pytest.mark.parametrize("draws", [20_000, pytest.param(100_000, marks=pytest.mark.soak)])
 def test_values_without_an_order_keep_what_they_promise(told: Callable[[int], object], draws: int) -> None:
     """Thousands of values, each seldom seen: epsilon is 3, and the event that promises most must keep it."""
     generator = chance(10)

@@ -120,8 +120,8 @@ def test_a_leaked_name_is_found_among_words() -> None:
     generator = chance(12)
 
     def leaks(data: int, n: int) -> list[str]:
-        told = np.where(generator.random(n) < 1e-3, "Ann" if data else "Bob", "nobody")
-        return [str(each) for each in told]
+        told: list[str] = np.where(generator.random(n) < 1e-3, "Ann" if data else "Bob", "nobody").tolist()
+        return told
 
     found = audit_mechanism(leaks, 0, 1, 1, draws=200_000)
     assert found.lower_bound > 2

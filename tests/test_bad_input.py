@@ -45,6 +45,14 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of somebody else, with a ledger of its own."""
+    folder = tmp_path_factory.mktemp("others")
+    done("ask", write_registry(folder), COUNT, "--epsilon", "0.25")
+    return folder
+
+
 @pytest.fixture
 def schema(answered: Path, tmp_path: Path) -> Path:
     """The schema of a data set of one's own that was asked once."""
@@ -458,10 +466,8 @@ def test_a_ledger_that_is_damaged(schema: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["ask", "budget", "history"])
-def test_the_ledger_of_another_data_set(schema: Path, tmp_path: Path, command: str) -> None:
-    (tmp_path / "other").mkdir()
-    other = write_registry(tmp_path / "other")
-    done("ask", other, COUNT, "--epsilon", "0.25")
+def test_the_ledger_of_another_data_set(schema: Path, others: Path, tmp_path: Path, command: str) -> None:
+    other = shutil.copytree(others, tmp_path / "other") / "registry.yaml"
     theirs = tmp_path / "other" / "registry.discreet" / "ledger.db"
     more = (COUNT, "--epsilon", "0.1") if command == "ask" else ()
     before = head(other.parent)

@@ -137,10 +137,11 @@ def test_draws_fit_their_law_and_no_law_a_tenth_off():
     assert_fits(coded(noise.draw_many(150_000)), law_of(noise), law_of(small), law_of(large))
 
 
-def test_single_draws_fit_too():
+@pytest.mark.parametrize("count", [4_000, pytest.param(15_000, marks=pytest.mark.soak)])
+def test_single_draws_fit_too(count):
     """Two jaws, one at a time."""
     noise, small, large = (BoxStaircase(Fraction(e), (2, 1), (Fraction(3, 2), HALF)) for e in ("2", "2.3", "1.7"))
-    assert_fits(coded(noise.draw() for _ in range(15_000)), law_of(noise), law_of(small), law_of(large))
+    assert_fits(coded(noise.draw() for _ in range(count)), law_of(noise), law_of(small), law_of(large))
 
 
 @pytest.mark.parametrize("epsilon", ["1.65", "1.35"])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import random
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +50,19 @@ def write_people(folder: Path, head: str = HEAD, rows: int = 400, seed: int = 1)
     return folder / "people.yaml"
 
 
+@cache
+def registered_people() -> Path:
+    """A folder with that table, registered and never asked; made once."""
+    folder = Path(tempfile.mkdtemp(prefix="discreet-"))
+    atexit.register(shutil.rmtree, folder)
+    Custodian.open(write_people(folder)).close()
+    return folder
+
+
 @pytest.fixture
 def people(tmp_path: Path) -> Iterator[Custodian]:
-    with Custodian.open(write_people(tmp_path)) as custodian:
+    shutil.copytree(registered_people(), tmp_path, dirs_exist_ok=True)
+    with Custodian.open(tmp_path / "people.yaml") as custodian:
         yield custodian
 
 

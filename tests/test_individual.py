@@ -156,20 +156,34 @@ def test_a_local_sensitivity_of_zero_never_gives_an_exact_answer():
     assert local_noise(mechanism.vector, np.array([2] * 5)).rate == 4
 
 
+def medians(table, epsilon, count, seed, together):
+    """Medians with noise of one table, and its rate: so many at once, with so many times epsilon and E, have the same.
+
+    One at a time is what `IndividualOrderStatistic` does.
+    """
+    mechanism = IndividualVector(["median"] * together, 0, 100, epsilon * together, also=20 * together)
+    if together == 1:
+        assert IndividualOrderStatistic("median", 0, 100, epsilon).vector == mechanism
+    entropy = Stream(seed)
+    draws = [int(one) for _ in range(count // together) for one in mechanism.answer(table, entropy)]
+    assert len(draws) == count
+    return draws, local_noise(mechanism, np.array(table)).rate
+
+
 @pytest.mark.parametrize(("table", "rate"), [((0, 3, 100), Fraction(1, 97)), ((50, 50, 50), Fraction(20, 100))])
-def test_answers_follow_the_law_of_their_table(table, rate):
+@pytest.mark.parametrize("together", [20, pytest.param(1, marks=pytest.mark.soak)])
+def test_answers_follow_the_law_of_their_table(table, rate, together):
     """Two jaws on the clamped answer: the claimed rate fits, one 10% off does not, either way."""
-    mechanism, entropy = IndividualOrderStatistic("median", 0, 100, 1), Stream(2)
-    assert local_noise(mechanism.vector, np.array(table)).rate == rate
-    draws = [int(mechanism.answer(table, entropy)) for _ in range(20_000)]
+    draws, own = medians(table, 1, 20_000, 2, together)
+    assert own == rate
     laws = [clamped_law(table[1], mpf(float(rate)) * mpf(factor), 100) for factor in ("1", "1.1", "0.9")]
     assert_fits(draws, *(lambda y, law=[float(p) for p in law]: law[y] if 0 <= y <= 100 else 0.0 for law in laws))
 
 
-def test_noise_at_half_the_scale_is_caught():
+@pytest.mark.parametrize("together", [20, pytest.param(1, marks=pytest.mark.soak)])
+def test_noise_at_half_the_scale_is_caught(together):
     """The trap itself works."""
-    mechanism, entropy = IndividualOrderStatistic("median", 0, 100, 2), Stream(3)
-    draws = [int(mechanism.answer((0, 3, 100), entropy)) for _ in range(20_000)]
+    draws, _ = medians((0, 3, 100), 2, 20_000, 3, together)
     laws = [[float(p) for p in clamped_law(3, mpf(factor) / 97, 100)] for factor in ("1", "1.1", "0.9")]
     with pytest.raises(AssertionError, match="fit"):
         assert_fits(draws, *(lambda y, law=law: law[y] if 0 <= y <= 100 else 0.0 for law in laws))

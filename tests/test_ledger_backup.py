@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import stat
@@ -30,9 +31,23 @@ __all__ = ["where"]  # a fixture
 LIMITS = caps(10, delta="1e-6", models=EVERY)
 
 
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger with every kind of entry, and a back-up of it beside it."""
+    path = tmp_path_factory.mktemp("full") / "ledger.db"
+    with Ledger.open(path) as ledger:
+        fill(ledger)
+    Ledger.backup(path, path.with_name("ledger.backup"))
+    return path
+
+
 @pytest.fixture
-def filled(where: str) -> str:
-    """The address of a ledger with every kind of entry."""
+def filled(where: str, full: Path) -> str:
+    """The address of a ledger of one's own with every kind of entry."""
+    if not where.startswith("postgresql:"):
+        for file in full.parent.glob("ledger.db*"):
+            shutil.copy2(file, Path(where).with_name(file.name))
+        return where
     with Ledger.open(where) as ledger:
         fill(ledger)
     return where
@@ -46,12 +61,10 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def backed(file: Path, tmp_path: Path) -> Path:
-    """A back-up of a ledger with every kind of entry."""
-    with Ledger.open(tmp_path / "lost.db") as ledger:
-        fill(ledger)
-    Ledger.backup(tmp_path / "lost.db", file)
-    return file
+def backed(file: Path, full: Path, tmp_path: Path) -> Path:
+    """A back-up of a ledger with every kind of entry, which is `lost.db`."""
+    shutil.copy2(full, tmp_path / "lost.db")
+    return Path(shutil.copy2(full.with_name("ledger.backup"), file))
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))])

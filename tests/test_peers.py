@@ -17,7 +17,7 @@ from discreet.testing import assert_fits, chi_square_excess
 
 opendp.enable_features("contrib")
 INTEGERS = opendp.vector_domain(opendp.atom_domain(T="i64"))
-COUNT = 100_000
+COUNTS = [40_000, pytest.param(100_000, marks=pytest.mark.soak)]
 
 
 def laws(scaled: Callable[[Fraction], object]) -> list[Callable[[int], float]]:
@@ -30,18 +30,20 @@ def _probability(law: object, units: int) -> float:
 
 
 @pytest.mark.parametrize("scale", [1, 25])
-def test_opendp_draws_our_discrete_laplace(scale: int) -> None:
+@pytest.mark.parametrize("count", COUNTS)
+def test_opendp_draws_our_discrete_laplace(scale: int, count: int) -> None:
     """The same law on both sides, two jaws each."""
-    theirs = opendp.m.make_laplace(INTEGERS, opendp.l1_distance(T="i64"), scale=float(scale))([0] * COUNT)
-    ours = DiscreteLaplace(Fraction(1, scale), 1).draw_many(COUNT)
+    theirs = opendp.m.make_laplace(INTEGERS, opendp.l1_distance(T="i64"), scale=float(scale))([0] * count)
+    ours = DiscreteLaplace(Fraction(1, scale), 1).draw_many(count)
     for draws in (theirs, ours):
         assert_fits(draws, *laws(lambda times: DiscreteLaplace(1 / (scale * times), 1)))
 
 
 @pytest.mark.parametrize("sigma", [1, 12])
-def test_opendp_draws_our_discrete_gaussian(sigma: int) -> None:
-    theirs = opendp.m.make_gaussian(INTEGERS, opendp.l2_distance(T="f64"), scale=float(sigma))([0] * COUNT)
-    ours = DiscreteGaussian(Fraction(sigma**2), 1, Fraction(1)).draw_many(COUNT)
+@pytest.mark.parametrize("count", COUNTS)
+def test_opendp_draws_our_discrete_gaussian(sigma: int, count: int) -> None:
+    theirs = opendp.m.make_gaussian(INTEGERS, opendp.l2_distance(T="f64"), scale=float(sigma))([0] * count)
+    ours = DiscreteGaussian(Fraction(sigma**2), 1, Fraction(1)).draw_many(count)
     for draws in (theirs, ours):
         assert_fits(draws, *laws(lambda times: DiscreteGaussian((sigma * times) ** 2, 1, Fraction(1))))
 
@@ -61,6 +63,7 @@ def test_opendp_permutes_and_flips_as_we_do() -> None:
     exact = [float(p) for p in ours.probabilities(scores)]
     noisy_max = opendp.m.make_noisy_max(INTEGERS, opendp.linf_distance(T="i64"), opendp.max_divergence(), scale=2.0)
     theirs = Counter(noisy_max(scores) for _ in range(20_000))
-    mine = Counter(ours.draw_position(ours.levels(scores), SYSTEM) for _ in range(20_000))
+    levels = ours.levels(scores)
+    mine = Counter(ours.draw_position(levels, SYSTEM) for _ in range(20_000))
     for counts in (theirs, mine):
         assert chi_square_excess(counts, lambda place: exact[place] if 0 <= place < 4 else 0) <= 0

@@ -107,10 +107,11 @@ def test_draws_fit_their_law_and_no_law_a_tenth_off(ring):
     assert_fits(coded(noise.draw_many(100_000)), law_of(noise), law_of(small), law_of(large))
 
 
-def test_single_draws_fit_too():
+@pytest.mark.parametrize("count", [3_000, pytest.param(8_000, marks=pytest.mark.soak)])
+def test_single_draws_fit_too(count):
     """One at a time is another path with the same law."""
     noise, small, large = (PolygonStaircase(Fraction(e), MEAN) for e in ("2", "2.4", "1.6"))
-    assert_fits(coded(noise.draw() for _ in range(8_000)), law_of(noise), law_of(small), law_of(large))
+    assert_fits(coded(noise.draw() for _ in range(count)), law_of(noise), law_of(small), law_of(large))
 
 
 @pytest.mark.parametrize("epsilon", ["2.2", "1.8"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from discreet.sample import write_registry
 from discreet.sources.plan import Source
 from discreet.testing import worst_ratio
 from tables import schema
-from test_custodian import write_people
+from test_custodian import registered_people, write_people
 
 COUNT = "SELECT COUNT(*) FROM people WHERE sex = 'F'"
 MEAN = "SELECT AVG(age) FROM people WHERE sex = 'F'"
@@ -37,7 +38,8 @@ class Sealed:
 
 @pytest.fixture
 def people(tmp_path: Path) -> Iterator[Custodian]:
-    with Custodian.open(write_people(tmp_path)) as custodian:
+    shutil.copytree(registered_people(), tmp_path, dirs_exist_ok=True)
+    with Custodian.open(tmp_path / "people.yaml") as custodian:
         yield custodian
 
 

@@ -200,13 +200,14 @@ def test_choices_together_lose_what_they_may_and_scores_move_as_far_as_that(loss
         assert Fraction(99, 100) * loss.rho < choices * selection.epsilon**2 / 8 <= loss.rho
 
 
-def test_trees_are_drawn_by_that_law() -> None:
-    """What is drawn is what was proven of: the frequencies of 5,000 trees fit the exact law."""
+@pytest.mark.parametrize("trees", [2_000, pytest.param(5_000, marks=pytest.mark.soak)])
+def test_trees_are_drawn_by_that_law(trees: int) -> None:
+    """What is drawn is what was proven of: the frequencies of thousands of trees fit the exact law."""
     scores, loss = {(0, 1): 3, (0, 2): 9, (1, 2): 6}, Loss(epsilon=Fraction(2))
     law = dict(tree_law(scores, loss))
     order = {outcome: place for place, outcome in enumerate(law)}
     drawn: Counter[int] = Counter()
-    for _ in range(5_000):
+    for _ in range(trees):
         tree = chosen_tree(list(scores.values()), list(scores), (), 3, loss, SYSTEM)
         drawn[order[tuple(place for pair in tree for place in pair)]] += 1
     chances = [float(chance) for chance in law.values()]
@@ -215,8 +216,9 @@ def test_trees_are_drawn_by_that_law() -> None:
 
 
 @pytest.mark.parametrize("loss", [PURE, CONCENTRATED])
-def test_random_replacements_stay_within_the_calibration_and_some_reach_it(loss: Loss) -> None:
-    """10,000 replacements in a larger domain: no table moves by more, no score by over 2, and 80 % is reached."""
+@pytest.mark.parametrize("times", [3_000, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_random_replacements_stay_within_the_calibration_and_some_reach_it(loss: Loss, times: int) -> None:
+    """Thousands of replacements in a larger domain: no table moves by more, no score by over 2, and 80 % is reached."""
     random = Random(7)
     columns = (names("a", 5), numbers("b", 0, 999), numbers("c", -50, 50), names("d", 2))
     plan = plan_of(columns, 300, loss, most=8)
@@ -227,7 +229,7 @@ def test_random_replacements_stay_within_the_calibration_and_some_reach_it(loss:
     independent = [fitting.product(binned[a].sizes, binned[b].sizes) for a, b in pairs]
     tables = tables_of(plan, counts, [tuple(row) for row in rows])
     noises, worst, farthest = noises_of(plan, tables), Fraction(0), 0
-    for _ in range(10_000):
+    for _ in range(times):
         at, new = random.randrange(300), [random.randint(column.lower, column.upper) for column in columns]
         after = [table.copy() for table in tables]
         for table, (a, b) in zip(after, pairs, strict=True):

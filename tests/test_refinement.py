@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from itertools import combinations, pairwise, product
 from statistics import median_low
 
@@ -21,6 +22,8 @@ from discreet.testing import all_neighbours, all_tables, chi_square_excess, exac
 
 epsilons = st.sampled_from([0.01, 0.1, 0.5, 1, 2, 5])
 priors = st.dictionaries(st.integers(0, 12), st.integers(1, 50), min_size=1, max_size=9).map(Prior.weights)
+FEW = settings(max_examples=40)
+"""The best factors of each prior take long to find; as many as usual are tried in the longer versions."""
 TABLES = [table for size in range(4) for table in all_tables(range(4), size)]
 
 
@@ -45,7 +48,18 @@ def by_the_book(prior: Prior, truth: int, up: Fraction, down: Fraction) -> list[
 
 
 @given(priors, st.integers(-2, 14), epsilons)
+@FEW
 def test_the_blocks_agree_with_the_algorithm_point_by_point(prior: Prior, truth: int, epsilon: float) -> None:
+    the_blocks_agree_with_the_algorithm_point_by_point(prior, truth, epsilon)
+
+
+@pytest.mark.soak
+@given(priors, st.integers(-2, 14), epsilons)
+def test_the_blocks_agree_with_the_algorithm_point_by_point_often(prior: Prior, truth: int, epsilon: float) -> None:
+    the_blocks_agree_with_the_algorithm_point_by_point(prior, truth, epsilon)
+
+
+def the_blocks_agree_with_the_algorithm_point_by_point(prior: Prior, truth: int, epsilon: float) -> None:
     """Prefix sums and three factors against a plain loop."""
     mechanism = Refinement.of(prior, epsilon)
     clamped = min(max(truth, prior.support[0]), prior.support[-1])
@@ -55,30 +69,54 @@ def test_the_blocks_agree_with_the_algorithm_point_by_point(prior: Prior, truth:
 
 
 @given(priors, epsilons)
+@FEW
 def test_statistics_lose_epsilon_between_any_two_data_sets(prior: Prior, epsilon: float) -> None:
+    statistics_lose_epsilon_between_any_two_data_sets(prior, epsilon)
+
+
+@pytest.mark.soak
+@given(priors, epsilons)
+def test_statistics_lose_epsilon_between_any_two_data_sets_often(prior: Prior, epsilon: float) -> None:
+    statistics_lose_epsilon_between_any_two_data_sets(prior, epsilon)
+
+
+def statistics_lose_epsilon_between_any_two_data_sets(prior: Prior, epsilon: float) -> None:
     """Exactly, in rationals: whatever the truths, the ratio is at most the certified e^epsilon."""
     mechanism = Refinement.of(prior, epsilon)
     laws = [mechanism.law(truth).law() for truth in prior.support]
+    limit = exp_below(Fraction(str(epsilon)))
     for one, two in combinations(laws, 2):
         worst = worst_ratio(one, two)
         assert worst is not None
-        assert worst <= exp_below(Fraction(str(epsilon)))
+        assert worst <= limit
 
 
 @given(priors, epsilons)
+@FEW
 def test_individuals_lose_epsilon_when_they_come_and_go(prior: Prior, epsilon: float) -> None:
+    individuals_lose_epsilon_when_they_come_and_go(prior, epsilon)
+
+
+@pytest.mark.soak
+@given(priors, epsilons)
+def test_individuals_lose_epsilon_when_they_come_and_go_often(prior: Prior, epsilon: float) -> None:
+    individuals_lose_epsilon_when_they_come_and_go(prior, epsilon)
+
+
+def individuals_lose_epsilon_when_they_come_and_go(prior: Prior, epsilon: float) -> None:
     """Against an absent person, who is answered from the prior; and twice that when replaced, which is why not then."""
     ratio = exp_below(Fraction(str(epsilon)))
     coming = Refinement.of(prior, epsilon, about="individual")
     replaced = Refinement.of(prior, epsilon, about="individual", neighbours="replace-one")
     absent = coming.law(None).law()
     assert list(absent.values()) == list(prior.probabilities)
+    laws = {truth: replaced.law(truth).law() for truth in [*prior.support, None]}
     for truth in prior.support:
         against_prior = worst_ratio(coming.law(truth).law(), absent)
         assert against_prior is not None
         assert against_prior <= ratio
-        for other in [*prior.support, None]:
-            between = worst_ratio(replaced.law(truth).law(), replaced.law(other).law())
+        for other in laws.values():
+            between = worst_ratio(laws[truth], other)
             assert between is not None
             assert between <= ratio
 
@@ -130,14 +168,27 @@ def test_delta_of_individuals_is_what_was_asked(prior: Prior, epsilon: float, de
 
 
 @given(priors, epsilons, deltas, st.sampled_from(["add-remove", "replace-one"]))
+@FEW
 def test_delta_of_statistics_is_what_was_asked(prior: Prior, epsilon: float, delta: Fraction, neighbours: str) -> None:
+    delta_of_statistics_is_what_was_asked(prior, epsilon, delta, neighbours)
+
+
+@pytest.mark.soak
+@given(priors, epsilons, deltas, st.sampled_from(["add-remove", "replace-one"]))
+def test_delta_of_statistics_is_what_was_asked_often(
+    prior: Prior, epsilon: float, delta: Fraction, neighbours: str
+) -> None:
+    delta_of_statistics_is_what_was_asked(prior, epsilon, delta, neighbours)
+
+
+def delta_of_statistics_is_what_was_asked(prior: Prior, epsilon: float, delta: Fraction, neighbours: str) -> None:
     """Errata 1.6: delta' = delta / (1 + e^epsilon), exactly, between any two truths."""
     mechanism = Refinement.of(prior, epsilon, about="statistic", delta=delta, neighbours=neighbours)
     ratio = exp_below(Fraction(str(epsilon)))
-    laws = [mechanism.law(truth) for truth in prior.support]
+    laws = [mechanism.law(truth).law() for truth in prior.support]
+    assert all(sum(law.values()) == 1 for law in laws)
     for one, two in combinations(laws, 2):
-        assert sum(one.probabilities) == 1
-        assert exact_delta(one.law(), two.law(), ratio) <= delta
+        assert exact_delta(one, two, ratio) <= delta
 
 
 def test_delta_is_spent_and_not_saved() -> None:
@@ -304,12 +355,12 @@ ANYTHING = st.one_of(
 )
 
 
-@given(ANYTHING, st.sampled_from(["statistic", "individual"]))
-def test_no_truth_whatever_raises_an_error(truth: object, about: str) -> None:
-    """An error would tell the truth: any object as truth, for every kind of distance, gives a law and a draw."""
+@cache
+def of_every_distance(about: str) -> list[Refinement]:
+    """Made once: what they do beforehand depends on no truth."""
     taxonomy = Taxonomy.of({"a": "x", "b": "x", "x": "any"})
     letters = Prior.weights({"a": 1, "b": 2})
-    for prior, distance in (
+    kinds = (
         (Prior.uniform(0, 3), None),
         (Prior.uniform(0, 3), "nominal"),
         (Prior.uniform(0, 2), Distance.ordinal([0, 1, 2])),
@@ -319,9 +370,15 @@ def test_no_truth_whatever_raises_an_error(truth: object, about: str) -> None:
             Prior.independent([Prior.uniform(0, 1), letters]),
             Distance.product([Distance.continuous(), Distance.nominal()]),
         ),
-    ):
-        law = refine(prior, truth, 1, about=about, distance=distance)
-        assert sum(law.probabilities) == 1
+    )
+    return [Refinement.of(prior, 1, about=about, distance=distance) for prior, distance in kinds]
+
+
+@given(ANYTHING, st.sampled_from(["statistic", "individual"]))
+def test_no_truth_whatever_raises_an_error(truth: object, about: str) -> None:
+    """An error would tell the truth: any object as truth, for every kind of distance, gives a law."""
+    for mechanism in of_every_distance(about):
+        assert sum(mechanism.law(truth).probabilities) == 1
 
 
 def test_an_epsilon_too_small_to_matter_returns_the_prior() -> None:

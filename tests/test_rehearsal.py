@@ -117,7 +117,7 @@ def test_the_other_calls_run_too(rehearsal: Custodian) -> None:
     assert rehearsal.answer(f"SELECT AVG(smoker) {R}", epsilon=1).population()
     assert rehearsal.history("bob")
     assert rehearsal.budget("bob")
-    assert rehearsal.expected(epsilon=1)
+    assert rehearsal.expected(epsilon=1, columns=["age", "stay", "smoker"])
     assert not rehearsal.stale()
 
 
@@ -322,15 +322,15 @@ def test_several_processes_at_once_share_one(tmp_path: Path) -> None:
     """Whoever is first makes the table. Who asks before another's answer is stored pays for one more, in one ledger."""
     schema = write_registry(tmp_path, patients=300)
     command = [sys.executable, "-c", RUN, str(schema), str(tmp_path / "rehearsal")]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     told = [process.communicate()[0] for process in running]
-    assert [process.returncode for process in running] == [0] * 4
+    assert [process.returncode for process in running] == [0] * 3
     assert len(list((tmp_path / "rehearsal").rglob("*.duckdb"))) == 1
     with Custodian.rehearse(schema, tmp_path / "rehearsal") as custodian:
         again = custodian.answer("SELECT COUNT(*) FROM registry WHERE sex = 'F'", epsilon=1)
         paid = sum(entry.kind == "charge" for entry in custodian.history())
     assert f"{again.value}\n" in told
-    assert len(set(told)) <= paid <= 4
+    assert len(set(told)) <= paid <= 3
 
 
 def test_a_schema_that_changed_gets_another_table(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 from random import Random
@@ -121,8 +122,8 @@ def cases(count: int, plans: int) -> Iterator[tuple[Schema, list[Row], list[Rele
 @pytest.mark.parametrize(
     ("opened", "count", "each"),
     [
-        ("duckdb", 12, 4),
-        pytest.param("postgres", 12, 4, marks=pytest.mark.xdist_group("postgres")),
+        ("duckdb", 9, 2),
+        pytest.param("postgres", 9, 2, marks=pytest.mark.xdist_group("postgres")),
         pytest.param("spark", 3, 1, marks=pytest.mark.xdist_group("spark")),
         pytest.param("duckdb", 200, 8, marks=pytest.mark.soak),
         pytest.param("postgres", 200, 8, marks=[pytest.mark.soak, pytest.mark.xdist_group("postgres")]),
@@ -153,15 +154,21 @@ def test_far_codes_and_odd_texts_are_followed_too(opened: Opened, request: pytes
 
 def test_thousands_of_deals_are_one_small_table(opened: Opened) -> None:
     """Buckets and deals are looked up, however many there are."""
+    schema, rows, plan, expected = many_deals()
+    assert len(plan.deals) > 3000
+    assert gathered(opened(schema, rows).released(plan, KEY)) == expected
+
+
+@cache
+def many_deals() -> tuple[Schema, list[Row], Bucketise, dict[tuple[str, str], list[int | str | None]]]:
+    """A table, a plan of thousands of deals, and what the plain loop makes of them: the same for every engine."""
     columns = {"wage": Column("wage", "integer", 0, 10**6)}
     schema = replace(tables.schema("add-remove", 1, 1), columns=columns)
     random = Random(1)
     rows: list[Row] = [{"#unit": str(i), "wage": random.randint(0, 10**6)} for i in range(6000)]
     cuts = tuple(range(3, 6000, 3))
     plan = Bucketise("wage", cuts, random_deals(random, cuts, 6000), True)
-    assert len(plan.deals) > 3000
-    found, expected = opened(schema, rows).released(plan, KEY), MemorySource(schema, rows).released(plan, KEY)
-    assert gathered(found) == gathered(expected)
+    return schema, rows, plan, gathered(MemorySource(schema, rows).released(plan, KEY))
 
 
 def test_private_keys_are_not_ranked(opened: Opened) -> None:

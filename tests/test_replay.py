@@ -75,6 +75,13 @@ def only(own: Plan, pair: Pair) -> Recorded:
     return recorded
 
 
+@cache
+def plans(relation: str, rows: int, tail: str) -> list[Plan]:
+    """One for each aggregate, of tables of five units."""
+    declared = schema(relation, rows, units=5)
+    return [planned(declared, aggregate, tail) for aggregate in AGGREGATES]
+
+
 def mechanisms(own: Plan) -> list[Plan]:
     """The same plan with every other noise that could be chosen for its one total."""
     aggregate = own.query.aggregates[0]
@@ -88,14 +95,16 @@ def mechanisms(own: Plan) -> list[Plan]:
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
 @pytest.mark.parametrize("tail", TAILS[:-1])
-def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(relation: str, rows: int, tail: str) -> None:
+@pytest.mark.parametrize("count", [33, pytest.param(48, marks=pytest.mark.soak)])
+def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(
+    relation: str, rows: int, tail: str, count: int
+) -> None:
     """Staircases are calibrated by boxes and polygons; each gives its own account of what a shift costs."""
-    declared = schema(relation, rows, units=5)
-    plans = [one for aggregate in AGGREGATES for one in mechanisms(planned(declared, aggregate, tail))]
-    assert {"discrete Laplace", "staircase"} <= {one.mechanism for one in plans}
+    every = [one for own in plans(relation, rows, tail) for one in mechanisms(own)]
+    assert {"discrete Laplace", "staircase"} <= {one.mechanism for one in every}
     worst: dict[str, Fraction] = {}
-    for pair in pairs(relation, rows, 48)[18:]:
-        for own in plans:
+    for pair in pairs(relation, rows, count)[18:]:
+        for own in every:
             lost = only(own, pair).lost.epsilon
             worst[own.mechanism] = max(worst.get(own.mechanism, lost), lost)
     assert max(worst.values()) <= 1, (worst, tail)
@@ -104,12 +113,11 @@ def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(relation: str, r
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
 @pytest.mark.parametrize("tail", TAILS)
-def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows: int, tail: str) -> None:
+@pytest.mark.parametrize("count", [24, pytest.param(36, marks=pytest.mark.soak)])
+def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows: int, tail: str, count: int) -> None:
     """And what all mechanisms lose together is at most what is charged, and what the label says."""
-    declared = schema(relation, rows, units=5)
-    plans = [planned(declared, aggregate, tail) for aggregate in AGGREGATES]
-    for pair in pairs(relation, rows, 36):
-        for own in plans:
+    for pair in pairs(relation, rows, count):
+        for own in plans(relation, rows, tail):
             found = replay_plan(own, *pair)
             assert found.ok, found.table()
             assert own.free or found.totals.keys() >= {"epsilon charged", "epsilon of the label"}
@@ -286,8 +294,6 @@ def test_individual_dp_sees_as_many_rows_as_declared() -> None:
 @pytest.mark.parametrize("tail", TAILS)
 def test_every_form_is_answered_from_an_empty_table(relation: str, rows: int, tail: str) -> None:
     """Nothing there is no error: every cell of the schema is answered, and no key that is not public is shown."""
-    declared = schema(relation, rows, units=5)
-    for aggregate in AGGREGATES:
-        own = planned(declared, aggregate, tail)
-        seen = draw.draw(own, MemorySource(declared, []))
+    for own in plans(relation, rows, tail):
+        seen = draw.draw(own, MemorySource(own.schema, []))
         assert len(seen.cells) == (0 if own.threshold else len(own.cells()))

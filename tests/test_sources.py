@@ -330,7 +330,8 @@ def test_texts_are_values_and_never_sql(opened: Opened) -> None:
 
 def test_thousands_of_ranges(opened: Opened, request: pytest.FixtureRequest) -> None:
     """Thousands of codes, of texts, of narrow ranges, of narrow gaps and of wide ranges with wide gaps are answered."""
-    assert_ranges(opened, 600 if request.node.callspec.params["stored"] == "spark" else 4000)
+    few = {"memory": 1000, "spark": 600}
+    assert_ranges(opened, few.get(request.node.callspec.params["stored"], 4000))
 
 
 @pytest.mark.soak

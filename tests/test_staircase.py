@@ -114,11 +114,12 @@ def test_draws_fit_their_law_and_no_law_a_tenth_off(core):
     assert_fits(draws, *(lambda k, law=law: chance(law, k) for law in (noise, *jaws)))
 
 
-def test_single_draws_fit_too():
+@pytest.mark.parametrize("count", [5_000, pytest.param(30_000, marks=pytest.mark.soak)])
+def test_single_draws_fit_too(count):
     """The path of one draw at a time is another piece of code with the same law."""
     noise = Staircase(1, 3, Fraction(7, 4))
     jaws = [Staircase(epsilon, 3, Fraction(7, 4)) for epsilon in (Fraction(5, 4), Fraction(3, 4))]
-    draws = [noise.draw() for _ in range(30_000)]
+    draws = [noise.draw() for _ in range(count)]
     assert_fits(draws, *(lambda k, law=law: chance(law, k) for law in (noise, *jaws)))
 
 

@@ -72,12 +72,13 @@ def assert_holds(made: Structure, counts: NDArray[np.int64]) -> None:
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_what_is_said_holds_of_every_table(question: str, relation: str, rows: int) -> None:
+@pytest.mark.parametrize("count", [15, pytest.param(40, marks=pytest.mark.soak)])
+def test_what_is_said_holds_of_every_table(question: str, relation: str, rows: int, count: int) -> None:
     """Random tables, with values at the ends of their domains and missing ones: nothing said is ever untrue."""
     chance = random.Random(f"{question}{relation}{rows}")
     schema = tables.schema(relation, rows, units=12)
     made = of(question, schema)
-    for _ in range(40):
+    for _ in range(count):
         units = {f"p{number}": tables.random_unit(chance, rows) for number in range(12)}
         assert_holds(made, counted(question, schema, units))
 
