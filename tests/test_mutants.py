@@ -42,13 +42,27 @@ def test_a_fault_changes_one_place_of_its_file(fault: Fault) -> None:
     assert ast.dump(ast.parse(broken)) != ast.dump(ast.parse(text))
 
 
+@pytest.fixture(scope="session")
+def running(request: pytest.FixtureRequest) -> dict[str, set[str]]:
+    """The tests of this run by their file; none unless it runs whole files."""
+    if request.config.option.keyword or any("::" in asked for asked in request.config.args):
+        return {}
+    found: dict[str, set[str]] = {}
+    for item in request.session.items:
+        test = re.sub(r"^tests/|@[^@\]]*$", "", item.nodeid)  # pytest-xdist adds the group
+        found.setdefault(file_of(test), set()).add(test)
+    return found
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_the_tests_of_a_fault_are_there(fault: Fault) -> None:
+def test_the_tests_of_a_fault_are_there(fault: Fault, running: dict[str, set[str]]) -> None:
+    """With the very numbers in brackets, where their file is run too."""
     assert fault.killers
     for test in fault.killers:
         text = (ROOT / "tests" / file_of(test)).read_text()
         for name in re.findall(r"::(\w+)", test):
             assert f"def {name}(" in text
+        assert file_of(test) not in running or not test.endswith("]") or test in running[file_of(test)]
 
 
 def test_there_are_faults_of_every_part() -> None:
