@@ -54,7 +54,7 @@ def independent(rows: Sequence[Row]) -> Matrix:
 
 
 def _dot(one: Row, two: Row) -> Fraction:
-    return sum((Fraction(a) * b for a, b in zip(one, two, strict=True) if a and b), Fraction(0))
+    return Fraction(sum(a * b for a, b in zip(one, two, strict=True) if a and b))
 
 
 def _less(row: list[Fraction], times: Fraction, other: list[Fraction]) -> list[Fraction]:

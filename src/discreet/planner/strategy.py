@@ -96,7 +96,8 @@ def strategies(work: Workload, facts: Facts) -> list[Strategy]:
         ratio = _best_ratio(work, facts, total, lambda ratio: _total_spread(work.held, ratio))
         found.append(_atoms_and_total(work, facts, *ratio))
     if counts <= MOST_SOLVED:
-        ratio = _best_ratio(work, facts, work.held, lambda ratio: _asked_spread(work.held, ratio))
+        common = (work.held @ work.held.T).astype(np.float64)
+        ratio = _best_ratio(work, facts, work.held, lambda ratio: _asked_spread(common, ratio))
         found.append(_asked_and_atoms(work, facts, *ratio))
     return found
 
@@ -186,10 +187,10 @@ def _total_spread(held: Whole, ratio: float) -> float:
     return float((sizes - sizes**2 * ratio**2 / (1 + held.shape[1] * ratio**2)).mean())
 
 
-def _asked_spread(held: Whole, ratio: float) -> float:
-    """The same from atoms of variance 1 and the counts themselves of variance 1 / ratio^2."""
-    common = (held @ held.T).astype(np.float64)
-    return float(np.trace(np.linalg.solve(ratio**2 * common + np.eye(len(held)), common)) / len(held))
+def _asked_spread(common: NDArray[np.float64], ratio: float) -> float:
+    """The same from atoms of variance 1 and the counts themselves of variance 1 / ratio^2, by the atoms they share."""
+    counts = len(common)
+    return float(np.trace(np.linalg.solve(ratio**2 * common + np.eye(counts), common)) / counts)
 
 
 def _rows(matrix: Whole) -> tuple[tuple[int, ...], ...]:
