@@ -93,7 +93,6 @@ class Copy:
         command = [sys.executable, "-m", "pytest", *QUIETLY, "-p", PLUGIN, f"--hypothesis-profile={PROFILE}"]
         environment = os.environ | {
             "PYTHONPATH": str(self.folder / "src"),
-            "PYTHONPYCACHEPREFIX": str(self.folder / "compiled"),
             "NUMBA_CACHE_DIR": str(self.folder / numba),
             COPY: str(self.folder / "src"),
         }
