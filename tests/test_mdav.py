@@ -26,6 +26,8 @@ from discreet.taxonomy import Taxonomy
 GOLDEN = {entry["id"]: entry for entry in json.loads((Path(__file__).parent / "golden.json").read_text())}
 TREE = Taxonomy.of({"cat": "animal", "dog": "animal", "oak": "plant", "fir": "plant", "animal": "any", "plant": "any"})
 Place = tuple[Sequence[float], Sequence[int]]
+NAIVE = pytest.mark.xdist_group("naive")
+"""By one worker: to compile the naive algorithm takes longer than all that it is compared on."""
 
 
 class Plain:
@@ -218,6 +220,7 @@ def test_many_dimensions_change_nothing(columns: int) -> None:
     assert mdav(numbers(points), 4).tolist() == plain_mdav(numbers(points), 4)
 
 
+@NAIVE
 @pytest.mark.parametrize("look", LOOKS)
 def test_larger_tables_have_the_groups_of_the_naive_algorithm(look: str) -> None:
     """The tree is planted anew several times and its centre moves; the groups stay those of full scans."""
@@ -225,6 +228,7 @@ def test_larger_tables_have_the_groups_of_the_naive_algorithm(look: str) -> None
     assert np.array_equal(microaggregate(points, 4), naive_mdav(points, 4, False))
 
 
+@NAIVE
 @pytest.mark.parametrize("look", ["normal", "grid", "offset"])
 @pytest.mark.parametrize("rows", [15, 16, 17, 255, 256, 257, 271, 4095, 4096, 4097])
 def test_groups_are_the_same_where_leaves_and_nodes_are_just_full(rows: int, look: str) -> None:
@@ -234,6 +238,7 @@ def test_groups_are_the_same_where_leaves_and_nodes_are_just_full(rows: int, loo
         assert np.array_equal(microaggregate(points, k), naive_mdav(points, k, False))
 
 
+@NAIVE
 @pytest.mark.parametrize("apart", [1.0, 1e9, 1e149])
 def test_records_far_from_the_middle_change_nothing(apart: float) -> None:
     """A few records that are far off leave, and the others are near each other out of all proportion."""
@@ -253,6 +258,7 @@ def test_ten_thousand_records_have_the_groups_of_the_naive_algorithm(look: str, 
     assert np.array_equal(microaggregate(skewed, 5), naive_mdav(skewed, 5, True))
 
 
+@NAIVE
 def test_naive_ways_agree_with_the_plain_algorithm() -> None:
     """What benchmarks compare with is the algorithm."""
     points = scattered(90, 2, "grid", 1)

@@ -40,6 +40,7 @@ from streams import Stream
 
 ORDERS = ["min", "median", "second max", "max", ("quantile", Fraction(1, 3))]
 Law = dict[int, mpf]
+DRAWS = [20_000, pytest.param(40_000, marks=pytest.mark.soak)]
 
 
 @pytest.fixture(autouse=True)
@@ -234,31 +235,34 @@ def test_the_check_catches_noise_that_is_not_private(wrong):
 
 
 @pytest.mark.parametrize("t", [Fraction(1, 3), Fraction(2), Fraction(17, 5), Fraction(40)])
-def test_draws_follow_the_law_and_no_law_10_percent_off(t):
+@pytest.mark.parametrize("size", DRAWS)
+def test_draws_follow_the_law_and_no_law_10_percent_off(t, size):
     """Two jaws: neither a narrower nor a wider scale explains the draws as well."""
     entropy = Stream(11)
-    draws = [draw_units(t, entropy) for _ in range(40_000)]
+    draws = [draw_units(t, entropy) for _ in range(size)]
     laws = [lambda k, s=float(t) * factor: probability(k, s) for factor in (1, 0.9, 1.1)]
     assert_fits(draws, *laws)
 
 
 @pytest.mark.parametrize("factor", [Fraction(9, 10), Fraction(11, 10)])
-def test_a_sampler_10_percent_off_is_caught(factor):
+@pytest.mark.parametrize("size", DRAWS)
+def test_a_sampler_10_percent_off_is_caught(factor, size):
     """The trap itself works."""
     t, entropy = Fraction(17, 5), Stream(12)
-    draws = [draw_units(t * factor, entropy) for _ in range(40_000)]
+    draws = [draw_units(t * factor, entropy) for _ in range(size)]
     laws = [lambda k, s=float(t) * f: probability(k, s) for f in (1, 0.9, 1.1)]
     with pytest.raises(AssertionError, match="fit"):
         assert_fits(draws, *laws)
 
 
-def test_far_tails_have_the_laws_weight():
+@pytest.mark.parametrize("size", DRAWS)
+def test_far_tails_have_the_laws_weight(size):
     """A heavy tail is the point: beyond 50 scales lie 2 / (50 pi) of the draws, and both signs alike."""
     entropy = Stream(13)
-    draws = np.array([draw_units(Fraction(3), entropy) for _ in range(40_000)], dtype=np.float64)
+    draws = np.array([draw_units(Fraction(3), entropy) for _ in range(size)], dtype=np.float64)
     beyond = np.abs(draws) > 150
     expected = 1 - sum(probability(k, 3) for k in range(-150, 151))
-    assert abs(beyond.mean() - expected) < 6 * math.sqrt(expected / 40_000)
+    assert abs(beyond.mean() - expected) < 6 * math.sqrt(expected / size)
     assert abs((draws[beyond] > 0).mean() - 0.5) < 6 * 0.5 / math.sqrt(beyond.sum())
 
 
@@ -368,10 +372,11 @@ def test_smoothness_leaves_room_for_the_float(epsilon):
     assert Fraction(smoothness(epsilon)) <= dilation(epsilon) - 2 * FLOAT_ERROR - Fraction(1, 2**60)
 
 
-def test_smooth_sensitivity_of_thousands_of_tables():
+@pytest.mark.parametrize("tables", [1000, pytest.param(3000, marks=pytest.mark.soak)])
+def test_smooth_sensitivity_of_many_tables(tables):
     """Against all windows: tables with ties, gaps and bounds far off, at slow and fast decay."""
     generator = random.Random(11)
-    for _ in range(3000):
+    for _ in range(tables):
         size, beta = generator.randint(1, 30), generator.choice([0.01, 0.05, 0.2, 0.7, 2.0])
         near = generator.choice([1, 3, 40])
         table = sorted(min(max(500 + round(generator.gauss(0, near)), 0), 1000) for _ in range(size))
