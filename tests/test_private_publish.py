@@ -158,7 +158,11 @@ def test_columns_may_be_kept_apart_in_a_folder(schema: Path, tmp_path: Path) -> 
 def test_a_delta_buys_less_noise(schema: Path, tmp_path: Path) -> None:
     """Gaussian noise where it is less, charged as zCDP in the accounts of approx-dp."""
     with Custodian.open(schema) as custodian:
-        more: dict[str, Any] = {"epsilon": 1, "delta": Fraction(1, 10**9), "columns": [*FEW, "sex", "education", "hospital"]}
+        more: dict[str, Any] = {
+            "epsilon": 1,
+            "delta": Fraction(1, 10**9),
+            "columns": [*FEW, "sex", "education", "hospital"],
+        }
         release = custodian.publish("private-linked", tmp_path / "out.csv", **more)
         [entry, *_] = custodian.history()
     assert release.guarantee.model == "approx-dp"
