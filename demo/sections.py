@@ -21,7 +21,7 @@ from discreet.ledger import Balance
 
 LEAD = (
     "Learn from records about people without learning about any one person. This page was written by make demo, on "
-    "your machine, from what it asked, published and audited just now."
+    "your machine, from what it asked, published and audited here."
 )
 SHOWN = ("age", "sex", "education", "occupation", "diagnosis", "smoker")
 

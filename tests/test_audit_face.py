@@ -309,7 +309,7 @@ def test_a_place_that_takes_no_picture_is_found_out_first(folder: Path) -> None:
 
 
 def test_a_result_is_told_even_if_its_picture_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.audit.picture.check_place", lambda _: None)
+    monkeypatch.setattr("discreet.pictures.check_writable", lambda *_: None)
     (folder / "taken.svg").mkdir()
     told = discreet("audit", "geometric", "--epsilon", "1", "--draws", "1000", "--picture", "taken.svg")
     assert told.code == 5

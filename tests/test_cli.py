@@ -14,6 +14,7 @@ from datetime import datetime
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -262,7 +263,7 @@ def test_what_is_known_comes_with_what_it_means(schema: Path) -> None:
     assert re.fullmatch(r"95 % interval: 1,[0-9]{3} to 1,[0-9]{3}", said[1])
     assert re.fullmatch(r"posterior: mean [0-9,.]+, median [0-9,.]+, 95 % [0-9,.]+ to [0-9,.]+", said[2])
     assert said[3].startswith("You believed it to be about 1,560, between 1,501 and 1,619 with a probability of 95 %; ")
-    assert f"the private answer is {raw:,}; together that makes about {known['median']:,.0f}, between " in said[3]
+    assert f"the private answer is {raw:,}; together that makes about {known['mean']:,.0f}, between " in said[3]
     assert said[3] == told["meaning"]
     low, high = known["interval_95"]
     assert low < known["mean"] < high
@@ -650,6 +651,58 @@ def test_an_interrupt_is_quiet(schema: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("discreet.custodian.looking.budget", interrupt)
     stopped = discreet("budget", schema)
     assert (stopped.code, stopped.out, stopped.err) == (130, "", "")
+
+
+@pytest.mark.parametrize("command", ["ask", "publish"])
+def test_an_interrupt_of_what_is_paid_for_says_that_it_may_have_been(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from discreet.cli import run
+
+    monkeypatch.setattr(run, "_command", partial(_stopped_in_a_library, signal.SIGINT))
+    stopped = discreet(command, "nowhere.yaml")
+    assert (stopped.code, stopped.out) == (130, "")
+    assert stopped.err == f"discreet: stopped before it was done; {run.PAID}\n"
+
+
+def test_a_picture_that_cannot_be_written_is_not_paid_for(schema: Path) -> None:
+    """Nor is one whose name is a folder's; nobody can make a file in /proc."""
+    (schema.parent / "taken.svg").mkdir()
+    for place in ("/proc/taken.svg", schema.parent / "taken.svg"):
+        refused = discreet("ask", schema, COUNT, "--epsilon", "0.1", "--plot", place)
+        assert (refused.code, refused.out) == (5, "")
+        assert refused.err == "discreet: the picture 'taken.svg' cannot be written there; choose another place\n"
+    assert not [one for one in done("history", schema, "--json").document if one["kind"] == "charge"]
+
+
+def test_means_by_group_have_no_bars(schema: Path) -> None:
+    """A mean that happens to be whole would have one, and the others would look like none."""
+    told = done("ask", schema, "SELECT hospital, AVG(age) FROM registry GROUP BY hospital", "--epsilon", "1").out
+    assert "Alder" in told
+    assert "\u2501" not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "says"),
+    [
+        ("registry.csv", ("check", "--refresh"), "the file may not be read; check its owner and rights"),
+        ("manifest.json", ("budget",), "the folder registry.discreet may not be read; check its owner and rights"),
+    ],
+)
+def test_rights_that_are_missing_are_told_as_such(
+    schema: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: tuple[str, ...], says: str
+) -> None:
+    """Nothing is to be mended in the file, let alone restored."""
+    really = Path.open
+
+    def opened(self: Path, *more: Any, **named: Any) -> Any:
+        if self.name == name:
+            raise PermissionError
+        return really(self, *more, **named)
+
+    monkeypatch.setattr(Path, "open", opened)
+    refused = discreet(command[0], schema, *command[1:])
+    assert (refused.code, refused.out, refused.err) == (5, "", f"discreet: {says}\n")
 
 
 def _stopped_in_a_library(number: int) -> None:

@@ -157,8 +157,8 @@ def test_spark_gives_kinds_by_types(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("module", "data", "sentence"),
     [
-        ("psycopg", "postgresql://h/db#t", "PostgreSQL is reached through psycopg; install discreet[postgres]"),
-        ("pyspark.errors", "spark:t", "Spark is reached through pyspark; install discreet[spark]"),
+        ("psycopg", "postgresql://h/db#t", "PostgreSQL is reached through psycopg; run pip install '.[postgres]'"),
+        ("pyspark.errors", "spark:t", "Spark is reached through pyspark; run pip install '.[spark]'"),
     ],
 )
 def test_an_engine_that_is_not_installed_is_named(

@@ -74,7 +74,7 @@ def test_a_refusal_says_what_would_fit_and_it_does(ledger: Ledger) -> None:
 
 def test_a_file_that_does_not_fit_is_refused_as_one(ledger: Ledger) -> None:
     """It is nobody's question, and no analyst pays for it."""
-    file = replace(ask(1, "0.6", analyst="custodian"), query="published t-1 by private-columns: x", fresh=True)
+    file = replace(ask(1, "0.6", analyst="custodian"), query="file t-1 by private-columns: x", fresh=True)
     ledger.charge(file, caps(1))
     with pytest.raises(BudgetExceeded) as refused:
         ledger.charge(file, caps(1))

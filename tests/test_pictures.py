@@ -250,7 +250,7 @@ def test_a_missing_extra_says_what_to_install(suffix: str, tmp_path: Path, monke
 
     monkeypatch.setattr(pictures, "library", pictures.library.__wrapped__)  # as if no page had been made yet
     monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(Unsupported, match=re.escape("pip install discreet[pictures]")):
+    with pytest.raises(Unsupported, match=re.escape("pip install '.[pictures]'")):
         save_picture(count_drawing(), tmp_path / f"picture{suffix}")
     assert list(tmp_path.iterdir()) == []
 

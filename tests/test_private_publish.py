@@ -300,9 +300,7 @@ def test_a_key_pays_for_one_private_file(tmp_path: Path) -> None:
         with pytest.raises(BudgetExceeded):
             custodian.publish("private-columns", tmp_path / "out.csv", epsilon=50, key="k")
         custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1, key="k")
-        with pytest.raises(
-            InvalidInput, match="key was used before, for entry 2, 'published t-1 by private-columns: x"
-        ):
+        with pytest.raises(InvalidInput, match="key was used before, for entry 2, 'file t-1 by private-columns: x"):
             custodian.publish("private-columns", tmp_path / "more.csv", epsilon=1, key="k")
         assert custodian.budget()[0].epsilon == 1
         custodian.publish("private-columns", tmp_path / "more.csv", epsilon=1, key="another")
@@ -315,7 +313,7 @@ def test_a_key_that_somebody_uses_at_the_same_moment_pays_once(tmp_path: Path, m
         custodian.publish("private-columns", tmp_path / "out.csv", epsilon=1, key="k")
         monkeypatch.setattr("discreet.custodian.private.next_number", lambda _: 1)
         monkeypatch.setattr("discreet.ledger.Ledger.keyed", lambda *_: None)
-        with pytest.raises(InvalidInput, match="key was used before, for entry 2, 'published t-1"):
+        with pytest.raises(InvalidInput, match="key was used before, for entry 2, 'file t-1"):
             custodian.publish("private-columns", tmp_path / "more.csv", epsilon=1, key="k")
         assert custodian.budget()[0].epsilon == 1
     assert not list(tmp_path.glob("more*"))
@@ -333,7 +331,7 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
             told = service.get(who, f"/v1/jobs/{job['id']}").json()
             assert told["state"] == state, told
             if state == "failed":
-                assert "this key was used before, for entry 2, 'published registry-1 by" in told["problem"]["detail"]
+                assert "this key was used before, for entry 2, 'file registry-1 by" in told["problem"]["detail"]
             spent = service.get(who, f"{HOME}/budget").json()["budget"][0]["spent"]["epsilon"]
             assert Fraction(spent) == times * Fraction(1, 2)
 

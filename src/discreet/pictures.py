@@ -40,7 +40,7 @@ CONFIG = {
 }
 
 NO_SPEC = "this is no picture of an answer; draw what picture_spec gives"
-MISSING = "pictures need packages that are not installed here; run: pip install discreet[pictures]"
+MISSING = "pictures need packages that are not installed here; run pip install '.[pictures]'"
 
 Layer = dict[str, Any]
 Spec = dict[str, Any]
@@ -121,7 +121,22 @@ def check_path(path: str | Path) -> Path:
         raise InvalidInput(f"the folder for the picture {target.name[:40]!r} does not exist; make it first")
     if find_spec("vl_convert") is None:
         raise Unsupported(MISSING)
+    check_writable(target, "picture")
     return target
+
+
+def check_writable(target: Path, what: str) -> None:
+    """Refuse a place where `write_whole` would fail, before anything is paid for what it is to write."""
+    try:
+        tempfile.TemporaryDirectory(prefix=".discreet-", dir=target.parent).cleanup()
+    except OSError:
+        raise _unwritable(target, what) from None
+    if target.is_dir():
+        raise _unwritable(target, what)
+
+
+def _unwritable(target: Path, what: str) -> Unavailable:
+    return Unavailable(f"the {what} {target.name[:40]!r} cannot be written there; choose another place")
 
 
 def write_whole(target: Path, content: bytes, what: str) -> None:
@@ -132,7 +147,7 @@ def write_whole(target: Path, content: bytes, what: str) -> None:
             made.write_bytes(content)
             os.replace(made, target)
     except OSError:
-        raise Unavailable(f"the {what} {target.name[:40]!r} cannot be written there; choose another place") from None
+        raise _unwritable(target, what) from None
 
 
 def _svg(spec: Spec) -> bytes:

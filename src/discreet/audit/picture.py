@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from discreet.audit.bound import clopper_pearson
 from discreet.audit.features import Numbers
-from discreet.errors import Unavailable
 from discreet.pictures import BLUE, CONFIG, GREY, HEIGHT, INK, ORANGE, WIDTH, check_path, save_spec
 
 if TYPE_CHECKING:
@@ -25,18 +23,6 @@ MOST_SHADED = 200
 # Told apart by dash as well as by colour, for eyes and printers without it.
 LOOKS = {"D": (BLUE, [1, 0]), "D2": (ORANGE, [6, 4])}
 PERCENT = {"tickCount": 5, "labelExpr": "format(100 * datum.value, '.3~r') + ' %'"}
-
-
-def check_place(path: str | Path) -> None:
-    """Whether a picture could be written there, found out before anything is drawn."""
-    target = check_path(path)
-    try:
-        if target.is_dir():
-            raise IsADirectoryError
-        with tempfile.TemporaryFile(dir=target.parent):
-            return
-    except OSError:
-        raise Unavailable(f"the picture {target.name[:40]!r} cannot be written there; choose another place") from None
 
 
 def save(audit: Audit, path: str | Path) -> Path:

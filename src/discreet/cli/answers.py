@@ -202,5 +202,6 @@ def _lengths(answer: Answer) -> list[int]:
     if len(answer.numbers) != 1 or len(answer.rows) < 2:
         return []
     numbers = [row[answer.numbers[0]] for row in answer.rows]
-    whole = int | float if answer.in_range is not None or answer.reconciled is not None else int
-    return [round(one) if isinstance(one, whole) else 0 for one in numbers]
+    amounts = int | float if answer.in_range is not None or answer.reconciled is not None else int
+    told = [one for one in numbers if isinstance(one, amounts)]  # a row without a bar would be read as 0
+    return [round(one) for one in told] if len(told) == len(numbers) else []

@@ -48,7 +48,7 @@ def start(
     history) and is looked after (ledger verify, backup, restore, upgrade). Protected files are made (publish), checked
     (verify) and weighed (assess). Many analysts ask over HTTP (serve, token). Promises are put to the test (audit), and
     the papers' figures computed anew (reproduce). Exit codes: 0 done, 1 our fault, 2 your input, 3 the budget, 4 not
-    supported, 5 not available, 6 a claim that does not hold.
+    supported, 5 not available, 6 a claim that does not hold, 130 stopped by Ctrl-C.
     """
     if version:
         print(f"discreet {discreet.__version__}")

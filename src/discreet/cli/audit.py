@@ -69,11 +69,11 @@ def audit(
     It finds, and never proves. A question is planned from its schema and asked of made-up neighbours that fit it, on
     tables of at most 24 units: the registered data are not opened, and nothing is charged.
     """
-    from discreet.audit.picture import check_place
     from discreet.cli import show
+    from discreet.pictures import check_path
 
     if picture is not None:
-        check_place(picture)
+        check_path(picture)
     sure = _sure(confidence)
     with show.stages() as progress:
         progress("planning")

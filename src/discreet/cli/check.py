@@ -68,7 +68,8 @@ def check(
     elif source is not None or name is not None or disjoint:
         raise InvalidInput(f"{declared.name} is registered already; add --refresh to make a new snapshot of it")
     else:
-        said = f"{declared.name} is registered already, as snapshot {snapshot.name} of {snapshot.made}."
+        when = f"as snapshot {snapshot.name} of {snapshot.made}; --refresh reads its source again"
+        said = f"{declared.name} is registered already, {when}."
     if json:
         show.document(snapshot_to_json(snapshot, declared))
     else:

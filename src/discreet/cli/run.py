@@ -17,6 +17,8 @@ from discreet.cli.options import printable
 from discreet.errors import DiscreetError, Internal, InvalidInput
 
 INTERRUPTED = 130
+CHARGING = ("ask", "publish")
+PAID = "nothing is left half written, and what was charged by then stays charged, as 'discreet history' tells"
 UNREAD = 1
 LONGEST = 300
 """Of what is said about the words of a command, which may be anything."""
@@ -60,7 +62,7 @@ def run(words: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _interrupted(words)
     except BrokenPipeError:
         return _unread()
 
@@ -70,9 +72,16 @@ def _attempt(words: Sequence[str]) -> int:
         code = _command()(args=list(words), prog_name="discreet", standalone_mode=False)
     except Exception as error:  # the outermost boundary: what is not ours is told without its text
         if stopping:
-            return 128 + stopping[-1]
+            return _interrupted(words) if stopping[-1] == signal.SIGINT else 128 + stopping[-1]
         return _failed(_ours(error), words)
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(words: Sequence[str]) -> int:
+    """Whoever stopped a command knows it, but not whether it had been paid for by then."""
+    if words and words[0] in CHARGING:
+        print(f"discreet: stopped before it was done; {PAID}", file=sys.stderr, flush=True)
+    return INTERRUPTED
 
 
 @cache

@@ -90,7 +90,7 @@ def _require_service() -> None:
     from importlib.util import find_spec
 
     if any(find_spec(name) is None for name in ("fastapi", "uvicorn", "jinja2")):
-        raise Unavailable("the service is not installed; install discreet with its service extra")
+        raise Unavailable("the service is not installed; run pip install '.[service]'")
 
 
 @contextmanager

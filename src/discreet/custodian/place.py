@@ -98,6 +98,8 @@ class Place:
             return Manifest(**told, snapshots=snapshots)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except PermissionError:
+            raise Unavailable(f"the folder {self.folder.name} may not be read; check its owner and rights") from None
         except (OSError, ValueError, TypeError, KeyError):
             raise Unavailable(f"the manifest in {self.folder.name} cannot be read; restore it from a backup") from None
 

@@ -33,6 +33,7 @@ from discreet.guarantee import Guarantee, bound_in_words
 from discreet.kernel.entropy import SYSTEM
 from discreet.ledger import Caps
 from discreet.ledger.charge import Charge, Model, Receipt
+from discreet.ledger.refusal import FILE
 from discreet.microdata.table import Table
 from discreet.planner.impossible import Impossible, columns_of, impossible
 from discreet.planner.private_release import PrivatePlan, private_plan
@@ -157,7 +158,7 @@ def _charged(holding: Holding, recipe: PrivateRecipe, plan: PrivatePlan, name: s
     told = recipe.to_json()
     question = json.dumps({"publish": told, "release": name}, sort_keys=True, ensure_ascii=False)
     listed = ", ".join(recipe.names)
-    words = f"published {name} by {recipe.method}: {listed}"[:LONGEST]
+    words = f"{FILE}{name} by {recipe.method}: {listed}"[:LONGEST]
     model: Model = "dp" if plan.loss.pure else "approx-dp"
     names = schema.name, holding.snapshot.name, CUSTODIAN
     charge = Charge(*names, question, words, model, plan.spend, recipe.epsilon, key=key, fresh=True)

@@ -38,8 +38,8 @@ def sentence(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply) -> str
 def _believed(before: Posterior, after: Posterior, reader: Reader, at: int, raw: Reply) -> str:
     say = _say(reader, at)
     drawn = "the draw, shaped by your prior, is" if reader.plan.uses_prior else "the private answer is"
-    stated = f"You believed it to be {_span(before, say)} with a probability of 95 %"
-    return f"{stated}; {drawn} {told(raw)}; together that makes {_span(after, say)}."
+    stated = f"You believed it to be {_span(before, _middle, say)} with a probability of 95 %"
+    return f"{stated}; {drawn} {told(raw)}; together that makes {_span(after, Posterior.mean, say)}."
 
 
 def _named(before: Posterior, after: Posterior, raw: Reply) -> str:
@@ -51,7 +51,7 @@ def _named(before: Posterior, after: Posterior, raw: Reply) -> str:
 def _even(after: Posterior, say: Callable[[float], str]) -> str:
     """For someone who said nothing about it."""
     if after.names is None:
-        now = f"{_span(after, say)} with a probability of 95 %"
+        now = f"{_span(after, Posterior.mean, say)} with a probability of 95 %"
     else:
         ranked = sorted(after.probabilities().items(), key=lambda one: -one[1])[:MOST_NAMES]
         now = ", ".join(f"{name} with a probability of {percent(share)}" for name, share in ranked)
@@ -61,7 +61,7 @@ def _even(after: Posterior, say: Callable[[float], str]) -> str:
 def believed(before: Posterior, reader: Reader, at: int) -> str:
     """What someone believes who states a prior."""
     if before.names is None:
-        return f"You believe it to be {_span(before, _say(reader, at))} with a probability of 95 %."
+        return f"You believe it to be {_span(before, _middle, _say(reader, at))} with a probability of 95 %."
     ranked = sorted(before.probabilities().items(), key=lambda one: -one[1])[:MOST_NAMES]
     return f"You believe it to be {', '.join(f'{name} with {percent(share)}' for name, share in ranked)}."
 
@@ -73,10 +73,13 @@ def _middle(law: Posterior) -> float:
     return float(np.interp(0.5, np.concatenate(([0.0], np.cumsum(law.mass))), law.edges))
 
 
-def _span(law: Posterior, say: Callable[[float], str]) -> str:
-    """As likely below as above, and where it nearly always is."""
+def _span(law: Posterior, about: Callable[[Posterior], float], say: Callable[[float], str]) -> str:
+    """One number for all of it, and where it nearly always is.
+
+    Of what is known now it is the mean, as in every picture; of what was typed its middle, which is what was typed.
+    """
     low, high = law.interval(0.95)
-    return f"about {say(_middle(law))}, between {say(low)} and {say(high)}"
+    return f"about {say(about(law))}, between {say(low)} and {say(high)}"
 
 
 def drawing(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply, title: str, across: str, said: str) -> Drawing:

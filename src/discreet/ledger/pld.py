@@ -51,7 +51,7 @@ def _pure_epsilon(pure: Counter[Fraction], delta: float) -> float:
     if not pure or delta <= FLOAT_ERROR:
         return plain if pure else 0.0
     if find_spec("dp_accounting") is None:
-        raise Unsupported("the tighter total needs dp-accounting; install discreet[accounting]")
+        raise Unsupported("the tighter total needs dp-accounting; run pip install '.[accounting]'")
     from dp_accounting.pld import common, privacy_loss_distribution
 
     def composed(epsilon: Fraction, count: int) -> Any:

@@ -25,7 +25,7 @@ class Postgres:
 
     def __init__(self, address: str, timeout: float, lasting: bool = True) -> None:
         if find_spec("psycopg") is None:
-            raise Unsupported("a ledger in PostgreSQL needs psycopg; install discreet[postgres]")
+            raise Unsupported("a ledger in PostgreSQL needs psycopg; run pip install '.[postgres]'")
         self._address = address
         self._timeout = timeout
         self._lasting = "on" if lasting else "off"

@@ -19,7 +19,7 @@ from discreet.spend import KINDS
 DIGITS = 6
 MOST_TIMES = 10**6
 NOTHING_MORE = "nothing more like it can be answered"
-PUBLISHED = "published "
+FILE = "file "
 """How the query of a charge for a file begins."""
 
 
@@ -56,7 +56,7 @@ class Refusal:
         rooms = {owner.name: room(self.charge, owner) for owner in self.owners}
         least, about = min(rooms.values()), " about" if self.charge.spend.other else ""
         advice = f"ask with epsilon at most{about} {shown(least)}" if least else NOTHING_MORE
-        if self.charge.query.startswith(PUBLISHED):
+        if self.charge.query.startswith(FILE):
             left = f"for this file the budget has {shown(least)} left"
         else:
             whole, own = shown(rooms[""]), shown(rooms[self.charge.analyst])

@@ -156,7 +156,7 @@ def _postgres_kinds(server: str, table: str) -> Kinds:
         import psycopg
         from psycopg import sql
     except ImportError:
-        raise Unavailable("PostgreSQL is reached through psycopg; install discreet[postgres]") from None
+        raise Unavailable("PostgreSQL is reached through psycopg; run pip install '.[postgres]'") from None
     nothing = sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(*table.split(".")))
     try:
         with psycopg.connect(server) as connection:
@@ -172,7 +172,7 @@ def _spark_kinds(table: str) -> Kinds:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError:
-        raise Unavailable("Spark is reached through pyspark; install discreet[spark]") from None
+        raise Unavailable("Spark is reached through pyspark; run pip install '.[spark]'") from None
     try:
         fields = SparkSession.builder.getOrCreate().table(table).schema.fields
     except PySparkException:

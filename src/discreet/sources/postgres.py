@@ -60,7 +60,7 @@ def _connected(dsn: str) -> Iterator[Connection[TupleRow]]:
     try:
         import psycopg
     except ImportError:
-        raise Unavailable("PostgreSQL is reached through psycopg; install discreet[postgres]") from None
+        raise Unavailable("PostgreSQL is reached through psycopg; run pip install '.[postgres]'") from None
     try:
         raw = psycopg.RawCursor  # of PostgreSQL's own parameters, $1, ..., so that no % means anything
         with psycopg.connect(dsn, autocommit=True, client_encoding="UTF8", cursor_factory=raw) as connection:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, Unavailable
 from discreet.schema.schema import Schema
 from discreet.sources.reading import SPACE
 from discreet.sources.registration.refusals import needed, refuse_columns
@@ -149,6 +149,8 @@ def _first_line(path: Path, separator: str) -> list[str]:
             return [name.strip(SPACE) for name in next(csv.reader(file, delimiter=separator, strict=True), [])]
     except csv.Error:
         return []
+    except PermissionError:
+        raise Unavailable("the file may not be read; check its owner and rights") from None
     except (OSError, UnicodeDecodeError):
         raise InvalidInput("the file must be CSV in UTF-8, its first line the names of the columns; check it") from None
 
