@@ -54,8 +54,9 @@ class Program:
         print(json.dumps([words, str(folder or Path.cwd()), dict(environment)]), file=self._told, flush=True)
         self.pid = int(self._told.readline())
 
-    def wait(self) -> int:
-        """Its exit code, as a shell tells it."""
+    def wait(self, limit: float | None = None) -> int:
+        """Its exit code, as a shell tells it; an error where it has not ended after so many seconds."""
+        self._server.settimeout(limit)
         code = int(self._told.readline())
         self._server.close()
         return code if code >= 0 else 128 - code

@@ -1,4 +1,7 @@
-"""A real `discreet serve` in processes of its own, and what must be true of them."""
+"""A real `discreet serve` in processes of its own, and what must be true of them.
+
+It is forked from a process that has imported the package. How it starts as it is installed, `test_serve` shows.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TextIO, TypeVar
 
+import forked
 from discreet.service.config import read_config
 from discreet.service.store import Store
 from discreet.service.store.tokens import create_token
@@ -23,12 +27,40 @@ LONG = 120
 Found = TypeVar("Found")
 
 
+class Process(Protocol):
+    """A supervisor, forked or started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+class Forked:
+    """One that is forked."""
+
+    def __init__(self, words: Sequence[str], out: int, log: int) -> None:
+        with Path(os.devnull).open() as nothing:
+            self._program = forked.Program(forked.shared(), words, os.environ, nothing.fileno(), out, log)
+        self._code: int | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._program.pid
+
+    def wait(self, timeout: float | None = None) -> int:
+        """As often as one likes."""
+        if self._code is None:
+            self._code = self._program.wait(timeout)
+        return self._code
+
+
 @dataclass(frozen=True)
 class Supervised:
     """A service that runs: what it printed when it was ready, its supervisor, and its log."""
 
     told: dict[str, Any]
-    process: subprocess.Popen[str]
+    process: Process
     log: Path
 
     @property
@@ -50,7 +82,7 @@ class Supervised:
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Tell the supervisor to stop; its exit code."""
-        self.process.send_signal(number)
+        os.kill(self.process.pid, number)
         return self.process.wait(LONG)
 
 
@@ -58,19 +90,29 @@ class Supervised:
 def supervised(folder: Path, *words: object, within: Sequence[str] = ()) -> Iterator[Supervised]:
     """Run `discreet serve` until it is ready, `within` another command; whatever happens, nothing of it runs on."""
     log = folder / "log"
-    command = [*within, sys.executable, "-m", "discreet", "serve", "--json", *map(str, words)]
     with log.open("w") as lines:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=lines, text=True, start_new_session=True)
-    assert process.stdout is not None
-    with process.stdout as said:
+        process, out = _started(["-m", "discreet", "serve", "--json", *map(str, words)], within, lines.fileno())
+    with out as said:
         try:
             first = "".join(_until(said.readline, "}\n"))
             assert '"address"' in first, log.read_text()
             yield Supervised(json.loads(first), process, log)
         finally:
-            if process.poll() is None:
-                process.terminate()
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGTERM)
             process.wait(LONG)
+
+
+def _started(words: Sequence[str], within: Sequence[str], log: int) -> tuple[Process, TextIO]:
+    """A supervisor and what it prints; one that runs within another command cannot be forked."""
+    read, write = os.pipe()
+    try:
+        if within:
+            command = [*within, sys.executable, *words]
+            return subprocess.Popen(command, stdout=write, stderr=log, start_new_session=True), os.fdopen(read)
+        return Forked(words, write, log), os.fdopen(read)
+    finally:
+        os.close(write)
 
 
 def _until(read: Callable[[], str], last: str) -> Iterator[str]:

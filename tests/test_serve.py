@@ -214,8 +214,7 @@ def test_what_is_killed_comes_back_and_nothing_is_lost_or_paid_twice(folder: Pat
         assert [line["status"] for line in served.events("died")] == [-signal.SIGKILL] * 2
         eventually(lambda: len(served.events("started", "worker")) == 4)
         assert httpx.get(f"{served.address}/health", timeout=WAITS).json() == {"status": "ok"}
-        served.process.kill()
-        served.process.wait()
+        served.stop(signal.SIGKILL)
         eventually(lambda: not any(map(runs, served.children())))
         with socket.create_server(("127.0.0.1", served.port)):
             pass
