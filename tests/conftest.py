@@ -29,6 +29,9 @@ LONG = {"test_service_fuzz", "test_expected_error", "test_mutants", "test_serve"
 
 # There is a worker for each processor; numpy, imported later, would start as many threads in each, and they spin.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Of the workers' own: memory that was used is used again, and not given back to be asked for anew.
+os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(2**30))
+os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(2**30))
 
 # A slow machine is not a failed test.
 hypothesis.settings.register_profile("discreet", deadline=None)
