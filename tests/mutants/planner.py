@@ -36,7 +36,7 @@ FAULTS = (
         "planner/facts.py",
         "return 2 if self.replaces and self.grouped else 1",
         "return 1",
-        (f"{REPLAYED}[24-GROUP BY sex-replace-one-1]",),
+        (f"{REPLAYED}[GROUP BY sex-replace-one-1]",),
     ),
     Fault(
         "wrong-neighbours-in-sums",
@@ -46,7 +46,7 @@ FAULTS = (
         "planner/noisy.py",
         "moved = _one((low, 1), rows * (spread if facts.replaces else largest))",
         "moved = _one((low, 1), rows * largest)",
-        (f"{REPLAYED}[24-WHERE sex = 'F' OR NOT smoker-replace-one-1]",),
+        (f"{REPLAYED}[WHERE sex = 'F' OR NOT smoker-replace-one-1]",),
     ),
     Fault(
         "rows-per-unit-forgotten-in-counts",
@@ -56,7 +56,7 @@ FAULTS = (
         "planner/noisy.py",
         "most = facts.rows * facts.sides",
         "most = facts.sides",
-        (f"{REPLAYED}[24--add-remove-3]",),
+        (f"{REPLAYED}[-add-remove-3]",),
     ),
     Fault(
         "boxes-of-cells-not-shared",
@@ -86,7 +86,7 @@ FAULTS = (
         "planner/facts.py",
         "every_row = self.replaces and self.rows == 1 and self.where == TRUE and not self.grouped",
         "every_row = self.replaces and self.rows == 1 and not self.grouped",
-        (f"{REPLAYED}[24-WHERE age > 0-replace-one-1]",),
+        (f"{REPLAYED}[WHERE age > 0-replace-one-1]",),
     ),
     Fault(
         "aggregates-do-not-share-epsilon",
