@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import hashlib
 import io
 import json
 import shutil
 import sys
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import folders
 from discreet import sample
 from discreet.cli.run import run
 
@@ -61,8 +60,7 @@ def write_registry(folder: Path) -> Path:
 @cache
 def _registry() -> Path:
     """A folder with its files, made once."""
-    folder = Path(tempfile.mkdtemp(prefix="discreet-"))
-    atexit.register(shutil.rmtree, folder)
+    folder = folders.lasting()
     sample.write_registry(folder, PATIENTS)
     return folder
 

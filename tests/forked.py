@@ -53,13 +53,16 @@ class Program:
         self._told = self._server.makefile("rw", encoding="utf-8")
         print(json.dumps([words, str(folder or Path.cwd()), dict(environment)]), file=self._told, flush=True)
         self.pid = int(self._told.readline())
+        self._code: int | None = None
 
-    def wait(self, limit: float | None = None) -> int:
-        """Its exit code, as a shell tells it; an error where it has not ended after so many seconds."""
-        self._server.settimeout(limit)
-        code = int(self._told.readline())
-        self._server.close()
-        return code if code >= 0 else 128 - code
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, as a shell tells it, as often as one likes; an error if it does not end in so many seconds."""
+        if self._code is None:
+            self._server.settimeout(timeout)
+            code = int(self._told.readline())
+            self._server.close()
+            self._code = code if code >= 0 else 128 - code
+        return self._code
 
 
 @contextmanager

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +12,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
+import folders
 from discreet import Custodian
 from discreet.sample import write_registry
 from discreet.service.app import Entrance, make_app
@@ -52,8 +51,7 @@ class Served:
 @cache
 def registered(patients: int) -> Path:
     """A folder with a registry that is registered and was never asked, made once."""
-    folder = Path(tempfile.mkdtemp(prefix="discreet-"))
-    atexit.register(shutil.rmtree, folder)
+    folder = folders.lasting()
     Custodian.open(write_registry(folder, patients)).close()
     return folder
 

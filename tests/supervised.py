@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import forked
 from discreet.service.config import read_config
@@ -27,40 +27,12 @@ LONG = 120
 Found = TypeVar("Found")
 
 
-class Process(Protocol):
-    """A supervisor, forked or started."""
-
-    @property
-    def pid(self) -> int: ...
-
-    def wait(self, timeout: float | None = None) -> int: ...
-
-
-class Forked:
-    """One that is forked."""
-
-    def __init__(self, words: Sequence[str], out: int, log: int) -> None:
-        with Path(os.devnull).open() as nothing:
-            self._program = forked.Program(forked.shared(), words, os.environ, nothing.fileno(), out, log)
-        self._code: int | None = None
-
-    @property
-    def pid(self) -> int:
-        return self._program.pid
-
-    def wait(self, timeout: float | None = None) -> int:
-        """As often as one likes."""
-        if self._code is None:
-            self._code = self._program.wait(timeout)
-        return self._code
-
-
 @dataclass(frozen=True)
 class Supervised:
     """A service that runs: what it printed when it was ready, its supervisor, and its log."""
 
     told: dict[str, Any]
-    process: Process
+    process: forked.Program | subprocess.Popen[bytes]
     log: Path
 
     @property
@@ -103,14 +75,17 @@ def supervised(folder: Path, *words: object, within: Sequence[str] = ()) -> Iter
             process.wait(LONG)
 
 
-def _started(words: Sequence[str], within: Sequence[str], log: int) -> tuple[Process, TextIO]:
+def _started(
+    words: Sequence[str], within: Sequence[str], log: int
+) -> tuple[forked.Program | subprocess.Popen[bytes], TextIO]:
     """A supervisor and what it prints; one that runs within another command cannot be forked."""
     read, write = os.pipe()
     try:
         if within:
             command = [*within, sys.executable, *words]
             return subprocess.Popen(command, stdout=write, stderr=log, start_new_session=True), os.fdopen(read)
-        return Forked(words, write, log), os.fdopen(read)
+        with Path(os.devnull).open() as nothing:
+            return forked.Program(forked.shared(), words, os.environ, nothing.fileno(), write, log), os.fdopen(read)
     finally:
         os.close(write)
 

@@ -21,6 +21,7 @@ from discreet.query.canonical import canonical, simplify, within
 from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within, holds
 from discreet.query.sets import complement, is_void, meet, ranges_of, unite, whole
 from discreet.schema import Budget, Column, Schema
+from properties import tried
 
 Row = Mapping[str, int | str | None]
 
@@ -148,19 +149,8 @@ def test_sets_of_values_are_sets(column: Column, data: st.DataObject) -> None:
     assert column.nullable or not (either.null or other.null)
 
 
-@given(predicates(*FEW), predicates(*FEW))
+@tried(100, 300, predicates(*FEW), predicates(*FEW))
 def test_a_filter_keeps_its_rows_and_rests(predicate: Predicate, where: Predicate) -> None:
-    keeps_its_rows_and_rests(predicate, where)
-
-
-@pytest.mark.soak
-@given(predicates(*FEW), predicates(*FEW))
-@settings(max_examples=300)
-def test_a_filter_keeps_its_rows_and_rests_in_many_cases(predicate: Predicate, where: Predicate) -> None:
-    keeps_its_rows_and_rests(predicate, where)
-
-
-def keeps_its_rows_and_rests(predicate: Predicate, where: Predicate) -> None:
     """Of the rows of the condition it is true of the same ones; written again it is the same; TRUE where it is all."""
     outer = simplify(where, TINY)
     found = within(predicate, outer, TINY)

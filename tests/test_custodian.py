@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import folders
 from discreet import BudgetExceeded, Custodian, InvalidInput, Ledger, Prior, Unavailable, Unsupported
 from discreet.sample import write_registry
 
@@ -53,8 +52,7 @@ def write_people(folder: Path, head: str = HEAD, rows: int = 400, seed: int = 1)
 @cache
 def registered_people() -> Path:
     """A folder with that table, registered and never asked; made once."""
-    folder = Path(tempfile.mkdtemp(prefix="discreet-"))
-    atexit.register(shutil.rmtree, folder)
+    folder = folders.lasting()
     Custodian.open(write_people(folder)).close()
     return folder
 

@@ -50,7 +50,7 @@ def problem(rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
     return exact + rng.laplace(size=cells), B, B.T @ exact, rng.uniform(0.1, 10, cells)
 
 
-@pytest.mark.parametrize("problems", [300, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("problems", [300, pytest.param(5000, marks=pytest.mark.soak)])
 def test_least_squares_equals_a_dense_reference_on_random_problems(problems: int) -> None:
     """Values and variances, with dense and with sparse constraints, independent or not."""
     rng = np.random.default_rng(5)

@@ -19,11 +19,10 @@ from discreet import Distance, InvalidInput, Prior, Refinement, Taxonomy, Unsupp
 from discreet.exact import exp_below
 from discreet.kernel.refinement_risk import Line
 from discreet.testing import all_neighbours, all_tables, chi_square_excess, exact_delta, worst_ratio
+from properties import tried
 
 epsilons = st.sampled_from([0.01, 0.1, 0.5, 1, 2, 5])
 priors = st.dictionaries(st.integers(0, 12), st.integers(1, 50), min_size=1, max_size=9).map(Prior.weights)
-FEW = settings(max_examples=40)
-"""The best factors of each prior take long to find; as many as usual are tried in the longer versions."""
 TABLES = [table for size in range(4) for table in all_tables(range(4), size)]
 
 
@@ -47,19 +46,8 @@ def by_the_book(prior: Prior, truth: int, up: Fraction, down: Fraction) -> list[
     return [mass[v] * (up if v in inner else down if v in outer else between) for v in mass]
 
 
-@given(priors, st.integers(-2, 14), epsilons)
-@FEW
+@tried(40, 100, priors, st.integers(-2, 14), epsilons)
 def test_the_blocks_agree_with_the_algorithm_point_by_point(prior: Prior, truth: int, epsilon: float) -> None:
-    the_blocks_agree_with_the_algorithm_point_by_point(prior, truth, epsilon)
-
-
-@pytest.mark.soak
-@given(priors, st.integers(-2, 14), epsilons)
-def test_the_blocks_agree_with_the_algorithm_point_by_point_often(prior: Prior, truth: int, epsilon: float) -> None:
-    the_blocks_agree_with_the_algorithm_point_by_point(prior, truth, epsilon)
-
-
-def the_blocks_agree_with_the_algorithm_point_by_point(prior: Prior, truth: int, epsilon: float) -> None:
     """Prefix sums and three factors against a plain loop."""
     mechanism = Refinement.of(prior, epsilon)
     clamped = min(max(truth, prior.support[0]), prior.support[-1])
@@ -68,19 +56,8 @@ def the_blocks_agree_with_the_algorithm_point_by_point(prior: Prior, truth: int,
     assert sum(law.probabilities) == 1
 
 
-@given(priors, epsilons)
-@FEW
+@tried(40, 100, priors, epsilons)
 def test_statistics_lose_epsilon_between_any_two_data_sets(prior: Prior, epsilon: float) -> None:
-    statistics_lose_epsilon_between_any_two_data_sets(prior, epsilon)
-
-
-@pytest.mark.soak
-@given(priors, epsilons)
-def test_statistics_lose_epsilon_between_any_two_data_sets_often(prior: Prior, epsilon: float) -> None:
-    statistics_lose_epsilon_between_any_two_data_sets(prior, epsilon)
-
-
-def statistics_lose_epsilon_between_any_two_data_sets(prior: Prior, epsilon: float) -> None:
     """Exactly, in rationals: whatever the truths, the ratio is at most the certified e^epsilon."""
     mechanism = Refinement.of(prior, epsilon)
     laws = [mechanism.law(truth).law() for truth in prior.support]
@@ -91,19 +68,8 @@ def statistics_lose_epsilon_between_any_two_data_sets(prior: Prior, epsilon: flo
         assert worst <= limit
 
 
-@given(priors, epsilons)
-@FEW
+@tried(40, 100, priors, epsilons)
 def test_individuals_lose_epsilon_when_they_come_and_go(prior: Prior, epsilon: float) -> None:
-    individuals_lose_epsilon_when_they_come_and_go(prior, epsilon)
-
-
-@pytest.mark.soak
-@given(priors, epsilons)
-def test_individuals_lose_epsilon_when_they_come_and_go_often(prior: Prior, epsilon: float) -> None:
-    individuals_lose_epsilon_when_they_come_and_go(prior, epsilon)
-
-
-def individuals_lose_epsilon_when_they_come_and_go(prior: Prior, epsilon: float) -> None:
     """Against an absent person, who is answered from the prior; and twice that when replaced, which is why not then."""
     ratio = exp_below(Fraction(str(epsilon)))
     coming = Refinement.of(prior, epsilon, about="individual")
@@ -167,21 +133,8 @@ def test_delta_of_individuals_is_what_was_asked(prior: Prior, epsilon: float, de
         assert exact_delta(law.law(), absent, exp_below(Fraction(str(epsilon)))) <= delta
 
 
-@given(priors, epsilons, deltas, st.sampled_from(["add-remove", "replace-one"]))
-@FEW
+@tried(40, 100, priors, epsilons, deltas, st.sampled_from(["add-remove", "replace-one"]))
 def test_delta_of_statistics_is_what_was_asked(prior: Prior, epsilon: float, delta: Fraction, neighbours: str) -> None:
-    delta_of_statistics_is_what_was_asked(prior, epsilon, delta, neighbours)
-
-
-@pytest.mark.soak
-@given(priors, epsilons, deltas, st.sampled_from(["add-remove", "replace-one"]))
-def test_delta_of_statistics_is_what_was_asked_often(
-    prior: Prior, epsilon: float, delta: Fraction, neighbours: str
-) -> None:
-    delta_of_statistics_is_what_was_asked(prior, epsilon, delta, neighbours)
-
-
-def delta_of_statistics_is_what_was_asked(prior: Prior, epsilon: float, delta: Fraction, neighbours: str) -> None:
     """Errata 1.6: delta' = delta / (1 + e^epsilon), exactly, between any two truths."""
     mechanism = Refinement.of(prior, epsilon, about="statistic", delta=delta, neighbours=neighbours)
     ratio = exp_below(Fraction(str(epsilon)))

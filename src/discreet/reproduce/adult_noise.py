@@ -17,7 +17,7 @@ from discreet.errors import InvalidInput
 from discreet.kernel.entropy import Entropy, KeyedEntropy
 from discreet.kernel.exponential import Exponential
 from discreet.microdata.distances import differences, width
-from discreet.microdata.microaggregate import microaggregate
+from discreet.microdata.nominal import nominal_groups
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import Attribute, Floats, Places
 from discreet.microdata.table import Table as Records
@@ -82,8 +82,7 @@ def with_noise(data: Data, k: int, epsilon: str) -> Measured:
 
 @cache
 def _groups(data: Data, k: int) -> Places:
-    table = pairs(data)
-    return np.arange(table.rows) if k == 1 else microaggregate(table, k, "insensitive", "domain")
+    return nominal_groups(pairs(data), k)
 
 
 def _chosen(attribute: Attribute, groups: Places, epsilon: float, entropy: Entropy) -> Attribute:
