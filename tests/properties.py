@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
-
 Property = Callable[..., None]
 
 
