@@ -34,7 +34,7 @@ docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build
 
 soak: $(READY)
-	$(PYTEST) -m soak
+	$(PYTEST) -m "soak or hypothesis" --hypothesis-profile soak
 
 mutants: $(READY)
 	.venv/bin/python -m tests.mutants

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import importlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,8 +35,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(2**30))
 os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(2**30))
 
-# A slow machine is not a failed test.
-hypothesis.settings.register_profile("discreet", deadline=None)
+# A slow machine is not a failed test. Where a test does not say how many examples it tries, `make soak` tries more.
+hypothesis.settings.register_profile("discreet", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("soak", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("discreet")
 
 
@@ -57,6 +60,17 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     if hasattr(session.config, "workerinput"):
         with (Path(os.environ[SHARED]) / "compiling").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """In a new checkout the tests are compiled: by each worker some, which the others then find."""
+    if hasattr(session.config, "workerinput") and session.config.args == session.config.getini("testpaths"):
+        names = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
+        share = int(session.config.workerinput["workerid"][2:]) / session.config.workerinput["workercount"]
+        first = round(share * len(names))
+        with warnings.catch_warnings(action="error"):
+            for name in names[first:] + names[:first]:
+                importlib.import_module(name)
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -88,7 +102,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """After they were shuffled: groups begin first anyway, then what takes long."""
     gc.freeze()
-    gc.set_threshold(20_000, 50, 100)  # most of what a test makes goes without it
+    gc.set_threshold(100_000, 50, 100)  # most of what a test makes goes without it
     gc.enable()
     session.items.sort(key=lambda item: item.path.stem not in LONG)
 
