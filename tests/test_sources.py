@@ -315,10 +315,22 @@ CASES: list[tuple[Predicate, int]] = [
 ]
 
 
-def test_predicates_hold_of_the_rows_they_name(opened: Opened) -> None:
+def test_predicates_hold_of_the_rows_they_name(opened: Opened, request: pytest.FixtureRequest) -> None:
     """Every form of condition, at and beyond the bounds; a missing value satisfies only what says so."""
     source = opened()
-    assert [rows_where(source, where) for where, _ in CASES] == [expected for _, expected in CASES]
+    together = Totals(tuple(Measure("rows", where=where) for where, _ in CASES))
+    assert source.totals(together) == {(): tuple(expected for _, expected in CASES)}
+    assert_alone(source, CASES[::4] if request.node.callspec.params["stored"] == "spark" else CASES)
+
+
+@pytest.mark.soak
+def test_every_predicate_holds_alone_on_every_engine(opened: Opened) -> None:
+    assert_alone(opened(), CASES)
+
+
+def assert_alone(source: Source, cases: list[tuple[Predicate, int]]) -> None:
+    """As the condition of a question of its own, which to Spark is a job of its own."""
+    assert [rows_where(source, where) for where, _ in cases] == [expected for _, expected in cases]
 
 
 def test_texts_are_values_and_never_sql(opened: Opened) -> None:
