@@ -507,6 +507,15 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | 
     assert str(caught.value) == sentence
 
 
+def test_what_is_no_file_of_a_schema_is_told_apart(tmp_path: Path) -> None:
+    """A folder, and the table itself."""
+    (tmp_path / "s").mkdir()
+    with pytest.raises(InvalidInput, match=r"^the schema, 's', is a folder; name the file in it$"):
+        load_schema(tmp_path / "s")
+    with pytest.raises(InvalidInput, match=r"^'t.CSV' is a table, not its schema; name that, or draft one by"):
+        load_schema(tmp_path / "t.CSV")
+
+
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_bytes(b"\xef\xbb\xbf" + LEAST.encode())
     assert load_schema(tmp_path / "s.yaml").name == "t"

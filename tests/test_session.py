@@ -236,7 +236,7 @@ def test_refusals_and_public_answers_look_at_nothing(ledger: Ledger) -> None:
         ("20", 1, "noise_scale must be a number"),
         (1e12, 1, "noise_scale must be between 0.0001 and 1e9"),
         (20, -1, "epsilon must be above 0"),
-        (20, 10**6, "epsilon must be between 1e-9 and 10000"),
+        (20, 10**6, "epsilon must be between 1e-9 and 10000, got 1000000"),
         (20, Fraction(1, 10), "needs a noise scale of at least 30 to answer one question, got 20"),
     ],
 )

@@ -240,7 +240,7 @@ def open_session(
     """Charge the whole epsilon durably, and open; nothing is read. The same key never pays twice."""
     scale, loss = scale_of(noise_scale), positive(epsilon, "epsilon")
     if not LEAST <= loss <= MOST:
-        raise InvalidInput("epsilon must be between 1e-9 and 10000")
+        raise InvalidInput(f"epsilon must be between 1e-9 and 10000, got {shown(loss)}")
     if schema.rows > loss * scale:
         raise InvalidInput(
             f"with epsilon {shown(loss)} a session needs a noise scale of at least {shown(schema.rows / loss)} to "

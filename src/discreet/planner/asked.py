@@ -9,7 +9,7 @@ from fractions import Fraction
 from discreet.accuracy import Accuracy
 from discreet.distance import Distance
 from discreet.errors import InvalidInput
-from discreet.exact import between, positive, whole
+from discreet.exact import between, positive, shown, whole
 from discreet.prior import Prior
 
 LEAST, MOST = Fraction(1, 10**9), Fraction(10**4)
@@ -49,7 +49,7 @@ class Asked:
         if sum(way is not None for way in ways) != 1:
             raise InvalidInput("say how much noise there may be in one way: by epsilon, by noise_scale or by accuracy")
         if self.epsilon is not None and not LEAST <= self.epsilon <= MOST:
-            raise InvalidInput("epsilon must be between 1e-9 and 10000")
+            raise InvalidInput(f"epsilon must be between 1e-9 and 10000, got {shown(self.epsilon)}")
         if self.delta is not None and self.delta < LEAST_DELTA:
             raise InvalidInput("delta must be at least 1e-30")
 

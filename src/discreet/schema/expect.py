@@ -100,6 +100,8 @@ def contents(path: Path, what: str, largest: int) -> str:
     try:
         with path.open("rb") as stream:
             read = stream.read(largest + 1)
+    except IsADirectoryError:
+        raise InvalidInput(f"{called} is a folder; name the file in it") from None
     except (OSError, ValueError):
         raise InvalidInput(f"{called} cannot be read; check that the file is there and may be read") from None
     if len(read) > largest:

@@ -19,11 +19,14 @@ from discreet.schema.read_lookup import read_lookup
 from discreet.schema.schema import Budget, Published, Schema
 
 Read = TypeVar("Read")
+TABLES = (".csv", ".parquet")
 
 
 def load_schema(path: str | Path) -> Schema:
     """The schema in a file; the other files it names are beside it."""
     file = Path(path).absolute()
+    if file.suffix.lower() in TABLES:
+        raise InvalidInput(f"{file.name[:40]!r} is a table, not its schema; name that, or draft one by discreet init")
     return schema_from_text(expect.contents(file, "the schema", LONGEST), file.parent)
 
 

@@ -111,6 +111,8 @@ def _csv_kinds(path: str) -> Kinds:
             separator = max(SEPARATORS, key=first.count)
             stream.seek(0)
             names, *rows = islice(csv.reader(stream, delimiter=separator, strict=True), FIRST_ROWS)
+    except UnicodeDecodeError:
+        raise InvalidInput(f"the file {Path(path).name[:40]!r} is not text in UTF-8; save it as UTF-8") from None
     except (OSError, ValueError, csv.Error):
         raise _unreadable(path) from None
     names = [name.strip(SPACE) for name in names]
