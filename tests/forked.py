@@ -6,7 +6,8 @@ asks, and it ends as any other does. `stand_in()` serves programs that are typed
 `python` before those on the path, and these ask. Any other `python` than `python -m discreet...` is the real one.
 
 What Python itself reads as it starts, as PYTHONPATH, is the server's; but with PYTHONWARNINGS=error, a warning is an
-error from when the program begins. SIGINT and SIGTERM are passed on.
+error from when the program begins. SIGINT and SIGTERM are passed on. Where such a program starts one of the processes
+of `multiprocessing`, as `discreet serve` does that from which its workers are forked, this is forked too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -189,6 +190,7 @@ def _run(words: Sequence[str]) -> NoReturn:
     import runpy
 
     code: object = 0
+    _fork_helpers()
     if os.environ.get("PYTHONWARNINGS") == "error":
         warnings.simplefilter("error")
     try:
@@ -210,6 +212,39 @@ def _run(words: Sequence[str]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _fork_helpers() -> None:
+    """A process that `multiprocessing` starts for itself is forked, and need not import all of this once more.
+
+    It has the files, the folder and the name for modules that it would have; a process with threads starts it as ever.
+    """
+    from multiprocessing import util
+
+    start = util.spawnv_passfds
+
+    def fork(path: bytes, words: Sequence[str], files: Sequence[int]) -> int:
+        if words[-2] != "-c" or len([*Path("/proc/self/task").iterdir()]) > 1:
+            return start(path, words, files)
+        if started := os.fork():
+            return started
+        try:
+            _close_all_but({0, 1, 2, *files})
+            if "PYTHONSAFEPATH" in os.environ:
+                del sys.path[0]
+            exec(words[-1], {"__name__": "__main__"})
+        except Exception:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(0)  # and nothing closes a file again whose number is another's by now
+
+    util.spawnv_passfds = fork
+
+
+def _close_all_but(kept: set[int]) -> None:
+    for file in {int(one.name) for one in Path("/proc/self/fd").iterdir()} - kept:
+        with suppress(OSError):  # that of the folder itself
+            os.close(file)
 
 
 def _import_all() -> None:
