@@ -61,14 +61,23 @@ class Supervised:
 @contextmanager
 def supervised(folder: Path, *words: object, within: Sequence[str] = ()) -> Iterator[Supervised]:
     """Run `discreet serve` until it is ready, `within` another command; whatever happens, nothing of it runs on."""
+    with starting(folder, "--json", *words, within=within) as (process, said, log):
+        first = "".join(_until(said.readline, "}\n"))
+        assert '"address"' in first, log.read_text()
+        yield Supervised(json.loads(first), process, log)
+
+
+@contextmanager
+def starting(
+    folder: Path, *words: object, within: Sequence[str] = ()
+) -> Iterator[tuple[forked.Program | subprocess.Popen[bytes], TextIO, Path]]:
+    """The same from its first moment: the process, what it prints, and its log."""
     log = folder / "log"
     with log.open("w") as lines:
-        process, out = _started(["-m", "discreet", "serve", "--json", *map(str, words)], within, lines.fileno())
+        process, out = _started(["-m", "discreet", "serve", *map(str, words)], within, lines.fileno())
     with out as said:
         try:
-            first = "".join(_until(said.readline, "}\n"))
-            assert '"address"' in first, log.read_text()
-            yield Supervised(json.loads(first), process, log)
+            yield process, said, log
         finally:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGTERM)

@@ -40,7 +40,7 @@ from discreet.service.supervisor import (
     next_pause,
     stop,
 )
-from supervised import Supervised, children_of, eventually, runs, supervised, token
+from supervised import Supervised, children_of, eventually, runs, starting, supervised, token
 
 HEAVY = {"duckdb", "fastapi", "jinja2", "rich", "sqlalchemy", "sqlglot", "starlette", "uvicorn", "yaml"}
 DATA = "/v1/datasets/registry"
@@ -175,7 +175,8 @@ def test_a_service_at_one_address_is_named_by_it(folder: Path, monkeypatch: pyte
 def test_what_is_under_way_is_answered_when_it_is_told_to_stop(folder: Path) -> None:
     """A service without a custodian says first how to make one."""
     config = configured(folder, deadline="3")
-    with on_screen("--config", config) as (process, said):
+    with starting(folder, "--config", config) as (process, out, log):
+        said = "".join(takewhile(lambda line: not line.startswith("Stop it"), out))
         assert f"There is no custodian yet: discreet token create --config {config} --analyst NAME --role" in said
         address = said.split()[3]
         headers = {"Authorization": f"Bearer {done_token(config, '--analyst', 'ann', '--dataset', 'registry')}"}
@@ -185,12 +186,12 @@ def test_what_is_under_way_is_answered_when_it_is_told_to_stop(folder: Path) -> 
             preview = threading.Thread(target=lambda: replies.append(asked.post(f"{DATA}/previews", json=question(1))))
             preview.start()
             time.sleep(1)  # it is read by then, and its reply leaves only at the deadline
-            process.terminate()
-            _, log = process.communicate()
+            os.kill(process.pid, signal.SIGTERM)
+            code = process.wait(WAITS)
             preview.join()
     assert [reply.status_code for reply in replies] == [200]
-    assert process.returncode == 0
-    children = [json.loads(line)["process"] for line in log.splitlines() if '"started"' in line]
+    assert code == 0
+    children = [json.loads(line)["process"] for line in log.read_text().splitlines() if '"started"' in line]
     assert len(children) == 2
     assert not any(map(runs, children))
 
