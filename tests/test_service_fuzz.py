@@ -224,7 +224,7 @@ def operations(app: Entrance) -> list[tuple[str, str, dict[str, Any]]]:
     return [(method.upper(), path, told) for path, methods in paths.items() for method, told in methods.items()]
 
 
-@pytest.mark.parametrize("cases", [4, pytest.param(8, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("cases", [2, *(pytest.param(cases, marks=pytest.mark.soak) for cases in (4, 8))])
 def test_an_analyst_can_send_anything(app: Entrance, cases: int) -> None:
     """Some requests to every operation, then chains of them along links: no fault, no reply that is not told of."""
     run = fuzz(app, "analyst", cases, ("examples", "fuzzing", "stateful"))
