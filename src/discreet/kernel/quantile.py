@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -232,6 +233,11 @@ class Quantiles:
         """How many questions a row can be part of."""
         return len(self.orders).bit_length()
 
+    @cached_property
+    def share(self) -> Fraction:
+        """The epsilon of one question: of two neighbours with a row replaced, two at one depth may differ."""
+        return self.epsilon / self.depth / (1 if self.neighbours == "add-remove" else 2)
+
     def cost(self) -> Guarantee:
         """What all of them together cost."""
         return Guarantee.dp(self.epsilon, neighbours=self.neighbours)
@@ -284,10 +290,7 @@ class Quantiles:
         places = places[mass > 0] if (mass > 0).any() else places
         left = (np.cumsum(counts) - counts)[places][:, None] + counts[places][:, None] * np.arange(SLOTS + 1) // SLOTS
         score = -np.abs(q.denominator * left - q.numerator * int(counts.sum()))
-        share = self.epsilon / self.depth / (1 if self.neighbours == "add-remove" else 2)
-        # Rows of one unit may fall to several questions, and each row's change is floored by itself.
-        one_row = Selection.of(share, rank_score_sensitivity(q, "add-remove"))
-        selection = Selection(share, one_row.step, one_row.spread * self.rows_per_unit)
+        selection = _split_selection(self.share, q, self.rows_per_unit)
         even = self.candidates.prior is None
         base = np.ones(len(places), dtype=np.int64) if even else light(self.candidates.mass[places])
         return SplitLaw(places, score.ravel(), selection, None if even else np.repeat(base, SLOTS + 1))
@@ -322,6 +325,14 @@ class SplitLaw:
         return int(self.places[at // (SLOTS + 1)]), at % (SLOTS + 1)
 
 
+@lru_cache(maxsize=1024)
+def _split_selection(share: Fraction, q: Fraction, rows_per_unit: int) -> Selection:
+    """Rows of one unit may fall to several questions, and each row's change is floored by itself."""
+    one_row = Selection.of(share, rank_score_sensitivity(q, "add-remove"))
+    return Selection(share, one_row.step, one_row.spread * rows_per_unit)
+
+
+@lru_cache(maxsize=1024)
 def coarse(q: Fraction) -> Fraction:
     """An order to four digits: the share of rows that a split aims at, which no promise depends on."""
     return min(max(q.limit_denominator(COARSEST), Fraction(1, COARSEST)), Fraction(COARSEST - 1, COARSEST))

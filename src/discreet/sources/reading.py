@@ -155,7 +155,8 @@ def days_of(value: Plain) -> int | None:
 
 def bounds_of(column: Column) -> tuple[float, float]:
     """The doubles nearest to the least and the greatest value of a number column."""
-    return float(column.lower * column.step), float(column.upper * column.step)
+    above, below = column.step.numerator, column.step.denominator
+    return column.lower * above / below, column.upper * above / below  # whole numbers divide to the nearest double
 
 
 def grid_of(step: Fraction) -> tuple[float, float]:

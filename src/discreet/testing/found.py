@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from datetime import date
-from fractions import Fraction
 from typing import Any
 
 from discreet.kernel.entropy import Entropy, KeyedEntropy
@@ -13,7 +12,7 @@ from discreet.kernel.sampling import below
 from discreet.schema import Column, Schema
 from discreet.testing.generated import UNIT, Maker, Row
 
-FAR = (Fraction(1), Fraction(10**6), Fraction(10**30))
+FAR = (1, 10**6, 10**30)
 """How far beyond a bound a number may be, in steps."""
 TOO_MANY = 2
 """How many more rows a unit may have than are kept."""
@@ -53,15 +52,15 @@ def _value(column: Column, code: Any, entropy: Entropy) -> Any:
     if column.categories:
         return column.categories[code]
     end = -1 if code == column.lower else 1 if code == column.upper else 0
-    beyond = end * FAR[below(len(FAR), entropy)] if below(2, entropy) else Fraction(0)
+    beyond = end * FAR[below(len(FAR), entropy)] if below(2, entropy) else 0
     if column.kind == "date":
         return column.value(code) if not beyond else date.min if end < 0 else date.max
-    return _number((code + beyond) * column.step)
+    return _number((code + beyond) * column.step.numerator, column.step.denominator)
 
 
-def _number(value: Fraction) -> float:
-    """The nearest float; infinite where there is none."""
+def _number(above: int, below: int) -> float:
+    """The float nearest to a quotient; infinite where there is none."""
     try:
-        return float(value)
+        return above / below
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.copysign(math.inf, above)

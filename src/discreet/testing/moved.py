@@ -134,12 +134,12 @@ def _shown(threshold: Threshold, count: int) -> Fraction:
 def _noisy(measurement: Noisy, pairs: Pairs) -> Moved:
     """Over all cells and components |change| / scale adds up to at most 1, and change^2 / square too."""
     moves = [[x - y for x, y in zip(*pair, strict=True)] for pair in pairs]
-    both = [
-        (move, part) for cell in moves for move, part in zip(cell, measurement.form.components, strict=True) if move
-    ]
+    parts = measurement.form.components
+    columns = zip(*moves, strict=True) if moves else [()] * len(parts)
+    both = [(column, part) for column, part in zip(columns, parts, strict=True) if any(column)]
     shares = {
-        "changes": sum((Fraction(abs(move)) / part.scale for move, part in both), ZERO),
-        "squares": sum((Fraction(move) ** 2 / part.square for move, part in both), ZERO),
+        "changes": sum((Fraction(sum(map(abs, column))) / part.scale for column, part in both), ZERO),
+        "squares": sum((Fraction(sum(move**2 for move in column)) / part.square for column, part in both), ZERO),
     }
     return Moved(shares, vector_lost(measurement.noise, moves))
 

@@ -39,7 +39,7 @@ def require_snapshot(schema: Schema, *tables: Rows) -> None:
 
 def differing(schema: Schema, rows: Rows, other_rows: Rows) -> list[Row]:
     """The rows of the unit, or of the two where one took another's place, in which two tables differ."""
-    one, two = (_units(schema, table) for table in (rows, other_rows))
+    one, two = (_units(schema, table) for table in _unlike(schema, rows, other_rows))
     differ = [name for name in {**one, **two} if one.get(name) != two.get(name)]
     only = [sum(name in mine and name not in other for name in differ) for mine, other in ((one, two), (two, one))]
     if schema.neighbours == "add-remove":
@@ -49,6 +49,18 @@ def differing(schema: Schema, rows: Rows, other_rows: Rows) -> list[Row]:
     if not near:
         raise InvalidInput(f"the two tables are no neighbours: {schema.neighbours} means that one unit differs")
     return [dict(row) for table in (one, two) for name in differ for row in table.get(name, ())]
+
+
+def _unlike(schema: Schema, rows: Rows, other_rows: Rows) -> tuple[Rows, Rows]:
+    """What is left of two tables without the rows that both begin or end with, but for those of units in between."""
+    alike = min(len(rows), len(other_rows))
+    start = next((at for at in range(alike) if rows[at] != other_rows[at]), alike)
+    end = next((at for at in range(alike - start) if rows[-1 - at] != other_rows[-1 - at]), alike - start)
+    between = [table[start : len(table) - end] for table in (rows, other_rows)]
+    if schema.unit is None:
+        return between[0], between[1]
+    names = {row[UNIT] for table in between for row in table}
+    return [row for row in rows if row[UNIT] in names], [row for row in other_rows if row[UNIT] in names]
 
 
 def _units(schema: Schema, rows: Rows) -> dict[object, Counter[tuple[tuple[str, Any], ...]]]:

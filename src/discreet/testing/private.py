@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from fractions import Fraction
 from itertools import islice
 from typing import Any
 
@@ -19,7 +18,7 @@ from discreet.testing.found import as_found
 from discreet.testing.generated import ONE, Pair, Value, of_fewer_units, pairs_near
 from discreet.testing.neighbouring import snapshot
 from discreet.testing.questions import admitted, replay_admitted, replay_plan
-from discreet.testing.recorded import Replay
+from discreet.testing.recorded import ZERO, Replay
 from discreet.testing.releases import planned_release, replay_release_plan
 
 PAIRS = 100
@@ -121,22 +120,18 @@ def worst(replays: Iterable[tuple[Pair, Replay]], public: bool = False) -> Repla
 
     And where nothing was tested: unless the answer is public, some pair has to move what a mechanism is handed.
     """
-    found, tested = None, public
+    found, most, tested = None, (ZERO, ZERO), public
     for pair, one in replays:
-        if not one.ok:
+        used = one.worst, one.lost.epsilon  # of two that use as much of what is declared, the one that loses more
+        if used[0] > 1:
             raise AssertionError(_accused(pair, one))
         tested = tested or any(own.moved for own in one.recorded)
-        found = one if found is None or _used(one) > _used(found) else found
+        found, most = (one, used) if found is None or used > most else (found, most)
     if found is None:
         raise AssertionError("no pair of tables was replayed")
     if not tested:
         raise AssertionError(f"{found.question}: no pair of neighbours moved any input, so nothing was tested; {MORE}")
     return found
-
-
-def _used(one: Replay) -> tuple[Fraction, Fraction]:
-    """Of what is declared; of two that use as much, the one that loses more is worse."""
-    return one.worst, one.lost.epsilon
 
 
 def _accused(pair: Pair, one: Replay) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from discreet.custodian.draw import exact, units
@@ -50,7 +51,13 @@ def replay_plan(planned: Plan, rows: Rows, other_rows: Rows) -> Replay:
     region = planned.region()
     if region is not None and not _touches(region, planned.schema, differs):
         totals["rows of others"] = NOT_ALLOWED if any(one.moved for one in recorded) else ZERO
-    return Replay(to_sql(planned.query, planned.schema), planned.guarantee, recorded, totals)
+    return Replay(_asked(planned), planned.guarantee, recorded, totals)
+
+
+@lru_cache(maxsize=64)
+def _asked(planned: Plan) -> str:
+    """The question in words, once for all pairs that a plan is replayed on."""
+    return to_sql(planned.query, planned.schema)
 
 
 def replay_session(

@@ -17,6 +17,8 @@ from discreet.kernel.entropy import Entropy
 from discreet.kernel.quantile import SLOTS, Quantiles, SplitLaw
 
 Whole = NDArray[np.int64]
+Known = dict[tuple[bytes, tuple[int, int], Fraction], SplitLaw]
+"""By the rows that are parted, the points among which, and the share that goes left."""
 Rule = Callable[[SplitLaw, Whole], int]
 """Which candidate comes out, from the choice on the first table and the points where the tables differ."""
 
@@ -51,8 +53,9 @@ def followed(choice: Quantiles, one: Whole, two: Whole) -> Iterator[list[tuple[S
     One rule decides the first choice and another all that follow; the last ones of all decide nothing more.
     """
     differ = np.flatnonzero(one != two)
+    known: Known = {}
     for first, later in product(RULES, RULES if choice.depth > 2 else RULES[:1]):
-        walk = _Walk(differ, (first, later), [], [])
+        walk = _Walk(differ, (first, later), [], [], known)
         laws = [_laws(choice, counts, walk) for counts in (one, two)]
         yield list(zip(*laws, strict=True))
 
@@ -65,6 +68,8 @@ class _Walk:
     rules: tuple[Rule, Rule]
     drawn: list[tuple[int, int]]
     laws: list[SplitLaw]
+    known: Known
+    """The choices between the same rows, which several ways come to."""
 
     def step(self, law: SplitLaw) -> tuple[int, int]:
         """What comes out next."""
@@ -91,7 +96,8 @@ class _Followed(Quantiles):
     walk: _Walk
 
     def split_law(self, counts: Whole, span: tuple[int, int], q: Fraction) -> SplitLaw:
-        law = super().split_law(counts, span, q)
+        asked = (counts.tobytes(), span, q)
+        law = self.walk.known.get(asked) or self.walk.known.setdefault(asked, super().split_law(counts, span, q))
         return _Decided(law.places, law.scores, law.selection, law.base, self.walk)
 
 
