@@ -54,6 +54,8 @@ def by_equalities(
 
 def _floating(ready: Normal, B: Sparse, variance: Array, floating: tuple[int, ...]) -> tuple[Array, Array]:  # noqa: N803
     """What noisy constants give back: their columns of V B (B'VB)^-1, and their covariance."""
+    if not floating:
+        return np.zeros((len(variance), 0)), np.zeros((0, 0))
     at = np.flatnonzero(np.isin(ready.kept, floating))
     chosen = B[:, ready.kept[at]].toarray()
     picked = np.zeros((len(ready.kept), len(at)))

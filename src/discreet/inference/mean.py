@@ -22,6 +22,7 @@ from discreet.posterior import Posterior
 
 Array = NDArray[np.float64]
 SHARES = np.linspace(0.0, 1.0, 17)
+GRID = np.linspace(0.0, 1.0, 65)
 ROWS, MIDDLES = 120, 40
 
 
@@ -123,12 +124,15 @@ class Ratio:
         def held(share: float) -> bool:
             return abs(self._sum(released, share)) <= float(np.interp(share, SHARES, limits))
 
-        grid = [float(share) for share in np.linspace(0, 1, 65)]
-        inside = [share for share in (*grid, self.told(released)) if held(share)]
+        one, two = self.slopes(GRID)
+        sums = np.abs(two * released[0] - one * released[1])
+        inside = [*GRID[sums <= np.interp(GRID, SHARES, limits)].tolist()]
+        told = self.told(released)
+        inside += [told] if held(told) else []
         if not inside:
             return self.lower, self.upper
-        low = _edge(held, min(inside), max((s for s in grid if s < min(inside)), default=0.0))
-        high = _edge(held, max(inside), min((s for s in grid if s > max(inside)), default=1.0))
+        low = _edge(held, min(inside), float(GRID[GRID < min(inside)].max(initial=0.0)))
+        high = _edge(held, max(inside), float(GRID[GRID > max(inside)].min(initial=1.0)))
         return self.lower + low * self.width, self.lower + high * self.width
 
     def posterior(self, belief: Belief, released: Sequence[int], most: float) -> Posterior:
@@ -154,6 +158,8 @@ def _edge(held: Callable[[float], bool], inside: float, outside: float) -> float
         return outside
     for _ in range(60):
         middle = (inside + outside) / 2
+        if middle in (inside, outside):
+            break  # there is no number between them
         inside, outside = (middle, outside) if held(middle) else (inside, middle)
     return outside
 

@@ -100,13 +100,18 @@ def normal(B: Sparse, variance: Array) -> Normal:  # noqa: N803 (the documents' 
         )
     full = np.flatnonzero(size > 0)
     unit = (scaled[:, full] @ sparse.diags_array(1 / size[full])).tocsc()
-    kept = _independent(unit, 1 / root)
+    every = Normal(root, unit, size[full], full, np.flatnonzero(~(size > 0)))
+    kept = _independent(every, 1 / root)
+    if len(kept) == len(full):
+        return every  # with its factor
     lost = np.setdiff1d(np.arange(B.shape[1]), full[kept])
     return Normal(root, unit[:, kept].tocsc(), size[full[kept]], full[kept], lost)
 
 
 def consistent(found: Normal, B: Sparse, c: Array, values: Array, name: Callable[[int], str]) -> None:  # noqa: N803
     """Refuse constraints that contradict each other: values that satisfy the kept ones must satisfy the lost ones."""
+    if not len(found.lost):
+        return
     lost = B[:, found.lost]
     scale = np.maximum(np.maximum(1.0, np.abs(c[found.lost])), np.abs(lost).T @ np.abs(values))
     wrong = np.flatnonzero(np.abs(lost.T @ values - c[found.lost]) > SAME * scale)
@@ -137,15 +142,14 @@ def _combination(found: Normal, B: Sparse, column: int) -> Array:  # noqa: N803
     return np.asarray(found.solve(found.unit.T @ scaled) / found.size)
 
 
-def _independent(unit: Sparse, units: Array) -> Places:
+def _independent(found: Normal, units: Array) -> Places:
     """The columns that no others imply: those with a small pivot are checked, in the units of B."""
-    every = np.arange(unit.shape[1])
+    unit, every = found.unit, np.arange(found.unit.shape[1])
     if not len(every):
         return every
-    factor = _factored((unit.T @ unit).tocsc())
-    small = np.abs(factor.U.diagonal())[factor.perm_c] < SMALL_PIVOT
+    small = np.abs(found.factor.U.diagonal())[found.factor.perm_c] < SMALL_PIVOT
     kept, doubtful = every[~small], every[small]
-    if _all_implied(unit, units, kept, doubtful):
+    if not len(doubtful) or _all_implied(unit, units, kept, doubtful):
         return np.asarray(kept)
     for start in range(0, len(doubtful), BLOCK):
         apart = _apart(unit, units, kept, doubtful[start : start + BLOCK])
