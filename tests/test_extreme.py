@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -14,10 +15,12 @@ from discreet.exact import exp_above
 POINTS = 4
 
 
+@cache
 def law(mechanism: Extreme, counts: tuple[int, ...]) -> list[Fraction]:
     return mechanism.choice.probabilities(mechanism.scores(np.array(counts)))
 
 
+@cache
 def worst(mechanism: Extreme, one: tuple[int, ...], two: tuple[int, ...]) -> Fraction:
     return max(p / q for p, q in zip(law(mechanism, one), law(mechanism, two), strict=True))
 

@@ -56,14 +56,15 @@ def test_opendp_charges_what_we_charge() -> None:
     assert gaussian.map(2.0) == pytest.approx(float(DiscreteGaussian(Fraction(16), 2, Fraction(1)).rho))
 
 
-def test_opendp_permutes_and_flips_as_we_do() -> None:
+@pytest.mark.parametrize("count", [8_000, pytest.param(20_000, marks=pytest.mark.soak)])
+def test_opendp_permutes_and_flips_as_we_do(count: int) -> None:
     """Its noisy max under pure DP is permute-and-flip: scale 2 is our epsilon 1 at sensitivity 1."""
     scores = [3, 1, 0, 3]
     ours = PermuteAndFlip(Selection.of(1, 1))
     exact = [float(p) for p in ours.probabilities(scores)]
     noisy_max = opendp.m.make_noisy_max(INTEGERS, opendp.linf_distance(T="i64"), opendp.max_divergence(), scale=2.0)
-    theirs = Counter(noisy_max(scores) for _ in range(20_000))
+    theirs = Counter(noisy_max(scores) for _ in range(count))
     levels = ours.levels(scores)
-    mine = Counter(ours.draw_position(levels, SYSTEM) for _ in range(20_000))
+    mine = Counter(ours.draw_position(levels, SYSTEM) for _ in range(count))
     for counts in (theirs, mine):
         assert chi_square_excess(counts, lambda place: exact[place] if 0 <= place < 4 else 0) <= 0

@@ -71,8 +71,8 @@ FAULTS = (
         "Each depth of several quantiles gets all of epsilon.",
         "Three quantiles cost twice the epsilon that is charged, seven three times.",
         "kernel/quantile.py",
-        "share = self.epsilon / self.depth / (1",
-        "share = self.epsilon / (1",
+        "return self.epsilon / self.depth / (1",
+        "return self.epsilon / (1",
         ("test_quantile.py::test_every_question_of_several_gets_its_share",),
     ),
     Fault(

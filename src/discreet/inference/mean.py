@@ -126,13 +126,14 @@ class Ratio:
 
         one, two = self.slopes(GRID)
         sums = np.abs(two * released[0] - one * released[1])
-        inside = [*GRID[sums <= np.interp(GRID, SHARES, limits)].tolist()]
+        inside = GRID[sums <= np.interp(GRID, SHARES, limits)].tolist()
         told = self.told(released)
         inside += [told] if held(told) else []
         if not inside:
             return self.lower, self.upper
-        low = _edge(held, min(inside), float(GRID[GRID < min(inside)].max(initial=0.0)))
-        high = _edge(held, max(inside), float(GRID[GRID > max(inside)].min(initial=1.0)))
+        first, last = min(inside), max(inside)
+        low = _edge(held, first, float(GRID[first > GRID].max(initial=0.0)))
+        high = _edge(held, last, float(GRID[last < GRID].min(initial=1.0)))
         return self.lower + low * self.width, self.lower + high * self.width
 
     def posterior(self, belief: Belief, released: Sequence[int], most: float) -> Posterior:

@@ -127,14 +127,19 @@ class DiscreteGaussian(Noise):
 
         Candidates are tried in batches, so the time depends on how many were needed, never on the one returned.
         """
-        scale = math.isqrt(math.floor(self.square)) + 1
-        proposal = DiscreteLaplace(Fraction(1, scale), 1)
+        scale, proposal = self._proposal
         kept = np.empty(0, dtype=np.int64)
         while len(kept) < size:
             batch = proposal.draw_units(max(8, 2 * (size - len(kept))), entropy)
             candidates: NDArray[np.int64] = batch.astype(np.int64)
             kept = np.concatenate((kept, candidates[self._keep(candidates, scale, entropy)]))
         return kept[:size]
+
+    @cached_property
+    def _proposal(self) -> tuple[int, DiscreteLaplace]:
+        """Near its own scale."""
+        scale = math.isqrt(math.floor(self.square)) + 1
+        return scale, DiscreteLaplace(Fraction(1, scale), 1)
 
     def _keep(self, candidates: NDArray[np.int64], scale: int, entropy: Entropy) -> NDArray[np.bool_]:
         """One exact coin of chance exp(-(|y| - s^2/scale)^2 / (2 s^2)) each: floats decide all but the close ones."""

@@ -51,7 +51,8 @@ class Few:
 
     def whole(self, blocks: Sequence[int]) -> list[int]:
         common = lcm(*(value.denominator for value in self.values))
-        return [int(self.values[block] * common) for block in blocks]
+        chosen = (self.values[block] for block in blocks)
+        return [value.numerator * (common // value.denominator) for value in chosen]
 
     def floats(self, count: int) -> NDArray[np.float64]:
         return np.array([float(value) for value in self.values[:count]])
@@ -128,7 +129,8 @@ class Distribution:
         """The total weight of each block, exactly: two halves of 31 bits each stay exact in floating point."""
         low = np.bincount(self.blocks, weights=self.prior.mass & (2**31 - 1))
         high = np.bincount(self.blocks, weights=self.prior.mass >> 31)
-        return [(int(top) << 31) + int(bottom) for top, bottom in zip(high, low, strict=True)]
+        halves = zip(high.astype(np.int64).tolist(), low.astype(np.int64).tolist(), strict=True)
+        return [(top << 31) + bottom for top, bottom in halves]
 
     @property
     def support(self) -> tuple[Hashable, ...]:

@@ -24,7 +24,6 @@ from discreet.guarantee import Guarantee, Neighbours, relation
 from discreet.kernel.entropy import Entropy, source
 
 READABLE = Fraction(10) ** 300
-HALF = Fraction(1, 2)
 MOST_UNITS = 2**200
 Draws = NDArray[np.int64] | NDArray[np.float64] | NDArray[np.object_]
 
@@ -204,7 +203,10 @@ def on_grid(exact: object, step: Fraction) -> int:
     Rounding is monotone and commutes with whole steps: numbers within a of each other round to points within ceil(a).
     """
     number = measured(exact, -READABLE, READABLE)
-    return 0 if number is None else math.floor(number / step + HALF)
+    if number is None:
+        return 0
+    above, below = number.numerator * step.denominator, number.denominator * step.numerator
+    return (2 * above + below) // (2 * below)  # number / step + 1/2, not reduced: that takes longest
 
 
 def whole_units(units: object) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,6 +34,8 @@ NEGLIGIBLE = 1e-6
 MOST_CATEGORIES = 512
 """With more values than this and no order, the factors are e^(+-epsilon/2)."""
 WIDEST = 2**21
+MOST_HELD = 2**16
+"""So many sums about all truths are written down rather than made again for every factor that is tried."""
 
 
 def best_share(prior: Prior, distance: Distance, ratio: float, stated: Array | None = None) -> float:
@@ -77,6 +80,20 @@ class Ball:
     share: Array
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Cover:
+    """For every truth the first cell that is near, the first that no longer is, and whether none is."""
+
+    low: Indices
+    high: Indices
+    none: NDArray[np.bool_]
+
+    def summed(self, weights: Array, size: int) -> Array:
+        """For every cell, the weights of the truths that it is near to."""
+        kept = np.where(self.none, 0.0, weights)
+        return np.cumsum(np.bincount(self.low, kept, size + 1) - np.bincount(self.high, kept, size + 1))[:size]
+
+
 @dataclass(frozen=True, eq=False)
 class Line:
     """Prior mass on consecutive cells 0..m-1, its prefix sums, and the cells that hold truths.
@@ -114,31 +131,44 @@ class Line:
         low = np.maximum(self.truths - radius, 0)
         return np.where(radius < 0, 0.0, sums[np.maximum(high, low)] - sums[low])
 
-    def ball(self, target: float, sums: Array) -> Ball:
-        """By bisection over radii, all truths at once."""
+    @cached_property
+    def _before(self) -> Array:
+        """The mass before each cell."""
+        return self.prefix(0)
+
+    @cached_property
+    def _held(self) -> Array | None:
+        """By radius from -1 on, the mass that near to each truth; None where that is too much to write down."""
+        if len(self.mass) * len(self.truths) > MOST_HELD:
+            return None
+        return np.stack([self.within(np.array(radius), self._before) for radius in range(-1, len(self.mass) + 1)])
+
+    def ball(self, target: float) -> Ball:
+        """All truths at once: counted where it is written down, else by bisection over radii."""
+        if self._held is not None:
+            low = (self._held[1:-1] <= target).sum(axis=0) - 1
+            places = np.arange(len(low))
+            return _ball(target, low, self._held[low + 1, places], self._held[low + 2, places])
         low = np.full(len(self.truths), -1, dtype=np.int64)
         high = np.full(len(self.truths), len(self.mass), dtype=np.int64)
         for _ in range(len(self.mass).bit_length() + 1):
             middle = (low + high) // 2
-            fits = self.within(middle, sums) <= target
+            fits = self.within(middle, self._before) <= target
             low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-        inside, outside = self.within(low, sums), self.within(low + 1, sums)
-        room = outside - inside
-        share = np.divide(target - inside, room, out=np.zeros(len(room)), where=room > 0)
-        return Ball(low, np.clip(share, 0, 1))
+        return _ball(target, low, self.within(low, self._before), self.within(low + 1, self._before))
 
     def risk(self, up: float, down: float) -> float:
         """The mean squared error of the posterior mean, in cells.
 
         Where the prior is right it is the prior variance less that of the posterior mean.
         """
-        own = self.mass[self.truths]
-        centred = self.truths - float((own * self.truths).sum())
-        ball = self.ball(near_mass(up, down), self.prefix(0))
+        own, centred, variance = self._centred
+        ball = self.ball(near_mass(up, down))
+        covers = [self._cover(ball.radius), self._cover(ball.radius + 1)]
 
         def answers(weights: Array) -> Array:
             """For every draw, the weights of the truths by how likely each makes it."""
-            return np.asarray(down * weights.sum() + (up - down) * self._spread(weights, ball))
+            return np.asarray(down * weights.sum() + (up - down) * self._spread(weights, ball.share, covers))
 
         zeroth, first = answers(own), answers(own * centred)
         if self.stated is not None:
@@ -147,19 +177,29 @@ class Line:
             return float((self.mass * (squared - 2 * guess * moved + guess**2 * held)).sum())
         informed = np.divide(first**2, zeroth, out=np.zeros(len(first)), where=zeroth > 0)
         # Not dot products: their threads wait for one another on a busy machine.
-        return float((own * centred**2).sum() - (self.mass * informed).sum())
+        return float(variance - (self.mass * informed).sum())
 
-    def _spread(self, weights: Array, ball: Ball) -> Array:
+    @cached_property
+    def _centred(self) -> tuple[Array, Array, float]:
+        """The mass of each truth, how far it is from their mean, and the variance."""
+        own = self.mass[self.truths]
+        centred = self.truths - float((own * self.truths).sum())
+        return own, centred, (own * centred**2).sum()
+
+    def _spread(self, weights: Array, share: Array, covers: Sequence[Cover]) -> Array:
         """For every cell, the weights of the truths whose ball holds it, and their share where it is on the ring."""
-        size = len(self.mass)
-        inner = self._cover(weights * (1 - ball.share), ball.radius)
-        return inner[:size] + self._cover(weights * ball.share, ball.radius + 1)[:size]
+        size, (inner, outer) = len(self.mass), covers
+        return inner.summed(weights * (1 - share), size) + outer.summed(weights * share, size)
 
-    def _cover(self, weights: Array, radius: Indices) -> Array:
-        size = len(self.mass)
-        low, high = np.maximum(self.truths - radius, 0), np.minimum(self.truths + radius, size - 1) + 1
-        kept = np.where(radius < 0, 0.0, weights)
-        return np.cumsum(np.bincount(low, kept, size + 1) - np.bincount(high, kept, size + 1))
+    def _cover(self, radius: Indices) -> Cover:
+        low, high = np.maximum(self.truths - radius, 0), np.minimum(self.truths + radius, len(self.mass) - 1) + 1
+        return Cover(low, high, radius < 0)
+
+
+def _ball(target: float, radius: Indices, inside: Array, outside: Array) -> Ball:
+    room = outside - inside
+    share = np.divide(target - inside, room, out=np.zeros(len(room)), where=room > 0)
+    return Ball(radius, np.clip(share, 0, 1))
 
 
 def _without_tails(offset: Indices, share: Array) -> Indices:
@@ -283,8 +323,7 @@ class NumericErrors:
         """All truths at once."""
         profile, line = refinement.profile, Line.of(refinement.prior, WIDEST)
         factors = [float(factor) for factor in profile.factor]
-        sums = line.prefix(0)
-        balls = tuple(line.ball(float(until), sums) for until in profile.until[:-1])
+        balls = tuple(line.ball(float(until)) for until in profile.until[:-1])
         jumps = tuple(one - two for one, two in pairwise(factors))
         return NumericErrors(line, factors[-1], jumps, balls, float(profile.atom))
 

@@ -186,7 +186,8 @@ def coins(chance: Chance, size: int, entropy: Entropy) -> NDArray[np.bool_]:
     words = np.frombuffer(entropy.take(2 * size), dtype="<u2")
     threshold = chance.digits(SHORT)
     heads: NDArray[np.bool_] = words < threshold
-    for position in np.flatnonzero(words == threshold):
+    ties = words == threshold
+    for position in ties.nonzero()[0] if ties.any() else ():
         heads[position] = break_tie(chance, threshold, SHORT, entropy)
     return heads
 
