@@ -183,8 +183,8 @@ class Line:
     def _centred(self) -> tuple[Array, Array, float]:
         """The mass of each truth, how far it is from their mean, and the variance."""
         own = self.mass[self.truths]
-        centred = self.truths - float((own * self.truths).sum())
-        return own, centred, (own * centred**2).sum()
+        centred = self.truths.astype(np.float64) - float((own * self.truths).sum())
+        return own, centred, float((own * centred**2).sum())
 
     def _spread(self, weights: Array, share: Array, covers: Sequence[Cover]) -> Array:
         """For every cell, the weights of the truths whose ball holds it, and their share where it is on the ring."""

@@ -51,7 +51,8 @@ class Component:
         if self.pairs:
             rows, total, squares = amounts
             return self.pairs * squares - total**2 if rows == self.pairs else 0
-        return sum(starmap(mul, zip(self.weights, amounts, strict=True))) // self.grain
+        found: int = sum(starmap(mul, zip(self.weights, amounts, strict=True)))
+        return found // self.grain
 
 
 @dataclass(frozen=True, slots=True)

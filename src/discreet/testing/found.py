@@ -14,23 +14,33 @@ from discreet.testing.generated import UNIT, Maker, Row
 
 FAR = (1, 10**6, 10**30)
 """How far beyond a bound a number may be, in steps."""
+Known = dict[str, list[dict[str, Any]]]
+"""Plain values of units, by their rows."""
 TOO_MANY = 2
 """How many more rows a unit may have than are kept."""
 
 
-def as_found(schema: Schema, rows: Iterable[Row]) -> list[dict[str, Any]]:
+def as_found(schema: Schema, rows: Iterable[Row], known: Known | None = None) -> list[dict[str, Any]]:
     """Rows of a snapshot as plain values; what becomes of a unit's rows depends on these rows alone.
 
     So neighbours stay neighbours. Values at a bound may lie beyond it, and a unit with all its rows may have more.
+    What became of units is put into `known`, so that it is not worked out again for a neighbour.
     """
+    made: Known = {} if known is None else known
     units: dict[object, list[Row]] = {}
     for at, row in enumerate(rows):
         units.setdefault(at if schema.unit is None else row[UNIT], []).append(row)
-    return [row for own in units.values() for row in _unit(schema, own)]
+    return [row for own in units.values() for row in _unit(schema, own, made)]
 
 
-def _unit(schema: Schema, rows: list[Row]) -> list[dict[str, Any]]:
-    entropy = KeyedEntropy(repr(rows).encode(), "as found")
+def _unit(schema: Schema, rows: list[Row], known: Known) -> list[dict[str, Any]]:
+    told = repr(rows)
+    if told not in known:
+        known[told] = _made(schema, rows, KeyedEntropy(told.encode(), "as found"))
+    return known[told]
+
+
+def _made(schema: Schema, rows: list[Row], entropy: Entropy) -> list[dict[str, Any]]:
     more = below(TOO_MANY + 1, entropy) if len(rows) == schema.rows and schema.unit is not None else 0
     maker = Maker(schema, {}, entropy)
     own = [*rows, *(maker.row() | {UNIT: rows[0][UNIT]} for _ in range(more))]

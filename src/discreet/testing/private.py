@@ -14,7 +14,7 @@ from discreet.planner.plan import Plan
 from discreet.query.predicate import All, OneOf, Predicate, Some, Within
 from discreet.query.query import Query
 from discreet.schema import Schema
-from discreet.testing.found import as_found
+from discreet.testing.found import Known, as_found
 from discreet.testing.generated import ONE, Pair, Value, of_fewer_units, pairs_near
 from discreet.testing.neighbouring import snapshot
 from discreet.testing.questions import admitted, replay_admitted, replay_plan
@@ -91,7 +91,8 @@ def read_again(schema: Schema, pair: Pair) -> Pair:
     """A pair as it comes out of registration, where a source may hold more than fits; an empty one is as it is."""
     if not all(pair):
         return pair
-    one, two = (snapshot(schema, as_found(schema, rows)) for rows in pair)
+    known: Known = {}
+    one, two = (snapshot(schema, as_found(schema, rows, known)) for rows in pair)
     return one, two
 
 
