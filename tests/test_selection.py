@@ -106,17 +106,18 @@ def test_permute_and_flip_is_what_its_name_says() -> None:
     assert law == mechanism.probabilities(own)
 
 
-def test_draws_follow_the_laws() -> None:
+@pytest.mark.parametrize("draws", [8_000, pytest.param(20_000, marks=pytest.mark.soak)])
+def test_draws_follow_the_laws(draws: int) -> None:
     own = {"a": 3, "b": 1, "c": 0, "d": 3}
     chosen = exponential(own, 1, 1)
     law = {value: float(p) for value, p in chosen.law().items()}
     names = list(own)
-    counts = Counter(names.index(chosen.draw()) for _ in range(20_000))
+    counts = Counter(names.index(chosen.draw()) for _ in range(draws))
     assert chi_square_excess(counts, lambda place: law[names[place]] if 0 <= place < 4 else 0) <= 0
     mechanism = PermuteAndFlip(Selection.of(1, 1))
     exact = [float(p) for p in mechanism.probabilities(own)]
     levels = mechanism.levels(own)
-    counts = Counter(mechanism.draw_position(levels, SYSTEM) for _ in range(20_000))
+    counts = Counter(mechanism.draw_position(levels, SYSTEM) for _ in range(draws))
     assert mechanism.answer(own) in own
     assert chi_square_excess(counts, lambda place: exact[place] if 0 <= place < 4 else 0) <= 0
 

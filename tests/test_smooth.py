@@ -6,6 +6,8 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import cache
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -170,13 +172,22 @@ def test_the_calibration_stays_within_epsilon_for_every_ratio_of_scales(epsilon)
         assert max(losses) > exact(loss_allowed) * mpf("0.9998")
 
 
+@cache
+def chances_up_to(most: int, t: Fraction) -> tuple[list[mpf], list[mpf]]:
+    """Of 0, 1, ... units, and their running sums; the law's constant is worked out once."""
+    scale = exact(t)
+    top = exact_probability(0, scale) * scale * scale
+    chances = [top / (scale * scale + k * k) for k in range(most + 1)]
+    return chances, list(accumulate(chances))
+
+
 def clamped_law(centre: int, t: Fraction, low: int, high: int) -> Law:
     """The exact law of the clamped answer; the atoms at the bounds from the finite sums between them."""
-    chances = [exact_probability(k, exact(t)) for k in range(high - low + 1)]
+    chances, sums = chances_up_to(high - low, t)
     law = {k: chances[abs(k - centre)] for k in range(low + 1, high)}
     for bound in (low, high):
         reach = abs(bound - centre)
-        inner = chances[0] + 2 * sum(chances[1:reach], mpf(0))
+        inner = 2 * sums[max(reach - 1, 0)] - chances[0]
         law[bound] = (1 - inner) / 2 if reach else (1 + chances[0]) / 2
     return law
 
