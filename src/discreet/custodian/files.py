@@ -90,8 +90,9 @@ def read_released(
     try:
         beside = None if spool is None else spool.folder
         with duckdb.connect() as engine, TemporaryDirectory(prefix=".discreet-", dir=beside) as folder:
-            source = _as_parquet(engine, file, columns, Path(folder) / "released.parquet")
-            found = (_read_column(engine, source, column, meant.get(column.name)) for column in columns)
+            source, types = _as_parquet(engine, file, columns, Path(folder) / "released.parquet")
+            each = zip(columns, types, strict=True)
+            found = (_read_column(engine, source, column, as_type, meant.get(column.name)) for column, as_type in each)
             return Table({each.name: spool.kept(each) if spool else each for each in found})
     except duckdb.Error:
         raise InvalidInput(f"{file.name[:60]!r} cannot be read as a table; check the file") from None
@@ -99,24 +100,29 @@ def read_released(
         raise Unavailable("there is no room for temporary files; check the disk") from None
 
 
-def _as_parquet(engine: duckdb.DuckDBPyConnection, file: Path, columns: Sequence[Known], where: Path) -> str:
-    """The columns of a file, each with its type, in a file that they can be read from one by one."""
+def _as_parquet(
+    engine: duckdb.DuckDBPyConnection, file: Path, columns: Sequence[Known], where: Path
+) -> tuple[str, list[str]]:
+    """The columns of a file in a file that they can be read from one by one, and the type of each."""
     own = file.suffix.lower() == ".csv"
     source, path = OWN_CSV if own else READERS[".parquet"], glob.escape(str(file))
     named = engine.execute(f"DESCRIBE SELECT * FROM {source}", [path]).fetchall()
     if [str(row[0]) for row in named] != [column.name for column in columns]:
         raise ClaimFailed(f"{file.name[:60]!r} has other columns than its manifest tells of")
+    types = [str(row[1]) for row in named]
     if not own:
-        return path
+        return path, types
     quoted = str(where).replace("'", "''")
     engine.execute(f"COPY (SELECT * FROM {source}) TO '{quoted}' (FORMAT parquet)", [path])
-    return glob.escape(str(where))
+    return glob.escape(str(where)), types
 
 
-def _read_column(engine: duckdb.DuckDBPyConnection, path: str, column: Known, taxonomy: Taxonomy | None) -> Attribute:
-    name, meaning = column.name, taxonomy if column.kind == "nominal" else None
-    values = f"SELECT TRY_CAST({_quoted(name)} AS {CASTS[column.holds]}) AS v FROM {READERS['.parquet']}"
-    if not _told_truly(engine, values, name, path):
+def _read_column(
+    engine: duckdb.DuckDBPyConnection, path: str, column: Known, as_type: str, taxonomy: Taxonomy | None
+) -> Attribute:
+    name, meaning, read_as = column.name, taxonomy if column.kind == "nominal" else None, CASTS[column.holds]
+    values = f"SELECT TRY_CAST({_quoted(name)} AS {read_as}) AS v FROM {READERS['.parquet']}"
+    if as_type != read_as and not _told_truly(engine, name, read_as, path):  # nothing changes what it is already
         raise ClaimFailed(f"the column {name[:40]!r} holds other values than its manifest tells of")
     if column.holds == "text":
         return read_coded(name, column.kind, *_coded(engine, values, path), column.categories or None, meaning)
@@ -125,12 +131,12 @@ def _read_column(engine: duckdb.DuckDBPyConnection, path: str, column: Known, ta
     return read_table({name: found}, {name: column.kind}, orders, meant)[name]
 
 
-def _told_truly(engine: duckdb.DuckDBPyConnection, values: str, name: str, path: str) -> bool:
+def _told_truly(engine: duckdb.DuckDBPyConnection, name: str, read_as: str, path: str) -> bool:
     """Whether no value is lost and no two become one where they are read as what the manifest says they are."""
-    raw = f"SELECT {_quoted(name)} AS v FROM {READERS['.parquet']}"
-    counts = "SELECT count(v), count(DISTINCT v) FROM"
-    found = [engine.execute(f"{counts} ({each})", [path]).fetchall() for each in (raw, values)]
-    return bool(found[0] == found[1])
+    both = f"SELECT {_quoted(name)} AS r, TRY_CAST({_quoted(name)} AS {read_as}) AS v FROM {READERS['.parquet']}"
+    counts = "count(r), count(DISTINCT r), count(v), count(DISTINCT v)"
+    [found] = engine.execute(f"SELECT {counts} FROM ({both})", [path]).fetchall()
+    return bool(found[:2] == found[2:])
 
 
 def _coded(engine: duckdb.DuckDBPyConnection, values: str, path: str) -> tuple[list[str], Places]:
