@@ -98,11 +98,11 @@ def _linked(plan: LinkedPlan, columns: Sequence[ColumnPlan], source: Source, kno
 
 
 def _rules(linked: Linked, known: Known) -> Rules:
-    masks = {}
-    for one, other in combinations(linked.columns, 2):
-        mask = known.never.table((one.name, one.members()), (other.name, other.members()))
+    masks, told = {}, [(column.name, column.members()) for column in linked.columns]
+    for one, other in combinations(told, 2):
+        mask = known.never.table(one, other)
         if mask.any():
-            masks[one.name, other.name] = mask
+            masks[one[0], other[0]] = mask
     spare = [int((column.codes == known.spare[column.name]).argmax()) for column in linked.columns]
     fixed = tuple(margin.column for margin in known.margins)
     return Rules(masks, lambda codes: ~known.never.rows(codes), np.array(spare, dtype=np.int64), fixed)

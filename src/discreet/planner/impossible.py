@@ -71,9 +71,11 @@ class Impossible:
         """
         names, bins = (first[0], second[0]), (first[1], second[1])
         among = self.among(names).predicates
-        kinds = [[_kinds(among, name, codes) for codes in own] for name, own in zip(names, bins, strict=True)]
         found = np.zeros((len(bins[0]), len(bins[1])), dtype=np.bool_)
-        for i, one in enumerate(kinds[0] if among else ()):
+        if not among:
+            return found
+        kinds = [[_kinds(among, name, codes) for codes in own] for name, own in zip(names, bins, strict=True)]
+        for i, one in enumerate(kinds[0]):
             for j, other in enumerate(kinds[1]):
                 pairs = {names[0]: np.repeat(one, len(other)), names[1]: np.tile(other, len(one))}
                 found[i, j] = bool(self.rows(pairs).all())
