@@ -144,7 +144,8 @@ def test_the_full_law_of_what_is_drawn_obeys_epsilon():
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_ten_thousand_replacements_move_sums_by_no_more_than_the_calibration(missing):
+@pytest.mark.parametrize("replaced", [2500, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_thousands_of_replacements_move_sums_by_no_more_than_the_calibration(missing, replaced):
     """And the least value that becomes the greatest moves them by all of it."""
     random, cells, rows = Random(3), 120, 203
     grid = Grid.of(whole(cells, missing))
@@ -154,7 +155,7 @@ def test_ten_thousand_replacements_move_sums_by_no_more_than_the_calibration(mis
     values[0] = 0
     noises = [noises_of(plan) for plan in plans]
     before = [levels_of(plan, counted(values, grid.all_cells)) for plan in plans]
-    for _ in range(10_000 // len(plans)):
+    for _ in range(replaced // len(plans)):
         values[random.randrange(rows)] = random.randrange(grid.all_cells)
         after = [levels_of(plan, counted(values, grid.all_cells)) for plan in plans]
         assert all(loss_between(*each) <= 1 for each in zip(noises, before, after, strict=True))
@@ -193,8 +194,9 @@ def test_a_sum_of_any_size_is_drawn():
 # --- names ---
 
 
-def chosen_law(plan, counts):
-    return [plan.law(scores).law() for scores in plan.scores(counts)]
+def scores_of(plan, table):
+    """Of every block; blocks are chosen apart, so the worst ratio of all is the product of theirs."""
+    return [tuple(own) for own in plan.scores(counted(table, 4)).tolist()]
 
 
 def joint_ratio(one, two):
@@ -220,9 +222,14 @@ def ordered(rows, k, loss, of):
 def test_choices_of_all_blocks_together_obey_epsilon_exactly(of, rows, k, size):
     """The exact joint law of every table of four names against every neighbour, in rationals."""
     plan = ordered(rows, k, ONE, of)
-    laws = {table: chosen_law(plan, counted(table, 4)) for table in all_tables(range(4), size)}
-    pairs = {(t, tuple(sorted(o))) for t in laws for o in all_neighbours(t, range(4), "replace-one")}
-    worst = max(joint_ratio(laws[one], laws[two]) for one, two in pairs)
+    scores = {table: scores_of(plan, table) for table in all_tables(range(4), size)}
+    pairs = {(t, tuple(sorted(o))) for t in scores for o in all_neighbours(t, range(4), "replace-one")}
+
+    @cache
+    def ratio(one, two):
+        return worst_ratio(*(plan.law(np.array(own)).law() for own in (one, two)))
+
+    worst = max(math.prod(map(ratio, scores[one], scores[two])) for one, two in pairs)
     assert 1 < worst <= exp_below(Fraction(1))
 
 
@@ -242,7 +249,8 @@ def test_the_thesis_calibration_of_choices_loses_more_than_epsilon():
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_ten_thousand_replacements_move_scores_by_no_more_than_the_path(missing):
+@pytest.mark.parametrize("replaced", [2500, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_thousands_of_replacements_move_scores_by_no_more_than_the_path(missing, replaced):
     """And a record that goes from one end of the order to the other, a block for each name, moves them by all of it."""
     random, column = Random(4), nominal(SPORT.leaves, SPORT, missing)
     grid, of, each = Grid.of(column), names(column), 10
@@ -257,7 +265,7 @@ def test_ten_thousand_replacements_move_scores_by_no_more_than_the_path(missing)
     values = [random.randrange(cells) for _ in range(plan.rows)]
     own = counted(values, cells)
     before = plan.scores(own), single.scores(own)
-    for _ in range(10_000):
+    for _ in range(replaced):
         place, new = random.randrange(plan.rows), random.randrange(cells)
         own += _one(cells, values[place], new)
         values[place] = new
@@ -365,18 +373,22 @@ def varied_plans():
 
 
 @pytest.mark.parametrize("which", range(16))
-@given(data=st.data())
-@settings(max_examples=40, deadline=None)
-def test_estimates_add_up_whatever_was_drawn(which, data):
+@pytest.mark.parametrize("examples", [12, pytest.param(40, marks=pytest.mark.soak)])
+def test_estimates_add_up_whatever_was_drawn(which, examples):
     """At least 0, one for each cell, as many as there are rows: also for the most extreme noise."""
     plan = varied_plans()[which]
     length = len(plan.draw(np.zeros(plan.grid.all_cells, dtype=np.int64), SYSTEM))
-    drawn = np.array(data.draw(st.lists(WORDS, min_size=length, max_size=length)), dtype=np.int64)
-    counts = plan.estimate(drawn)
-    assert counts.dtype == np.int64
-    assert len(counts) == plan.grid.all_cells
-    assert counts.min() >= 0
-    assert counts.sum() == plan.rows
+
+    @given(st.lists(WORDS, min_size=length, max_size=length))
+    @settings(max_examples=examples, deadline=None)
+    def add_up(drawn):
+        counts = plan.estimate(np.array(drawn, dtype=np.int64))
+        assert counts.dtype == np.int64
+        assert len(counts) == plan.grid.all_cells
+        assert counts.min() >= 0
+        assert counts.sum() == plan.rows
+
+    add_up()
 
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=4), st.integers(0, 12))
@@ -500,14 +512,17 @@ def test_what_is_expected_is_near_what_is_seen(loss, rows, k):
 
 
 @pytest.mark.parametrize(("rows", "epsilon"), [(20, "0.2"), (50, "0.1"), (200, "0.01"), (50, "1"), (500, "0.1")])
-def test_the_better_way_is_chosen(rows, epsilon):
+@pytest.mark.parametrize("times", [40, pytest.param(80, marks=pytest.mark.soak)])
+def test_the_better_way_is_chosen(rows, epsilon, times):
     """Rank blocks where rows times epsilon are few, cumulative counts where they are many, by what is seen."""
     loss = Loss(epsilon=Fraction(epsilon))
     best = best_column(whole(200), rows, loss)
     assert isinstance(best, RankBlocks if rows * loss.epsilon < 10 else Cumulative)
     others = [plan for plan in column_plans(whole(200), rows, loss) if type(plan) is not type(best)]
     assert others
-    assert all(seen(best, shapes(rows, 200), 80) < 1.03 * seen(plan, shapes(rows, 200), 80) for plan in others)
+    tables = shapes(rows, 200)
+    own = seen(best, tables, times)
+    assert all(own < 1.03 * seen(plan, tables, times) for plan in others)
 
 
 def test_a_plan_says_whether_it_has_blocks_of_k():

@@ -46,7 +46,9 @@ def made_up(schema: Schema) -> Columns:
     told: dict[str, list[str | None]] = {} if schema.unit is None else {schema.unit: [str(one) for one in owners]}
     for name, column in schema.columns.items():
         if column.derived is None:
-            told[name] = [None if code == MISSING else _text(column, code) for code in codes[name].tolist()]
+            own = codes[name].tolist()
+            texts = {code: None if code == MISSING else _text(column, code) for code in set(own)}
+            told[name] = [texts[code] for code in own]
     return told
 
 
@@ -107,8 +109,7 @@ def _text(column: Column, code: int) -> str:
         return f"{column.name} {code + 1}"
     if column.categories:
         return column.categories[code]
-    value = column.value(code)
-    return str(value) if column.kind in {"integer", "date"} else repr(float(code * column.step))
+    return str(column.value(code)) if column.kind in {"integer", "date"} else repr(float(code * column.step))
 
 
 def write_made_up(schema: Schema, path: Path) -> None:

@@ -160,13 +160,20 @@ def _levels(boxes: Boxes) -> tuple[tuple[float, float], ...]:
 def uniform_tail(sides: Array, distance: Array) -> Array:
     """P(|sum of independent uniform numbers on [-side, side]| > distance): volumes of a cut box, by its corners."""
     kept = sides[sides > NEGLIGIBLE * sides.max()]
-    volume = np.zeros(len(distance))
-    for signs in product((1, -1), repeat=len(kept)):
+    volume, nearest = np.zeros(len(distance)), float(distance.min(initial=math.inf))
+    for signs, side in _corners(len(kept)):
         corner = float(np.dot(signs, kept))
-        volume += math.prod(signs) * np.maximum(corner - distance, 0.0) ** len(kept)
+        if corner > nearest:  # any other cuts nothing off
+            volume += side * np.maximum(corner - distance, 0.0) ** len(kept)
     whole = math.factorial(len(kept)) * math.prod((2 * kept).tolist())
     share: Array = np.clip(2 * volume / whole, 0.0, 1.0)
     return share
+
+
+@lru_cache(maxsize=16)
+def _corners(dimensions: int) -> tuple[tuple[Array, int], ...]:
+    """The corners of a cube by their signs, and the product of these."""
+    return tuple((np.array(signs, dtype=float), math.prod(signs)) for signs in product((1, -1), repeat=dimensions))
 
 
 def _polygon_tail(noise: PolygonStaircase, weights: tuple[float, float], distance: Array) -> Array:

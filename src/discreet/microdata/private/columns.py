@@ -90,4 +90,6 @@ def together(inside: float, noise: float) -> float:
 
 def block_edges(rows: int, k: int) -> NDArray[np.int64]:
     """The ranks at which fixed blocks of k from the low end start, and the end of the last, which has k to 2k - 1."""
-    return np.append(k * np.arange(Runs.low_end(rows, k).low + 1, dtype=np.int64), rows)
+    edges = k * np.arange(Runs.low_end(rows, k).low + 2, dtype=np.int64)
+    edges[-1] = rows
+    return edges
