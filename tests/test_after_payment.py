@@ -73,13 +73,14 @@ def test_a_histogram_of_one_bin(custodian: Custodian) -> None:
     assert all(one.epsilon == 0 for one in custodian.budget())
 
 
-def test_totals_at_their_ends_do_not_contradict_each_other(custodian: Custodian) -> None:
+@pytest.mark.parametrize("times", [12, pytest.param(40, marks=pytest.mark.soak)])
+def test_totals_at_their_ends_do_not_contradict_each_other(custodian: Custodian, times: int) -> None:
     """Noise far beyond the number of units, for counts that include one another: they are put to an end in turn."""
     text = (
         "SELECT grade, COUNT(*) AS n, COUNT(*) FILTER (WHERE grade = 'a' AND sex = 'F') AS a, "
         "COUNT(*) FILTER (WHERE grade = 'd' AND sex = 'M') AS d FROM t WHERE age < 90 GROUP BY grade"
     )
-    for _ in range(40):
+    for _ in range(times):
         made = custodian.answer(text, epsilon=Fraction(3, 1000), fresh=True).reconciled
         assert made is not None
         assert not any("as drawn" in why for why in made.because)

@@ -25,6 +25,7 @@ from discreet.microdata.protected import Protected
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import Table
 from discreet.taxonomy import Taxonomy
+from properties import tried
 
 NAN = math.nan
 ANIMALS = Taxonomy.of({"cat": "pet", "dog": "pet", "cow": "farm", "pet": "animal", "farm": "animal"})
@@ -47,8 +48,14 @@ def space(draw: random.Random, rows: int, numbers: int, squares: tuple[np.ndarra
     return Space(points, np.array(codes, dtype=np.int64).reshape(rows, len(squares)), squares)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 80), st.integers(1, 80), st.sampled_from([(1, 0), (3, 0), (0, 2), (2, 2)]))
+@tried(
+    20,
+    60,
+    st.integers(0, 2**32),
+    st.integers(1, 80),
+    st.integers(1, 80),
+    st.sampled_from([(1, 0), (3, 0), (0, 2), (2, 2)]),
+)
 def test_the_nearest_are_found_with_all_ties(seed: int, rows: int, queries: int, shape: tuple[int, int]) -> None:
     """The tree finds what looking at every pair finds: the least distance, and exactly the records at it."""
     draw = random.Random(seed)

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
@@ -21,6 +21,7 @@ from discreet.microdata.lattice import LOSSES, Classes, Task, merged, row_keys
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import ABSENT, Attribute
 from discreet.taxonomy import Taxonomy
+from properties import tried
 from published_data import shared_data
 
 PLACES = Taxonomy.of(
@@ -55,13 +56,14 @@ def told(rows: list[tuple[int | None, str | None, str]]) -> dict[str, object]:
     }
 
 
-@settings(max_examples=120, deadline=None)
-@given(
-    rows=records,
-    k=st.integers(2, 5),
-    loss=st.sampled_from(sorted(LOSSES)),
-    suppress=st.sampled_from([0, Fraction(1, 10), Fraction(1, 3)]),
-    ages=st.sampled_from([None, STEPS["age"]]),
+@tried(
+    40,
+    120,
+    records,
+    st.integers(2, 5),
+    st.sampled_from(sorted(LOSSES)),
+    st.sampled_from([0, Fraction(1, 10), Fraction(1, 3)]),
+    st.sampled_from([None, STEPS["age"]]),
 )
 def test_no_class_is_below_k_and_no_levels_lose_less(
     rows: list[tuple[int | None, str | None, str]], k: int, loss: str, suppress: Fraction, ages: list[int] | None

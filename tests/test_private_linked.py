@@ -410,8 +410,9 @@ def test_without_being_told_impossible_combinations_do_appear() -> None:
     """The trap itself: noise makes rows of combinations that nobody has."""
     codes = five(1500, 4)
     fits = ~((codes["a"] == 0) & (codes["e"] == 1))
-    released = rows_of(linked_of(FIVE, {name: own[fits] for name, own in codes.items()}, Loss(epsilon=Fraction(1, 10))))
-    assert ((released["a"] == 0) & (released["e"] == 1)).any()
+    fitting, loss = {name: own[fits] for name, own in codes.items()}, Loss(epsilon=Fraction(1, 10))
+    files = (rows_of(linked_of(FIVE, fitting, loss)) for _ in range(5))  # one file in a hundred has none by chance
+    assert any(((released["a"] == 0) & (released["e"] == 1)).any() for released in files)
 
 
 def test_a_row_that_no_swap_helps_takes_the_values_of_one_that_can_be() -> None:
