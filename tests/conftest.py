@@ -29,6 +29,9 @@ SHARED = "DISCREET_SHARED"
 LONG = {"test_service_fuzz", "test_expected_error", "test_mutants", "test_serve"}
 """Of these modules some tests take long: they begin early, so that no worker waits for another at the end."""
 
+KEPT = Path(__file__).parents[1] / "src/discreet/microdata/__pycache__"
+"""Where numba keeps what it has compiled."""
+
 # There is a worker for each processor; numpy, imported later, would start as many threads in each, and they spin.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Of the workers' own: memory that was used is used again, and not given back to be asked for anew.
@@ -60,11 +63,20 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     if hasattr(session.config, "workerinput"):
         with (Path(os.environ[SHARED]) / "compiling").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH)
+        os.sched_setaffinity(0, os.sched_getaffinity(os.getppid()))
+
+
+def _leave_a_processor() -> None:
+    """To what compiles, where nothing is compiled yet: or all would wait for it in the end."""
+    if not any(KEPT.glob("*.nbi")):
+        processors = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, sorted(processors)[1:] or processors)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """In a new checkout the tests are compiled: by each worker some, which the others then find."""
     if hasattr(session.config, "workerinput") and session.config.args == session.config.getini("testpaths"):
+        _leave_a_processor()
         names = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
         share = int(session.config.workerinput["workerid"][2:]) / session.config.workerinput["workercount"]
         first = round(share * len(names))

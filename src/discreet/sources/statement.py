@@ -22,7 +22,7 @@ def statement(select: exp.Select, layout: Layout) -> Statement:
     texts = [literal for literal in select.find_all(exp.Literal) if literal.is_string]
     for place, text in enumerate(texts, start=1):
         text.replace(layout.parameter(place))
-    return Statement(select.sql(layout.dialect), tuple(text.name for text in texts))
+    return Statement(select.sql(layout.dialect, copy=False), tuple(text.name for text in texts))
 
 
 def divided(difference: exp.Expr, width: int, dialect: Dialect) -> exp.Expression:

@@ -96,7 +96,7 @@ def _make(engine: DuckDBPyConnection, schema: Schema, key: str, folder: Path, pa
     engine.execute(f"ATTACH {exp.convert(str(file)).sql('duckdb')} AS made")
     for part in range(1 if schema.unit is None else parts):
         among = (call("HASH", exp.column("u")) % parts).eq(part)
-        kept = snapshot(schema, key, exp.table_("staged"), DUCKDB, among).sql("duckdb")
+        kept = snapshot(schema, key, exp.table_("staged"), DUCKDB, among).sql("duckdb", copy=False)
         engine.execute(f"INSERT INTO made.snapshot {kept}" if part else f"CREATE TABLE made.snapshot AS {kept}")
     return file
 
@@ -110,4 +110,4 @@ def _close(engine: DuckDBPyConnection, schema: Schema, key: str) -> Sequence[int
 
 
 def _one_row(engine: DuckDBPyConnection, query: exp.Select) -> Sequence[int]:
-    return engine.execute(query.sql("duckdb")).fetchall()[0]
+    return engine.execute(query.sql("duckdb", copy=False)).fetchall()[0]
