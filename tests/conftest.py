@@ -12,6 +12,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,6 @@ SHARED = "DISCREET_SHARED"
 """Names a folder of all workers."""
 LONG = {"test_service_fuzz", "test_expected_error", "test_mutants", "test_serve"}
 """Of these modules some tests take long: they begin early, so that no worker waits for another at the end."""
-
 KEPT = Path(__file__).parents[1] / "src/discreet/microdata/__pycache__"
 """Where numba keeps what it has compiled."""
 
@@ -66,13 +66,6 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         os.sched_setaffinity(0, os.sched_getaffinity(os.getppid()))
 
 
-def _leave_a_processor() -> None:
-    """To what compiles, where nothing is compiled yet: or all would wait for it in the end."""
-    if not any(KEPT.glob("*.nbi")):
-        processors = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, sorted(processors)[1:] or processors)
-
-
 def pytest_sessionstart(session: pytest.Session) -> None:
     """In a new checkout the tests are compiled: by each worker some, which the others then find."""
     if hasattr(session.config, "workerinput") and session.config.args == session.config.getini("testpaths"):
@@ -80,9 +73,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         names = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
         share = int(session.config.workerinput["workerid"][2:]) / session.config.workerinput["workercount"]
         first = round(share * len(names))
-        with warnings.catch_warnings(action="error"):
-            for name in names[first:] + names[:first]:
+        for name in names[first:] + names[:first]:
+            with suppress(Exception), warnings.catch_warnings(action="error"):  # collecting will tell
                 importlib.import_module(name)
+
+
+def _leave_a_processor() -> None:
+    """To what compiles, where nothing is compiled yet: or all would wait for it in the end."""
+    if not any(KEPT.glob("*.nbi")):
+        processors = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, sorted(processors)[1:] or processors)
 
 
 def pytest_xdist_auto_num_workers() -> int:
