@@ -218,6 +218,8 @@ def _fork_helpers() -> None:
     """A process that `multiprocessing` starts for itself is forked, and need not import all of this once more.
 
     It has the files, the folder and the name for modules that it would have; a process with threads starts it as ever.
+    That what is installed imports all it needs is shown by those that are not forked: the sample that is served without
+    a configuration, and the service on a full disk.
     """
     from multiprocessing import util
 

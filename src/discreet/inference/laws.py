@@ -160,10 +160,12 @@ def _levels(boxes: Boxes) -> tuple[tuple[float, float], ...]:
 def uniform_tail(sides: Array, distance: Array) -> Array:
     """P(|sum of independent uniform numbers on [-side, side]| > distance): volumes of a cut box, by its corners."""
     kept = sides[sides > NEGLIGIBLE * sides.max()]
+    if not len(kept):
+        return np.ones(len(distance))  # nothing is known of what has no size, or no end
     volume, nearest = np.zeros(len(distance)), float(distance.min(initial=math.inf))
     for signs, side in _corners(len(kept)):
         corner = float(np.dot(signs, kept))
-        if corner > nearest:  # any other cuts nothing off
+        if not corner <= nearest:  # such a one cuts nothing off
             volume += side * np.maximum(corner - distance, 0.0) ** len(kept)
     whole = math.factorial(len(kept)) * math.prod((2 * kept).tolist())
     share: Array = np.clip(2 * volume / whole, 0.0, 1.0)

@@ -325,7 +325,7 @@ class SplitLaw:
         return int(self.places[at // (SLOTS + 1)]), at % (SLOTS + 1)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)
 def _split_selection(share: Fraction, q: Fraction, rows_per_unit: int) -> Selection:
     """Rows of one unit may fall to several questions, and each row's change is floored by itself."""
     one_row = Selection.of(share, rank_score_sensitivity(q, "add-remove"))

@@ -141,7 +141,7 @@ class Line:
         """By radius from -1 on, the mass that near to each truth; None where that is too much to write down."""
         if len(self.mass) * len(self.truths) > MOST_HELD:
             return None
-        return np.stack([self.within(np.array(radius), self._before) for radius in range(-1, len(self.mass) + 1)])
+        return self.within(np.arange(-1, len(self.mass) + 1)[:, None], self._before)
 
     def ball(self, target: float) -> Ball:
         """All truths at once: counted where it is written down, else by bisection over radii."""

@@ -25,8 +25,6 @@ MOST_LEVELS = 2**40
 CLIPPED_SHARE = 30 * math.log(2)
 """Scores are clipped so far below the best that a clipped candidate is drawn at most once in 2^30."""
 READABLE = Fraction(10) ** 300
-PLAIN = 1e299
-"""A float nearer to 0 than this is read without further ado."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +95,14 @@ class Selection:
             return np.minimum(below, most).astype(np.int64)
         if self.whole_scores and not all(isinstance(score, int | np.integer) for score in scores):
             raise InvalidInput("scores that are not whole numbers need a public step; give step=, such as 0.001")
-        floored = [self._floored(score) for score in scores]
+        exact = [measured(score, -READABLE, READABLE) for score in scores]
+        floored = [None if score is None else self._floored(score) for score in exact]
         best = max((score for score in floored if score is not None), default=0)
         return np.array([most if score is None else min(best - score, most) for score in floored], dtype=np.int64)
 
-    def _floored(self, score: object) -> int | None:
-        """In whole steps; without the quotient itself, to reduce which takes longest; None where it is no number."""
-        if type(score) is float and -PLAIN < score < PLAIN:
-            above, below = score.as_integer_ratio()
-        elif (exact := measured(score, -READABLE, READABLE)) is not None:
-            above, below = exact.numerator, exact.denominator
-        else:
-            return None
-        return above * self.step.denominator // (below * self.step.numerator)
+    def _floored(self, score: Fraction) -> int:
+        """In whole steps; without the quotient itself, to reduce which takes longest."""
+        return score.numerator * self.step.denominator // (score.denominator * self.step.numerator)
 
 
 def _default_step(width: Fraction, ranged: Fraction) -> Fraction:

@@ -38,8 +38,7 @@ class Linear:
     blur: Fraction = Fraction(0)
 
     def value(self, totals: Sequence[int]) -> Fraction:
-        plain = self.slope == 1 and not self.offset  # as counts are
-        return self._within(Fraction(totals[0]) if plain else self.slope * totals[0] + self.offset)
+        return self._within(self.slope * totals[0] + self.offset)
 
     def span(self, ranges: Sequence[Span]) -> Span:
         low, high = (self.slope * end + self.offset for end in ranges[0])

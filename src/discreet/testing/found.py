@@ -73,4 +73,4 @@ def _number(above: int, below: int) -> float:
     try:
         return above / below
     except OverflowError:
-        return math.copysign(math.inf, above)
+        return math.inf if above > 0 else -math.inf

@@ -54,7 +54,7 @@ def replay_plan(planned: Plan, rows: Rows, other_rows: Rows) -> Replay:
     return Replay(_asked(planned), planned.guarantee, recorded, totals)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1)
 def _asked(planned: Plan) -> str:
     """The question in words, once for all pairs that a plan is replayed on."""
     return to_sql(planned.query, planned.schema)
