@@ -23,7 +23,7 @@ from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.exact import positive, shown
 from discreet.kernel.entropy import SYSTEM, bits
 from discreet.ledger import Caps, Charge, Ledger
-from discreet.planner.asked import LEAST, MOST
+from discreet.planner.asked import LEAST, MOST, check_epsilon
 from discreet.planner.atoms import Count
 from discreet.planner.choose import counted_plan
 from discreet.planner.plan import Plan
@@ -239,8 +239,7 @@ def open_session(
 ) -> Session:
     """Charge the whole epsilon durably, and open; nothing is read. The same key never pays twice."""
     scale, loss = scale_of(noise_scale), positive(epsilon, "epsilon")
-    if not LEAST <= loss <= MOST:
-        raise InvalidInput(f"epsilon must be between 1e-9 and 10000, got {shown(loss)}")
+    check_epsilon(loss)
     if schema.rows > loss * scale:
         raise InvalidInput(
             f"with epsilon {shown(loss)} a session needs a noise scale of at least {shown(schema.rows / loss)} to "

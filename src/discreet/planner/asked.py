@@ -48,8 +48,8 @@ class Asked:
         ways = (self.epsilon, self.noise_scale, self.accuracy, self.rho)
         if sum(way is not None for way in ways) != 1:
             raise InvalidInput("say how much noise there may be in one way: by epsilon, by noise_scale or by accuracy")
-        if self.epsilon is not None and not LEAST <= self.epsilon <= MOST:
-            raise InvalidInput(f"epsilon must be between 1e-9 and 10000, got {shown(self.epsilon)}")
+        if self.epsilon is not None:
+            check_epsilon(self.epsilon)
         if self.delta is not None and self.delta < LEAST_DELTA:
             raise InvalidInput("delta must be at least 1e-30")
 
@@ -85,3 +85,9 @@ def asked(
         rows=None if rows is None else min(whole(rows, "the number of rows expected"), MOST_ROWS),
         most=most,
     )
+
+
+def check_epsilon(epsilon: Fraction) -> None:
+    """Refuse one beyond what is useful."""
+    if not LEAST <= epsilon <= MOST:
+        raise InvalidInput(f"epsilon must be between 1e-9 and 10000, got {shown(epsilon)}")

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import starmap
-from operator import mul
 
 from discreet.errors import InvalidInput
 from discreet.kernel.box_staircase import BoxStaircase
@@ -51,8 +49,7 @@ class Component:
         if self.pairs:
             rows, total, squares = amounts
             return self.pairs * squares - total**2 if rows == self.pairs else 0
-        found: int = sum(starmap(mul, zip(self.weights, amounts, strict=True)))
-        return found // self.grain
+        return sum(w * amount for w, amount in zip(self.weights, amounts, strict=True)) // self.grain
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,18 +32,13 @@ class Lost:
     delta: Fraction = ZERO
 
     def __add__(self, more: Lost) -> Lost:
-        epsilon, rho = _plus(self.epsilon, more.epsilon), _plus(self.rho, more.rho)
-        return Lost(epsilon, rho, _plus(self.other, more.other), _plus(self.delta, more.delta))
+        epsilon, rho = self.epsilon + more.epsilon, self.rho + more.rho
+        return Lost(epsilon, rho, self.other + more.other, self.delta + more.delta)
 
     @staticmethod
     def pure(epsilon: Fraction) -> Lost:
         """A pure loss, which is epsilon^2 / 2 of zCDP."""
         return Lost(epsilon, epsilon**2 / 2)
-
-
-def _plus(one: Fraction, two: Fraction) -> Fraction:
-    """Their sum; most losses are 0 in most of their parts, and to add that takes as long as any other sum."""
-    return one if two is ZERO else two if one is ZERO else one + two
 
 
 def share(used: Fraction | int, allowed: Fraction | int) -> Fraction:
