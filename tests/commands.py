@@ -9,7 +9,6 @@ import json
 import shutil
 import sys
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,6 +16,7 @@ from unittest.mock import patch
 import folders
 from discreet import sample
 from discreet.cli.run import run
+from seeded import cache
 
 ROOT = Path(__file__).parents[1]
 PATIENTS = 2000

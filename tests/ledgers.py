@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import uuid
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +25,9 @@ from discreet.spend import Part, Spend
 DATASET = "census"
 EVERY = ("dp", "approx-dp", "individual-dp")
 ENGINES = ["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))]
+
+SCHEMAS = count()
+"""Numbers of those in a PostgreSQL, none of which is made twice."""
 
 processes = multiprocessing.get_context("forkserver")  # a plain fork would copy the threads' locks of this process
 processes.set_forkserver_preload(
@@ -49,7 +53,7 @@ def schema_of(dsn: str) -> str:
     """The address of a new schema in a PostgreSQL."""
     import psycopg
 
-    name = f"ledger_{uuid.uuid4().hex}"
+    name = f"ledger_{os.getpid()}_{next(SCHEMAS)}"
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}")
     told = dict(word.split("=", 1) for word in dsn.split())

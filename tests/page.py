@@ -110,7 +110,7 @@ def _shell(block: Block, page: Path, folder: Path) -> str:
 def main() -> None:
     page, folder, *commands = (Path(given).resolve() for given in sys.argv[1:])
     os.chdir(folder)
-    os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
     sys.path.insert(1, str(ROOT))
     if not commands:
         run(page, folder)

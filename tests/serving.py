@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from discreet.sample import write_registry
 from discreet.service.app import Entrance, make_app
 from discreet.service.config import Config, DataSet, Limits
 from discreet.service.store.tokens import create_token
+from seeded import cache
 
 PATIENTS = 500
 COUNT = {"question": "SELECT COUNT(*) FROM registry WHERE smoker", "epsilon": "0.1"}

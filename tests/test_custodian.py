@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ import pytest
 import folders
 from discreet import BudgetExceeded, Custodian, InvalidInput, Ledger, Prior, Unavailable, Unsupported
 from discreet.sample import write_registry
+from seeded import cache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

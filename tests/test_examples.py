@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import forked
+from seeded import BOARD
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -17,6 +18,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 def run(name: str, folder: Path, *arguments: str) -> str:
     """What a script prints in a folder of its own, with little in its environment; forked, since imports take long."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "TMPDIR": str(folder), "PYTHONWARNINGS": "error"}
+    environment |= {name: os.environ[name] for name in (BOARD, "PYTHONPATH")}  # what it starts draws from a seed too
     done = forked.run([str(EXAMPLES / name), *arguments], folder, environment)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from functools import cache
 from itertools import cycle
 from pathlib import Path
 from random import Random
@@ -29,6 +28,7 @@ from discreet.sources.memory import MemorySource
 from discreet.sources.plan import Source
 from discreet.sources.postgres import PostgresSource
 from discreet.sources.spark import SparkSource
+from seeded import cache
 from test_sources import FAR, PEOPLE, WEIRD, assert_silent, row, write_duckdb, write_parquet, write_postgres
 from test_sources import schema as wide_schema
 

@@ -337,7 +337,7 @@ def test_workers_that_cannot_start_are_told_of_without_the_words_of_what_failed(
     broken.mkdir()
     (broken / "h11.py").write_text("raise RuntimeError('of a row')")
     words = ["serve", "--config", str(configured(folder))]
-    settings = os.environ | {"PYTHONPATH": str(broken)}
+    settings = os.environ | {"PYTHONPATH": os.pathsep.join([str(broken), os.environ["PYTHONPATH"]])}
     command = [sys.executable, "-m", "discreet", *words]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=settings, timeout=600)
     assert (ended.returncode, ended.stdout) == (5, "")

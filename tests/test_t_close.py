@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +28,7 @@ from discreet.microdata.reading import read_table
 from discreet.microdata.t_close import t_close
 from discreet.query.released import dealt
 from discreet.taxonomy import Taxonomy
+from seeded import cache
 from streams import Stream
 
 AREAS = Taxonomy.of(
