@@ -29,6 +29,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).with_name("launcher")))
@@ -171,21 +172,18 @@ def cache(make: Callable[Given, Made]) -> Callable[Given, Made]:
 
 
 def _seed_libraries(seed: bytes) -> None:
-    """Of `random` and `numpy.random`, what has no generator of its own."""
+    """What `random` and `numpy.random` draw where they are not asked for a generator."""
     random.seed(seed)
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed(int(seed[:8], 16) if seed != NO_SEED else None)
+    np.random.seed(None if seed == NO_SEED else int(seed[:8], 16))
 
 
 def _library_states() -> tuple[Any, Any]:
-    numpy = sys.modules.get("numpy")
-    return random.getstate(), numpy.random.get_state() if numpy else None
+    return random.getstate(), np.random.get_state()
 
 
 def _restore_libraries(states: tuple[Any, Any]) -> None:
     random.setstate(states[0])
-    if states[1] is not None:
-        sys.modules["numpy"].random.set_state(states[1])
+    np.random.set_state(states[1])
 
 
 def name_of(item: pytest.Item) -> str:
@@ -236,11 +234,11 @@ def _guard_processes() -> None:
     subprocess.Popen.__init__ = guarded  # type: ignore[method-assign]
 
 
-def _guard_opendp() -> None:
-    """It has a generator of its own, in Rust, without a seed."""
+def _guard_opendp() -> bool:
+    """It has a generator of its own, in Rust, without a seed; whether it was imported since."""
     measurement = getattr(sys.modules.get("opendp.mod"), "Measurement", None)
     if measurement is None or hasattr(measurement.__call__, "__wrapped__"):
-        return
+        return False
     invoke = measurement.__call__
 
     @functools.wraps(invoke)
@@ -250,11 +248,14 @@ def _guard_opendp() -> None:
         return invoke(self, *given, **named)
 
     measurement.__call__ = guarded
+    return True
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("chance")
-    group.addoption("--sampling-to", metavar="FILE", help="write the names of all tests that sampled to a file, and how many bytes")
+    group.addoption(
+        "--sampling-to", metavar="FILE", help="write the names of all tests that sampled to a file, and how many bytes"
+    )
     group.addoption("--sampling-from", metavar="FILE", help="run only the tests that such a file names")
 
 
@@ -307,6 +308,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
     told = yield
+    if _guard_opendp() and not seeding.libraries:
+        seeding.offences.append(f"OpenDP was imported: import it with the module, or mark the test with {MARKER}")
     if seeding.offences:
         pytest.fail("\n".join(seeding.offences), pytrace=False)
     return told

@@ -157,6 +157,7 @@ def test_bits_come_from_the_front() -> None:
     assert source(None) is SYSTEM
 
 
+@pytest.mark.system_entropy(generator=True)
 def test_forked_workers_draw_apart() -> None:
     """Nothing is buffered, so parent and child share no bits."""
     read, write = os.pipe()

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 FORK = """
 import os, sys
@@ -33,6 +35,7 @@ def test_it_succeeds_against_the_weak_stand_in() -> None:
     assert attack(WEAK)
 
 
+@pytest.mark.system_entropy(generator=True)
 def test_it_fails_against_discreet() -> None:
     """Every bit comes from the operating system when it is needed; there is no state to copy, and no seed."""
     assert not attack(OURS)

@@ -17,6 +17,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from mmap import mmap
     from random import Random
 
@@ -35,7 +36,7 @@ LONG = 4096
 BETWEEN = {"discreet.kernel.entropy", "random", "secrets"}
 """Modules that draw for others."""
 LIBRARIES = (os.path.dirname(os.__file__), "<frozen ")
-"""Where files of Python and of what is installed are: what these draw, as they are imported or for a name, is theirs."""
+"""Where Python and what is installed are: what they draw for themselves, for a name or as they are imported."""
 NAMES = {
     "discreet.client.sending",
     "discreet.custodian.place",
@@ -50,10 +51,12 @@ class Stream:
     """Reproducible bytes, all different for another seed."""
 
     def __init__(self, seed: str) -> None:
-        from random import Random
+        import random
 
-        self._few: Random = Random(seed)
+        random._urandom = followed.take_for  # type: ignore[attr-defined]
+        self._few: Random = random.Random(seed)
         self._many: Any = None
+        self.imported = random.Random(f"{seed} imported")
         self.taken = 0
 
     def take(self, count: int) -> bytes:
@@ -108,6 +111,17 @@ class Followed:
             self._board[SAMPLED] = b"\1"
         return SYSTEM(count) if self._stream is None else self._stream.take(count)
 
+    def take_for(self, count: int) -> bytes:
+        """The same for `secrets`, and for generators of numpy without a seed.
+
+        Some libraries make one as they are imported. Which test imports them first must change nothing else.
+        """
+        if self._board[TURN] != self._turn:
+            self._begin_stream()
+        if self._stream is not None and _imports(sys._getframe(1)):
+            return self._stream.imported.randbytes(count)
+        return self.take(count)
+
     def _begin_stream(self) -> None:
         number, seed = taken_number(self._path, self._board)
         self.switch(stream_of(seed, number))
@@ -144,6 +158,17 @@ def _sampler(frame: Any) -> str:
     return "" if library or frame.f_globals.get("__name__") in NAMES else f"{file}:{frame.f_lineno}"
 
 
+def _imports(frame: Any) -> bool:
+    """Whether a library is being imported that draws."""
+    return _sampler(frame) == "" and any("importlib" in one.f_code.co_filename for one in _from(frame))
+
+
+def _from(frame: Any) -> Iterator[Any]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 followed = Followed()
 
 
@@ -154,7 +179,7 @@ def install(path: str) -> None:
         os.urandom = followed.take
         os.register_at_fork(after_in_child=followed.forget)
         if "random" in sys.modules:
-            sys.modules["random"]._urandom = followed.take  # type: ignore[attr-defined]
+            sys.modules["random"]._urandom = followed.take_for  # type: ignore[attr-defined]
 
 
 def follow() -> None:
