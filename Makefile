@@ -10,7 +10,7 @@ PYTEST := .venv/bin/python -m pytest -n auto --dist loadgroup
 # Where it is set, as in many containers, every process that a test starts would compile all of discreet anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check format lint types docs soak mutants bench lock clean
+.PHONY: demo test check format lint types docs soak chance mutants bench lock clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/python -m demo
@@ -35,6 +35,10 @@ docs: $(READY)
 
 soak: $(READY)
 	$(PYTEST) -m "soak or hypothesis" --hypothesis-profile soak
+
+# All tests that sample, 50 times over. `make chance MORE="--seeds --times 10"`: with other seeds each time.
+chance: $(READY)
+	.venv/bin/python -m tests.chance $(MORE)
 
 mutants: $(READY)
 	.venv/bin/python -m tests.mutants

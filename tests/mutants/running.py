@@ -92,7 +92,7 @@ class Copy:
         """Run tests of the repository on the copy; `numba` is the folder that Numba keeps its own in."""
         command = [sys.executable, "-m", "pytest", *QUIETLY, "-p", PLUGIN, f"--hypothesis-profile={PROFILE}"]
         environment = os.environ | {
-            "PYTHONPATH": str(self.folder / "src"),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(self.folder / "src"), os.environ.get("PYTHONPATH")])),
             "NUMBA_CACHE_DIR": str(self.folder / numba),
             COPY: str(self.folder / "src"),
         }
