@@ -28,6 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dirty
+from discreet.query.totals import Measure, Texts, Totals
 from discreet.schema import Budget, Column, Derived, Schema
 from discreet.sources.reading import examine
 from discreet.sources.registration import (
@@ -38,6 +39,7 @@ from discreet.sources.registration import (
     register_postgres,
     register_spark,
 )
+from discreet.sources.spark import SparkSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -463,16 +465,23 @@ def test_what_only_spark_can_hold_is_read(spark: SparkSession, tmp_path: Path) -
     least = "timestamp_micros(-9223372036854775808L)"
     rows = f"""SELECT {least} AS t, CAST(X'FF61' AS STRING) AS c, 'LOW' COLLATE UTF8_LCASE AS l
         UNION ALL SELECT TIMESTAMP '1970-01-02 23:00:00Z', 'a' || CHR(0), 'low' COLLATE UTF8_LCASE"""
-    columns = Column("t", "date", 0, 9), Column("c", "nominal", private_keys=True), KINDS[10]
-    schema = schema_of(*columns[:2], replace(columns[2], name="l"))
+    key = Column("c", "nominal", private_keys=True)
+    columns = Column("t", "date", 0, 9), key, replace(KINDS[10], name="l"), replace(key, name="k")
+    schema = schema_of(*columns, unit="u")
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
     try:
-        register_spark(schema, spark, spark.sql(rows), tmp_path / "t", KEY)
+        raw = spark.sql(rows).selectExpr("*", "l AS u", "l AS k")
+        report = register_spark(schema, spark, raw, tmp_path / "t", KEY)
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
-    found = spark.read.parquet(str(tmp_path / "t")).selectExpr("c0", "hex(c1)", "c2").collect()
-    assert sorted(map(tuple, found), key=str) == [(1, "6100", 1), (None, "FF61", None)]
+    found = spark.read.parquet(str(tmp_path / "t")).selectExpr("c0", "hex(c1)", "c2", "c3", "u").collect()
+    assert sorted(map(tuple, found), key=str) == [(1, "6100", 1, "low", "low"), (None, None, None, "LOW", "LOW")]
+    assert report.columns["c"] == ColumnReport(0, 1, 0)
+    assert report.units == 2
+    source = SparkSource(schema, spark, tmp_path / "t")
+    assert source.totals(Totals((Measure("units"),), (Texts("k"),))) == {("low",): (1,), ("LOW",): (1,)}
+    source.close()
 
 
 @ON_POSTGRES

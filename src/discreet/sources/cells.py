@@ -64,9 +64,18 @@ def totals(plan: Totals, schema: Schema, rows: Iterable[Sequence[Found]]) -> dic
     for row in rows:
         found = dict(zip(measures, (int(total or 0) for total in row[width:]), strict=True))
         cell, amounts = _cell(row[:width], shifts), tuple(_amount(measure, found) for measure in plan.measures)
-        # Two texts of an engine may come out as one of Python; then their rows are rows of that one.
-        cells[cell] = tuple(map(add, cells.get(cell, (0,) * len(amounts)), amounts))
+        cells[cell] = _merged(plan.measures, cells[cell], amounts) if cell in cells else amounts
     return cells
+
+
+def _merged(measures: Iterable[Measure], one: Amounts, two: Amounts) -> Amounts:
+    """The totals of a cell that came twice, as two texts of an engine that are one in Python; none should.
+
+    Rows add up. Units do not: one that has rows under both texts would count twice. The greater of the two numbers
+    moves by at most one where each of them does (planner/threshold.md).
+    """
+    ways = (max if measure.what == "units" else add for measure in measures)
+    return tuple(way(x, y) for way, x, y in zip(ways, one, two, strict=True))
 
 
 def histograms(plan: Histogram, schema: Schema, columns: Sequence[NDArray[Any]]) -> dict[Cell, NDArray[np.int64]]:

@@ -4,6 +4,11 @@ Values are of a few kinds: nothing, truths, whole numbers, decimals, floats, dat
 reads. Texts lose their outer ASCII spaces, tabs and line ends. Nothing is None, a float that is not a number, a text
 without a character left, and what the column lists as missing.
 
+A text is Unicode, so that two texts are the same on an engine where they are the same in Python. One with bytes that
+are not UTF-8, or with half of a surrogate pair, is not: no column reads it, and it names no unit. Spark and Python can
+hold such texts. PostgreSQL cannot; and a CSV, Parquet or Arrow table that breaks this rule of its own format is refused
+as a whole. A text is never repaired: two people whose names differ in the repaired part would become one unit.
+
 A value's name is the text itself; the decimal text of a whole number below 10^40, also where it is kept as a decimal,
 or as a float of at most 2^53; true or false. Categories, truths, private keys, units and missing values go by it.
 
@@ -59,6 +64,8 @@ class Strange:
 
 
 STRANGE = Strange()
+NOT_UNICODE = Strange()
+"""Text that is none: a unit's column may hold it, and it names no unit."""
 Plain = bool | int | float | Decimal | date | str | Strange | None
 
 
@@ -108,7 +115,7 @@ def plain(raw: object) -> Plain:
     if issubclass(kind, np.generic):
         return _from_numpy(raw)  # type: ignore[arg-type]
     if issubclass(kind, str):
-        return str.strip(raw, SPACE) or None  # type: ignore[arg-type]
+        return _unicode(str.strip(raw, SPACE)) or None  # type: ignore[arg-type]
     if issubclass(kind, bool):
         return bool(raw)
     if issubclass(kind, int):
@@ -122,6 +129,14 @@ def plain(raw: object) -> Plain:
     if issubclass(kind, date):
         return raw  # type: ignore[return-value]
     return str(raw) if kind is UUID else STRANGE
+
+
+def _unicode(text: str) -> str | Strange:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return NOT_UNICODE
+    return text
 
 
 def name_of(value: Plain) -> str | None:

@@ -35,7 +35,7 @@ class SparkSource(SQLSource):
         super().__init__(schema, Compiler(schema, "spark", exp.table_(self._view, quoted=True)))
         with _silent():
             silence(session)
-            session.read.parquet(_address(path)).createTempView(self._view)
+            _readable(schema, session.read.parquet(_address(path))).createTempView(self._view)
         self._rows(self._compiler.columns())
 
     def close(self) -> None:
@@ -56,6 +56,18 @@ class SparkSource(SQLSource):
     def _frame(self, statement: Statement) -> DataFrame:
         named = {f"t{place}": text for place, text in enumerate(statement.texts, start=1)}
         return self._session.sql(statement.sql, args=named)
+
+
+def _readable(schema: Schema, snapshot: DataFrame) -> DataFrame:
+    """The snapshot, in which texts that are not Unicode are missing.
+
+    Registration leaves none, but it did before: Python takes several of them for one text, and would then add up the
+    units of each.
+    """
+    from pyspark.sql.functions import expr
+
+    keys = [f"c{place}" for place, column in enumerate(schema.columns.values()) if column.private_keys]
+    return snapshot.withColumns({name: expr(f"CASE WHEN is_valid_utf8({name}) THEN {name} END") for name in keys})
 
 
 def _address(folder: Path) -> str:

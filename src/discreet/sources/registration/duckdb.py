@@ -82,10 +82,11 @@ def _stage(engine: DuckDBPyConnection, schema: Schema, origins: dict[str, Origin
     try:
         whole = staged(schema, origins, exp.table_("raw"), DUCKDB).ctas("staged", copy=False)
         engine.execute(whole.sql("duckdb", copy=False))
-    except (duckdb.DataError, duckdb.InvalidInputException):
-        # Not by our casts: the file is damaged, or pandas mixes kinds of values in a column.
+    except (duckdb.DataError, duckdb.InvalidInputException, duckdb.InternalException):
+        # Not by our casts: the file is damaged, a text is not UTF-8, or pandas mixes kinds of values in a column.
         raise InvalidInput(
-            "the source cannot be read to its end; check the file, or convert mixed columns to text"
+            "the source cannot be read to its end; check that the file is whole and its text is UTF-8, "
+            "and convert columns of mixed types to text"
         ) from None
     return found(schema, _one_row(engine, counts(schema, exp.table_("staged"))))
 

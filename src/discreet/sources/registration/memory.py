@@ -9,7 +9,7 @@ from hashlib import md5
 from types import MappingProxyType
 
 from discreet.schema.schema import Schema
-from discreet.sources.reading import Reading, Strange, Value, derive, examine, plain, unit_of
+from discreet.sources.reading import STRANGE, Reading, Value, derive, examine, plain, unit_of
 from discreet.sources.registration.refusals import needed, refuse_columns, refuse_found, refuse_schema, refuse_unit
 from discreet.sources.registration.report import ColumnReport, Found, Progress, Report, silent
 
@@ -61,7 +61,7 @@ def _hash(text: str) -> str:
 def _refuse_units(schema: Schema, rows: Sequence[Mapping[str, object]]) -> None:
     if schema.unit is not None:
         values = [plain(row.get(schema.unit)) for row in rows]
-        if any(isinstance(value, bool | float | date | Strange) for value in values):
+        if any(isinstance(value, bool | float | date) or value is STRANGE for value in values):
             refuse_unit(schema.unit)
 
 

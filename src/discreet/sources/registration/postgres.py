@@ -50,7 +50,8 @@ def register_postgres(
             f"a snapshot's table is named with at most 63 letters, digits, _ . or -, got {target[:40]!r}"
         )
     try:
-        with psycopg.connect(dsn) as connection:
+        # Statements are sent as UTF-8, whatever encoding the address or the environment names.
+        with psycopg.connect(dsn, client_encoding="UTF8") as connection:
             return _register(connection, schema, table, target, key, progress)
     except psycopg.errors.InsufficientPrivilege:
         raise Unavailable(

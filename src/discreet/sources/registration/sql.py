@@ -94,10 +94,17 @@ def _way(column: Column, origin: Origin) -> Way:
 
 
 def _labelled(i: int, way: Way, origin: Origin, words: Words) -> Named:
-    """A text is there where its name is; that is left to the next query, which has the name."""
-    if origin.kind == "text":
-        return {f"l{i}": _label(origin, words)}
+    """A text is there where its name is; that is left to the next query, which has the name.
+
+    Where an engine holds texts that are not Unicode, these are there without a name.
+    """
     value = exp.column(origin.column, quoted=True)
+    if origin.kind == "text":
+        label = _label(origin, words)
+        if words.is_unicode is None:
+            return {f"l{i}": label}
+        nameless = call("COALESCE", exp.not_(words.is_unicode(words.as_text(value))), exp.false())
+        return {f"l{i}": label, f"p{i}": exp.or_(_is_there(label), nameless)}
     there = _is_there(value)
     if origin.kind == "float":
         there = exp.and_(there, value.neq(double(math.nan)))
@@ -114,7 +121,9 @@ def _label(origin: Origin, words: Words) -> Expression:
     whole: exp.Condition = value.eq(call("FLOOR", value))
     match origin.kind:
         case "text":
-            return call("NULLIF", words.trimmed(words.as_text(value)), "")
+            text = words.as_text(value)
+            label = call("NULLIF", words.trimmed(text), "")
+            return label if words.is_unicode is None else when((words.is_unicode(text), label))
         case "integer":
             return words.as_text(value)
         case "decimal":
@@ -132,7 +141,7 @@ def _label(origin: Origin, words: Words) -> Expression:
 
 def _parsed(i: int, way: Way, column: Column, origin: Origin, words: Words) -> Named:
     label = exp.column(f"l{i}")
-    there = _is_there(label) if origin.kind == "text" else exp.column(f"p{i}")
+    there = _is_there(label) if origin.kind == "text" and words.is_unicode is None else exp.column(f"p{i}")
     if column.missing_values:
         listed = label.isin(*map(words.text, column.missing_values))
         there = exp.and_(there, exp.not_(call("COALESCE", listed, exp.false())))

@@ -34,12 +34,15 @@ class Words:
     as_text: Callable[[Expression], Expression]
     """Compared byte by byte."""
     trimmed: Callable[[Expression], Expression]
+    """Without outer spaces, tabs and line ends."""
     matches: Callable[[Expression, str], Expression]
     """Whether the whole text matches a pattern without backslashes and line ends."""
     doubles: Mapping[SourceKind, Callable[[Expression], Expression]]
     days: Mapping[SourceKind, Callable[[Expression], Expression]]
     piece: Callable[[Expression], Expression]
     """The first 60 bits of a hexadecimal text, wide enough that a sum of them does not overflow."""
+    is_unicode: Callable[[Expression], Expression] | None = None
+    """Whether a text is Unicode; None where the engine holds no other."""
     unbounded_decimals: bool = False
     """Whether a decimal may be NaN, infinite or of any length."""
     flattens: bool = False
@@ -177,4 +180,5 @@ SPARK = Words(
         "instant": _spark_instant,
     },
     piece=lambda mark: cast(call("CONV", call("LEFT", mark, 15), 16, 10), "decimal(38, 0)"),
+    is_unicode=lambda value: call("IS_VALID_UTF8", value),
 )
