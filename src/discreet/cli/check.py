@@ -35,7 +35,7 @@ UNITS = (
 
 UNREAD = (
     "over a tenth of {names} could not be read and counts as missing: numbers are read as 1234.5, dates as 2024-02-29, "
-    "categories as they are listed."
+    "categories as they are listed, all text as UTF-8."
 )
 
 
