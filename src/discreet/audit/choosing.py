@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+from discreet.audit.combinations import derived_features, telling_columns
 from discreet.audit.draws import Draws
 from discreet.audit.events import BETTER, Found, best_event
 from discreet.audit.features import features
@@ -15,10 +16,11 @@ MOST_SPANS = 3
 
 def choose(one: Draws, two: Draws, delta: float, confidence: float) -> Found:
     """The most promising event of all features: half of the draws shape the candidates, the other half choose."""
-    shape, select = (tuple(draws.part(start, 2) for draws in (one, two)) for start in (0, 1))
+    shape, select = ((one.part(start, 2), two.part(start, 2)) for start in (0, 1))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     best: Found | None = None
-    for feature in [*features(one), *learned(*shape)]:
+    columns = telling_columns(*shape)
+    for feature in [*features(one, columns), *derived_features(columns, *shape), *learned(*shape)]:
         keys = [(feature.keys(first), feature.keys(second)) for first, second in (shape, select)]
         found = best_event(feature, keys[0], keys[1], delta, z)
         if best is None or found.promise > best.promise + (BETTER if math.isfinite(best.promise) else 0):

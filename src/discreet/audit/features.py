@@ -5,7 +5,7 @@ A feature turns every draw into one whole number; events are sets of these numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -18,12 +18,20 @@ Numbers = NDArray[np.float64]
 Span = tuple[int | None, int | None]
 """Keys from the first up to, but without, the second; None where there is no end."""
 
-MOST_COLUMNS = 12
 MOST_PATTERNS = 8
 EXPONENT, FRACTION = 0x7FF, 2**52 - 1
 NO_DIGIT = 3000
 """In place of the last binary digit of 0, which is a multiple of everything, and of what is not finite."""
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that each draw has: one of its columns, or computed from several of them."""
+
+    name: str
+    of: Callable[[Draws], Columns]
+    floating: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +49,13 @@ class Feature:
         return self.axis is not None
 
 
-def features(draws: Draws) -> list[Feature]:
-    """The features that need not be learned, the simplest first."""
+def features(draws: Draws, columns: Sequence[int]) -> list[Feature]:
+    """The features that need not be learned, the simplest first; of the columns, those at these places."""
     found = [besides(at, told) for at, told in enumerate(draws.told) if told.first]
     if draws.columns is not None:
         width, floating = draws.columns.shape[1], draws.columns.dtype.kind == "f"
-        few = list(enumerate(draws.titles))[:MOST_COLUMNS]
-        found += [value(at, name, floating) for at, name in few]
+        few = [(at, draws.titles[at]) for at in columns]
+        found += [value(column(draws, at)) for at in columns]
         if floating:
             found += [make(at, name) for at, name in few for make in (last_digit, size_and_last_digit)]
         if width > 1:
@@ -55,19 +63,25 @@ def features(draws: Draws) -> list[Feature]:
     return [*found, *(besides(at, told) for at, told in enumerate(draws.told) if not told.first)]
 
 
+def column(draws: Draws, at: int) -> Number:
+    """One of the columns."""
+    floating = cast("Columns", draws.columns).dtype.kind == "f"
+    return Number(draws.titles[at], lambda rows: _column(rows, at), floating)
+
+
 def _of_rows(shape: tuple[int, ...], width: int) -> list[Feature]:
     found = [whole_row(), distinct(shape)]
     return [*found, equal_entries()] if width <= MOST_PATTERNS else found
 
 
-def value(at: int, name: str, floating: bool) -> Feature:
+def value(number: Number) -> Feature:
     """The number itself."""
 
     def tell(span: Span) -> str:
-        return f"{name} {between(span, floating)}"
+        return f"{number.name} {between(span, number.floating)}"
 
-    axis = values_of if floating else as_floats
-    return Feature(name, lambda draws: ordered_keys(_column(draws, at)), tell, axis)
+    axis = values_of if number.floating else as_floats
+    return Feature(number.name, lambda draws: ordered_keys(number.of(draws)), tell, axis)
 
 
 def last_digit(at: int, name: str) -> Feature:

@@ -16,6 +16,8 @@ TAUGHT = 250_000
 MOST_JOINT, CELLS = 3, 1728
 TAIL = 0.001
 SMALL, HUGE = 1e-9, 1e100
+NARROW = 1e-3
+"""A combination of numbers is narrow if its variance is below this share of the widest one's."""
 
 Matrix = NDArray[np.float64]
 
@@ -25,7 +27,7 @@ def learned(one: Draws, two: Draws) -> list[Feature]:
     if one.columns is None or one.columns.shape[1] < 2:
         return []
     rows = one.columns[:TAUGHT], two.columns[:TAUGHT]  # type: ignore[index]
-    return [number_by_number(*rows), in_a_direction(*rows), from_the_centre(*rows), joint_cell(*rows)]
+    return [number_by_number(*rows), *in_directions(*rows), from_the_centre(*rows), joint_cell(*rows)]
 
 
 def number_by_number(one: Columns, two: Columns) -> Feature:
@@ -42,15 +44,44 @@ def number_by_number(one: Columns, two: Columns) -> Feature:
     return score(of, "the log-likelihood ratio of the answer's numbers, summed,")
 
 
-def in_a_direction(one: Columns, two: Columns) -> Feature:
-    """The sum of the numbers with the weights that tell the data sets apart best (Fisher's discriminant)."""
+def in_directions(one: Columns, two: Columns) -> list[Feature]:
+    """The sums of the numbers with the weights that tell the data sets apart best (Fisher's discriminant).
+
+    The first is among all sums, the second among those that vary far less than a number does: noise cancels in them.
+    """
+    scale, a, b = _without_tails(one, two)
+    spread, gap = np.atleast_2d(np.cov(a.T) + np.cov(b.T)), a.mean(axis=0) - b.mean(axis=0)
+    sizes, directions = np.linalg.eigh(spread)
+    narrow = directions[:, sizes < NARROW * sizes[-1]]
+    found = [_discriminant(spread, gap)]
+    if narrow.shape[1]:
+        within = np.atleast_2d(np.cov((a @ narrow).T) + np.cov((b @ narrow).T))
+        found.append(narrow @ _discriminant(within, narrow.T @ gap))
+    return [_weighted(weights / scale) for weights in found if weights.any()]
+
+
+def _discriminant(spread: Matrix, gap: Numbers) -> Numbers:
+    size = float(np.trace(spread))
+    ridge = (SMALL * size if size > 0 else 1.0) * np.eye(len(gap))
+    return cast("Numbers", np.linalg.solve(spread + ridge, gap))
+
+
+def _without_tails(one: Columns, two: Columns) -> tuple[Numbers, Matrix, Matrix]:
+    """Both with a scale for each column of its own, and without the rows that are far out in one of them."""
     a, b = _finite(one), _finite(two)
-    low, high = np.quantile(np.concatenate([a, b]), [TAIL, 1 - TAIL], axis=0, method="nearest")
-    a, b = np.clip(a, low, high), np.clip(b, low, high)
-    spread = np.atleast_2d(np.cov(a.T) + np.cov(b.T))
-    ridge = SMALL * max(float(np.trace(spread)), SMALL) * np.eye(len(spread))
-    weights = np.linalg.solve(spread + ridge, a.mean(axis=0) - b.mean(axis=0))
-    weights /= max(float(np.abs(weights).max()), 1e-300)
+    both = np.concatenate([a, b])
+    low, middle, high = np.quantile(both, [TAIL, 0.5, 1 - TAIL], axis=0, method="nearest")
+    scale = np.where(high > low, high - low, 1.0)
+    inner = [own[((own >= low) & (own <= high)).all(axis=1)] for own in (a, b)]
+    kept = [
+        few if len(few) > len(own) // 2 else np.clip(own, low, high) for few, own in zip(inner, (a, b), strict=True)
+    ]
+    return scale, (kept[0] - middle) / scale, (kept[1] - middle) / scale
+
+
+def _weighted(weights: Numbers) -> Feature:
+    """A sum with these weights, the largest of which is made 1."""
+    weights = weights / max(float(np.abs(weights).max()), 1e-300)
     told = " ".join(f"{weight:+.3g} x{at + 1}" for at, weight in enumerate(weights[:4]))
     more = " ..." if len(weights) > 4 else ""
     return score(lambda rows: _finite(rows) @ weights, f"{told}{more} of the answer")
