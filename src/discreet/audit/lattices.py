@@ -28,7 +28,7 @@ IN_A_CLASS = 8
 KEPT_MODULI, KEPT_STEPS = 3, 2
 NOTABLE = 4.0
 """A modulus is looked at closer if its residues differ by so many standard deviations of chi-square."""
-QUADRUPLES, FEWEST_ALIKE = 4096, 8
+QUADRUPLES, MOST_TURNS, FEWEST_ALIKE = 8192, 8, 8
 COMPARED = 65_536
 """Draws of each data set whose residues are compared at most."""
 MOST_DECIMALS, CHECKED = 6, 1000
@@ -184,7 +184,9 @@ def _differences(column: Columns) -> tuple[Columns, Columns]:
     quarter = len(column) // 4
     places = np.arange(0, quarter, max(quarter // QUADRUPLES, 1))
     parts = [column[places + at * quarter] for at in range(4)]
-    first, second = parts[0] - parts[2], parts[1] - parts[3]
+    turns = range(min(-(-QUADRUPLES // max(quarter, 1)), MOST_TURNS))
+    first = np.concatenate([parts[0] - np.roll(parts[2], turn) for turn in turns])
+    second = np.concatenate([parts[1] - np.roll(parts[3], 3 * turn) for turn in turns])
     moved = (first != 0) & (second != 0)
     return first[moved], second[moved]
 

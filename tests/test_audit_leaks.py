@@ -1,0 +1,355 @@
+"""Leaks that no interval of a single number shows, what an audit still misses, and that it accuses no honest mechanism.
+
+Every generator is seeded, so that each of these tests draws the same in every run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import DiscreteGaussian, DiscreteLaplace, audit_mechanism, audit_worst
+from discreet.audit.named import MAKERS, named
+from discreet.kernel.box_staircase import BoxStaircase
+from discreet.kernel.entropy import KeyedEntropy, SystemEntropy
+
+Array = np.ndarray[Any, Any]
+Generator = np.random.Generator
+Release = Callable[[Generator, int, int], Any]
+"""Draws n answers with D = 0 or D = 1."""
+
+MILLION = 1_000_000
+WIDE = 1e6
+"""A scale of noise at which a count that moves by 1 is hidden: epsilon is a millionth."""
+
+
+def chance(seed: int) -> Generator:
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def noise(generator: Generator, scale: float, *shape: int) -> Array:
+    """Two-sided geometric noise on whole numbers."""
+    fall = -math.expm1(-1 / scale)
+    return generator.geometric(fall, shape) - generator.geometric(fall, shape)
+
+
+def audited(release: Release, draws: int, claim: float = 1, seed: int = 1, **more: Any) -> Any:
+    generator = chance(seed)
+    return audit_mechanism(lambda data, n: release(generator, data, n), 0, 1, claim, draws=draws, **more)
+
+
+# --- what was not seen: each tells D for certain, and no interval of one number tells anything
+
+
+def twice(g: Generator, data: int, n: int) -> Array:
+    """Two counts with one draw."""
+    drawn = noise(g, WIDE, n)
+    return np.stack([5 + drawn, 9 + data + drawn], axis=1)
+
+
+def opposite(g: Generator, data: int, n: int) -> Array:
+    drawn = noise(g, WIDE, n)
+    return np.stack([5 + drawn, 9 + data - drawn], axis=1)
+
+
+def twice_beside_a_wide_one(g: Generator, data: int, n: int) -> Array:
+    """The counts with one draw are fractions of a third one's noise."""
+    drawn = g.laplace(scale=1e4, size=n)
+    return np.stack([g.laplace(scale=1e12, size=n), 5 + 3 * drawn, 9 + data + 2 * drawn], axis=1)
+
+
+def in_a_late_column(g: Generator, data: int, n: int) -> Array:
+    """One answer in twenty-five is exact, in one of thirty columns."""
+    rows = noise(g, WIDE, n, 30)
+    rows[:, 20] = np.where(g.random(n) < 0.04, 12345 + data, rows[:, 20])
+    return rows
+
+
+def three(g: Generator, data: int, n: int) -> Array:
+    x, y = noise(g, WIDE, n), noise(g, WIDE, n)
+    return np.stack([x, y, data - x - y], axis=1)
+
+
+def weighted(g: Generator, data: int, n: int) -> Array:
+    x, y = g.laplace(scale=WIDE, size=n), g.laplace(scale=WIDE, size=n)
+    return np.stack([x, y, data + 0.7 * x - 1.3 * y], axis=1)
+
+
+def parity_of_two(g: Generator, data: int, n: int) -> Array:
+    rows = noise(g, WIDE, n, 2)
+    rows[:, 1] += (data + rows.sum(axis=1)) % 2
+    return rows
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A release, what its event is called, and how many draws show it."""
+
+    release: Release
+    words: str
+    draws: int = 2000
+
+
+BLIND: Mapping[str, Leak] = {
+    "even or odd": Leak(lambda g, data, n: data + 2 * noise(g, WIDE, n), "the answer is (even|odd)"),
+    "steps of 7": Leak(lambda g, data, n: 3 + data + 7 * noise(g, WIDE, n), "the answer modulo 7 is [34]"),
+    "steps of 1,009": Leak(
+        lambda g, data, n: data + 1009 * noise(g, WIDE, n), "the answer (is a multiple of 1009|modulo 1009 is 1)"
+    ),
+    "steps of 3 as floats": Leak(lambda g, data, n: 1.0 + data + 3 * noise(g, WIDE, n), "the answer modulo 3 is [12]"),
+    "steps of 0.03": Leak(
+        lambda g, data, n: (1 + data + 3 * noise(g, WIDE, n)) / 100, "100 times the answer modulo 3 is [12]"
+    ),
+    "steps of pi": Leak(
+        lambda g, data, n: data + math.pi * noise(g, WIDE, n),
+        "the answer less the nearest multiple of 3.14159265 is (below|at least)",
+    ),
+    "half of the draws in steps": Leak(
+        lambda g, data, n: np.where(g.random(n) < 0.5, data + 997 * noise(g, WIDE, n), noise(g, 1e9, n)),
+        "the answer (is a multiple of 997|modulo 997 is 1)",
+    ),
+    "one draw for two counts": Leak(twice, "number 1 minus number 2 of the answer is (at least -4|below -4)"),
+    "opposite draws": Leak(opposite, "number 1 (plus|minus) number 2 of the answer is"),
+    "beside a wide column": Leak(twice_beside_a_wide_one, r"[-+]\d\S* x1 \S+ x2 \S+ x3 of the answer is"),
+    "column 21 of 30": Leak(in_a_late_column, "number 21 of the answer is.* 1234[56]", 8000),
+    "three counts": Leak(three, "the sum of all numbers of the answer is (below 1|at least 1)"),
+    "three weighted counts": Leak(weighted, r"[-+]\d\S* x1 \S+ x2 \S+ x3 of the answer is"),
+    "parity of two counts": Leak(parity_of_two, "number 1 (plus|minus) number 2 of the answer is (even|odd)"),
+}
+
+
+@pytest.mark.parametrize("leak", BLIND.values(), ids=BLIND)
+def test_a_leak_under_wide_noise_is_found(leak: Leak) -> None:
+    """And its event is named in words."""
+    found = audited(leak.release, leak.draws)
+    assert found.lower_bound > 2
+    assert re.match(leak.words, found.event.words), found.event.words
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("leak", BLIND.values(), ids=BLIND)
+def test_a_leak_under_wide_noise_is_found_with_a_million_draws(leak: Leak) -> None:
+    assert audited(leak.release, MILLION, seed=2).lower_bound > 6
+
+
+def test_the_worst_pair_is_found_by_its_residues() -> None:
+    """A few hundred draws with each pair say which one leaks."""
+    generator = chance(5)
+
+    def mechanism(data: int, n: int) -> Array:
+        return (data if data >= 18 else 0) + 2 * noise(generator, WIDE, n)
+
+    found = audit_worst(mechanism, [(at, at + 1) for at in range(0, 24, 3)], 1, draws=4000)
+    assert found.violated
+    assert found.event.words in {"the answer is even", "the answer is odd"}
+
+
+def test_a_draw_that_is_no_whole_number_has_no_residue() -> None:
+    """Infinite and missing numbers among floats in steps are no obstacle."""
+
+    def release(g: Generator, data: int, n: int) -> Array:
+        rows = 1.0 + data + 3 * noise(g, WIDE, n)
+        rows[g.random(n) < 0.1], rows[g.random(n) < 0.1], rows[g.random(n) < 0.1] = math.inf, math.nan, 0.123
+        return rows
+
+    found = audited(release, 4000)
+    assert found.lower_bound > 4
+    assert found.event.words in {"the answer modulo 3 is 1", "the answer modulo 3 is 2"}
+
+
+# --- as rare as statistics allow
+
+
+def exact_with_probability(p: float) -> Release:
+    return lambda g, data, n: np.where(g.random(n) < p, 777 + data, noise(g, WIDE, n))
+
+
+def test_rare_events_are_found_down_to_what_counts_can_show() -> None:
+    """Claim 1, and never seen with the other data set: 38 of the n/2 test draws show more than e, 37 do not."""
+    from discreet.audit.bound import certified
+
+    assert certified(37, 0, MILLION // 2, 0.0, 0.999) < 1 < certified(38, 0, MILLION // 2, 0.0, 0.999)
+    assert audited(exact_with_probability(60 / 100_000), 200_000).violated
+    assert not audited(exact_with_probability(10 / 100_000), 200_000).violated
+
+
+@pytest.mark.soak
+def test_an_event_of_probability_one_in_eight_thousand_is_found_with_a_million_draws() -> None:
+    bounds = [audited(exact_with_probability(1 / 8000), MILLION, seed=seed).lower_bound for seed in range(20)]
+    assert min(bounds) > 1
+
+
+# --- no false alarm
+
+
+@pytest.fixture
+def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generator of the system, played again from one seed."""
+    keyed = KeyedEntropy(b"honest audits", "test")
+    monkeypatch.setattr(SystemEntropy, "take", lambda _, count: keyed.take(count))
+
+
+@dataclass(frozen=True)
+class Honest:
+    """A mechanism whose claim is exact, or nearly."""
+
+    mechanism: Callable[[Any, int], Any]
+    pair: tuple[Any, Any]
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    share: int = 1
+    """Draws are so many times fewer where they are made one by one."""
+
+
+def adding(
+    law: DiscreteLaplace | DiscreteGaussian | BoxStaircase, place: Callable[[int], Any]
+) -> Callable[[int, int], Any]:
+    from discreet.kernel.entropy import SYSTEM
+
+    return lambda data, n: law.draw_units(n, SYSTEM) + np.asarray(place(data))
+
+
+def columns(*own: Callable[[int, int], Any]) -> Callable[[int, int], Any]:
+    return lambda data, n: np.stack([each(data, n) for each in own], axis=1)
+
+
+def in_many_forms(x: Array) -> Array:
+    return np.stack([x, 2 * x, -x, x // 2, x % 5], axis=1)
+
+
+def honest() -> dict[str, Honest]:
+    one = Fraction(1)
+    laplace, third, half = (DiscreteLaplace(one / share, 1) for share in (1, 3, 2))
+    wide = DiscreteLaplace(Fraction(1, 10**6), 1)
+    gaussian = DiscreteGaussian.calibrated(one, Fraction(1, 10**6), 1)
+    count = adding(laplace, lambda data: data)
+    found = {
+        "wide": Honest(adding(wide, lambda data: data), (0, 1), Fraction(1, 10**6)),
+        "wide in steps": Honest(lambda data, n: 6 * adding(wide, int)(data, n), (0, 1), Fraction(1, 10**6)),
+        "wide, sensitivity a million": Honest(adding(wide, lambda data: 10**6 * data), (0, 1), one),
+        "wide gaussian": Honest(
+            adding(DiscreteGaussian.calibrated(one, Fraction(1, 10**6), 10**5), lambda data: 10**5 * data),
+            (0, 1),
+            one,
+            Fraction(1, 10**6),
+        ),
+        "several counts": Honest(columns(*[adding(third, int)] * 3), (0, 1), one),
+        "several gaussian counts": Honest(
+            columns(adding(gaussian, int), adding(gaussian, lambda _: 0)), (0, 1), one, Fraction(1, 10**6)
+        ),
+        "a histogram": Honest(columns(count, *[adding(laplace, lambda _: 3)] * 7), (0, 1), one),
+        "a long histogram": Honest(columns(count, *[adding(laplace, lambda _: 3)] * 15), (0, 1), one, share=4),
+        "a row that moves": Honest(
+            columns(adding(half, lambda data: data), adding(half, lambda data: -data)), (0, 1), one
+        ),
+        "narrow beside wide": Honest(
+            columns(adding(half, int), adding(DiscreteLaplace(one / 2, 10**8), lambda data: 10**8 * data)),
+            (0, 1),
+            one,
+        ),
+        "the same answer in many forms": Honest(lambda data, n: in_many_forms(count(data, n)), (0, 1), one),
+        "decimals": Honest(lambda data, n: count(data, n) / 100, (0, 1), one),
+        "texts": Honest(lambda data, n: [f"about {x}" for x in count(data, n)], (0, 1), one, share=4),
+    }
+    for name in MAKERS:
+        if name not in {"individual-median", "truncated-range-count"}:  # which promise less
+            own = named(name, one, None)
+            found[name] = Honest(own.mechanism, own.made, one, own.delta, 1 if own.draws == MILLION else 50)
+    return found
+
+
+def accused(draws: int, audits: int, most: int = 50) -> list[str]:
+    """The names of the honest mechanisms that were accused, in turn until so many audits were made."""
+    kinds = [(name, one) for name, one in honest().items() if one.share <= most]
+    found = []
+    for at in range(audits):
+        name, one = kinds[at % len(kinds)]
+        count = max(draws // one.share, 1000)
+        if audit_mechanism(one.mechanism, *one.pair, one.epsilon, one.delta, draws=count).violated:
+            found.append(name)
+    return found
+
+
+@pytest.mark.usefixtures("seeded")
+def test_no_honest_mechanism_is_accused() -> None:
+    """Without those that are drawn one by one, which are in the soak and in the tests of the command."""
+    assert accused(2000, 19, most=4) == []
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("seeded")
+def test_none_of_three_hundred_honest_audits_accuses() -> None:
+    """None in 300 shows a rate below 1 % (three in 300, by the rule of three, at 95 %)."""
+    assert accused(100_000, 300) == []
+
+
+def test_many_events_tried_cost_no_confidence() -> None:
+    """Answers that do not depend on the data, claimed to be so: at 80 % at most one audit in five may accuse.
+
+    Were the event chosen among thousands by the draws that test it, nearly all would.
+    """
+    alarms = sum(
+        audited(lambda g, _, n: g.integers(0, 50, (n, 3)), 1000, 0, seed, confidence=0.8).violated for seed in range(30)
+    )
+    assert alarms <= 6
+
+
+# --- what is still missed: the table in docs/audit.md
+
+
+def xor_of_bits(g: Generator, data: int, n: int) -> Array:
+    """Two answers whose second bits differ if and only if D is 1."""
+    rows = noise(g, WIDE, n, 2)
+    rows[:, 1] ^= (((rows[:, 0] ^ rows[:, 1]) >> 1 & 1) ^ data) << 1
+    return rows
+
+
+def digest(g: Generator, data: int, n: int) -> Array:
+    """A bit of a hash of the answer is D."""
+    rows = noise(g, WIDE, n)
+    for _ in range(40):
+        wrong = np.fromiter((hashlib.sha256(b"%d" % x).digest()[0] & 1 != data for x in rows.tolist()), bool, n)
+        if not wrong.any():
+            break
+        rows[wrong] = noise(g, WIDE, int(wrong.sum()))
+    return rows
+
+
+def product(g: Generator, data: int, n: int) -> Array:
+    x = noise(g, 1000, n)
+    y = noise(g, 1000, n)
+    return np.stack([x, y, x * y + data], axis=1)
+
+
+def parity_of_three_in_five(g: Generator, data: int, n: int) -> Array:
+    rows = noise(g, WIDE, n, 5)
+    rows[:, 4] += (data + rows[:, 0] + rows[:, 2] + rows[:, 4]) % 2
+    return rows
+
+
+MISSED: Mapping[str, Release] = {
+    "probability below 1 in 20,000": exact_with_probability(1 / 25_000),
+    "parity of three of five counts": parity_of_three_in_five,
+    "exclusive or of second bits": xor_of_bits,
+    "bit of a hash": digest,
+    "product of two counts": product,
+    "steps in one of eight answers": lambda g, data, n: np.where(
+        g.random(n) < 1 / 8, data + 1009 * noise(g, WIDE, n), noise(g, 1e9, n)
+    ),
+}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("release", MISSED.values(), ids=MISSED)
+def test_what_the_documentation_says_is_missed_is_missed(release: Release) -> None:
+    """Where one of these is found one day, its row in docs/audit.md goes."""
+    draws = MILLION // 10 if release is digest else MILLION
+    assert audited(release, draws).lower_bound < 1
