@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from discreet.sources.memory import MemorySource
 from tables import schema as made_schema
 
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
+GROUPS = 3
+"""F, M, and missing."""
 THEIRS = """
 import numpy
 
@@ -32,6 +35,9 @@ def on_a_grid(D, n):
 
 def fails(D, n):
     raise KeyError("a key")
+
+def in_steps_of_two(D, n):
+    return D + 2 * numpy.round(1e6 * laplace(0, n)).astype(int)
 
 number = 3
 """
@@ -128,6 +134,15 @@ def test_a_callable_of_another_library_is_audited(theirs: Path, place: str) -> N
     assert theirs.is_dir()
 
 
+def test_the_event_of_a_callable_in_steps_is_told_in_words(theirs: Path) -> None:
+    caught = discreet(
+        "audit", "theirs_to_audit.py:in_steps_of_two", "--epsilon", "1", "--pair", "0", "1", "--draws", "2000"
+    )
+    assert caught.code == 6
+    assert re.search(r"with D and 0 with D2: the answer is even|with D2 and 0 with D: the answer is odd", caught.err)
+    assert theirs.is_dir()
+
+
 def test_the_draws_of_a_callable_come_from_one_call(theirs: Path) -> None:
     """A generator that is seeded in the function would repeat itself; our own are called in parts, for the bar."""
     counts: list[int] = []
@@ -187,6 +202,22 @@ def test_a_halved_scale_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(draw, "_drawn", halved)
     caught = discreet("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--neighbours", "12")
     assert caught.code == 6
+
+
+def test_one_draw_for_all_groups_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With noise so wide that no single count tells anything: the difference of two counts is exact."""
+
+    def reused(one: Noisy, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
+        noise = np.repeat(one.noise.draw_units(len(inputs) // GROUPS, draw.SYSTEM), GROUPS, axis=0)
+        return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
+
+    monkeypatch.setattr(draw, "_drawn", reused)
+    asked = ("audit", registry, "SELECT COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.0001")
+    caught = discreet(*asked, "--draws", "4000", "--neighbours", "12")
+    assert caught.code == 6
+    assert re.search(
+        r"number 1 minus number 2 of the answer is|certain numbers of the answer|different numbers", caught.err
+    )
 
 
 def test_a_picture_is_drawn(registry: Path, tmp_path: Path) -> None:

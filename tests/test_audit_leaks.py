@@ -60,10 +60,10 @@ def opposite(g: Generator, data: int, n: int) -> Array:
     return np.stack([5 + drawn, 9 + data - drawn], axis=1)
 
 
-def twice_beside_a_wide_one(g: Generator, data: int, n: int) -> Array:
-    """The counts with one draw are fractions of a third one's noise."""
-    drawn = g.laplace(scale=1e4, size=n)
-    return np.stack([g.laplace(scale=1e12, size=n), 5 + 3 * drawn, 9 + data + 2 * drawn], axis=1)
+def twice_beside_wide_ones(g: Generator, data: int, n: int) -> Array:
+    """The counts with one draw are fractions of the noise of two others."""
+    x = g.laplace(scale=100, size=n)
+    return np.stack([g.laplace(scale=1e12, size=n), g.laplace(scale=1e6, size=n), 5 + 3 * x, data + 2 * x], axis=1)
 
 
 def in_a_late_column(g: Generator, data: int, n: int) -> Array:
@@ -118,7 +118,7 @@ BLIND: Mapping[str, Leak] = {
     ),
     "one draw for two counts": Leak(twice, "number 1 minus number 2 of the answer is (at least -4|below -4)"),
     "opposite draws": Leak(opposite, "number 1 (plus|minus) number 2 of the answer is"),
-    "beside a wide column": Leak(twice_beside_a_wide_one, r"[-+]\d\S* x1 \S+ x2 \S+ x3 of the answer is"),
+    "beside wide columns": Leak(twice_beside_wide_ones, r"[-+]\d\S* x1 \S+ x2 \S+ x3 \S+ x4 of the answer is"),
     "column 21 of 30": Leak(in_a_late_column, "number 21 of the answer is.* 1234[56]", 8000),
     "three counts": Leak(three, "the sum of all numbers of the answer is (below 1|at least 1)"),
     "three weighted counts": Leak(weighted, r"[-+]\d\S* x1 \S+ x2 \S+ x3 of the answer is"),

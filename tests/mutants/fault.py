@@ -10,7 +10,17 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 
 Part = Literal[
-    "kernel", "guarantee", "sources", "planner", "ledger", "microdata", "assess", "inference", "custodian", "service"
+    "kernel",
+    "guarantee",
+    "sources",
+    "planner",
+    "ledger",
+    "microdata",
+    "assess",
+    "inference",
+    "custodian",
+    "service",
+    "audit",
 ]
 PARTS: tuple[Part, ...] = get_args(Part)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import (
+    audit,
     custodian,
     guarantee,
     inference,
@@ -31,4 +32,5 @@ FAULTS: tuple[Fault, ...] = (
     *inference.FAULTS,
     *custodian.FAULTS,
     *service.FAULTS,
+    *audit.FAULTS,
 )

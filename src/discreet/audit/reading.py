@@ -133,6 +133,7 @@ def _of_lists(pair: Pair) -> tuple[Draws, Draws]:
         _coded("the kind of the answer", kinds, str),
         *_lengths("the number of entries", [list(map(len, own)) for own in rows], True),
         *_lengths("the number of characters", [list(map(characters, values)) for values in pair]),
+        *_ends(pair),
         *(_entry(rows, at) for at in range(width) if width > 1 and not _all_numbers(rows, at)),
     ]
     shape = () if width == 1 else (width,)
@@ -161,6 +162,21 @@ def _lengths(name: str, pair: Sequence[list[int]], first: bool = False) -> list[
         return []
     one, two = (Told(name, np.array(own, dtype=np.int64), first=first) for own in pair)
     return [(one, two)]
+
+
+def _ends(pair: Pair) -> list[tuple[Told, Told]]:
+    """The first and the last character of texts."""
+    if not any(isinstance(value, str) for own in pair for value in own[TRAINING]):
+        return []
+    ends = {"first": slice(0, 1), "last": slice(-1, None)}
+    return [
+        _coded(
+            f"the {name} character",
+            [[value[end] if isinstance(value, str) else "" for value in own] for own in pair],
+            repr,
+        )
+        for name, end in ends.items()
+    ]
 
 
 def _entry(rows: Sequence[list[list[object]]], at: int) -> tuple[Told, Told]:

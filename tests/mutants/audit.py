@@ -1,0 +1,58 @@
+"""Faults in audits: events that are not looked at, and a confidence that does not hold."""
+
+from __future__ import annotations
+
+from .fault import Fault
+
+FAULTS = (
+    Fault(
+        "audit-event-chosen-by-test-draws",
+        "audit",
+        "The event is chosen by all draws, and tested on half of them.",
+        "Of thousands of events some look unlikely by chance: honest mechanisms are accused.",
+        "audit/auditing.py",
+        "found = choose(one.part(0, 2), two.part(0, 2), float(claim.delta), float(claim.confidence))",
+        "found = choose(one, two, float(claim.delta), float(claim.confidence))",
+        ("test_audit_leaks.py::test_many_events_tried_cost_no_confidence",),
+    ),
+    Fault(
+        "audit-residues-dropped",
+        "audit",
+        "Remainders after division are no events.",
+        "Noise in steps of two shows whether a count is even, and the audit finds nothing.",
+        "audit/lattices.py",
+        "return [residue(scaled, modulus) for modulus in dict.fromkeys(moduli)]",
+        "return []",
+        ("test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[even or odd]",),
+    ),
+    Fault(
+        "audit-common-steps-of-one",
+        "audit",
+        "Of the common divisors of differences only 1 is kept.",
+        "Noise in steps of 1,009 shows a count, and the audit finds nothing.",
+        "audit/lattices.py",
+        "if divisors[at] > 1 and counts[at] >= FEWEST_ALIKE",
+        "if divisors[at] == 1 and counts[at] >= FEWEST_ALIKE",
+        ("test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[steps of 1,009]",),
+    ),
+    Fault(
+        "audit-one-scale-for-all-columns",
+        "audit",
+        "All columns are measured by the widest one.",
+        "One draw used in two narrow columns beside wide ones is not found.",
+        "audit/scores.py",
+        "scale = np.where(high > low, high - low, 1.0)",
+        "scale = np.full(len(low), max(float((high - low).max()), 1.0))",
+        ("test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[beside wide columns]",),
+    ),
+    Fault(
+        "audit-first-columns-only",
+        "audit",
+        "Of many columns the first twelve are looked at, and not those that differ most.",
+        "A leak in a later column is not found.",
+        "audit/combinations.py",
+        "return sorted(sorted(range(width), key=lambda at: -apart[at])[:MOST_COLUMNS])",
+        "return sorted(sorted(range(width), key=lambda at: 0 * apart[at])[:MOST_COLUMNS])",
+        ("test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[column 21 of 30]",),
+    ),
+)
