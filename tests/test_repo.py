@@ -119,7 +119,7 @@ MADE_UP = "discreet.sample"
 GENERATORS = re.compile(r"(random|secrets|(numpy|np)\.random|os\.(u|get)random)\b")
 
 # What each part of the package may import, besides itself; a part that is not here may not exist.
-CORE = {"errors", "exact"}
+CORE = {"errors", "exact", "plain"}
 VALUES = {
     "taxonomy",
     "distance",
@@ -144,7 +144,8 @@ FACES = {"audit", "reproduce", "testing", "sample", "client", "service", "cli"}
 ALL = CORE | VALUES | PARTS | DECISIONS | {"custodian"} | FACES
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
-    "exact": {"errors"},
+    "exact": {"errors", "plain"},
+    "plain": {"errors"},
     **dict.fromkeys(VALUES, CORE | VALUES),
     "kernel": CORE | VALUES,
     "sources": CORE | VALUES,

@@ -1,21 +1,23 @@
 """Distances between values, for refinement and for groups: what "near the truth" means.
 
 A distance is public and only orders outcomes; privacy never depends on it (refinement.md). `keys` gives whole numbers
-in the same order, so that ties are exact.
+in the same order, so that ties are exact. A distance measures the truth itself, so it is one of the classes here and is
+made of plain values: `plain_distance` copies one that comes from a caller, and refuses a subclass.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from types import MappingProxyType
 
 from discreet.errors import InvalidInput
 from discreet.exact import LARGEST_EXPONENT, hashable, positive, reading
-from discreet.taxonomy import Taxonomy
+from discreet.plain import is_a, plain_list, plain_text, plain_value, require_own
+from discreet.taxonomy import Taxonomy, plain_taxonomy
 
 FINE = 2**40
 """Distances that are irrational are compared after rounding up to 1/FINE; ceilings keep the triangle inequality."""
@@ -60,28 +62,19 @@ class Distance(ABC):
     @staticmethod
     def ordinal(categories: Sequence[Hashable]) -> Distance:
         """How many places apart, in the given order."""
-        listed = _listed(categories)
-        if not listed or not hashable(listed) or len(set(listed)) < len(listed):
-            raise InvalidInput("an ordinal distance needs its categories in order, each once")
-        return Ordinal(listed)
+        return Ordinal(tuple(plain_list(categories, "the categories of an ordinal distance")))
 
     @staticmethod
     def semantic(taxonomy: Taxonomy) -> Distance:
         """Formula 6.6 of the thesis: log2(1 + share of ancestors not in common)."""
-        if not isinstance(taxonomy, Taxonomy):
-            raise InvalidInput(f"a semantic distance needs a Taxonomy, got {type(taxonomy).__name__}")
         return Semantic(taxonomy)
 
     @staticmethod
     def product(parts: Sequence[Distance], weights: Sequence[object] | None = None) -> Distance:
         """sqrt(sum of weight times squared distance) over components; formula 6.7 has weights 1 / width^2."""
-        listed = _listed(parts)
-        if not listed or not all(isinstance(part, Distance) for part in listed):
-            raise InvalidInput("a product distance is made of a list of distances, such as [Distance.nominal(), ...]")
-        chosen: object = [1] * len(listed) if weights is None else weights
-        if not isinstance(chosen, Sequence) or len(chosen) != len(listed):
-            raise InvalidInput(f"a product distance needs one weight for each of its {len(listed)} components")
-        return Product(listed, tuple(positive(weight, "a weight") for weight in chosen))
+        listed = plain_list(parts, "the components of a product distance")
+        chosen = [Fraction(1)] * len(listed) if weights is None else plain_list(weights, "the weights of a product")
+        return Product(tuple(listed), tuple(chosen))
 
 
 class _Rational(Distance):
@@ -128,7 +121,13 @@ class Ordinal(_Rational):
     places: Mapping[Hashable, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "places", {category: place for place, category in enumerate(self.categories)})
+        """Copy the categories as plain values; each stands once."""
+        listed = tuple(plain_value(category, "a category") for category in plain_list(self.categories, "categories"))
+        places = {category: place for place, category in enumerate(listed)}
+        if not listed or len(places) < len(listed):
+            raise InvalidInput("an ordinal distance needs its categories in order, each once")
+        object.__setattr__(self, "categories", listed)
+        object.__setattr__(self, "places", MappingProxyType(places))
 
     def key(self, one: Hashable, two: Hashable) -> int:
         if not (self.knows(one) and self.knows(two)):
@@ -144,6 +143,10 @@ class Semantic(Distance):
     """Formula 6.6, a metric. Ordered by its rational argument, so ties are exact."""
 
     taxonomy: Taxonomy
+
+    def __post_init__(self) -> None:
+        """Copy the taxonomy: it is asked about the truth."""
+        object.__setattr__(self, "taxonomy", plain_taxonomy(self.taxonomy))
 
     def between(self, one: Hashable, two: Hashable) -> float:
         return math.log2(1 + self.key(one, two))
@@ -161,6 +164,17 @@ class Product(Distance):
 
     parts: tuple[Distance, ...]
     weights: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        """Copy the components; each has one weight above 0."""
+        parts = tuple(map(plain_distance, plain_list(self.parts, "the components of a product distance")))
+        weights = tuple(positive(weight, "a weight") for weight in plain_list(self.weights, "the weights"))
+        if not parts:
+            raise InvalidInput("a product distance is made of a list of distances, such as [Distance.nominal(), ...]")
+        if len(weights) != len(parts):
+            raise InvalidInput(f"a product distance needs one weight for each of its {len(parts)} components")
+        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "weights", weights)
 
     def between(self, one: Hashable, two: Hashable) -> float:
         """The root; infinite where no float is as large."""
@@ -189,15 +203,29 @@ class Product(Distance):
         return all(part.knows(component) for part, component in zip(self.parts, value, strict=True))
 
 
+KINDS: tuple[type[Distance], ...] = (Continuous, Nominal, Ordinal, Semantic, Product)
+"""All there are: any other class would be told the truth."""
+
+
 def _components(value: Hashable, parts: Sequence[Distance]) -> tuple[Hashable, ...]:
     if not isinstance(value, tuple) or len(value) != len(parts):
         raise InvalidInput(f"a product distance of {len(parts)} components measures tuples of that length")
     return value
 
 
-def _listed(things: object) -> tuple[Any, ...]:
-    """The things; none where it is no list."""
-    return tuple(things) if isinstance(things, Iterable) else ()
+def plain_distance(distance: object) -> Distance:
+    """A new distance made of plain values; refuses what is not exactly one of ours, since it is told the truth."""
+    own = require_own(
+        distance, KINDS, "a distance is Distance.continuous(), .nominal(), .ordinal, .semantic or .product"
+    )
+    match own:
+        case Ordinal(categories=categories):
+            return Ordinal(categories)
+        case Semantic(taxonomy=taxonomy):
+            return Semantic(taxonomy)
+        case Product(parts=parts, weights=weights):
+            return Product(parts, weights)
+    return Continuous() if type(own) is Continuous else Nominal()
 
 
 def _number(value: object) -> Fraction:
@@ -217,13 +245,11 @@ def _root(square: Fraction) -> float:
 
 def named_distance(name: object) -> Distance:
     """A distance given as such or by its name."""
-    if isinstance(name, Distance):
-        return name
-    if name == "continuous":
-        return Continuous()
-    if name == "nominal":
-        return Nominal()
-    if isinstance(name, Taxonomy):
+    if is_a(name, Distance):
+        return plain_distance(name)
+    if is_a(name, str) and (said := plain_text(name, "a distance")) in ("continuous", "nominal"):
+        return Continuous() if said == "continuous" else Nominal()
+    if is_a(name, Taxonomy):
         raise InvalidInput("a taxonomy is not itself a distance; use Distance.semantic(taxonomy)")
     raise InvalidInput(
         f"unknown distance {repr(name)[:40]}; use 'continuous', 'nominal', Distance.ordinal, .semantic or .product"

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from discreet.errors import InvalidInput
+from discreet.plain import is_a, plain_fraction, plain_text, plain_whole
 
 LARGEST_EXPONENT = 300
 """A number beyond 10^300 is a mistake, or an attack on our memory; so is text finer than 10^-400."""
@@ -22,13 +23,16 @@ LARGEST = 10**LARGEST_EXPONENT
 
 
 def rational(number: object, name: str = "the number") -> Fraction:
-    """Read a number by its decimal text, so that 0.1 is 1/10; refuse what is not a finite number."""
-    if isinstance(number, Fraction):
-        value = number
-    elif isinstance(number, (float, Decimal)) or type(number).__name__.startswith("float"):
+    """Read a number by its decimal text, so that 0.1 is 1/10; refuse what is not a finite number.
+
+    The result is a new `Fraction` of two ints, whatever class the number is of.
+    """
+    if is_a(number, Fraction):
+        value = plain_fraction(number)  # type: ignore[arg-type]
+    elif is_a(number, (float, Decimal)) or type(number).__name__.startswith("float"):
         value = _from_decimal(number, name)
-    elif hasattr(number, "__index__") and not isinstance(number, bool):
-        value = Fraction(int(number.__index__()))
+    elif hasattr(type(number), "__index__") and not isinstance(number, bool):
+        value = Fraction(plain_whole(number))
     else:
         raise InvalidInput(f"{name} must be a number, got {type(number).__name__}; write it without quotes, like 0.5")
     if abs(value.numerator) > LARGEST * value.denominator:
@@ -37,10 +41,11 @@ def rational(number: object, name: str = "the number") -> Fraction:
 
 
 def _from_decimal(number: object, name: str) -> Fraction:
-    text = str(number) if isinstance(number, Decimal) else repr(float(number))  # type: ignore[arg-type]
+    decimal = is_a(number, Decimal)
+    text = Decimal.__str__(number) if decimal else repr(float(number))  # type: ignore[arg-type]
     if not math.isfinite(float(text)):
         raise InvalidInput(f"{name} must be a finite number, got {text[:40]}")
-    if isinstance(number, Decimal):
+    if decimal:
         return rational_text(text, name)
     return Fraction(text)
 
@@ -95,7 +100,7 @@ def _is_truth(value: object) -> bool:
 
 def rational_text(text: str, name: str = "the number") -> Fraction:
     """Read a number from text, such as '0.1', '1e-6' or '1/3'."""
-    short = text.strip()
+    short = plain_text(text, name).strip()
     mantissa, _, exponent = short.lower().partition("e")
     try:
         fits = len(short) <= FINEST_EXPONENT and abs(int(exponent or 0)) <= FINEST_EXPONENT

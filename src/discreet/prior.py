@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.exact import positive, rational, reading, shown
+from discreet.plain import is_a, plain_exact, plain_items, plain_list, plain_value, require_own
 
 MOST_POINTS = 2**20
 HEAVIEST = 2**61
 TOO_HEAVY = 2**62
+ONE_EACH = "a prior has one 64-bit mass and one 64-bit index for each of its points"
 Array = NDArray[np.float64]
 
 
@@ -33,6 +35,13 @@ class Grid:
 
     origin: Fraction
     step: Fraction
+
+    def __post_init__(self) -> None:
+        """Copy two exact numbers; the step is above 0."""
+        object.__setattr__(self, "origin", plain_exact(self.origin, "the origin of a grid"))
+        object.__setattr__(self, "step", plain_exact(self.step, "the step of a grid"))
+        if self.step <= 0:
+            raise InvalidInput("the step of a grid must be above 0")
 
     def value(self, index: int) -> int | Fraction:
         """The number at an index: an int where origin and step are whole."""
@@ -67,11 +76,22 @@ class Prior:
     values: tuple[Hashable, ...] | None
 
     def __post_init__(self) -> None:
-        """Whole masses of at least 1 that add up to less than 2^62; one index each, rising for numbers."""
-        if not _is_row(self.mass) or not _is_row(self.index) or not 0 < len(self.mass) == len(self.index):
-            raise InvalidInput("a prior has one 64-bit mass and one 64-bit index for each of its points")
+        """Copy whole masses of at least 1 that add up to less than 2^62; one index each, rising for numbers.
+
+        The copies are read-only arrays and plain values: a mechanism compares the values with the truth.
+        """
+        object.__setattr__(self, "mass", _row(self.mass))
+        object.__setattr__(self, "index", _row(self.index))
+        if not 0 < len(self.mass) == len(self.index):
+            raise InvalidInput(ONE_EACH)
         if (self.grid is None) == (self.values is None):
             raise InvalidInput("a prior is either of numbers on a grid or of other values")
+        if self.grid is not None:
+            grid = require_own(self.grid, Grid, "the grid of a prior must be a Grid")
+            object.__setattr__(self, "grid", Grid(grid.origin, grid.step))
+        else:
+            listed = plain_list(self.values, "the values of a prior")
+            object.__setattr__(self, "values", tuple(plain_value(value, "a value of a prior") for value in listed))
         if self.mass.min() < 1 or self.mass.sum(dtype=np.float64) > 1.5 * TOO_HEAVY or self.total >= TOO_HEAVY:
             raise InvalidInput("a prior's masses are at least 1 and add up to less than 2^62")
         if self.values is not None and len(self.values) != len(self.mass):
@@ -104,8 +124,9 @@ class Prior:
                 f"a prior's weights are a mapping from values to weights such as {{'a': 1, 'b': 2}}, "
                 f"got {type(weights).__name__}"
             )
-        _few(len(weights))
-        exact = [(value, _weight(weight)) for value, weight in weights.items()]
+        pairs = plain_items(weights, "a prior's weights")
+        _few(len(pairs))
+        exact = [(value, _weight(weight)) for value, weight in pairs]
         possible = [(value, weight) for value, weight in exact if weight]
         if not possible:
             raise InvalidInput("a prior needs at least one value of positive weight")
@@ -118,9 +139,8 @@ class Prior:
 
         Every impossible combination must be one of the components' values; another is refused as a slip of the pen.
         """
-        priors = _listed(parts, "the components of a joint prior")
-        if not all(isinstance(part, Prior) for part in priors):
-            raise InvalidInput("the components of a joint prior are priors, such as [Prior.uniform(0, 9), ...]")
+        listed = plain_list(parts, "the components of a joint prior")
+        priors = [plain_prior(part, "a component of a joint prior must be a Prior") for part in listed]
         count = math.prod(len(part) for part in priors)
         if not priors or count > MOST_POINTS:
             raise InvalidInput(f"a joint prior has 1 to {MOST_POINTS} combinations, got {count if priors else 0}")
@@ -128,7 +148,7 @@ class Prior:
         joint: dict[Hashable, Fraction] = {
             tuple(value for value, _ in pair): math.prod((p for _, p in pair), start=Fraction(1)) for pair in pairs
         }
-        never = {_combination(one, joint) for one in _listed(impossible, "impossible combinations")}
+        never = {_combination(one, joint) for one in plain_list(impossible, "the impossible combinations")}
         return Prior.weights({value: weight for value, weight in joint.items() if value not in never})
 
     @staticmethod
@@ -213,21 +233,26 @@ def _few(count: int) -> int:
     return count
 
 
-def _is_row(array: object) -> bool:
-    return isinstance(array, np.ndarray) and array.dtype == np.int64 and array.ndim == 1
+def _row(array: object) -> NDArray[np.int64]:
+    """A read-only copy of one row of 64-bit numbers."""
+    plain: NDArray[Any] = np.array(array, subok=False) if is_a(array, np.ndarray) else np.zeros(0)
+    if plain.dtype != np.int64 or plain.ndim != 1:
+        raise InvalidInput(ONE_EACH)
+    return fixed(plain)
 
 
-def _listed(things: object, name: str) -> tuple[Any, ...]:
-    if not isinstance(things, Iterable):
-        raise InvalidInput(f"{name} are given as a list, got {type(things).__name__}")
-    return tuple(things)
+def plain_prior(prior: object, refusal: str = "the prior must be a Prior") -> Prior:
+    """A new prior made of plain values; refuses what is not exactly a Prior, since it is compared with the truth."""
+    own = require_own(prior, Prior, f"{refusal}, such as Prior.uniform(0, 9)")
+    return Prior(own.mass, own.index, own.grid, own.values)
 
 
 def _combination(one: object, joint: Mapping[Hashable, Fraction]) -> Hashable:
     """The combination as the joint prior spells it, whose numbers are exact."""
     try:
-        exact = tuple(rational(v, "a value") if _is_number(v) else v for v in one)  # type: ignore[attr-defined]
-        return next(key for key in (one, exact) if key in joint)
+        own = plain_value(one, "an impossible combination")
+        exact = tuple(rational(v, "a value") if _is_number(v) else v for v in own)
+        return next(key for key in (own, exact) if key in joint)
     except (TypeError, StopIteration):
         raise InvalidInput(
             f"an impossible combination must be a tuple of one value of each component, one of {len(joint)}"

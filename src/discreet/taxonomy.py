@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 
 from discreet.errors import InvalidInput
+from discreet.plain import is_a, plain_items, plain_list, plain_text, require_own
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,6 +21,22 @@ class Taxonomy:
     ancestors: Mapping[str, frozenset[str]]
     root: str
 
+    def __post_init__(self) -> None:
+        """Copy the concepts as plain text, and refuse ancestors that do not fit together."""
+        root, above = plain_text(self.root, "the root of a taxonomy"), {}
+        for concept, ups in plain_items(self.ancestors, "the ancestors of a taxonomy"):
+            above[_name(concept)] = frozenset(_names(ups, "the ancestors of a concept"))
+        for concept, ups in above.items():
+            if not ({concept, root} <= ups <= above.keys()) or any(not above[up] <= ups for up in ups):
+                raise InvalidInput(
+                    f"the ancestors of {concept[:40]!r} are not itself, the root and all of their ancestors; "
+                    "make a taxonomy with Taxonomy.of"
+                )
+        if not above:
+            raise InvalidInput("a taxonomy has at least one concept; make it with Taxonomy.of")
+        object.__setattr__(self, "ancestors", MappingProxyType(above))
+        object.__setattr__(self, "root", root)
+
     @staticmethod
     def of(parents: Mapping[str, str | Sequence[str]]) -> Taxonomy:
         """From child -> parent, or child -> parents where a concept has several; exactly one root, no cycle."""
@@ -27,7 +45,8 @@ class Taxonomy:
                 f"a taxonomy is a mapping such as {{'child': 'parent'}}, got {type(parents).__name__}; "
                 "for a plain list use Taxonomy.flat"
             )
-        above = {_name(child): _names(up, "the parents of a concept") for child, up in parents.items()}
+        pairs = plain_items(parents, "the parents of a taxonomy")
+        above = {_name(child): _names(up, "the parents of a concept") for child, up in pairs}
         concepts = {*above, *(up for ups in above.values() for up in ups)}
         roots = sorted(concept for concept in concepts if not above.get(concept))
         if len(roots) != 1:
@@ -39,7 +58,7 @@ class Taxonomy:
     @staticmethod
     def flat(categories: Iterable[str], root: str = "any") -> Taxonomy:
         """A list of categories without structure, under one root."""
-        listed = _names(categories, "the categories of a flat taxonomy")
+        listed, root = _names(categories, "the categories of a flat taxonomy"), plain_text(root, "the root's name")
         if root in listed:
             raise InvalidInput(f"the root's name {root!r} is also a category; name the root otherwise with root=...")
         return Taxonomy.of(dict.fromkeys(listed, root))
@@ -65,19 +84,23 @@ class Taxonomy:
         return Fraction(union - len(first & second), union)
 
 
+def plain_taxonomy(taxonomy: object) -> Taxonomy:
+    """A new taxonomy made of plain text; refuses what is not exactly a Taxonomy."""
+    own = require_own(taxonomy, Taxonomy, "a semantic distance needs a Taxonomy")
+    return Taxonomy(own.ancestors, own.root)
+
+
 def _name(concept: object) -> str:
-    if not isinstance(concept, str):
-        raise InvalidInput(f"a concept of a taxonomy is named by text, got {type(concept).__name__}")
-    return concept
+    return plain_text(concept, "a concept of a taxonomy")
 
 
 def _names(concepts: object, what: str) -> tuple[str, ...]:
     """One name or several."""
-    if isinstance(concepts, str):
-        return (concepts,)
+    if is_a(concepts, str):
+        return (_name(concepts),)
     if not isinstance(concepts, Iterable):
         raise InvalidInput(f"{what} are a name or a list of names, got {type(concepts).__name__}")
-    return tuple(_name(concept) for concept in concepts)
+    return tuple(_name(concept) for concept in plain_list(concepts, what))
 
 
 def _closure(concept: str, above: Mapping[str, tuple[str, ...]]) -> frozenset[str]:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping
 
 from discreet.errors import InvalidInput
+from discreet.plain import is_a, plain_text
 from discreet.query import parse_json, parse_sql
+from discreet.query.checked import checked_query
 from discreet.query.query import Query
 from discreet.schema import Schema
 
@@ -14,12 +16,13 @@ Question = str | Mapping[str, object] | Query
 
 
 def read(question: Question, schema: Schema) -> Query:
-    """A question from SQL text, JSON text or a mapping; one that was read is as it is."""
-    if isinstance(question, Query):
-        return question
-    if isinstance(question, str) and not question.lstrip().startswith("{"):
-        return parse_sql(question, schema)
-    if not isinstance(question, str | Mapping):
+    """A question from SQL text, JSON text or a mapping; a query passes the same checks as its text would."""
+    if is_a(question, Query):
+        return checked_query(question, schema)  # type: ignore[arg-type]
+    if is_a(question, str):
+        text = plain_text(question, "a question")
+        return parse_json(text, schema) if text.lstrip().startswith("{") else parse_sql(text, schema)
+    if not isinstance(question, Mapping):
         raise InvalidInput(f"a question is SQL text or JSON, got {type(question).__name__}")
     return parse_json(question, schema)
 

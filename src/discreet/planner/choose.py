@@ -36,6 +36,7 @@ from discreet.planner.sizing import as_near, epsilon_for
 from discreet.planner.threshold import Threshold
 from discreet.planner.together import Counts, alone, together
 from discreet.planner.totals import Total, belief_of, best, expected_rows, options, weighed
+from discreet.query.checked import checked_query
 from discreet.query.predicate import FALSE, TRUE
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
@@ -50,7 +51,8 @@ def plan(schema: Schema, query: Query, *given: Any, **more: Any) -> Plan:
 
 
 def plan_asked(schema: Schema, query: Query, request: Asked) -> Plan:
-    """The same, from what was read already."""
+    """The same, from what was read already; the query passes the checks of its text here, whoever made it."""
+    query = checked_query(query, schema)
     _check(schema, query, request)
     check_nested(schema, query, request)
     if FALSE in (query.where, *(aggregate.where for aggregate in query.aggregates)):
@@ -348,6 +350,7 @@ def _nearest_root(square: Fraction) -> Fraction:
 
 def counted_plan(schema: Schema, query: Query, scale: Fraction, epsilon: Fraction) -> Plan:
     """A counting question with Laplace noise of a scale, as part of a session that costs epsilon as a whole."""
+    query = checked_query(query, schema)
     if query.nesting == "rollup":
         raise Unsupported("a session counts cells, not their totals too; write GROUP BY a, b instead of ROLLUP (a, b)")
     facts = Facts(schema, query.where, _cells(schema, query))

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.errors import InvalidInput, Unsupported
+from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
 from discreet.inference.nested import Strategy, rollup_weights, strategies
 from discreet.kernel.discrete_gaussian import WIDEST, DiscreteGaussian
@@ -87,7 +87,9 @@ class Way:
 
 
 def ways(query: Query, facts: Facts, epsilon: Fraction, delta: Fraction | None) -> list[Way]:
-    """All that are weighed, from public facts alone."""
+    """All that are weighed, from public facts alone; of one count of rows, which is all that the levels protect."""
+    if [one.function for one in query.aggregates] != ["count"]:
+        raise Internal("nested cells are those of one count of rows")
     aggregate, schema = query.aggregates[0], facts.schema
     form, alone = form_of(aggregate, schema, facts), known_number(aggregate, schema, replace(facts, cells=None))
     known = None if alone is None else alone.value

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 from discreet.errors import InvalidInput
+from discreet.query.predicate import Predicate
 from discreet.query.query import Comparison
 
 LONGEST = 20_000
@@ -99,7 +100,14 @@ class Either:
     parts: tuple[Condition, ...]
 
 
-Condition = Compare | Listed | Is | Not | Both | Either | bool | None
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A whole condition that is a predicate already, as that of a query is."""
+
+    predicate: Predicate
+
+
+Condition = Compare | Listed | Is | Not | Both | Either | Rows | bool | None
 """None is NULL as a condition: unknown of every row."""
 
 

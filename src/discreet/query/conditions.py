@@ -9,8 +9,8 @@ from datetime import date
 from fractions import Fraction
 from typing import TypeVar
 
-from discreet.errors import InvalidInput
-from discreet.query.asked import Both, Compare, Condition, Constant, Either, Is, Listed, Name, Not, Question
+from discreet.errors import Internal, InvalidInput
+from discreet.query.asked import Both, Compare, Condition, Constant, Either, Is, Listed, Name, Not, Question, Rows
 from discreet.query.canonical import simplify, within
 from discreet.query.predicate import FALSE, TRUE, All, Codes, OneOf, Predicate, Some, Within
 from discreet.query.scope import Scope, lookup_named
@@ -64,6 +64,10 @@ def _known(condition: Condition, truth: bool, scope: Scope) -> Predicate:
             return _listed(name, (constant,), not truth, scope)
         case Compare():
             return _compared(condition, truth, scope)
+        case Rows(predicate):
+            if not truth:
+                raise Internal("a predicate is a whole condition, which nothing negates")
+            return next(_counted([predicate], _ranges))
 
 
 def _missing(column: Column, truth: bool) -> Predicate:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from discreet.errors import InvalidInput
+
 Codes = tuple[tuple[int, int], ...]
 """Disjoint ranges of codes, both ends included, in rising order, none touching the next."""
 
@@ -22,6 +24,11 @@ class Within:
     ranges: Codes
     null: bool = False
 
+    def __post_init__(self) -> None:
+        """Require exact builtin types; the ranges themselves are checked where a query comes in."""
+        if type(self.column) is not str or type(self.ranges) is not tuple or type(self.null) is not bool:
+            raise InvalidInput("Within takes a column's name, a tuple of ranges, and whether missing values count")
+
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
@@ -32,12 +39,22 @@ class OneOf:
     outside: bool = False
     null: bool = False
 
+    def __post_init__(self) -> None:
+        """Require exact builtin types; the texts themselves are checked where a query comes in."""
+        flags = type(self.outside) is type(self.null) is bool
+        if type(self.column) is not str or type(self.texts) is not tuple or not flags:
+            raise InvalidInput("OneOf takes a column's name, a tuple of texts, and two truth values")
+
 
 @dataclass(frozen=True, slots=True)
 class All:
     """Every part holds; true where there is none."""
 
     parts: tuple[Predicate, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Require predicates of the classes here."""
+        _check_parts(self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +63,18 @@ class Some:
 
     parts: tuple[Predicate, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Require predicates of the classes here."""
+        _check_parts(self.parts)
+
+
+def _check_parts(parts: object) -> None:
+    if type(parts) is not tuple or not all(type(part) in PREDICATES for part in parts):
+        raise InvalidInput("All and Some take a tuple of predicates: Within, OneOf, All or Some")
+
 
 Predicate = Within | OneOf | All | Some
+PREDICATES = (Within, OneOf, All, Some)
 TRUE = All()
 FALSE = Some()
 
