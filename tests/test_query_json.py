@@ -219,7 +219,7 @@ REFUSED: list[tuple[object, str]] = [
     ({**COUNT, "where": {"age": {"like": 5}}}, "has no key 'like'"),
     ({**COUNT, "where": {"age": {">": [5]}}}, "a constant is a number"),
     ({**COUNT, "where": {"age": {">": datetime(2020, 1, 1)}}}, "a constant is a number"),
-    ({**COUNT, "where": {"age": {">": {1, 2}}}}, "must be a number, got set"),
+    ({**COUNT, "where": {"age": {">": {1, 2}}}}, "must be .*a number.*, got set"),
     ({**COUNT, "where": {"age": {">": "5"}}}, "without quotes"),
     ({**COUNT, "where": {"age": {">": 10**400}}}, "10\\^300"),
     ({**COUNT, "where": {"age": {"in": []}}}, "at least one"),

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from discreet.errors import InvalidInput
 from discreet.exact import rational_text, shown
+from discreet.plain import is_a, plain_exact, plain_text, require_own
 
 TEXT = re.compile(r"\s*(?:±|\+/?-|within\s)?\s*([0-9][0-9_,.e+-]*|\.[0-9]+)\s*(?:(?:at|with)\s+(.+?))?\s*", re.I)
 GRAMMAR = "an accuracy is written like '±50 at 95%': a distance above 0, and a probability between 50 % and 99.9999 %"
@@ -23,18 +24,24 @@ class Accuracy:
     confidence: Fraction
 
     def __post_init__(self) -> None:
-        """A distance above 0 and a probability that means something."""
+        """Copy two exact numbers: a distance above 0 and a probability that means something."""
+        object.__setattr__(self, "distance", plain_exact(self.distance, "the distance of an accuracy"))
+        object.__setattr__(self, "confidence", plain_exact(self.confidence, "the probability of an accuracy"))
         if not self.distance > 0 or not LEAST <= self.confidence <= MOST:
             raise InvalidInput(f"this accuracy cannot be asked for; {GRAMMAR}")
 
     @staticmethod
     def parse(text: object) -> Accuracy:
         """Read it from text; without a probability 95 % is meant."""
-        if isinstance(text, Accuracy):
-            return text
-        found = TEXT.fullmatch(text) if isinstance(text, str) and len(text) <= 100 else None
+        if is_a(text, Accuracy):
+            own = require_own(text, Accuracy, GRAMMAR)
+            return Accuracy(own.distance, own.confidence)
+        if not is_a(text, str):
+            raise InvalidInput(f"the accuracy could not be read: it is {type(text).__name__}, not text; {GRAMMAR}")
+        said = plain_text(text, "an accuracy")
+        found = TEXT.fullmatch(said) if len(said) <= 100 else None
         if found is None:
-            raise InvalidInput(f"the accuracy could not be read: {str(text)[:40]!r}; {GRAMMAR}")
+            raise InvalidInput(f"the accuracy could not be read: {said[:40]!r}; {GRAMMAR}")
         distance = rational_text(found.group(1).replace(",", "").replace("_", ""), "the distance of an accuracy")
         return Accuracy(distance, _confidence(found.group(2)))
 

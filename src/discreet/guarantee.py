@@ -16,6 +16,7 @@ from typing import Literal, get_args
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import between, ln_above, ln_below, positive, rational, shown, whole
+from discreet.plain import is_a, plain_exact
 
 Neighbours = Literal["add-remove", "replace-one"]
 Model = Literal[
@@ -70,11 +71,17 @@ class Guarantee:
         """A promise has the parameters of its model, none of another, and none below 0."""
         named = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "also", "k", "t")}
         given = {name for name, value in named.items() if value is not None}
-        exact = all(isinstance(named[name], Fraction | int) and named[name] >= 0 for name in given)
+        exact = all(is_a(named[name], (Fraction, int)) and named[name] >= 0 for name in given)
+        texts = (self.model, self.unit, *(one for one in (self.neighbours, self.distance) if one is not None))
+        if type(self.assumptions) is not tuple or not all(type(one) is str for one in (*texts, *self.assumptions)):
+            raise InvalidInput("a guarantee names its model, relation, unit, distance and assumptions as plain text")
         if self.model not in NEEDS or given != NEEDS[self.model] or not exact:
             raise InvalidInput(
                 f"a guarantee of {self.model} has {', '.join(sorted(NEEDS.get(self.model, ())))}, exact, none below 0"
             )
+        for name in given:
+            own = plain_exact(named[name], name)
+            object.__setattr__(self, name, int(own) if name == "k" and own.denominator == 1 else own)
         if self.delta is not None and self.delta >= 1:
             raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")
         if (self.neighbours is None) == (self.model in DIFFERENTIAL | {"individual-dp"}):

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
 from discreet.exact import shown
+from discreet.plain import is_a, plain_exact, plain_text
 
 Kind = Literal["partition", "individual"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -34,7 +35,7 @@ class Spend:
     def __post_init__(self) -> None:
         """Every part is an amount, and delta below 1."""
         for name in ("epsilon", "rho", "other", "delta"):
-            amount(getattr(self, name), name)
+            object.__setattr__(self, name, amount(getattr(self, name), name))
         if self.delta >= 1:
             raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")
 
@@ -57,30 +58,30 @@ class Part:
 
     def __post_init__(self) -> None:
         """The kind is known, the name is text, and a unit reaches at least one account."""
-        if self.kind not in KINDS:
+        if type(self.kind) is not str or self.kind not in KINDS:
             raise InvalidInput(f"a part is a partition or an individual, got {self.kind!r:.40}")
-        text(self.name, "a part's name")
+        object.__setattr__(self, "name", text(self.name, "a part's name"))
         if type(self.reach) is not int or self.reach < 1:
             raise InvalidInput("a part's reach must be a whole number of at least 1")
 
 
 def amount(value: object, name: str) -> Fraction:
     """An exact number that can be charged: 0, or between 10^-40 and 10^9."""
-    if not isinstance(value, Fraction | int) or isinstance(value, bool):
-        raise InvalidInput(f"{name} must be an exact fraction, got {type(value).__name__}; read it with exact.rational")
-    if value < 0 or value > LARGEST or 0 < value < SMALLEST:
-        raise InvalidInput(f"{name} must be 0 or between 10^-40 and 10^9, got {shown(Fraction(value))}")
-    return Fraction(value)
+    own = plain_exact(value, name)
+    if own < 0 or own > LARGEST or 0 < own < SMALLEST:
+        raise InvalidInput(f"{name} must be 0 or between 10^-40 and 10^9, got {shown(own)}")
+    return own
 
 
 def text(value: object, name: str, longest: int | None = LONGEST_NAME) -> str:
     """Text that every engine keeps as it is: not empty, valid Unicode, without the character 0."""
-    if not isinstance(value, str) or not value or (longest is not None and len(value) > longest):
+    own = plain_text(value, name) if is_a(value, str) else ""
+    if not own or (longest is not None and len(own) > longest):
         limit = f" of at most {longest} characters" if longest is not None else ""
         raise InvalidInput(f"{name} must be text{limit}, and not empty")
-    if "\0" in value or not _encodes(value):
+    if "\0" in own or not _encodes(own):
         raise InvalidInput(f"{name} must be plain text: no character 0, no half of a character")
-    return value
+    return own
 
 
 def _encodes(value: str) -> bool:

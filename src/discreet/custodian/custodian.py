@@ -34,12 +34,12 @@ from discreet.custodian.private_recipe import METHODS as PRIVATE
 from discreet.custodian.private_recipe import private_recipe_of, recipes_of, said_of
 from discreet.custodian.publishing import Holding, publish
 from discreet.custodian.question import Question, read
-from discreet.custodian.recipe import recipe_of
+from discreet.custodian.recipe import plain_said, recipe_of
 from discreet.custodian.reconciling import check_stated
 from discreet.custodian.registering import Progress, first_use, open_source, register, silent
 from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_text
 from discreet.custodian.session import Log, Session, open_session
-from discreet.custodian.stating import Stated
+from discreet.custodian.stating import Stated, plain_stated
 from discreet.custodian.sweeping import swept
 from discreet.custodian.writing import Targets
 from discreet.distance import Distance
@@ -47,6 +47,7 @@ from discreet.errors import DiscreetError, Internal, InvalidInput, Unavailable
 from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.ledger.charge import Verified
 from discreet.ledger.stored import Offer
+from discreet.plain import plain_text
 from discreet.planner.asked import Asked, Given, asked
 from discreet.planner.choose import plan_like
 from discreet.planner.plan import Plan
@@ -161,11 +162,12 @@ class Custodian:
         "total = 1000", are public facts of yours that the count's `reconciled` rows are made to fit. The same question
         again returns the stored answer and costs nothing; `fresh` pays for a new draw. `key` makes a retry safe.
         """
-        query = read(question, self.schema)
+        query, fresh = read(question, self.schema), bool(fresh)
+        analyst, key = _names(analyst, key)
         more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
         request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows)
         planned = plan_or_stored(self.schema, query, request, self._offer(analyst, fresh, key))
-        stated = constraints if isinstance(constraints, str) else tuple(constraints)  # read twice
+        stated = plain_stated(constraints)
         check_stated(planned, stated)
         told = to_sql(query, self.schema)
         if planned.free:
@@ -199,7 +201,7 @@ class Custodian:
         rows: object = None,
     ) -> Preview:
         """What the question would cost and be good for, what is left, and how many more such questions that holds."""
-        query = read(question, self.schema)
+        query, analyst = read(question, self.schema), _names(analyst, None)[0]
         more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
         request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows)
         offer = self._offer(analyst)
@@ -221,6 +223,7 @@ class Custodian:
 
         With a `log` that several processes share, each may open the session under the same key, and answer in it.
         """
+        analyst, key = _names(analyst, key)
         self._require_current()
         names = self.schema, self._source, self._ledger, self._caps, self._snapshot.name
         opened = open_session(*names, noise_scale, epsilon, analyst, key, log)
@@ -249,6 +252,8 @@ class Custodian:
         or .json file, is for the custodian alone. A `key` that has paid for a private file is refused, so that a retry
         cannot pay again. `more` is what the method takes besides: `discreet publish --help`.
         """
+        method, key = plain_text(method, "a method"), None if key is None else plain_text(key, "key")
+        more = {name: plain_said(value) for name, value in more.items()}
         if method in PRIVATE:
             private = private_recipe_of(self.schema, method, epsilon, k=k, **said_of(method, {"t": t} | more))
             targets = Targets.folder(out, report, force) if private.apart else Targets.of(out, report, force)
@@ -394,6 +399,11 @@ def _written(schema: str | Path) -> Files:
     """The schema's file as it is before it is read."""
     path = Path(schema).absolute()
     return Files("the schema", path, seen(path))
+
+
+def _names(analyst: object, key: object) -> tuple[str, str | None]:
+    """The analyst and the key of a request, as plain text."""
+    return plain_text(analyst, "analyst"), None if key is None else plain_text(key, "key")
 
 
 def _at_once() -> None:

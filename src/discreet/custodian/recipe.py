@@ -7,12 +7,13 @@ from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 from discreet.custodian.private_recipe import METHODS as PRIVATE
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import rational, rational_text, shown, whole
 from discreet.microdata.diversity import Closeness, Distinct, Diversity, Spread
+from discreet.plain import is_a, plain_tree, require_own
 from discreet.schema import Column, Schema
 from discreet.schema.column import Role
 
@@ -74,6 +75,15 @@ def _plain(value: object) -> object:
     if isinstance(value, Diversity):
         return " ".join((type(value).__name__.lower(), *map(str, astuple(value))))
     return dict(value) if isinstance(value, Mapping) else str(value) if isinstance(value, Fraction) else value
+
+
+def plain_said(value: object) -> object:
+    """What is said of a method, copied as plain values: it is held against the rows."""
+    floors = get_args(Diversity)
+    if is_a(value, floors):
+        own = require_own(value, floors, "diversity is Distinct, Spread or Closeness")
+        return type(own)(*astuple(own))
+    return plain_tree(value, "what is said of a method")
 
 
 def recipe_of(schema: Schema, method: object, k: object, epsilon: object = None, **given: object) -> Recipe:

@@ -19,7 +19,7 @@ from discreet.custodian.draw import Released
 from discreet.custodian.fitting import KEPT, Fit
 from discreet.custodian.question import Question, read
 from discreet.custodian.reader import Reader
-from discreet.custodian.stating import Stated, require_countable, rules_of
+from discreet.custodian.stating import Stated, plain_stated, require_countable, rules_of
 from discreet.errors import DiscreetError
 from discreet.inference.refined import quantile
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
@@ -57,6 +57,7 @@ def counted(plan: Plan) -> list[int]:
 
 def check_stated(plan: Plan, stated: Sequence[Stated]) -> None:
     """Refuse what cannot be stated of a plan's count, and what no numbers fit, whatever the draw."""
+    stated = plain_stated(stated)
     require_countable(len(counted(plan)), stated)
     if stated:
         rules = rules_of(plan, stated)

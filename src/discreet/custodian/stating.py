@@ -14,7 +14,8 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.exact import rational_text, whole
-from discreet.inference.constraints import Constraint, Equalities, at_least, decreasing, increasing
+from discreet.inference.constraints import Constraint, Equalities, at_least, decreasing, increasing, plain_constraint
+from discreet.plain import is_a, plain_list, plain_text
 from discreet.planner.plan import Plan
 from discreet.planner.structure import Ends, Structure, structure
 
@@ -37,6 +38,21 @@ class Rules:
     words: tuple[str, ...] = ()
 
 
+def plain_stated(stated: object) -> tuple[Stated, ...]:
+    """What an analyst states, copied as plain values: texts, and constraints that we made."""
+    if isinstance(stated, str):
+        raise InvalidInput('constraints are a list, such as ["total = 1000"]')
+    return tuple(map(_stated, plain_list(stated, "constraints")))
+
+
+def _stated(one: object) -> Stated:
+    if is_a(one, str):
+        return plain_text(one, "a constraint")
+    if is_a(one, Constraint):
+        return plain_constraint(one)
+    raise InvalidInput(f"a constraint is a text or a Constraint, got {type(one).__name__}; {HOW}")
+
+
 def rules_of(plan: Plan, stated: Sequence[Stated] = ()) -> Rules:
     """What the counts of a plan must fit; refused, from public facts alone, where that is not of one count."""
     made = structure(plan.schema, plan.query, len(plan.cells()))
@@ -48,8 +64,6 @@ def rules_of(plan: Plan, stated: Sequence[Stated] = ()) -> Rules:
 
 def require_countable(counts: int, stated: Sequence[Stated]) -> None:
     """Constraints are on one count with noise, in cells that are public."""
-    if isinstance(stated, str):
-        raise InvalidInput('constraints are a list, such as ["total = 1000"]')
     if stated and counts != 1:
         raise InvalidInput(
             "a constraint is of one COUNT with noise, alone or in the groups of GROUP BY; not of several counts, of a "
@@ -61,8 +75,6 @@ def _with(rules: Rules, plan: Plan, one: Stated) -> Rules:
     """One more thing that was stated."""
     if isinstance(one, Constraint):
         return _with_constraint(rules, one)
-    if not isinstance(one, str):
-        raise InvalidInput(f"a constraint is a text or a Constraint, got {type(one).__name__}; {HOW}")
     text = " ".join(one.split()).lower()
     if text.startswith("fact"):
         raise InvalidInput(FACT)

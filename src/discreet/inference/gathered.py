@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.inference.constraints import Bounds, Chain, Constraint, Equalities
+from discreet.inference.constraints import Bounds, Chain, Constraint, Equalities, plain_constraint
 from discreet.inference.solving import listed
 from discreet.inference.vectors import Array, Places, Sparse
+from discreet.plain import is_a
 
 NOBODY = -1
 
@@ -97,7 +98,7 @@ def gather(noisy: Array, constraints: object) -> Gathered:
 
 def _listed(constraints: object) -> list[Constraint]:
     given = list(constraints) if isinstance(constraints, Iterable) else [constraints]
-    named = [one for one in given if isinstance(one, Constraint)]
+    named = [plain_constraint(one) for one in given if is_a(one, Constraint)]
     if len(named) < len(given):
         raise InvalidInput("constraints are a list of what total, at_least, nested and their sisters return")
     return named

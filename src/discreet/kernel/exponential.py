@@ -10,7 +10,7 @@ from discreet.guarantee import Guarantee
 from discreet.kernel.distribution import Distribution, Powers
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.scores import Scores, Selection, candidates, least_share
-from discreet.prior import Prior
+from discreet.prior import Prior, plain_prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,10 @@ class Exponential:
     prior: Prior | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.selection, Selection):
+        """Copy the prior: its values are those that a choice is made from."""
+        if type(self.selection) is not Selection:
             raise InvalidInput("make it with Exponential.of(epsilon, sensitivity)")
+        object.__setattr__(self, "prior", None if self.prior is None else plain_prior(self.prior))
 
     @staticmethod
     def of(

@@ -169,8 +169,10 @@ class AddNoise:
     neighbours: Neighbours
 
     def __init__(self, noise: Noise, sensitivity: object, neighbours: str = "add-remove") -> None:
-        if not isinstance(noise, Noise):
-            raise InvalidInput(f"{type(noise).__name__} does not draw one number; use DiscreteLaplace or Staircase")
+        if type(noise) not in known_noises():
+            raise InvalidInput(
+                f"{type(noise).__name__} is no noise for one number; use DiscreteLaplace, DiscreteGaussian or Staircase"
+            )
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
         object.__setattr__(self, "neighbours", relation(neighbours))
@@ -195,6 +197,15 @@ class AddNoise:
         if all(abs(total) < 2**62 for total in sums):  # of what leaves, so that the type tells nothing else
             return many_in_answer_units(np.array(sums, dtype=np.int64), self.noise.step)
         return many_in_answer_units(np.array(sums, dtype=np.object_), self.noise.step)
+
+
+def known_noises() -> tuple[type[Noise], ...]:
+    """The classes whose noise may be added to an exact answer: a caller's own would be told it."""
+    from discreet.kernel.discrete_gaussian import DiscreteGaussian
+    from discreet.kernel.discrete_laplace import DiscreteLaplace
+    from discreet.kernel.staircase import Staircase
+
+    return DiscreteLaplace, DiscreteGaussian, Staircase
 
 
 def on_grid(exact: object, step: Fraction) -> int:

@@ -36,7 +36,7 @@ class PermuteAndFlip:
         return PermuteAndFlip(Selection.of(epsilon, sensitivity, bounded_range, step))
 
     def __post_init__(self) -> None:
-        if not isinstance(self.selection, Selection):
+        if type(self.selection) is not Selection:
             raise InvalidInput("make it with PermuteAndFlip.of(epsilon, sensitivity)")
 
     def cost(self, neighbours: str = "add-remove") -> Guarantee:

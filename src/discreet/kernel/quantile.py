@@ -25,7 +25,7 @@ from discreet.kernel.exponential import Exponential
 from discreet.kernel.permute_and_flip import PermuteAndFlip
 from discreet.kernel.scores import Integers, Selection, least_share
 from discreet.kernel.sensitivity import rank_score_sensitivity
-from discreet.prior import Grid, Prior
+from discreet.prior import Grid, Prior, plain_prior
 
 FINEST = 10**6
 COARSEST = 10**4
@@ -48,10 +48,7 @@ class Candidates:
     @staticmethod
     def of(lower: object, upper: object, step: object, prior: Prior | None) -> Candidates:
         """A grid of at most a million points, and a prior on it if there is one."""
-        if prior is not None and not isinstance(prior, Prior):
-            raise InvalidInput(
-                f"the prior must be a Prior, got {type(prior).__name__}; make one with Prior.normal(...)"
-            )
+        prior = None if prior is None else plain_prior(prior)
         whole_grid = Prior.uniform(lower, upper, step)
         grid = whole_grid.grid or Grid(Fraction(0), Fraction(1))
         if prior is None:

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.distance import Continuous, Distance, Nominal, named_distance
+from discreet.distance import Continuous, Distance, Nominal, named_distance, plain_distance
 from discreet.errors import InvalidInput
 from discreet.exact import exp_below, floor_to, hashable, positive, rational, reading, shown, whole
 from discreet.guarantee import Guarantee, Neighbours, relation
@@ -23,7 +23,8 @@ from discreet.kernel.distribution import Distribution, Few
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.noise import READABLE
 from discreet.kernel.refinement_risk import bayes_errors, best_share
-from discreet.prior import Prior
+from discreet.plain import plain_exact, plain_text
+from discreet.prior import Prior, plain_prior
 
 About = Literal["statistic", "individual"]
 LARGEST = Fraction(64)
@@ -73,8 +74,7 @@ class Refinement:
         up: object = None,
     ) -> Refinement:
         """From plain numbers and names; numbers by their decimal text."""
-        if not isinstance(prior, Prior):
-            raise InvalidInput(f"the prior must be a Prior, got {type(prior).__name__}; make one with Prior.parse(...)")
+        prior, about = plain_prior(prior), plain_text(about, "about")
         if about not in get_args(About):
             raise InvalidInput(f"about must be 'statistic' or 'individual', got {about!r}")
         loss, slack = positive(epsilon, "epsilon"), rational(delta, "delta")
@@ -84,8 +84,18 @@ class Refinement:
         return Refinement(prior, loss, kind, relation(neighbours), chosen, slack, factor)
 
     def __post_init__(self) -> None:
-        """All that can be refused is refused here, from public facts."""
-        positive(self.epsilon, "epsilon")
+        """All that can be refused is refused here, from public facts; what measures the truth is copied."""
+        for name, value in (
+            ("prior", plain_prior(self.prior)),
+            ("distance", plain_distance(self.distance)),
+            ("epsilon", positive(self.epsilon, "epsilon")),
+            ("delta", rational(self.delta, "delta")),
+            ("up", None if self.up is None else plain_exact(self.up, "up")),
+            ("neighbours", relation(self.neighbours)),
+        ):
+            object.__setattr__(self, name, value)
+        if type(self.about) is not str or self.about not in get_args(About):
+            raise InvalidInput("about must be 'statistic' or 'individual'")
         if not 0 <= self.delta < 1:
             raise InvalidInput(f"delta must be at least 0 and below 1, got {shown(self.delta)}")
         if isinstance(self.distance, Continuous) and not self.prior.numeric:

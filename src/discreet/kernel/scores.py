@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.exact import between, exp_above, measured, positive, rational, whole
-from discreet.prior import Prior
+from discreet.plain import plain_items
+from discreet.prior import Prior, plain_prior
 
 Integers = NDArray[np.int64]
 Scores = Mapping[Hashable, object] | Sequence[object] | NDArray[np.generic]
@@ -42,9 +43,10 @@ class Selection:
     def __post_init__(self) -> None:
         if {type(self.epsilon), type(self.step)} != {Fraction}:
             raise InvalidInput("make it with Selection.of(epsilon, sensitivity)")
-        positive(self.epsilon, "epsilon")
-        positive(self.step, "step")
-        whole(self.spread, "the spread, in steps")
+        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+        object.__setattr__(self, "step", positive(self.step, "step"))
+        object.__setattr__(self, "spread", whole(self.spread, "the spread, in steps"))
+        object.__setattr__(self, "whole_scores", bool(self.whole_scores))
 
     @staticmethod
     def of(epsilon: object, sensitivity: object, bounded_range: object = None, step: object = None) -> Selection:
@@ -113,8 +115,7 @@ def _default_step(width: Fraction, ranged: Fraction) -> Fraction:
 
 def candidates(scores: Scores, prior: Prior | None) -> tuple[Prior, Sequence[object] | NDArray[np.generic]]:
     """The candidates with their base measure, and the scores in the same order: that of the prior's support."""
-    if prior is not None and not isinstance(prior, Prior):
-        raise InvalidInput(f"the prior must be a Prior, got {type(prior).__name__}; make one with Prior.weights(...)")
+    prior = None if prior is None else plain_prior(prior)
     listed: object = scores
     if not isinstance(listed, Mapping | np.ndarray | Sequence) or isinstance(listed, str) or len(listed) == 0:
         raise InvalidInput("scores must be a list, an array or a mapping from candidates to scores, of at least one")
@@ -125,7 +126,7 @@ def candidates(scores: Scores, prior: Prior | None) -> tuple[Prior, Sequence[obj
             )
         return prior or Prior.uniform(0, len(scores) - 1), _narrowed(scores)
     base = prior or Prior.weights(dict.fromkeys(scores, 1))
-    named = {_as_in_priors(value): score for value, score in scores.items()}
+    named = {_as_in_priors(value): score for value, score in plain_items(scores, "scores")}
     if any(value not in named for value in base.support):
         raise InvalidInput("every value of the prior needs a score")
     return base, [named[value] for value in base.support]

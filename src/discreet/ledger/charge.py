@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
+from discreet.plain import require_own
 from discreet.schema import Budget
-from discreet.spend import Part, Spend, amount, text
+from discreet.spend import LONGEST_NAME, Part, Spend, amount, text
 
 Model = Literal["dp", "approx-dp", "individual-dp"]
 MODELS: tuple[Model, ...] = get_args(Model)
@@ -28,6 +29,7 @@ class Caps:
     def __post_init__(self) -> None:
         """The budgets are amounts and the models are known."""
         for budget in (self.dataset, self.analyst):
+            require_own(budget, Budget, "the budgets must be Budgets")
             amount(budget.epsilon, "the epsilon of a budget")
             amount(budget.delta, "the delta of a budget")
         if not self.models or not set(self.models) <= set(MODELS):
@@ -56,15 +58,19 @@ class Charge:
 
     def __post_init__(self) -> None:
         """Names are text; the spend is one that the model can have."""
-        for name in ("dataset", "snapshot", "analyst"):
-            text(getattr(self, name), name)
-        text(self.question, "question", longest=None)
-        text(self.query, "query", longest=LONGEST_QUERY)
-        if self.key is not None:
-            text(self.key, "key")
-        if self.model not in MODELS:
+        longest = {"question": None, "query": LONGEST_QUERY}
+        for name in ("dataset", "snapshot", "analyst", "question", "query", "key"):
+            if name != "key" or self.key is not None:
+                own = text(getattr(self, name), name, longest.get(name, LONGEST_NAME))
+                object.__setattr__(self, name, own)
+        if type(self.model) is not str or self.model not in MODELS:
             raise InvalidInput(f"a charge is in one of {', '.join(MODELS)}, got {self.model!r:.40}")
-        if not amount(self.epsilon, "epsilon"):
+        require_own(self.spend, Spend, "the spend of a charge must be a Spend")
+        if self.part is not None:
+            require_own(self.part, Part, "the part of a charge must be a Part")
+        object.__setattr__(self, "epsilon", amount(self.epsilon, "epsilon"))
+        object.__setattr__(self, "fresh", bool(self.fresh))
+        if not self.epsilon:
             raise InvalidInput("the epsilon asked for must be above 0")
         self._check_spend()
 

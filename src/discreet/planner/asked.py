@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from discreet.accuracy import Accuracy
-from discreet.distance import Distance
+from discreet.distance import Distance, plain_distance
 from discreet.errors import InvalidInput
 from discreet.exact import between, positive, shown, whole
-from discreet.prior import Prior
+from discreet.plain import is_a, plain_exact, plain_list, plain_text
+from discreet.prior import Prior, plain_prior
 
 LEAST, MOST = Fraction(1, 10**9), Fraction(10**4)
 LEAST_DELTA = Fraction(1, 10**30)
@@ -44,7 +46,10 @@ class Asked:
     """The mechanisms, aggregate by aggregate, that a stored answer was drawn by: no others are weighed."""
 
     def __post_init__(self) -> None:
-        """One way to say how much noise, and numbers within reason."""
+        """Copy what callers made as plain values; one way to say how much noise, and numbers within reason."""
+        for name, copied in COPIES.items():
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, copied(value))
         ways = (self.epsilon, self.noise_scale, self.accuracy, self.rho)
         if sum(way is not None for way in ways) != 1:
             raise InvalidInput("say how much noise there may be in one way: by epsilon, by noise_scale or by accuracy")
@@ -57,6 +62,31 @@ class Asked:
     def asked_model(self) -> str:
         """The model asked for: by its name, or by a delta."""
         return self.model or ("dp" if self.delta is None and self.rho is None else "approx-dp")
+
+
+def _prior(given: object) -> str | Prior:
+    return plain_text(given, "a prior") if is_a(given, str) else plain_prior(given, "a prior must be text or a Prior")
+
+
+def _distance(given: object) -> str | Distance:
+    return plain_text(given, "a distance") if is_a(given, str) else plain_distance(given)
+
+
+def _names(given: object) -> tuple[str, ...]:
+    return tuple(plain_text(name, "a mechanism") for name in plain_list(given, "mechanisms"))
+
+
+COPIES: Mapping[str, Callable[[object], object]] = {
+    **{name: partial(plain_exact, what=name) for name in ("epsilon", "delta", "noise_scale", "rho", "most")},
+    **dict.fromkeys(("accuracy", "near"), Accuracy.parse),
+    "prior": _prior,
+    "distance": _distance,
+    "model": partial(plain_text, what="a model"),
+    "rows": partial(whole, name="the number of rows expected"),
+    "interval": bool,
+    "like": _names,
+}
+"""How each part of what was asked is copied, so that it is made of plain values alone."""
 
 
 def asked(

@@ -19,10 +19,11 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import date
 from fractions import Fraction
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from discreet.errors import InvalidInput
 from discreet.exact import rational, rational_text, whole
+from discreet.plain import is_a, plain_items, plain_list, plain_text, plain_value
 from discreet.query.asked import (
     DEEPEST,
     LONGEST,
@@ -55,6 +56,7 @@ COMPARISONS: tuple[str, ...] = get_args(Comparison)
 TESTS = (*COMPARISONS, "in", "between", "is", "is_not")
 NUMBERS = {"quantile": "orders", "bin": "width", "histogram": "bins", "trimmed_mean": "share"}
 """What the numbers of a function are called."""
+TOO_LONG = f"a question has at most {MOST_PARTS} values and {LONGEST} characters; shorten it"
 
 
 class _Digits(str):
@@ -65,11 +67,11 @@ class _Digits(str):
 
 def parse_json(document: str | Object, schema: Schema) -> Query:
     """The question that a JSON text or mapping asks of a table, in canonical form."""
-    read = _read(document) if isinstance(document, str) else document
+    read = _read(plain_text(document, "a question")) if is_a(document, str) else document
     if not isinstance(read, Mapping):
         raise InvalidInput(f"a question in JSON is an object with the keys {', '.join(CLAUSES)}")
-    _check_size(read)
-    return resolve(_question(read), schema)
+    own = _Copying().copied(read, 1)
+    return resolve(_question(own), schema)
 
 
 def _read(text: str) -> object:
@@ -96,30 +98,49 @@ def _unique(pairs: list[tuple[str, object]]) -> Object:
     return found
 
 
-def _check_size(document: Object) -> None:
-    """Limits on depth, parts and text, before anything is read; a mapping may even hold itself."""
-    waiting: list[tuple[object, int]] = [(document, 1)]
-    parts = length = 0
-    while waiting:
-        value, depth = waiting.pop()
-        parts += 1
-        if isinstance(value, str):
-            check_text(value)
-            length += len(value)
-        inside = _inside(value)
-        if isinstance(value, Mapping) and not all(isinstance(key, str) for key in value):
-            raise InvalidInput("the keys of a question are texts")
+class _Copying:
+    """Copies a question as plain dictionaries, lists and values, within limits on depth, parts and text.
+
+    The texts of a question are compared with those of the rows, so none of a caller's own class may be among them. A
+    mapping may even hold itself.
+    """
+
+    def __init__(self) -> None:
+        self.parts = self.length = 0
+
+    def copied(self, value: object, depth: int) -> Any:
+        self.parts += 1
+        if type(value) is _Digits:
+            return value
+        if isinstance(value, Mapping):
+            pairs = self._opened(plain_items(value, "a question"), 2, depth)
+            return {self._key(key): self.copied(part, depth + 1) for key, part in pairs}
+        if is_a(value, (list, tuple)):
+            return [self.copied(part, depth + 1) for part in self._opened(plain_list(value, "a question"), 1, depth)]
+        own = plain_value(value, "a value of a question")
+        if isinstance(own, str):
+            self._count(own)
+        return own
+
+    def _opened(self, inside: list[Any], each: int, depth: int) -> list[Any]:
         if depth > DEEPEST and inside:
             raise InvalidInput(f"JSON nests at most {DEEPEST} deep; flatten the question")
-        if parts + len(inside) > MOST_PARTS or length > LONGEST:
-            raise InvalidInput(f"a question has at most {MOST_PARTS} values and {LONGEST} characters; shorten it")
-        waiting += [(part, depth + 1) for part in inside]
+        if self.parts + each * len(inside) > MOST_PARTS:
+            raise InvalidInput(TOO_LONG)
+        return inside
 
+    def _key(self, key: object) -> str:
+        if not isinstance(key, str):
+            raise InvalidInput("the keys of a question are texts")
+        self.parts += 1
+        self._count(key)
+        return key
 
-def _inside(value: object) -> list[object]:
-    if isinstance(value, Mapping):
-        return [part for pair in value.items() for part in pair]
-    return list(value) if isinstance(value, list | tuple) else []
+    def _count(self, text: str) -> None:
+        check_text(text)
+        self.length += len(text)
+        if self.length > LONGEST or self.parts > MOST_PARTS:
+            raise InvalidInput(TOO_LONG)
 
 
 def _question(document: Object) -> Question:

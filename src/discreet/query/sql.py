@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.errors import InvalidInput
+from discreet.plain import plain_text
 from discreet.query.query import Query
 from discreet.query.resolve import resolve
 from discreet.schema import Schema
@@ -12,6 +12,4 @@ def parse_sql(text: str, schema: Schema) -> Query:
     """The question that a text asks of a table, in canonical form; from the text and the schema alone."""
     from discreet.query.tree import read_question
 
-    if not isinstance(text, str):
-        raise InvalidInput(f"a question in SQL is text, got {type(text).__name__}")
-    return resolve(read_question(text), schema)
+    return resolve(read_question(plain_text(text, "a question in SQL")), schema)

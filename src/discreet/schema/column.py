@@ -10,10 +10,12 @@ import math
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
-from typing import Literal
+from types import NoneType
+from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
 from discreet.exact import rational_text, shown
+from discreet.plain import plain_exact
 from discreet.taxonomy import Taxonomy
 
 Kind = Literal["integer", "number", "boolean", "date", "ordinal", "nominal"]
@@ -25,6 +27,7 @@ FARTHEST = 2**44
 """No code is farther from 0, so that sums of squares of 2^38 rows fit 126 bits on every engine."""
 EPOCH = date(1970, 1, 1)
 NUMERIC = frozenset({"integer", "number"})
+TRENDS = (*get_args(Trend), None)
 ORDERED = NUMERIC | {"date", "ordinal", "boolean"}
 
 
@@ -34,6 +37,13 @@ class Derived:
 
     key: str
     codes: tuple[int | None, ...]
+
+    def __post_init__(self) -> None:
+        """Require plain text and whole numbers."""
+        if type(self.key) is not str or type(self.codes) is not tuple:
+            raise InvalidInput("a derived column has the name of its key, and a tuple of codes")
+        if not all(code is None or type(code) is int for code in self.codes):
+            raise InvalidInput(f"the codes of a column derived from {self.key[:40]!r} are whole numbers or None")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,7 @@ class Column:
 
     def __post_init__(self) -> None:
         """The codes are in order and not too far from 0; categories are counted from 0; a missing value is a code."""
+        self._check_types()
         if not (-FARTHEST <= self.lower <= self.upper <= FARTHEST and self.step > 0):
             raise InvalidInput(
                 f"the codes of {self.name} go up by steps above 0, from lower to upper, within 2^44 of 0"
@@ -70,6 +81,22 @@ class Column:
             raise InvalidInput(f"a missing value of {self.name} must stand for a value between its bounds")
         if self.counts is not None and not self.ordered:
             raise InvalidInput(f"the values of {self.name} have no order, so their counts cannot rise or fall with it")
+
+    def _check_types(self) -> None:
+        """What is declared is of exactly these types: noise is scaled by it, and rows are compared with it."""
+        object.__setattr__(self, "step", plain_exact(self.step, "the step of a column"))
+        names: tuple[object, ...] = (self.name, self.kind, self.role)
+        named = all(type(name) is str for name in names)
+        named = named and self.kind in get_args(Kind) and self.role in get_args(Role)
+        codes = all(type(code) is int for code in (self.lower, self.upper)) and type(self.missing) in (int, NoneType)
+        lists = (self.categories, self.missing_values)
+        texts = all(type(one) is tuple and all(type(text) is str for text in one) for one in lists)
+        if not (named and codes and texts) or type(self.private_keys) is not bool or self.counts not in TRENDS:
+            raise InvalidInput(f"the column {str(self.name)[:40]!r} must be declared with plain text and whole numbers")
+        if type(self.taxonomy) not in (Taxonomy, NoneType) or type(self.derived) not in (Derived, NoneType):
+            raise InvalidInput(
+                f"the taxonomy of {self.name[:40]!r} must be a Taxonomy, and what it is derived from Derived"
+            )
 
     @property
     def nullable(self) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
+from typing import get_args
 
 from discreet.errors import InvalidInput
 from discreet.guarantee import Neighbours
+from discreet.plain import plain_exact, plain_items
 from discreet.schema.column import Column
 
 MODELS = ("dp", "approx-dp", "individual-dp")
@@ -23,7 +25,9 @@ class Budget:
     delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        """Nothing is below 0, and delta is below 1."""
+        """Copy two exact numbers: nothing is below 0, and delta is below 1."""
+        object.__setattr__(self, "epsilon", plain_exact(self.epsilon, "the epsilon of a budget"))
+        object.__setattr__(self, "delta", plain_exact(self.delta, "the delta of a budget"))
         if self.epsilon < 0 or not 0 <= self.delta < 1:
             raise InvalidInput("a budget has an epsilon of at least 0 and a delta of at least 0 and below 1")
 
@@ -35,6 +39,11 @@ class Published:
     statistic: str
     value: str
     question: str | None = None
+
+    def __post_init__(self) -> None:
+        """Require plain text."""
+        if not type(self.statistic) is type(self.value) is str or type(self.question) not in (str, NoneType):
+            raise InvalidInput("a published statistic, its value and its question are plain text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,8 @@ class Schema:
     """Conditions in SQL that no row can satisfy, such as "age < 15 AND smoker = true"; known before a row was seen."""
 
     def __post_init__(self) -> None:
-        """What is declared fits together."""
+        """What is declared is of exactly these types, and fits together."""
+        self._check_types()
         if (self.units is None) == (self.neighbours == "replace-one"):
             raise InvalidInput(
                 "units, the public number of units, must be given under replace-one and left out under add-remove"
@@ -75,6 +85,31 @@ class Schema:
         self._check_models()
         if self.partition is not None and not self.column(self.partition).categories:
             raise InvalidInput(f"partition must name a column with public categories; {self.partition} has none")
+
+    def _check_types(self) -> None:
+        """Noise is scaled by what is declared, so that none of it may be of a caller's own class, or change later."""
+        columns = MappingProxyType(dict(plain_items(self.columns, "the columns of a schema")))
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "lookups", MappingProxyType(dict(plain_items(self.lookups, "the lookups"))))
+        if not all(type(column) is Column and column.name == name for name, column in columns.items()):
+            raise InvalidInput("the columns of a schema are a mapping from the name of each Column to it")
+        if not all(type(key) is str for pair in self.lookups.items() for key in pair):
+            raise InvalidInput("the lookups of a schema are a mapping from names to the names of key columns")
+        texts = (self.name, self.source, self.individual_dp_reason, self.neighbours)
+        named = [name for name in (self.unit, self.partition) if name is not None]
+        lists = (self.models, self.published, self.impossible)
+        if not all(type(text) is str for text in (*texts, *named)) or not all(type(one) is tuple for one in lists):
+            raise InvalidInput("the names of a schema are plain text, and its lists are tuples")
+        if not all(type(text) is str for text in (*self.models, *self.impossible)):
+            raise InvalidInput("the models of a schema, and what is impossible, are plain text")
+        if not all(type(one) is Published for one in self.published):
+            raise InvalidInput("what was published before is a tuple of Published")
+        if not type(self.budget) is type(self.analyst_budget) is Budget or type(self.individual_queries) is not bool:
+            raise InvalidInput("a schema has two Budgets, and individual_queries is True or False")
+        if self.neighbours not in get_args(Neighbours):
+            raise InvalidInput("neighbours must be add-remove or replace-one")
+        if type(self.rows) is not int or not (self.units is None or (type(self.units) is int and self.units >= 0)):
+            raise InvalidInput("rows and units are whole numbers")
 
     def _check_unit(self) -> None:
         if self.rows < 1 or (self.unit is None and self.rows > 1):
