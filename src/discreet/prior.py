@@ -178,6 +178,14 @@ class Prior:
             return self.values or ()
         return tuple(self.grid.value(int(index)) for index in self.index)
 
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """The least and the greatest of its numbers."""
+        if self.grid is None:
+            raise InvalidInput("ends are of numbers; this prior is over categories")
+        low, high = (self.grid.origin + self.grid.step * int(self.index[at]) for at in (0, -1))
+        return low, high
+
     @cached_property
     def probabilities(self) -> tuple[Fraction, ...]:
         """The exact probability of each value of the support."""

@@ -24,7 +24,8 @@ from discreet.schema.column import days
 
 GRAMMAR = (
     "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1'; the shapes are "
-    "uniform(low, high), normal(mean, sd), laplace(centre, scale), cauchy(centre, scale) and point(value); "
+    "uniform(low, high), triangular(low, mode, high), normal(mean, sd), laplace(centre, scale), "
+    "cauchy(centre, scale) and point(value); "
     'or it is weights such as \'{"yes": 1, "no": 99}\''
 )
 NARROWEST = Fraction(1, 2**20)
@@ -74,7 +75,8 @@ def _cauchy_tail(z: Array) -> Array:
 
 SPREAD: Mapping[str, Shape] = {"normal": _normal, "laplace": _laplace, "cauchy": _cauchy}
 TAILS: Mapping[str, Tail] = {"normal": _normal_tail, "laplace": _laplace_tail, "cauchy": _cauchy_tail}
-SIZES: Mapping[str, set[int]] = {"point": {1}, "uniform": {0, 2}} | {name: {2} for name in SPREAD}
+ENDED: Mapping[str, set[int]] = {"point": {1}, "uniform": {0, 2}, "triangular": {3}}
+SIZES: Mapping[str, set[int]] = {**ENDED, **{name: {2} for name in SPREAD}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +99,11 @@ class Term:
             raise InvalidInput(f"a prior's weight must be at least 0, got {shown(self.share)}")
         if self.spread:
             positive(self.numbers[1], f"the scale of {self.name}")
-        elif self.numbers and self.numbers[0] > self.numbers[-1]:
-            raise InvalidInput(
-                f"uniform goes from low to high, got {' and '.join(map(shown, self.numbers))}; swap them"
-            )
+        elif list(self.numbers) != sorted(self.numbers):
+            told = f"{', '.join(map(shown, self.numbers[:-1]))} and {shown(self.numbers[-1])}"
+            if self.name == "uniform":
+                raise InvalidInput(f"uniform goes from low to high, got {told}; swap them")
+            raise InvalidInput(f"triangular takes low, mode and high in rising order, got {told}; put them in order")
 
     @property
     def spread(self) -> bool:
@@ -114,14 +117,16 @@ class Term:
 
     @property
     def ends(self) -> tuple[Fraction, Fraction]:
-        """From where to where a uniform or a point goes."""
+        """From where to where a shape goes that does not hold every number possible."""
         if not self.numbers:
             raise InvalidInput(f"a bare uniform needs two ends; {GRAMMAR}")
         return self.numbers[0], self.numbers[-1]
 
     @property
     def centre(self) -> float:
-        """The middle."""
+        """The middle; of a triangular shape the mode."""
+        if self.name == "triangular":
+            return float(self.numbers[1])
         return float(self.numbers[0]) if self.spread else float(sum(self.ends) / 2)
 
     @property
@@ -138,7 +143,12 @@ class Term:
         low, high = map(float, self.ends)
         if low == high:
             return np.where(x >= low, 1.0, 0.0)
-        return (np.clip(x, low, high) - low) / (high - low)
+        inside = np.clip(x, low, high)
+        if self.name == "triangular":
+            rising, falling = (max(side, SMALLEST) for side in (self.centre - low, high - self.centre))
+            up, down = (inside - low) ** 2 / rising, (high - inside) ** 2 / falling
+            return np.where(inside < self.centre, up / (high - low), 1 - down / (high - low))
+        return (inside - low) / (high - low)
 
     def between(self, edges: Array) -> Array:
         """The probability of every cell between rising edges, without the loss of subtracting what is nearly 1."""
@@ -158,7 +168,11 @@ class Term:
         last = min(count - 1, math.floor((high - grid.origin) / grid.step))
         if last < first:
             raise InvalidInput(f"no point of the grid lies in [{shown(low)}, {shown(high)}]; widen it or mend the step")
-        return slice(first, last + 1), np.full(last + 1 - first, 1 / (last + 1 - first))
+        part = np.full(last + 1 - first, 1.0)
+        if self.name == "triangular" and low < high:
+            places = np.arange(first, last + 2, dtype=np.float64) - 0.5
+            part = np.maximum(self.between(float(grid.origin) + float(grid.step) * places), SMALLEST)
+        return slice(first, last + 1), part / part.sum()
 
     def _scaled(self, x: Array) -> Array:
         """How many scales from the centre; infinite where that is beyond floats."""
@@ -211,6 +225,20 @@ class Shapes:
     def heavy(self) -> bool:
         """Whether it has heavy tails of its own."""
         return any(term.heavy for term in self.possible)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it holds no number possible beyond the ends of its shapes."""
+        return not any(term.spread for term in self.possible)
+
+    @property
+    def hull(self) -> tuple[Fraction, Fraction] | None:
+        """The least and the greatest number that it holds possible; None where the text leaves that open."""
+        own = [term.numbers for term in self.possible]
+        if not self.ended or not all(own):
+            return self.ends
+        low, high = min(one[0] for one in own), max(one[-1] for one in own)
+        return (low, high) if self.ends is None else (max(low, self.ends[0]), min(high, self.ends[1]))
 
     def within(self, low: Fraction, high: Fraction) -> Shapes:
         """The same, every bare uniform reaching from low to high."""

@@ -1,7 +1,9 @@
 """What the analyst believes of a number, on cells of the line: as stated, and as used, with a tail for being wrong.
 
-A prior that is wrong must not ruin an answer. So what is used is nine tenths of what was stated and one tenth of a
-Cauchy law of its own centre and scale on the support: where the answer lies far out, the tail lets it speak.
+A prior that is wrong must not ruin an answer. So where it only weighs noise afterwards, what is used is nine tenths of
+what was stated and one tenth of a Cauchy law of its own centre and scale on the support: where the answer lies far out,
+the tail lets it speak. Where the answer is drawn from the prior, one with ends is used as stated: what lies beyond them
+is impossible, and never returned.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.exact import shown
 from discreet.posterior import Posterior
-from discreet.prior import Prior
+from discreet.prior import Grid, Prior
 from discreet.shapes import GRAMMAR, Shapes, read_shapes
 
 Array = NDArray[np.float64]
@@ -29,6 +31,48 @@ TAIL = 0.1
 LEAST_INSIDE = 1e-3
 FINE, COARSE = 480, 100
 MOST_POINTS = 600
+
+
+def mixes_tail(tail: bool | None, heavy: bool, ended: bool, drawn: bool) -> bool:
+    """Whether a tail is mixed into a prior: never into one that is heavy already, else as the analyst says.
+
+    Where she does not say it is mixed in, but for one with ends that the answer is drawn from or chosen by.
+    """
+    if heavy:
+        return False
+    return not (drawn and ended) if tail is None else tail
+
+
+@dataclass(frozen=True, slots=True)
+class PriorUse:
+    """How a prior was used: with a tenth of a heavy tail, or as stated, and between which ends it then stays."""
+
+    tail: bool
+    ends: tuple[str, str] | None = None
+    excludes: bool = False
+    """Whether names have no weight, so that they are impossible; of a prior over names."""
+    rule: int = 1
+    """How the law that answers are drawn from follows from what was stated, for the names of stored answers.
+
+    By rule 1 numbers went to the nearest values there are, and a tail was always mixed in unless there was one. It is 2
+    where what is used now is another law.
+    """
+
+    @property
+    def words(self) -> str:
+        """One sentence."""
+        if self.tail:
+            within = "" if self.ends is None else f", between {self.ends[0]} and {self.ends[1]}"
+            return f"A tenth of a heavy tail was mixed into the prior{within}."
+        if self.ends is None and not self.excludes:
+            return "The prior was used as stated."
+        what = "values without a weight" if self.ends is None else f"values outside {self.ends[0]} to {self.ends[1]}"
+        return f"The prior was used as stated: {what} are impossible, so the answer is wrong where one of them is true."
+
+
+def ends_told(hull: tuple[Fraction, Fraction] | None, low: Fraction, high: Fraction) -> tuple[str, str] | None:
+    """The ends of a prior as people read them, as far as they lie between low and high."""
+    return None if hull is None else (shown(max(hull[0], low)), shown(min(hull[1], high)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,6 +108,24 @@ class Belief(ABC):
 
     step: float
     """How near two values can be."""
+    tail: bool | None
+    """Whether a tail is mixed in, where the analyst says so."""
+    heavy: bool
+    """Whether it has heavy tails of its own."""
+    ended: bool
+    """Whether it holds nothing possible beyond the ends of what was stated."""
+    ends: tuple[str, str] | None
+    """The ends that nothing lies beyond, as people read them; of one that is ended, or is stated between two."""
+
+    def tailed(self, drawn: bool) -> bool:
+        """Whether a tail is mixed in: where the answer is drawn from it, or where it only weighs noise."""
+        return mixes_tail(self.tail, self.heavy, self.ended, drawn)
+
+    def use(self, drawn: bool) -> PriorUse:
+        """How it is used there."""
+        tailed = self.tailed(drawn)
+        ends = None if tailed and self.ended else self.ends
+        return PriorUse(tailed, ends, rule=1 if tailed or self.heavy else 2)
 
     @abstractmethod
     def cells(self, knots: Sequence[Knot] = (), fine: int = FINE, edges: Array | None = None) -> Cells:
@@ -89,17 +151,43 @@ class Belief(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Shaped(Belief):
-    """Shapes on a grid of whole steps from low to high."""
+    """Shapes on a grid of so many points, each a value that the number can have."""
 
     shapes: Shapes
-    low: float
-    high: float
-    step: float
+    grid: Grid
+    count: int
+    ends: tuple[str, str] | None = None
+    tail: bool | None = None
+
+    @cached_property
+    def low(self) -> float:
+        """The least value."""
+        return float(self.grid.origin)
+
+    @cached_property
+    def high(self) -> float:
+        """The greatest value."""
+        return float(self.grid.value(self.count - 1))
+
+    @cached_property
+    def step(self) -> float:  # type: ignore[override] # worked out from the grid
+        """How near two values can be."""
+        return float(self.grid.step)
+
+    @property
+    def heavy(self) -> bool:  # type: ignore[override] # worked out from the shapes
+        """Whether a shape has heavy tails."""
+        return self.shapes.heavy
+
+    @property
+    def ended(self) -> bool:  # type: ignore[override] # worked out from the shapes
+        """Whether all shapes have ends."""
+        return self.shapes.ended
 
     def cells(self, knots: Sequence[Knot] = (), fine: int = FINE, edges: Array | None = None) -> Cells:
         cuts = self._edges((*self._knots, *knots), fine, edges)
         stated = self._mass(cuts)
-        used = stated if self.shapes.heavy else (1 - TAIL) * stated + TAIL * self._tail(cuts)
+        used = (1 - TAIL) * stated + TAIL * self.tail_on(cuts) if self.tailed(drawn=False) else stated
         return Cells((cuts[1:] + cuts[:-1]) / 2, cuts, stated, used)
 
     @cached_property
@@ -139,7 +227,8 @@ class Shaped(Belief):
                 mass += float(term.share) * own / inside
         return _scaled(mass)
 
-    def _tail(self, edges: Array) -> Array:
+    def tail_on(self, edges: Array) -> Array:
+        """The heavy tail alone: how likely every cell between some edges is."""
         centre, scale = self._own
         return _scaled(np.diff(np.arctan((edges - centre) / scale)))
 
@@ -149,6 +238,15 @@ class Pointed(Belief):
     """Numbers and their probabilities, as given one by one; no other number is held possible."""
 
     prior: Prior
+    tail: bool | None = None
+    heavy: bool = False
+    ended: bool = True
+
+    @cached_property
+    def ends(self) -> tuple[str, str] | None:  # type: ignore[override] # worked out from the points
+        """The least and the greatest of the numbers."""
+        low, high = self.prior.ends
+        return shown(low), shown(high)
 
     @cached_property
     def values(self) -> Array:
@@ -171,24 +269,25 @@ class Pointed(Belief):
         fine: int = FINE,
         edges: Array | None = None,
     ) -> Cells:
-        values, stated, used = self.values, self.mass, self._used
+        values, stated, used = self.values, self.mass, self.used if self.tailed(drawn=False) else self.mass
         if fine < FINE and len(values) > MOST_POINTS:
-            values, stated, used = self._gathered()
+            values, stated, used = self._gathered(used)
         middle = (values[1:] + values[:-1]) / 2
         edges = np.concatenate(([values[0] - self.step / 2], middle, [values[-1] + self.step / 2]))
         return Cells(values, edges, stated, used, atoms=True)
 
     @cached_property
-    def _used(self) -> Array:
+    def used(self) -> Array:
+        """Their probabilities with a tail on the same numbers."""
         mean = float(self.mass @ self.values)
         scale = max(math.sqrt(float(self.mass @ (self.values - mean) ** 2)), self.step)
         tail: Array = 1 / (1 + ((self.values - mean) / scale) ** 2)
         return (1 - TAIL) * self.mass + TAIL * _scaled(tail)
 
-    def _gathered(self) -> tuple[Array, Array, Array]:
+    def _gathered(self, used: Array) -> tuple[Array, Array, Array]:
         """Fewer points, each the mean of its neighbours: enough to compare mechanisms."""
         place = np.floor(np.linspace(0, MOST_POINTS, len(self.values), endpoint=False)).astype(np.int64)
-        sums = [_sums(place, mass) for mass in (self.mass, self._used, self.values * self._used)]
+        sums = [_sums(place, mass) for mass in (self.mass, used, self.values * used)]
         return sums[2] / sums[1], sums[0], sums[1]
 
 
@@ -202,10 +301,12 @@ def _scaled(mass: Array) -> Array:
     return law
 
 
-def believed(given: str | Prior, low: Fraction, high: Fraction, step: Fraction, what: str) -> Belief:
+def believed(
+    given: str | Prior, low: Fraction, high: Fraction, step: Fraction, what: str, tail: bool | None = None
+) -> Belief:
     """What an analyst gave, as a belief about a number between low and high; refused from it alone."""
     if isinstance(given, str) and not given.lstrip().startswith("{"):
-        return _shaped(read_shapes(given), low, high, step, what)
+        return _shaped(read_shapes(given), low, high, step, what, tail)
     prior = Prior.parse(given) if isinstance(given, str) else given
     if not isinstance(prior, Prior):
         raise InvalidInput(f"a prior is text or a Prior, got {type(prior).__name__}; {GRAMMAR}")
@@ -214,26 +315,28 @@ def believed(given: str | Prior, low: Fraction, high: Fraction, step: Fraction, 
     values, mass = prior.floats(), prior.mass / prior.total
     inside = (values >= float(low)) & (values <= float(high))
     if float(mass[inside].sum()) < LEAST_INSIDE:
-        raise _outside(low, high, what)
-    return Pointed(Prior(prior.mass[inside], prior.index[inside], prior.grid, None))
+        raise outside(low, high, what)
+    return Pointed(Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail)
 
 
-def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what: str) -> Belief:
+def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what: str, tail: bool | None) -> Belief:
     lower, upper = shapes.ends or (low, high)
     first = max(math.ceil((lower - low) / step), 0)
     last = min(math.floor((upper - low) / step), math.floor((high - low) / step))
     if last < first:
-        raise _outside(low, high, what)
+        raise outside(low, high, what)
     ends = low + first * step, low + last * step
     own = shapes.within(*ends)
     whole = np.array([float(ends[0] - step / 2), float(ends[1] + step / 2)])
     held = sum(float(term.share) * float(term.between(whole)[0]) for term in own.possible)
     if held < LEAST_INSIDE * float(own.total):
-        raise _outside(low, high, what)
-    return Shaped(own, float(ends[0]), float(ends[1]), float(step))
+        raise outside(low, high, what)
+    hull = ends_told(own.hull if shapes.ended else shapes.ends, *ends)
+    return Shaped(own, Grid(ends[0], step), last - first + 1, hull, tail)
 
 
-def _outside(low: Fraction, high: Fraction, what: str) -> InvalidInput:
+def outside(low: Fraction, high: Fraction, what: str) -> InvalidInput:
+    """Why a prior cannot be used: nearly nothing of it lies where the number can be."""
     return InvalidInput(
         f"the prior lies outside what {what} can be, {shown(low)} to {shown(high)}; "
         "give one of which at least a thousandth lies inside"

@@ -38,6 +38,8 @@ class Asked:
     distance: Distance | str | None = None
     interval: bool = False
     rows: int | None = None
+    tail: bool | None = None
+    """Whether a tenth of a heavy tail is mixed into the prior; None where the analyst leaves it to us."""
     rho: Fraction | None = None
     most: Fraction | None = None
     near: Accuracy | None = None
@@ -57,6 +59,10 @@ class Asked:
             check_epsilon(self.epsilon)
         if self.delta is not None and self.delta < LEAST_DELTA:
             raise InvalidInput("delta must be at least 1e-30")
+        if not (self.tail is None or isinstance(self.tail, bool)):
+            raise InvalidInput(f"tail is True, False or left out, got {type(self.tail).__name__}")
+        if self.tail is not None and self.prior is None:
+            raise InvalidInput("tail says how your prior is used; give the prior too, or leave out tail")
 
     @property
     def asked_model(self) -> str:
@@ -100,6 +106,7 @@ def asked(
     distance: Distance | str | None = None,
     interval: bool = False,
     rows: object = None,
+    tail: bool | None = None,
     most: Fraction | None = None,
 ) -> Asked:
     """From plain numbers and texts; numbers by their decimal text."""
@@ -113,6 +120,7 @@ def asked(
         distance=distance,
         interval=bool(interval),
         rows=None if rows is None else min(whole(rows, "the number of rows expected"), MOST_ROWS),
+        tail=tail,
         most=most,
     )
 

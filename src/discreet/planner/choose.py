@@ -235,7 +235,7 @@ def _label(query: Query, aggregate: Aggregate) -> str:
 
 def _belief(aggregate: Aggregate, facts: Facts, request: Asked) -> Belief | None:
     column = None if aggregate.column is None else facts.schema.column(aggregate.column)
-    return belief_of(aggregate, column, facts, request.prior)
+    return belief_of(aggregate, column, facts, request.prior, request.tail)
 
 
 def _total(
@@ -281,7 +281,8 @@ def _nothing(schema: Schema) -> Guarantee:
 
 def _choice(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked, like: str) -> tuple[Chosen, Spend]:
     column = facts.schema.column(aggregate.column or "")
-    choice = chosen(aggregate, column, facts, epsilon, request.prior, request.distance, request.interval, like)
+    given = request.prior, request.distance, request.interval, like, request.tail
+    choice = chosen(aggregate, column, facts, epsilon, *given)
     # The losses of the exponential mechanism span epsilon only, hence a quarter of the rho (chosen.md).
     exponential = request.prior is not None and isinstance(choice.choice, Quantile | Quantiles | Mode)
     return choice, Spend(epsilon, epsilon**2 / 8) if exponential and not request.interval else _pure(epsilon)
@@ -290,7 +291,7 @@ def _choice(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Aske
 def _about_one(schema: Schema, query: Query, epsilon: Fraction, request: Asked) -> Plan:
     """One person's value."""
     column = schema.column(query.column or "")
-    measurement = about_one(schema, column, epsilon, request.prior, request.distance)
+    measurement = about_one(schema, column, epsilon, request.prior, request.distance, request.tail)
     candidate = _one_candidate(column.name, measurement, schema, epsilon)
     return _plan(schema, query, epsilon, Measured((measurement,), _pure(epsilon), (candidate,)), request)
 

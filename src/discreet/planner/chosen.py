@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.distance import Continuous, Distance, Nominal, Ordinal, Semantic
 from discreet.errors import InvalidInput, Unsupported
+from discreet.inference.belief import PriorUse
 from discreet.kernel.bracket import Bracket
 from discreet.kernel.exponential import Exponential
 from discreet.kernel.extreme import Extreme
@@ -19,7 +20,7 @@ from discreet.kernel.permute_and_flip import PermuteAndFlip
 from discreet.kernel.quantile import Quantile, Quantiles
 from discreet.kernel.scores import Selection
 from discreet.planner.facts import Facts
-from discreet.planner.given import on_positions
+from discreet.planner.given import Placed, even, on_positions
 from discreet.planner.positions import MOST_CANDIDATES, Candidates, Refined
 from discreet.planner.ranks import MOST_ROWS, RankMean, mean_round
 from discreet.posterior import Posterior
@@ -99,6 +100,8 @@ class Chosen:
     stated: Prior | None = None
     rival: Chosen | None = None
     """What was weighed beside it: for an extreme with a prior, and where a mean of ranks could stand for one rank."""
+    use: PriorUse | None = None
+    """How the analyst's prior was used; None where there is none, or the mechanism does not use it."""
 
     @property
     def uses_prior(self) -> bool:
@@ -229,6 +232,7 @@ def chosen(
     distance: Distance | str | None = None,
     interval: bool = False,
     like: str = "",
+    tail: bool | None = None,
 ) -> Chosen:
     """The choice of mechanism for a quantile, an extreme or a mode; with a distance, refinement by it.
 
@@ -237,29 +241,28 @@ def chosen(
     if interval and (aggregate.function != "quantile" or len(aggregate.orders) != 1 or distance is not None):
         raise InvalidInput("interval=True is for MEDIAN or QUANTILE with one order and no distance; leave it out here")
     candidates = Candidates.of(column, max(FEWEST, min(MOST_CANDIDATES, MOST_COUNTS // (facts.cells or 1))))
-    both = None if prior is None else on_positions(column, candidates.width, candidates.count, prior)
-    said, own = (None, None) if both is None else both
+    placed = None if prior is None else on_positions(column, candidates.width, candidates.count, prior, tail)
     # Side by side, every row that comes to a cell or goes from one pays its own share (chosen.md).
     share, rows = (epsilon / facts.reach, 1) if facts.grouped else (epsilon, facts.rows)
     neighbours = "add-remove" if facts.grouped else facts.schema.neighbours
     if aggregate.function == "mode" and candidates.width > 1:
         raise Unsupported(f"MODE is of at most {MOST_CANDIDATES:,} values; ask for a histogram with BIN instead")
     if distance is not None:
-        return _refined(aggregate, candidates, share, neighbours, both, distance)
-    if both is not None and aggregate.function in PLACES:
-        refined = _refined(aggregate, candidates, share, neighbours, both, None)
+        return _refined(aggregate, candidates, share, neighbours, placed, distance)
+    if placed is not None and aggregate.function in PLACES:
+        refined = _refined(aggregate, candidates, share, neighbours, placed, None)
         ranked = _by_rank(aggregate, candidates, share, rows)
         return replace(refined, rival=ranked) if _says_something(refined) else replace(ranked, rival=refined)
     match aggregate.function:
         case "quantile" if interval:
-            point = _quantile(aggregate, candidates, share / 2, neighbours, rows, own)
+            point = _quantile(aggregate, candidates, share / 2, neighbours, rows, placed)
             around = Bracket.of(aggregate.orders[0], candidates.count, share / 2, neighbours, rows)
-            return Chosen(candidates, point.choice, f"{point.name}, and two bracketing quantiles", around, said)
+            return replace(point, name=f"{point.name}, and two bracketing quantiles", around=around)
         case "quantile":
-            ranked = replace(_quantile(aggregate, candidates, share, neighbours, rows, own), stated=said)
+            ranked = _quantile(aggregate, candidates, share, neighbours, rows, placed)
             return ranked if prior is not None else _or_mean(aggregate, ranked, facts, epsilon, like)
         case "mode":
-            return replace(_mode(candidates, share, neighbours, rows, own), stated=said)
+            return _mode(candidates, share, neighbours, rows, placed)
         case "max" | "second_max" | "min":
             return _or_mean(aggregate, _by_rank(aggregate, candidates, share, rows), facts, epsilon, like)
     raise InvalidInput(f"{aggregate.function} is not a choice among values")
@@ -326,13 +329,20 @@ def _position(drawn: object) -> int:
 
 
 def _quantile(
-    aggregate: Aggregate, candidates: Candidates, epsilon: Fraction, neighbours: str, rows: int, prior: Prior | None
+    aggregate: Aggregate, candidates: Candidates, epsilon: Fraction, neighbours: str, rows: int, placed: Placed | None
 ) -> Chosen:
-    name = "permute-and-flip on ranks" if prior is None else "exponential mechanism on ranks"
-    ends = (0, candidates.count - 1, epsilon, 1, neighbours, prior, rows)
+    name = "permute-and-flip on ranks" if placed is None else "exponential mechanism on ranks"
+    ends = (0, candidates.count - 1, epsilon, 1, neighbours, None if placed is None else placed.used, rows)
     if len(aggregate.orders) == 1:
-        return Chosen(candidates, Quantile.of(aggregate.orders[0], *ends), name)
-    return Chosen(candidates, Quantiles.of(aggregate.orders, *ends), name)
+        return _by(placed, Chosen(candidates, Quantile.of(aggregate.orders[0], *ends), name))
+    return _by(placed, Chosen(candidates, Quantiles.of(aggregate.orders, *ends), name))
+
+
+def _by(placed: Placed | None, choice: Chosen) -> Chosen:
+    """A choice with the prior that is its base measure, if there is one."""
+    if placed is None:
+        return choice
+    return replace(choice, candidates=choice.candidates.under(placed), stated=placed.stated, use=placed.use)
 
 
 def _says_something(refined: Chosen) -> bool:
@@ -377,21 +387,24 @@ def _refined(
     candidates: Candidates,
     epsilon: Fraction,
     neighbours: str,
-    priors: tuple[Prior, Prior] | None,
+    placed: Placed | None,
     distance: Distance | str | None,
 ) -> Chosen:
     if len(aggregate.orders) > 1:
         raise InvalidInput("a distance is for one quantile at a time; ask for each order in a question of its own")
-    column, base = candidates.column, priors or (Prior.uniform(0, candidates.count - 1),) * 2
+    column = candidates.column
+    base = placed or even(column, candidates.width, candidates.count)
     own = default_distance(column) if distance is None else resolve_distance(column, distance)
     refined = Refined.of(candidates, base, epsilon, "statistic", neighbours, own)
-    statistic = RefinedStatistic(aggregate, refined, priors is None)
-    return Chosen(candidates, statistic, refinement_name(priors is None, distance))
+    statistic = RefinedStatistic(aggregate, refined, placed is None)
+    name = refinement_name(placed is None, distance)
+    return Chosen(refined.candidates, statistic, name, use=None if placed is None else placed.use)
 
 
-def _mode(candidates: Candidates, epsilon: Fraction, neighbours: str, rows: int, prior: Prior | None) -> Chosen:
+def _mode(candidates: Candidates, epsilon: Fraction, neighbours: str, rows: int, placed: Placed | None) -> Chosen:
     # Rows that come only raise counts, so no two counts move apart by more than r.
     apart = rows if neighbours == "add-remove" else 2 * rows
     selection = Selection.of(epsilon, rows, apart)
-    name = "permute-and-flip on counts" if prior is None else "exponential mechanism on counts"
-    return Chosen(candidates, Mode(selection, candidates.count, prior), name)
+    name = "permute-and-flip on counts" if placed is None else "exponential mechanism on counts"
+    prior = None if placed is None else placed.used
+    return _by(placed, Chosen(candidates, Mode(selection, candidates.count, prior), name))

@@ -1,7 +1,8 @@
 """The analyst's prior on the positions of a column: equal bins of its codes. From the prior and the schema alone.
 
-A prior that is wrong must not ruin an answer: one over numbers or dates is mixed with a tenth of a Cauchy law of its
-own mean and spread, on its own support.
+The answer is drawn from it or chosen by it, so one with ends is used as stated: a position has a probability only where
+one of its codes lies between the ends, and stands for such a code. Into shapes without ends a tenth of a Cauchy law of
+their own mean and spread is mixed, so that a prior that is wrong does not ruin an answer.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 
@@ -17,36 +19,62 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import shown
-from discreet.inference.belief import LEAST_INSIDE, TAIL
+from discreet.inference.belief import LEAST_INSIDE, TAIL, PriorUse, ends_told, mixes_tail
+from discreet.inference.laid import Cells, Laid, lay
 from discreet.prior import Array, Grid, Prior, fixed, grid_between, masses
 from discreet.schema import Column
-from discreet.schema.column import EPOCH, days
-from discreet.shapes import GRAMMAR, Shapes, Term, are_weights, read_shapes, read_weights
+from discreet.schema.column import EPOCH, day, days
+from discreet.shapes import GRAMMAR, Shapes, are_weights, read_shapes, read_weights
 
-NOTHING = 1e-12
-"""A shape of which less than this lies in the range says nothing about it, and is left out."""
 FAR = 2**62
 HALF = Fraction(1, 2)
 POSITIONS = Grid(Fraction(0), Fraction(1))
 Integers = NDArray[np.int64]
+Hull = tuple[Fraction, Fraction] | None
 
 
-def on_positions(column: Column, width: int, count: int, given: str | Prior) -> tuple[Prior, Prior]:
-    """The prior over positions 0 to count - 1, bins of `width` codes from the column's lowest: stated, and used."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Placed:
+    """A prior over positions, as stated and as used, on the same positions.
+
+    Each position stands for one of `codes`, which the prior holds possible, and for so many as `spans` says.
+    """
+
+    stated: Prior
+    used: Prior
+    codes: Integers
+    spans: Integers
+    use: PriorUse
+
+    @property
+    def blur(self) -> float:
+        """The variance, in codes, of the truth within a position, where it is spread evenly over what is possible."""
+        return float((self.stated.mass / self.stated.total * (self.spans.astype(np.float64) ** 2 - 1)).sum()) / 12
+
+
+def even(column: Column, width: int, count: int) -> Placed:
+    """Every position alike, where the analyst states nothing."""
+    prior = Prior.uniform(0, count - 1)
+    return Placed(prior, prior, _middles(column, width, 0, count), np.full(count, width), PriorUse(tail=False))
+
+
+def on_positions(column: Column, width: int, count: int, given: str | Prior, tail: bool | None = None) -> Placed:
+    """The prior over positions 0 to count - 1, bins of `width` codes from the column's lowest."""
     if column.private_keys:
         raise Unsupported(f"{column.name} has no public domain, so no prior; ask without one")
     if not isinstance(given, str | Prior):
         raise InvalidInput(f"a prior is text or a Prior, got {type(given).__name__}; {GRAMMAR}")
     if column.categories:
-        named = _named(column, width, given)
-        return named, named
+        if tail:
+            raise InvalidInput(f"a heavy tail is of numbers, and {column.name} is not one; leave out tail")
+        return _named(column, width, given)
     if isinstance(given, str) and not are_weights(given):
         shapes = read_shapes(given, dates=column.kind == "date")
-        own = _shaped(column, width, count, shapes)
-        return own, own if shapes.heavy else with_tail(own)
+        mixed = mixes_tail(tail, shapes.heavy, shapes.ended, drawn=True)
+        return _shaped(column, width, count, shapes, mixed)
     prior = _days(column, given) if column.kind == "date" else _numbers(column, given)
-    placed = _placed(column, width, prior.index, prior.grid or POSITIONS, prior.mass / prior.total)
-    return placed, with_tail(placed)
+    mixed = mixes_tail(tail, heavy=False, ended=True, drawn=True)
+    return _rounded(column, width, prior.index, prior.grid or POSITIONS, prior.mass / prior.total, mixed, False)
 
 
 def with_tail(prior: Prior) -> Prior:
@@ -61,7 +89,7 @@ def with_tail(prior: Prior) -> Prior:
     return Prior(fixed(masses((1 - TAIL) * shares + TAIL * tail / tail.sum())), prior.index, prior.grid, None)
 
 
-def _named(column: Column, width: int, given: str | Prior) -> Prior:
+def _named(column: Column, width: int, given: str | Prior) -> Placed:
     """Weights of categories, by name."""
     prior = _weighed(given) if isinstance(given, str) and are_weights(given) else given
     if isinstance(prior, str) or prior.grid is not None:
@@ -76,10 +104,12 @@ def _named(column: Column, width: int, given: str | Prior) -> Prior:
             f"the prior of {column.name} names a value that it does not have, {strange[:40]!r}; it has {some[:300]}"
         )
     _each_once(column, names)
-    places, where = np.unique(np.array([known[name] for name in names]) // width, return_inverse=True)
-    mass = np.zeros(len(places), dtype=np.int64)
-    np.add.at(mass, where, prior.mass)
-    return Prior(fixed(mass), fixed(places), POSITIONS, None)
+    codes = np.array([known[name] for name in names])
+    order = np.argsort(codes)
+    places, new = np.unique(codes[order] // width, return_index=True)
+    own = Prior(fixed(np.add.reduceat(prior.mass[order], new)), fixed(places), POSITIONS, None)
+    stands, spans = _standing(column, width, codes[order], new)
+    return Placed(own, own, stands, spans, PriorUse(tail=False, excludes=len(names) < len(known)))
 
 
 def _weighed(text: str) -> Prior:
@@ -115,74 +145,131 @@ def _day(column: Column, value: object) -> int:
     return days(str(value), f"{column.name} is a date; a value of its prior")
 
 
-def _placed(column: Column, width: int, index: Integers, grid: Grid, shares: Array) -> Prior:
-    """The shares of numbers on a grid, at the positions of the codes nearest to them; what is outside is left out."""
+def _rounded(column: Column, width: int, index: Integers, grid: Grid, shares: Array, tail: bool, heavy: bool) -> Placed:
+    """The shares of numbers on a grid, at the codes nearest to them; what is outside the bounds is left out.
+
+    Points of a grid as fine as the column's that follow one another hold all between them possible, and are rounded to
+    codes between the first and the last of them; any other point is a code or impossible.
+    """
     first, stride = grid.origin / column.step - column.lower, grid.step / column.step
     ends = (math.ceil((edge - first) / stride) for edge in (-HALF, column.size - HALF))
     start, stop = (int(np.searchsorted(index, min(max(end, -FAR), FAR))) for end in ends)
-    inside = shares[start:stop]
-    if inside.sum() < LEAST_INSIDE:
+    if shares[start:stop].sum() < LEAST_INSIDE:
         raise _outside(column)
     # From the first one inside, so that floats tell codes apart however far away the grid begins.
     near = first + stride * int(index[start]) + HALF
     away = float(near) + float(min(stride, Fraction(FAR))) * (index[start:stop] - index[start])
-    codes = np.floor(away + 1e-9)  # half way between two codes is the upper one, whatever floats make of it
-    places = np.clip(codes, 0, column.size - 1).astype(np.int64) // width
-    new = np.flatnonzero(np.diff(places, prepend=-1))
-    return _prior(places[new], np.add.reduceat(inside, new))
+    nearest = np.floor(away + 1e-9)  # half way between two codes is the upper one, whatever floats make of it
+    nearest = np.clip(nearest, 0, column.size - 1).astype(np.int64)
+    least, most = (ends[start:stop] for ends in _runs(index, first, stride, column.size))
+    kept = np.flatnonzero(least <= most)
+    inside, codes = shares[start:stop][kept], np.clip(nearest, least, np.maximum(least, most))[kept]
+    if inside.sum() < LEAST_INSIDE:
+        raise _none(column)
+    new = np.flatnonzero(np.diff(codes // width, prepend=-1))
+    stands, spans = _standing(column, width, codes, new)
+    same = len(kept) == len(nearest) and bool((codes == nearest).all())
+    hull = Fraction(grid.value(int(index[0]))), Fraction(grid.value(int(index[-1])))
+    use = PriorUse(tail, _told(column, hull), rule=1 if same and (tail or heavy) else 2)
+    return _made(codes[new] // width, np.add.reduceat(inside, new), stands, spans, use)
 
 
-def _shaped(column: Column, width: int, count: int, shapes: Shapes) -> Prior:
+def _runs(index: Integers, first: Fraction, stride: Fraction, size: int) -> tuple[Integers, Integers]:
+    """For every point, the least and the greatest code between the ends of its run; none where these are swapped.
+
+    A point is first + stride * index, in codes counted from the lowest.
+    """
+    fresh = np.diff(index, prepend=index[0] - 2) != 1 if stride <= 1 else np.ones(len(index), dtype=bool)
+    starts = np.flatnonzero(fresh)
+    lasts = np.append(starts[1:], len(index)) - 1
+    scale = math.lcm(first.denominator, stride.denominator)
+    offset, slope = int(first * scale), int(stride * scale)
+    # Whole numbers of any size: a code beyond an end by rounding would be an impossible answer.
+    low, high = (offset + slope * index[ends].astype(object) for ends in (starts, lasts))
+    least, most = np.clip(-(-low // scale), 0, size), np.clip(high // scale, -1, size - 1)
+    sizes = lasts - starts + 1
+    return np.repeat(least.astype(np.int64), sizes), np.repeat(most.astype(np.int64), sizes)
+
+
+def _within(column: Column, hull: Hull) -> tuple[int, int]:
+    """The first and the last code, counted from the lowest, that lies between two ends; none if they are swapped."""
+    low, high = (column.lower * column.step, column.upper * column.step) if hull is None else hull
+    first, last = math.ceil(low / column.step), math.floor(high / column.step)
+    return max(0, first - column.lower), min(column.size - 1, last - column.lower)
+
+
+def _standing(column: Column, width: int, codes: Integers, new: Integers) -> tuple[Integers, Integers]:
+    """For every position, which begin at `new` among rising codes, the code nearest to its middle; and its span.
+
+    The codes that come in are counted from the lowest, those that go out are the column's own.
+    """
+    sizes = np.diff(np.append(new, len(codes)))
+    off = np.abs(codes - (codes // width * width + (width - 1) // 2))
+    best = off == np.repeat(np.minimum.reduceat(off, new), sizes)
+    nearest = np.flatnonzero(best)[np.searchsorted(np.flatnonzero(best), new)]
+    return column.lower + codes[nearest], codes[new + sizes - 1] - codes[new] + 1
+
+
+def _shaped(column: Column, width: int, count: int, shapes: Shapes, tail: bool) -> Placed:
     """Shapes on all positions from end to end; on those of its own grid where the text has a step."""
     low, high = shapes.ends or (column.lower * column.step, column.upper * column.step)
-    own = shapes.within(low, high)
+    own, exclude = shapes.within(low, high), shapes.ended and not tail
+    hull = own.hull if exclude else shapes.ends
     if shapes.step is not None:
         grid, points = grid_between(low, high, shapes.step)
-        held, shares = _law(own, grid, 1, points)
-        return _placed(column, width, np.arange(points), grid, shares * held)
-    first = max(0, math.ceil(low / column.step) - column.lower) // width
-    last = min(count - 1, (math.floor(high / column.step) - column.lower) // width)
-    if last < first:
-        raise _outside(column)
-    grid = Grid((column.lower + first * width) * column.step, column.step)
-    held, shares = _law(own, grid, width, min((last + 1) * width, column.size) - first * width)
-    if held < LEAST_INSIDE:
-        raise _outside(column)
-    return _prior(np.arange(first, last + 1), shares)
+        every = np.arange(points)
+        laid = _laid(column, own, Cells(grid, np.arange(points + 1), every, (0, points - 1)), exclude)
+        kept = np.flatnonzero(laid.count)
+        return _rounded(column, width, kept, grid, laid.shares[kept] * laid.held, tail, shapes.heavy)
+    within = _within(column, shapes.ends)
+    first, last = within[0] // width, min(count - 1, within[1] // width)
+    if within[1] < within[0]:
+        raise _none(column) if _reaches(column, low, high) else _outside(column)
+    cuts = np.minimum(np.arange(first, last + 2) * width, column.size)
+    middles = _middles(column, width, first, last + 1) - column.lower
+    laid = _laid(column, own, Cells(Grid(column.lower * column.step, column.step), cuts, middles, within), exclude)
+    kept = np.flatnonzero(laid.count)
+    use = PriorUse(tail, _told(column, hull), rule=1 if tail or shapes.heavy else 2)
+    return _made(first + kept, laid.shares[kept], column.lower + laid.stands[kept], laid.count[kept], use)
 
 
-def _prior(places: Integers, shares: Array) -> Prior:
-    return Prior(fixed(masses(shares / shares.sum())), fixed(places), POSITIONS, None)
+def _reaches(column: Column, low: Fraction, high: Fraction) -> bool:
+    """Whether some of it lies between the bounds of the column, though perhaps no value of the column does."""
+    return low <= column.upper * column.step and high >= column.lower * column.step
 
 
-def _law(shapes: Shapes, grid: Grid, width: int, points: int) -> tuple[float, Array]:
-    """How much of the shapes lies in the cells of `width` grid points, and their law there, each shape cut to them."""
-    held, law, total = 0.0, np.zeros(-(-points // width)), shapes.total
-    for term in shapes.possible:
-        weight = float(term.share / total)
-        where, part = _cells(term, grid, width, points)
-        inside = float(part.sum())
-        if inside > NOTHING:
-            held += weight * inside
-            law[where] += weight * part / inside
-    return held, law
+def _laid(column: Column, shapes: Shapes, cells: Cells, exclude: bool) -> Laid:
+    """Shapes on cells, refused where nearly nothing of them lies there."""
+    laid = lay(shapes, cells, exclude)
+    if laid.held < LEAST_INSIDE:
+        none = exclude and lay(shapes, cells, exclude=False).held >= LEAST_INSIDE
+        raise _none(column) if none else _outside(column)
+    return laid
 
 
-def _cells(term: Term, grid: Grid, width: int, points: int) -> tuple[slice, Array]:
-    """The probability of every cell, before it is cut; a uniform or a point is on the grid points nearest to it."""
-    if term.spread:
-        ends = np.minimum(np.arange(-(-points // width) + 1) * width, points) - 0.5
-        return slice(None), term.between(float(grid.origin) + float(grid.step) * ends)
-    low, high = ((end - grid.origin) / grid.step for end in term.ends)
-    first, last = math.ceil(low), math.floor(high)
-    if last < first:
-        first = last = math.floor((low + high) / 2 + HALF)
-    start, stop = (min(max(end, 0), points) for end in (first, last + 1))
-    if start == stop:
-        return slice(0), np.zeros(0)
-    where = slice(start // width, (stop - 1) // width + 1)
-    ends = np.clip(np.arange(where.start, where.stop + 1) * width, start, stop)
-    return where, np.diff(ends) * float(Fraction(1, last + 1 - first))
+def _middles(column: Column, width: int, first: int, stop: int) -> Integers:
+    """The codes in the middle of some positions."""
+    return column.lower + np.minimum(np.arange(first, stop) * width + (width - 1) // 2, column.size - 1)
+
+
+def _made(places: Integers, shares: Array, codes: Integers, spans: Integers, use: PriorUse) -> Placed:
+    """The prior over places of these shares, and as it is used."""
+    stated = Prior(fixed(masses(shares / shares.sum())), fixed(places), POSITIONS, None)
+    return Placed(stated, with_tail(stated) if use.tail else stated, codes, spans, use)
+
+
+def _told(column: Column, hull: Hull) -> tuple[str, str] | None:
+    """The ends of a prior as people read them."""
+    low, high = (column.lower * column.step, column.upper * column.step)
+    if hull is None or column.kind != "date":
+        return ends_told(hull, low, high)
+    return day(math.ceil(max(hull[0], low))).isoformat(), day(math.floor(min(hull[1], high))).isoformat()
+
+
+def _none(column: Column) -> InvalidInput:
+    return InvalidInput(
+        f"the prior of {column.name} holds none of its values possible, which are {shown(column.step)} apart; widen it"
+    )
 
 
 def _outside(column: Column) -> InvalidInput:

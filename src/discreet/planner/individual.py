@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from discreet.distance import Distance
 from discreet.errors import InvalidInput, Unsupported
+from discreet.inference.belief import PriorUse
 from discreet.kernel.individual import IndividualOrderStatistic
 from discreet.kernel.order_statistic import Statistic
 from discreet.planner.chosen import default_distance, refinement_name, resolve_distance, whose
 from discreet.planner.facts import Facts
-from discreet.planner.given import on_positions
+from discreet.planner.given import even, on_positions
 from discreet.planner.positions import MOST_CANDIDATES, Candidates, Refined
 from discreet.posterior import Posterior
 from discreet.prior import Prior
@@ -35,6 +36,8 @@ class AboutOne:
     refined: Refined
     even: bool
     name: str
+    use: PriorUse | None = None
+    """How the analyst's prior was used; None where she states none."""
 
     @property
     def uses_prior(self) -> bool:
@@ -81,17 +84,17 @@ def about_one(
     epsilon: Fraction,
     prior: str | Prior | None,
     distance: Distance | str | None = None,
+    tail: bool | None = None,
 ) -> AboutOne:
     """Refinement of the prior given, or of an even one over the column's public domain."""
     if column.private_keys:
         raise Unsupported(f"{column.name} has no public domain, so no prior; it cannot be asked of one person")
-    candidates, even = Candidates.of(column, MOST_CANDIDATES), prior is None
+    candidates = Candidates.of(column, MOST_CANDIDATES)
     own = default_distance(column) if distance is None else resolve_distance(column, distance)
-    priors = (Prior.uniform(0, candidates.count - 1),) * 2
-    if prior is not None:
-        priors = on_positions(column, candidates.width, candidates.count, prior)
-    refined = Refined.of(candidates, priors, epsilon, "individual", schema.neighbours, own)
-    return AboutOne(candidates, refined, even, refinement_name(even, distance))
+    bins, name = (column, candidates.width, candidates.count), refinement_name(prior is None, distance)
+    placed = even(*bins) if prior is None else on_positions(*bins, prior, tail)
+    refined = Refined.of(candidates, placed, epsilon, "individual", schema.neighbours, own)
+    return AboutOne(refined.candidates, refined, prior is None, name, None if prior is None else placed.use)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import product
 
 from discreet.guarantee import Guarantee
-from discreet.inference.belief import Belief
+from discreet.inference.belief import Belief, PriorUse
 from discreet.planner.chosen import Chosen
 from discreet.planner.individual import AboutOne, OrderStatistic
 from discreet.planner.meaning import Meaning
@@ -103,6 +103,14 @@ class Plan:
         return isinstance(one, RefinedTotal) or (isinstance(one, AboutOne | Chosen) and one.uses_prior)
 
     @property
+    def prior_use(self) -> PriorUse | None:
+        """How the analyst's prior is used; None where there is none, or nothing of the answer depends on it."""
+        one = self.measurements[0]
+        if isinstance(one, RefinedTotal | Chosen | AboutOne):
+            return one.use
+        return self.belief.use(drawn=False) if self.belief is not None and isinstance(one, Noisy) else None
+
+    @property
     def account(self) -> str:
         """The model in whose accounts it is paid."""
         return "approx-dp" if self.guarantee.model == "zcdp" else self.guarantee.model
@@ -152,6 +160,8 @@ class Plan:
         told["mechanism"] = [_parameters(one) for one in self.measurements]
         told["delta"] = None if self.guarantee.delta is None else str(self.guarantee.delta)
         told["prior"] = _digest(self.prior) if self.uses_prior else None
+        if self.uses_prior and self.prior_use is not None and self.prior_use.rule > 1:
+            told["prior_rule"] = self.prior_use.rule
         return json.dumps(told, sort_keys=True, ensure_ascii=False)
 
     def region(self) -> Part | None:
@@ -200,7 +210,8 @@ def _parameters(measurement: Measurement) -> list[object]:
         own: list[object] = [measurement.name, parts, form.widths, form.moves, form.corners]
         if form.ranks is not None:
             own.append(form.ranks.candidates.width)
-        return own if isinstance(measurement, Noisy) else [*own, measurement.distance_name]
+        # The places that were drawn count values of the number; they counted other steps once, under the name without.
+        return own if isinstance(measurement, Noisy) else [*own, measurement.distance_name, "values"]
     if isinstance(measurement, Nested):
         levels = [[len(level.starts), str(level.share)] for level in measurement.levels]
         return [measurement.name, levels, measurement.known, measurement.form.components[0].scale]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import cast
 
@@ -20,6 +20,7 @@ from discreet.errors import Unsupported
 from discreet.exact import shown
 from discreet.inference.drawn import MOST_VALUES, best_up, posterior_of_draw, root_mean_square
 from discreet.kernel.refinement import Refinement
+from discreet.planner.given import Placed
 from discreet.posterior import Posterior
 from discreet.prior import Prior
 from discreet.query.totals import Bins
@@ -34,17 +35,30 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Equal bins of a column's codes from its lowest; each stands for the code in its middle."""
+    """Equal bins of a column's codes from its lowest; each stands for the code in its middle, or for that of `codes`.
+
+    A prior with ends may hold the code in the middle impossible: then one that is possible stands for the bin.
+    """
 
     column: Column
     width: int
     count: int
+    codes: Integers | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
     def of(column: Column, most: int) -> Candidates:
         """Every code, or as many equal bins as are allowed."""
         width = -(-column.size // most)
         return Candidates(column, width, -(-column.size // width))
+
+    def under(self, placed: Placed) -> Candidates:
+        """The same, each standing for a code that a prior holds possible."""
+        middles = self.column.lower + np.arange(self.count) * self.width + (self.width - 1) // 2
+        codes = np.minimum(middles, self.column.upper)
+        if (codes[placed.used.index] == placed.codes).all():
+            return self
+        codes[placed.used.index] = placed.codes
+        return replace(self, codes=codes)
 
     @property
     def bins(self) -> Bins:
@@ -59,7 +73,7 @@ class Candidates:
     def value(self, position: int) -> Value:
         """What a position stands for."""
         middle = self.column.lower + position * self.width + (self.width - 1) // 2
-        return self.column.value(min(middle, self.column.upper))
+        return self.column.value(min(middle, self.column.upper) if self.codes is None else int(self.codes[position]))
 
     @property
     def told_width(self) -> str:
@@ -70,13 +84,17 @@ class Candidates:
         """Probabilities of rising positions as a law over values: categories by name, dates as days since 1970."""
         whole = mass / mass.sum()
         if self.column.categories:
-            names = tuple(self.column.categories[self.ends(int(at))[0]] for at in positions)
+            stands = positions * self.width if self.codes is None else self.codes[positions]
+            names = tuple(self.column.categories[code] for code in stands)
             return Posterior(whole, None, names)
         first, last = int(positions[0]), int(positions[-1])
         cells = np.zeros(last - first + 1)
         cells[positions - first] = whole
         codes = self.column.lower + np.arange(first, last + 2, dtype=np.float64) * self.width
-        return Posterior(cells, (np.minimum(codes, self.column.upper + 1) - 0.5) * float(self.column.step))
+        edges = (np.minimum(codes, self.column.upper + 1) - 0.5) * float(self.column.step)
+        stands = None if self.codes is None else self.codes[first : last + 1].astype(np.float64)
+        points = None if stands is None else stands * float(self.column.step)
+        return Posterior(cells, edges, None, points)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -87,19 +105,20 @@ class Refined:
     refinement: Refinement
     positions: Integers
     stated: Array
+    blur: float
 
     @staticmethod
     def of(
         candidates: Candidates,
-        priors: tuple[Prior, Prior],
+        placed: Placed,
         epsilon: Fraction,
         about: str,
         neighbours: str,
         distance: Distance,
     ) -> Refined:
         """From a prior over positions, as stated and as used."""
-        column, (said, prior) = candidates.column, priors
-        own, stated = prior, said.mass / said.total
+        column, prior = candidates.column, placed.used
+        own, stated = prior, placed.stated.mass / placed.stated.total
         if column.categories:
             if candidates.width > 1:
                 raise Unsupported(f"{column.name} has too many categories to refine a prior over them; ask without one")
@@ -108,7 +127,7 @@ class Refined:
         plain = Refinement.of(own, epsilon, about, neighbours, distance)
         up = None if column.categories else best_up(plain, stated)
         refinement = plain if up is None else Refinement.of(own, epsilon, about, neighbours, distance, up=up)
-        return Refined(candidates, refinement, prior.index, stated)
+        return Refined(candidates.under(placed), refinement, prior.index, stated, placed.blur)
 
     @property
     def distance_name(self) -> str:
@@ -134,8 +153,7 @@ class Refined:
         error = root_mean_square(self.refinement, None if self.candidates.column.categories else self.stated)
         if error is None or self.candidates.column.categories:
             return error
-        width, step = self.candidates.width, float(self.candidates.column.step)
-        return step * math.sqrt((error * width) ** 2 + (width**2 - 1) / 12)
+        return float(self.candidates.column.step) * math.sqrt((error * self.candidates.width) ** 2 + self.blur)
 
     def before(self) -> Posterior:
         """The prior as it was stated."""

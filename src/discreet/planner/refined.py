@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.distance import Continuous, Distance
-from discreet.inference.belief import Belief, Pointed
+from discreet.errors import InvalidInput
+from discreet.inference.belief import LEAST_INSIDE, TAIL, Belief, Pointed, PriorUse, Shaped
 from discreet.inference.drawn import best_up, posterior_of_draw, root_mean_square
+from discreet.inference.laid import Cells, lay
 from discreet.kernel.refinement import Refinement
 from discreet.planner.noisy import Form
 from discreet.posterior import Posterior
@@ -28,6 +30,11 @@ POINTS = 2048
 REACH = 64
 """The grid of a prior reaches so many of its standard deviations out."""
 WEIGHT = 2.0**58
+FARTHEST = 2**58
+"""Places on a grid are whole numbers below this, so that four times one fits into 64 bits."""
+ROUNDING = 2.0**-40
+"""The mean of a prior may be off by this share of it."""
+NO_VALUE = "the prior holds no value possible that the answer can have; widen it, or give another"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -37,6 +44,7 @@ class RefinedTotal:
     form: Form
     refinement: Refinement
     stated: NDArray[np.float64]
+    use: PriorUse
     name: str = "refinement of your prior"
 
     @property
@@ -85,34 +93,53 @@ def refined_total(
     own, (prior, stated) = distance or Continuous(), on_grid(belief)
     plain = Refinement.of(prior, epsilon, "statistic", neighbours, own)
     refinement = Refinement.of(prior, epsilon, "statistic", neighbours, own, up=best_up(plain, stated))
-    return RefinedTotal(form, refinement, stated)
+    return RefinedTotal(form, refinement, stated, belief.use(drawn=True))
 
 
 def on_grid(belief: Belief) -> tuple[Prior, NDArray[np.float64]]:
-    """A belief, with its tail, as whole masses on an even grid round its centre; and as it was stated, there."""
-    cells = belief.cells()
+    """What the answer is drawn from, as whole masses on a few thousand points; and what was stated, there.
+
+    Every point is a value that the number can have. Without a tail none lies beyond the ends of a prior that has some:
+    which points those are is decided in exact arithmetic, and the others have no mass at all.
+    """
     if isinstance(belief, Pointed):
-        return Prior(_whole(cells.used), belief.prior.index, belief.prior.grid, None), cells.stated
-    low = max(float(cells.values[0]), belief.mean - REACH * belief.sd)
-    high = min(float(cells.values[-1]), belief.mean + REACH * belief.sd)
-    step = Fraction(max((high - low) / POINTS, float(np.diff(cells.edges).min()))).limit_denominator(10**6)
-    step = step or Fraction((high - low) / POINTS)
-    origin = Fraction(round(Fraction(low) / step)) * step
-    count = max(1, min(POINTS + 2, math.ceil((high - float(origin)) / float(step)) + 1))
-    edges = float(origin) + float(step) * (np.arange(count + 1, dtype=np.float64) - 0.5)
-    used, stated = (_between(edges, cells.edges, mass) for mass in (cells.used, cells.stated))
-    return Prior(_whole(used), np.arange(count, dtype=np.int64), Grid(origin, step), None), stated
+        if not belief.tailed(drawn=True):
+            return belief.prior, belief.mass
+        return Prior(_whole(belief.used), belief.prior.index, belief.prior.grid, None), belief.mass
+    shaped, tailed = cast(Shaped, belief), belief.tailed(drawn=True)
+    exclude = shaped.ended and not tailed
+    cells = _cells(shaped, exclude)
+    laid = lay(shaped.shapes, cells, exclude)
+    if laid.held < LEAST_INSIDE:
+        raise InvalidInput(NO_VALUE)
+    kept = np.flatnonzero(laid.count)
+    stated = laid.shares[kept] / laid.shares[kept].sum()
+    used = (1 - TAIL) * stated + TAIL * shaped.tail_on(cells.edges()) if tailed else stated
+    return Prior(_whole(used), laid.stands[kept], cells.grid, None), stated
 
 
-def _between(edges: NDArray[np.float64], cuts: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The law of some cells on others."""
-    sums = np.interp(edges, cuts, np.concatenate(([0.0], np.cumsum(mass))))
-    law: NDArray[np.float64] = np.diff(sums) / (sums[-1] - sums[0])
-    return law
+def _cells(belief: Shaped, exclude: bool) -> Cells:
+    """Cells of equal numbers of values: all there are, or as far out as a prior matters."""
+    grid, first, last = belief.grid, 0, belief.count - 1
+    mean, away = Fraction(belief.mean), REACH * Fraction(max(belief.sd, belief.step, abs(belief.mean) * ROUNDING))
+    ends = [(mean - away, mean + away)]
+    if exclude and belief.shapes.hull is not None:
+        ends.append(belief.shapes.hull)
+    for low, high in ends:
+        first = max(first, math.ceil((low - grid.origin) / grid.step))
+        last = min(last, math.floor((high - grid.origin) / grid.step))
+    if last < first:
+        raise InvalidInput(NO_VALUE)
+    stride = -(-(last + 1 - first) // FARTHEST)
+    count = (last - first) // stride + 1
+    size = min(count, POINTS)
+    cuts = np.array([count * at // size for at in range(size + 1)], dtype=np.int64)
+    own = Grid(Fraction(grid.value(first)), grid.step * stride)
+    return Cells(own, cuts, (cuts[:-1] + cuts[1:] - 1) // 2, (0, count - 1))
 
 
 def _whole(mass: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Probabilities as whole masses, none 0."""
+    """Probabilities of what is possible as whole masses, none 0."""
     return np.maximum(np.rint(mass * WEIGHT), 1).astype(np.int64)
 
 

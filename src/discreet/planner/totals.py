@@ -50,7 +50,9 @@ def expected_rows(schema: Schema, facts: Facts, told: int | None) -> int:
     return max(1, schema.units // 2 // (facts.cells or 1))
 
 
-def belief_of(aggregate: Aggregate, column: Column | None, facts: Facts, prior: str | Prior | None) -> Belief | None:
+def belief_of(
+    aggregate: Aggregate, column: Column | None, facts: Facts, prior: str | Prior | None, tail: bool | None = None
+) -> Belief | None:
     """The analyst's prior over what the aggregate can be, from public facts."""
     if prior is None:
         return None
@@ -58,7 +60,7 @@ def belief_of(aggregate: Aggregate, column: Column | None, facts: Facts, prior: 
     rows = UNBOUNDED if schema.units is None else schema.units * schema.rows
     what = aggregate.function.upper().replace("_", " ") + ("" if column is None else f" of {column.name}")
     low, high, step = _range(aggregate, column, facts, rows)
-    return believed(prior, low, high, step, what)
+    return believed(prior, low, high, step, what, tail)
 
 
 def _range(aggregate: Aggregate, column: Column | None, facts: Facts, rows: int) -> tuple[Fraction, Fraction, Fraction]:
