@@ -30,6 +30,8 @@ ANSWER: dict[str, Any] = {
     "posteriors": [{"count": {"mean": 1230.5, "median": 1230.0, "interval_95": [1199.0, 1262.0]}}],
     "reconciled": {"rows": [{"count": 1234}], "intervals_95": [{"count": [1200, 1268]}], "because": ["it is a count"]},
     "shaped_by_prior": False,
+    "prior_tail": None,
+    "prior_use": "",
     "warning": None,
     "meaning": "the count is about 1234",
     "mechanism": "discrete Laplace",

@@ -27,8 +27,8 @@ WIDE = Column("income", "integer", 0, 10**9)
 POSITIONS = Grid(Fraction(0), Fraction(1))
 
 
-def placed(column: Column, prior: str | Prior, width: int = 1) -> Prior:
-    return on_positions(column, width, -(-column.size // width), prior)[1]
+def placed(column: Column, prior: str | Prior, width: int = 1, tail: bool | None = None) -> Prior:
+    return on_positions(column, width, -(-column.size // width), prior, tail).used
 
 
 def shares(prior: Prior, size: int) -> np.ndarray:
@@ -63,9 +63,9 @@ def test_a_text_that_has_a_heavy_tail_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("text", ["point(40)", "uniform(40, 40)", "normal(40, 1e-300)", "laplace(40, 1e-300)"])
-def test_a_point_keeps_nine_tenths_and_a_little(text: str) -> None:
+def test_a_point_with_a_tail_keeps_nine_tenths_and_a_little(text: str) -> None:
     """The tail has a scale of one step there, and reaches every position."""
-    prior = placed(AGE, text)
+    prior = placed(AGE, text, tail=True)
     law = np.zeros(74)
     law[23] = 1
     assert shares(prior, 74) == pytest.approx(tailed(law, np.ones(74, bool)), rel=1e-6)
@@ -83,7 +83,8 @@ def test_a_text_with_a_step_is_on_its_own_values() -> None:
     assert placed(AGE, "normal(40, 9) on [20, 60] step 10").index.tolist() == [3, 13, 23, 33, 43]
     fine = placed(AGE, "normal(40, 9) on [17, 90] step 0.01")
     assert shares(fine, 74)[1:-1] == pytest.approx(shares(placed(AGE, "normal(40, 9)"), 74)[1:-1], rel=2e-2)
-    assert placed(AGE, "point(41) on [20, 60] step 10").index.tolist() == [3, 13, 23, 33, 43]
+    assert placed(AGE, "point(41) on [20, 60] step 10", tail=True).index.tolist() == [3, 13, 23, 33, 43]
+    assert placed(AGE, "uniform(30, 45) on [20, 60] step 10").index.tolist() == [13, 23]
     assert placed(AGE, "normal(40, 9) step 73").index.tolist() == [0, 73]
 
 
@@ -92,15 +93,31 @@ def test_a_prior_object_keeps_to_its_own_points() -> None:
     law = np.zeros(74)
     law[[3, 13, 73]] = 0.25, 0.5, 0.25
     assert prior.index.tolist() == [3, 13, 73]
-    assert shares(prior, 74) == pytest.approx(tailed(law, law > 0), rel=1e-12)
+    assert shares(prior, 74) == pytest.approx(law, rel=1e-12)
     assert placed(AGE, '{"20": 1, "30": 2, "90": 1}') == prior
+    with_one = placed(AGE, Prior.weights({20: 1, 30: 2, 90: 1}), tail=True)
+    assert shares(with_one, 74) == pytest.approx(tailed(law, law > 0), rel=1e-12)
 
 
-def test_values_beside_the_grid_go_to_the_nearest_position() -> None:
-    given_prior = Prior.weights({17.4: 1, 17.5: 1, 90.4: 1, 91: 1, 16: 1})
-    assert placed(AGE, given_prior).index.tolist() == [0, 1, 73]
-    assert placed(HEIGHT, Prior.weights({1.5: 1, 1.514: 1, 2: 1})).index.tolist() == [0, 1, 50]
-    assert placed(AGE, "point(40.4)").index[np.argmax(placed(AGE, "point(40.4)").mass)] == 23
+def test_a_number_that_is_no_value_of_the_column_is_impossible() -> None:
+    """Rounding it would make another value possible, which the prior excludes."""
+    assert placed(AGE, Prior.weights({17.4: 1, 18: 1, 90.4: 1, 91: 1, 16: 1})).index.tolist() == [1]
+    assert placed(HEIGHT, Prior.weights({1.5: 1, 1.514: 1, 2: 1})).index.tolist() == [0, 50]
+    assert placed(AGE, "0.5 point(40.4) + 0.5 uniform(41.5, 43.9)").index.tolist() == [25, 26]
+    for prior in ("point(40.4)", "uniform(40.2, 40.9)", Prior.weights({40.4: 1}), "uniform on [40.2, 40.9]"):
+        with pytest.raises(InvalidInput, match="holds none of its values possible, which are 1 apart; widen it"):
+            placed(AGE, prior)
+    lenient = placed(AGE, "point(40.4)", tail=True)
+    assert lenient.index[np.argmax(lenient.mass)] == 23
+
+
+def test_points_of_a_fine_grid_are_rounded_between_the_ends_of_their_run() -> None:
+    """They stand for all between them; a run without a value of the column is left out."""
+    assert placed(AGE, Prior.uniform(20.5, 23.4, 0.1)).index.tolist() == [4, 5, 6]
+    assert shares(placed(AGE, Prior.uniform(20.5, 23.4, 0.1)), 74)[[4, 5, 6]] == pytest.approx([1 / 3] * 3)
+    two = placed(AGE, "0.5 uniform(20, 21.7) + 0.5 uniform(30.3, 33) on [17, 90] step 0.1")
+    assert two.index.tolist() == [3, 4, 14, 15, 16]
+    assert placed(AGE, "cauchy(30, 2) on [20.6, 40.6] step 1").index.tolist() == list(range(4, 24))
 
 
 @given(
@@ -111,19 +128,39 @@ def test_values_beside_the_grid_go_to_the_nearest_position() -> None:
 def test_placing_is_rounding_to_codes(width: int, weights: dict[Fraction, int], step: Fraction) -> None:
     """Compared with exact arithmetic, one value at a time; the total stays, but for what is outside."""
     column = Column("x", "number", -20, 13, step)
+    prior = Prior.weights(weights)
     expected: dict[int, Fraction] = {}
+    codes: dict[int, set[int]] = {}
     for value, weight in weights.items():
-        code = math.floor(value / step + Fraction(1, 2))
-        if -20 <= code <= 13:
-            at = (code + 20) // width
-            expected[at] = expected.get(at, Fraction(0)) + weight
+        low, high = run_of(value, sorted(weights), prior.grid.step, step)  # type: ignore[union-attr]
+        nearest = math.floor(value / step + Fraction(1, 2))
+        least, most = max(-20, math.ceil(low / step)), min(13, math.floor(high / step))
+        if -20 <= nearest <= 13 and least <= most:
+            code = min(max(nearest, least), most)
+            expected[(code + 20) // width] = expected.get((code + 20) // width, Fraction(0)) + weight
+            codes.setdefault((code + 20) // width, set()).add(code)
     if sum(expected.values()) * 1000 < sum(weights.values()):
-        with pytest.raises(InvalidInput, match="outside its bounds"):
-            placed(column, Prior.weights(weights), width)
+        with pytest.raises(InvalidInput, match=r"outside its bounds|none of its values possible"):
+            placed(column, prior, width)
         return
     law = np.array([float(expected.get(at, 0)) for at in range(-(-34 // width))])
-    got = shares(placed(column, Prior.weights(weights), width), len(law))
-    assert got == pytest.approx(tailed(law / law.sum(), law > 0), rel=1e-9)
+    made = on_positions(column, width, len(law), prior)
+    assert shares(made.used, len(law)) == pytest.approx(law / law.sum(), rel=1e-9)
+    assert all(int(code) in codes[int(at)] for at, code in zip(made.used.index, made.codes, strict=True))
+    with_one = on_positions(column, width, len(law), prior, tail=True).used
+    assert shares(with_one, len(law)) == pytest.approx(tailed(law / law.sum(), law > 0), rel=1e-9)
+
+
+def run_of(value: Fraction, values: list[Fraction], apart: Fraction, step: Fraction) -> tuple[Fraction, Fraction]:
+    """The ends of the points that follow one another on a grid as fine as the column's; else the point itself."""
+    if apart > step:
+        return value, value
+    low = high = value
+    while low - apart in values:
+        low -= apart
+    while high + apart in values:
+        high += apart
+    return low, high
 
 
 def test_bins_hold_the_probability_of_their_codes() -> None:
@@ -225,6 +262,12 @@ def test_a_column_without_a_public_domain_has_no_prior() -> None:
         on_positions(Column("name", "nominal", private_keys=True), 1, 1, '{"a": 1}')
 
 
+def test_a_tail_is_of_numbers() -> None:
+    with pytest.raises(InvalidInput, match="a heavy tail is of numbers, and sex is not one; leave out tail"):
+        placed(SEX, '{"M": 1}', tail=True)
+    assert placed(SEX, '{"M": 1}', tail=False).index.tolist() == [1]
+
+
 HOSTILE = {
     "a point mass": Prior.weights({40: 1}),
     "two far atoms": Prior.weights({40: 1, 10**15: 1}),
@@ -266,9 +309,12 @@ def test_placing_is_quick(text: str, width: int, most: float) -> None:
     """A million positions in well under a second, ten thousand within 10 ms."""
     placed(WIDE, text, width)
     times = []
-    for _ in range(3):
+    for tail in (None, True, None, True):
         start = time.process_time()
-        assert len(placed(WIDE, text, width)) == 10**9 // width + 1
+        assert (
+            len(placed(WIDE, text, width, tail))
+            == {"u": 5 * 10**8 // width, "p": 0}.get(text[0] if tail is None else "", 10**9 // width) + 1
+        )
         times.append(time.process_time() - start)
     assert min(times) < most
 
@@ -290,6 +336,24 @@ def test_the_tail_is_on_the_support_and_at_least_a_step_wide() -> None:
 
 def test_half_way_between_two_codes_is_the_upper_one() -> None:
     """Also where floats fall just short of it."""
-    column = Column("x", "number", -20, 13, Fraction(3, 2))
-    prior = placed(column, Prior.weights({Fraction(0): 1, Fraction(3, 4): 1, Fraction(-205, 7): 1}))
-    assert prior.index.tolist() == [0, 20, 21]
+    for parts in (2, 6, 10, 14, 22, 26, 34, 1000):
+        law = shares(placed(AGE, Prior.uniform(20, 21, Fraction(1, parts))), 74)
+        assert law[[3, 4]] == pytest.approx([parts / 2 / (parts + 1), (parts / 2 + 1) / (parts + 1)], rel=1e-12)
+
+
+def test_a_wide_bin_stands_for_a_value_that_the_prior_holds_possible() -> None:
+    """The code in its middle may lie beyond an end, or between two shapes; names too."""
+
+    def made(column: Column, prior: str | Prior, width: int) -> list[tuple[int, int, int]]:
+        own = on_positions(column, width, -(-column.size // width), prior)
+        return [*zip(own.used.index.tolist(), own.codes.tolist(), own.spans.tolist(), strict=True)]
+
+    assert made(AGE, "point(40)", 10) == [(2, 40, 1)]
+    assert made(AGE, "uniform(25, 48)", 10) == [(0, 25, 2), (1, 31, 10), (2, 41, 10), (3, 47, 2)]
+    assert made(AGE, "0.5 point(40) + 0.5 point(46)", 10) == [(2, 40, 7)]
+    assert made(AGE, Prior.weights({38: 1, 45: 9, 90: 1}), 10) == [(2, 38, 8), (7, 90, 1)]
+    assert made(AGE, "normal(40, 9) on [34, 39]", 10) == [(1, 34, 3), (2, 39, 3)]
+    assert made(AGE, "triangular(26, 30, 30)", 10) == [(0, 26, 1), (1, 30, 4)]
+    assert made(SEX, '{"other": 1, "M": 1}', 2) == [(0, 1, 1), (1, 2, 1)]
+    blurred = on_positions(AGE, 10, 8, "uniform(25, 48)")
+    assert blurred.blur == pytest.approx((2 * 2 * (4 - 1) + 2 * 10 * (100 - 1)) / 24 / 12)

@@ -103,6 +103,10 @@ class Answer:
     shaped: bool = False
     prior: bool = False
     """Whether a prior was given, so that `posteriors` may have something to tell."""
+    prior_tail: bool | None = None
+    """Whether a tenth of a heavy tail was mixed into the prior; None where no prior was used."""
+    prior_use: str = ""
+    """The same as a sentence, with what is impossible where the prior was used as stated."""
     say: Callable[[], str] = field(default=str, repr=False, compare=False)
     picture: Callable[[str | Path], Path] | None = field(default=None, repr=False, compare=False)
     spec: Callable[[], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
@@ -229,7 +233,8 @@ class Answer:
         told["intervals_95"] = [{name: _ends(span) for name, span in row.items()} for row in spans]
         told["posteriors"] = None if len(self.rows) > MOST_POSTERIORS else self._posteriors()
         told["reconciled"] = self._reconciled()
-        told |= {"shaped_by_prior": self.shaped, "warning": self.warning, "meaning": self.meaning}
+        told |= {"shaped_by_prior": self.shaped, "prior_tail": self.prior_tail, "prior_use": self.prior_use}
+        told |= {"warning": self.warning, "meaning": self.meaning}
         told |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
         told["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}
         return told | {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json()}

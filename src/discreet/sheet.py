@@ -46,7 +46,7 @@ def _below(answer: Answer) -> list[str]:
     more = len(answer.rows) - MOST_ROWS
     rest = [f"... and {more:,} more; rows has all"] if more > 0 else []
     warned = [f"Warning: {answer.warning}"] if answer.warning else []
-    return [line for line in (*rest, answer.meaning, *warned, answer.guarantee.words()) if line]
+    return [line for line in (*rest, answer.meaning, answer.prior_use, *warned, answer.guarantee.words()) if line]
 
 
 def span_told(span: Interval) -> str:

@@ -75,6 +75,8 @@ def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableTy
         yield f"posterior: mean {say(known.mean())}, median {say(known.median())}, 95 % {low} to {high}"
     if answer.meaning:
         yield answer.meaning
+    if answer.prior_use:
+        yield answer.prior_use
 
 
 def _accuracy(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> dict[str, str]:
@@ -106,6 +108,8 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
     stored = "" if preview.stored is None else f": an answer of epsilon {shown(preview.stored)} is stored, and is told"
     if preview.prior_error is not None:
         pairs["prior alone"] = f"an expected error of {preview.prior_error:,.4g}, without asking"
+    if preview.prior_use:
+        pairs["prior"] = preview.prior_use
     pairs |= {"cost": _amount(preview.cost) + stored, "left": left(preview.balances), "more such": _times(preview)}
     yield facts(pairs)
     yield ""

@@ -26,6 +26,7 @@ from discreet.cli.options import (
     Request,
     Rows,
     SchemaFile,
+    Tail,
     read_request,
 )
 
@@ -64,6 +65,7 @@ def ask(
     noise_scale: NoiseScale = None,
     interval: Interval = False,
     rows: Rows = None,
+    tail: Tail = None,
     constraint: Constraints = None,
     plot: Plot = None,
     ranges: Ranges = None,
@@ -89,7 +91,7 @@ def ask(
     from discreet.schema import load_schema
 
     request = read_request(question, epsilon, delta, noise_scale, accuracy, rows)
-    more = _more(request, distance, interval)
+    more = _more(request, distance, interval, tail)
     if plot is not None:
         check_path(plot)
     declared = load_schema(schema)
@@ -131,6 +133,7 @@ def preview(
     noise_scale: NoiseScale = None,
     interval: Interval = False,
     rows: Rows = None,
+    tail: Tail = None,
     analyst: Analyst = "analyst",
     ledger: LedgerPlace = None,
     model: Model = None,
@@ -147,7 +150,7 @@ def preview(
     declared = load_schema(schema)
     numbers = (request.epsilon, prior, request.delta, model)
     planned = looking.preview(
-        declared, ledger, analyst, request.question, *numbers, **_more(request, distance, interval)
+        declared, ledger, analyst, request.question, *numbers, **_more(request, distance, interval, tail)
     )
     if json:
         show.document(preview_to_json(planned))
@@ -173,7 +176,7 @@ def _ends(text: str) -> tuple[str, str]:
     return low, high
 
 
-def _more(request: Request, distance: str | None, interval: bool) -> dict[str, Any]:
+def _more(request: Request, distance: str | None, interval: bool, tail: bool | None) -> dict[str, Any]:
     """What else goes with a question."""
     told: dict[str, Any] = {"accuracy": request.accuracy, "noise_scale": request.noise_scale, "rows": request.rows}
-    return told | {"distance": distance, "interval": interval}
+    return told | {"distance": distance, "interval": interval, "tail": tail}

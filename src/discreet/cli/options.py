@@ -55,6 +55,14 @@ DistanceName = Annotated[
 Interval = Annotated[
     bool, typer.Option("--interval", help="Spend half of epsilon on two values around a quantile or median.")
 ]
+Tail = Annotated[
+    bool | None,
+    typer.Option(
+        "--tail/--no-tail",
+        help="Mix a tenth of a heavy tail into the prior, so that a wrong prior cannot hide the truth; or never.",
+        show_default=False,
+    ),
+]
 Rows = Annotated[
     str | None, typer.Option(metavar="N", help="About how many rows you expect, to choose a mechanism for means.")
 ]

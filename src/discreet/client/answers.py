@@ -53,6 +53,8 @@ def answer_from(told: Told, more: More, prior: bool) -> Answer:
         warning=told["warning"],
         shaped=told["shaped_by_prior"],
         prior=prior,
+        prior_tail=told.get("prior_tail"),
+        prior_use=told.get("prior_use", ""),
         say=partial(str, told["meaning"]),
         picture=more.picture,
         spec=more.spec,

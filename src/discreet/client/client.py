@@ -101,6 +101,7 @@ class Client:
         noise_scale: object = None,
         interval: bool = False,
         rows: object = None,
+        tail: bool | None = None,
         constraints: Sequence[str] = (),
     ) -> Answer:
         """Answer, or refuse before anything is charged or read; as `Custodian.answer`.
@@ -109,6 +110,7 @@ class Client:
         """
         given = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
         given |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
+        given |= {"tail": tail}
         body = ask_of(question, noisy(given) | {"fresh": fresh, "constraints": constraints or None})
         dataset, own = self._open(), key_of(key)
         with paid_once(own):
@@ -128,10 +130,12 @@ class Client:
         noise_scale: object = None,
         interval: bool = False,
         rows: object = None,
+        tail: bool | None = None,
     ) -> Preview:
         """What the question would cost and be good for, what is left, and how many more such questions that holds."""
         given = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
         given |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
+        given |= {"tail": tail}
         return read(reading.preview_from, self._open().ask("/previews", ask_of(question, noisy(given))))
 
     def session(self, noise_scale: object, epsilon: object, key: str | None = None) -> Session:

@@ -84,6 +84,7 @@ def preview_from(told: Told) -> Preview:
         prior_error=told["prior_error"],
         pictured=told["pictured"],
         error_of=told["error_of"],
+        prior_use=told.get("prior_use", ""),
         balances=balances_from(told["budget"]),
         times=told["times"],
     )

@@ -25,7 +25,10 @@ def ask_of(question: object, given: Mapping[str, Any]) -> dict[str, Any]:
     """A question and what goes with it, as a request has it; what was not said is left out."""
     if not isinstance(question, str | Mapping):
         raise InvalidInput(f"a question is SQL text or JSON, got {type(question).__name__}")
-    read = {name: READ[name](value) for name, value in given.items() if value is not None and value is not False}
+    said = {
+        name: value for name, value in given.items() if value is not None and (value is not False or name == "tail")
+    }
+    read = {name: READ[name](value) for name, value in said.items()}
     return {"question": question if isinstance(question, str) else dict(question)} | read
 
 
@@ -130,6 +133,12 @@ def _constraints(given: object) -> list[str]:
     return texts
 
 
+def _tail(given: object) -> bool:
+    if not isinstance(given, bool):
+        raise InvalidInput(f"tail is True, False or left out, got {type(given).__name__}")
+    return given
+
+
 def _rows(given: object) -> int:
     return whole(given, "the number of rows expected")
 
@@ -144,6 +153,7 @@ READ: Mapping[str, Any] = {
     "model": str,
     "interval": bool,
     "rows": _rows,
+    "tail": _tail,
     "constraints": _constraints,
     "fresh": bool,
 }

@@ -151,6 +151,7 @@ class Custodian:
         noise_scale: object = None,
         interval: bool = False,
         rows: object = None,
+        tail: bool | None = None,
         constraints: Sequence[Stated] = (),
     ) -> Answer:
         """Answer, or refuse before anything is charged or read.
@@ -158,14 +159,16 @@ class Custodian:
         How much noise there is follows from one of `epsilon`, `accuracy` such as "±50 at 95%" (the smallest epsilon
         that reaches it) and `noise_scale`. With a `prior` the answer tells what it means to someone who holds it;
         `distance` asks for a refinement of the prior by it; `interval` spends half of epsilon on two values around a
-        quantile; `rows`, about how many rows are expected, helps to choose a mechanism. `constraints`, such as
+        quantile; `rows`, about how many rows are expected, helps to choose a mechanism. `tail` mixes a tenth of a heavy
+        tail into the prior, so that a wrong prior cannot hide the truth: left out, where the prior only weighs noise,
+        and into shapes without ends, but not where the answer is drawn from a prior with ends. `constraints`, such as
         "total = 1000", are public facts of yours that the count's `reconciled` rows are made to fit. The same question
         again returns the stored answer and costs nothing; `fresh` pays for a new draw. `key` makes a retry safe.
         """
         query, fresh = read(question, self.schema), bool(fresh)
         analyst, key = _names(analyst, key)
         more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
-        request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows)
+        request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows, tail=tail)
         planned = plan_or_stored(self.schema, query, request, self._offer(analyst, fresh, key))
         stated = plain_stated(constraints)
         check_stated(planned, stated)
@@ -199,11 +202,12 @@ class Custodian:
         noise_scale: object = None,
         interval: bool = False,
         rows: object = None,
+        tail: bool | None = None,
     ) -> Preview:
         """What the question would cost and be good for, what is left, and how many more such questions that holds."""
         query, analyst = read(question, self.schema), _names(analyst, None)[0]
         more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
-        request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows)
+        request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows, tail=tail)
         offer = self._offer(analyst)
         planned = plan_or_stored(self.schema, query, request, offer)
         told = with_offer(previewed(planned, to_sql(query, self.schema)), None if planned.free else offer(planned))

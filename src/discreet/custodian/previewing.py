@@ -58,6 +58,8 @@ class Preview:
     pictured: bool = False
     error_of: str = ""
     """What `expected_error` is of; empty where it is 0 or not known."""
+    prior_use: str = ""
+    """How the prior would be used, in a sentence; empty where none would."""
     balances: tuple[Balance, ...] = ()
     times: int = 0
 
@@ -109,11 +111,12 @@ def previewed(planned: Plan, question: str) -> Preview:
         prior_error=alone,
         pictured=pictured(planned),
         error_of=error_of(planned) if error else "",
+        prior_use="" if planned.prior_use is None else planned.prior_use.words,
     )
 
 
 def _hardly(worse: bool) -> str:
-    """What an answer is worth beside a prior that is nearly as good; a tail is added to each, lest it be wrong."""
+    """What an answer is worth beside a prior that is nearly as good; worse only by the tail mixed into the prior."""
     if not worse:
         return "the answer would tell you hardly more"
     return "if it is right, it is nearer than the answer, which allows for its being wrong; more epsilon helps"

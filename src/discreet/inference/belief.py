@@ -63,11 +63,11 @@ class PriorUse:
         """One sentence."""
         if self.tail:
             within = "" if self.ends is None else f", between {self.ends[0]} and {self.ends[1]}"
-            return f"A tenth of a heavy tail was mixed into the prior{within}."
+            return f"A tenth of a heavy tail is mixed into the prior{within}."
         if self.ends is None and not self.excludes:
-            return "The prior was used as stated."
+            return "The prior is used as stated."
         what = "values without a weight" if self.ends is None else f"values outside {self.ends[0]} to {self.ends[1]}"
-        return f"The prior was used as stated: {what} are impossible, so the answer is wrong where one of them is true."
+        return f"The prior is used as stated: {what} are impossible, also if the truth is one of them."
 
 
 def ends_told(hull: tuple[Fraction, Fraction] | None, low: Fraction, high: Fraction) -> tuple[str, str] | None:

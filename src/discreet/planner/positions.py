@@ -61,6 +61,11 @@ class Candidates:
         return replace(self, codes=codes)
 
     @property
+    def _stands(self) -> Array:
+        """The codes that stand for all positions, for what may be approximate."""
+        return np.asarray(self.codes, dtype=np.float64)
+
+    @property
     def bins(self) -> Bins:
         """How a source counts them."""
         return Bins(self.column.name, self.column.lower, self.width)
@@ -84,16 +89,15 @@ class Candidates:
         """Probabilities of rising positions as a law over values: categories by name, dates as days since 1970."""
         whole = mass / mass.sum()
         if self.column.categories:
-            stands = positions * self.width if self.codes is None else self.codes[positions]
-            names = tuple(self.column.categories[code] for code in stands)
+            first_codes = positions * self.width if self.codes is None else self.codes[positions]
+            names = tuple(self.column.categories[code] for code in first_codes)
             return Posterior(whole, None, names)
         first, last = int(positions[0]), int(positions[-1])
         cells = np.zeros(last - first + 1)
         cells[positions - first] = whole
         codes = self.column.lower + np.arange(first, last + 2, dtype=np.float64) * self.width
         edges = (np.minimum(codes, self.column.upper + 1) - 0.5) * float(self.column.step)
-        stands = None if self.codes is None else self.codes[first : last + 1].astype(np.float64)
-        points = None if stands is None else stands * float(self.column.step)
+        points = None if self.codes is None else float(self.column.step) * self._stands[first : last + 1]
         return Posterior(cells, edges, None, points)
 
 

@@ -105,7 +105,7 @@ def _check_planned(limits: Limits, given: Asked, told: Guarantee | None) -> None
 def numbers(asked: Asked) -> dict[str, Any]:
     """What `Custodian.answer` and `.preview` take besides the question, exact numbers by their decimal text."""
     noise = {name: _number(asked.get(name), name) for name in ("epsilon", "delta", "noise_scale")}
-    more = {name: asked.get(name) for name in ("prior", "model", "accuracy", "distance", "rows")}
+    more = {name: asked.get(name) for name in ("prior", "model", "accuracy", "distance", "rows", "tail")}
     if all(one is None for one in (noise["epsilon"], noise["noise_scale"], more["accuracy"])):
         raise InvalidInput('say how much noise there may be: "epsilon": "0.1" or "accuracy": "±50 at 95%"')
     return noise | more | {"interval": bool(asked.get("interval"))}
@@ -184,7 +184,7 @@ def _refuse(
 ) -> None:
     """Whatever is wrong with what is asked beside the question is told before the charge."""
     noise = given["epsilon"], given["delta"], given["prior"], given["model"]
-    more = {name: given[name] for name in ("accuracy", "noise_scale", "rows", "distance", "interval")}
+    more = {name: given[name] for name in ("accuracy", "noise_scale", "rows", "distance", "interval", "tail")}
     if ranges:
         check_ranges(schema, told["question"], ranges)
     if told.get("constraints"):

@@ -49,6 +49,12 @@ class Asked(Request):
     rows: Annotated[StrictInt, Field(ge=1, le=10**12)] | None = Field(
         None, description="About how many rows are expected, for means.", examples=[None]
     )
+    tail: StrictBool | None = Field(
+        None,
+        description="Mix a tenth of a heavy tail into the prior, so that a wrong prior cannot hide the truth; false: "
+        "never. Left out: where the prior weighs noise, and into shapes without ends.",
+        examples=[None],
+    )
 
 
 class Ask(Asked):
@@ -274,6 +280,8 @@ class AnswerDocument(BaseModel):
     posteriors: list[dict[str, dict[str, Any] | None]] | None
     reconciled: dict[str, Any] | None
     shaped_by_prior: bool
+    prior_tail: bool | None = Field(description="Whether a tail was mixed into the prior; null where none was used.")
+    prior_use: str = Field(description="How the prior was used, in a sentence.")
     warning: str | None
     meaning: str
     mechanism: str
@@ -313,6 +321,7 @@ class PreviewDocument(BaseModel):
     stored_epsilon: str | None
     pictured: bool = Field(description="Whether the answer will have a picture.")
     error_of: str = Field(description="What the expected error is of; empty where it is 0 or not known.")
+    prior_use: str = Field(description="How the prior would be used, in a sentence; empty where none would.")
     budget: list[BalanceDocument]
 
 

@@ -23,7 +23,10 @@ from discreet.service.queueing import job_to_json, own_job, queue_ask
 from discreet.service.routes.datasets import answer, budget, history, kept_answer, preview
 
 MOST_COMPARED = 8
-FIELDS = ("question", "size", "prior", "delta", "distance", "model", "rows", "constraints", "ranges", "population_size")
+FIELDS = (
+    *("question", "size", "prior", "delta", "distance", "model", "rows", "tail"),
+    *("constraints", "ranges", "population_size"),
+)
 BOXES = ("interval", "fresh", "population")
 AnswerId = Annotated[str, Path(min_length=1, max_length=64)]
 Ids = Annotated[list[str], Query(max_length=MOST_COMPARED, default_factory=list)]

@@ -89,7 +89,7 @@ def asked(form: Form) -> dict[str, Any]:
     said |= {how: form.text("size")}
     said |= {name: form.text(name) for name in ("prior", "delta", "distance", "model")}
     said |= {"rows": whole(form.text("rows"), "rows"), "interval": form.ticked("interval")}
-    return _given(said)
+    return _given(said) | _tail(form.text("tail"))
 
 
 def asked_beside(form: Form) -> dict[str, Any]:
@@ -97,6 +97,13 @@ def asked_beside(form: Form) -> dict[str, Any]:
     said = {name: form.lines(name) for name in ("constraints", "ranges")}
     ticked = {name: form.ticked(name) for name in ("fresh", "population")}
     return _given(said | ticked | {"population_size": form.text("population_size")})
+
+
+def _tail(text: str) -> dict[str, bool]:
+    """Whether a heavy tail is mixed into the prior; nothing where that is left open."""
+    if text not in {"", "true", "false"}:
+        raise InvalidInput(f"tail is true, false or left out, not {text[:40]!r}")
+    return {"tail": text == "true"} if text else {}
 
 
 def key_of(form: Form, said: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ function bodyOf(form) {
   const body = { question: read("question"), [read("how")]: read("size") };
   for (const name of OPTIONAL) if (read(name)) body[name] = read(name);
   if (fields.has("interval")) body.interval = true;
+  if (read("tail")) body.tail = read("tail") === "true";
   if (read("rows")) body.rows = Number(read("rows"));
   return body;
 }
@@ -73,6 +74,7 @@ export function preview(form, panel, api) {
     row("accuracy", made.accuracy);
     row("reason", made.reason);
     row("alone", made.prior_error === null ? "" : `± ${told(made.prior_error, 4)}, without asking`);
+    row("use", made.prior_use);
     row("guarantee", made.guarantee.words);
     slot("warnings").replaceChildren(...made.warnings.map((one) => element("p", { class: "warning" }, `Warning: ${one}.`)));
     slot("candidates").replaceChildren(...made.candidates.map(candidate));
