@@ -18,6 +18,7 @@ from discreet.kernel.bracket import Bracket
 from discreet.kernel.quantile import Quantile
 from discreet.planner.chosen import Chosen, Mode, RefinedStatistic, chosen, resolve_distance
 from discreet.planner.facts import Facts
+from discreet.planner.given import even
 from discreet.planner.individual import AboutOne, about_one
 from discreet.planner.positions import Candidates, Refined
 from discreet.query.predicate import TRUE
@@ -270,7 +271,8 @@ def test_the_error_of_wide_bins_is_that_of_codes() -> None:
     """Exactly, over codes spread evenly within bins of five, in the column's own units."""
     column = Column("income", "number", lower=-4, upper=45, step=HALF)
     candidates, prior = Candidates.of(column, 10), Prior.normal(4, 2, 0, 9)
-    refined = Refined.of(candidates, (prior, prior), Fraction(2), "individual", "add-remove", Distance.continuous())
+    placed = replace(even(column, 5, 10), stated=prior, used=prior)
+    refined = Refined.of(candidates, placed, Fraction(2), "individual", "add-remove", Distance.continuous())
     law = joint(AboutOne(candidates, refined, even=False, name=""))
     square = 0.0
     for at in range(10):

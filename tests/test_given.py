@@ -349,7 +349,7 @@ def test_a_wide_bin_stands_for_a_value_that_the_prior_holds_possible() -> None:
         return [*zip(own.used.index.tolist(), own.codes.tolist(), own.spans.tolist(), strict=True)]
 
     assert made(AGE, "point(40)", 10) == [(2, 40, 1)]
-    assert made(AGE, "uniform(25, 48)", 10) == [(0, 25, 2), (1, 31, 10), (2, 41, 10), (3, 47, 2)]
+    assert made(AGE, "uniform(25, 48)", 10) == [(0, 25, 2), (1, 31, 10), (2, 41, 10), (3, 48, 2)]
     assert made(AGE, "0.5 point(40) + 0.5 point(46)", 10) == [(2, 40, 7)]
     assert made(AGE, Prior.weights({38: 1, 45: 9, 90: 1}), 10) == [(2, 38, 8), (7, 90, 1)]
     assert made(AGE, "normal(40, 9) on [34, 39]", 10) == [(1, 34, 3), (2, 39, 3)]
