@@ -96,10 +96,10 @@ def balances_from(told: Sequence[Told]) -> tuple[Balance, ...]:
     from discreet.schema import Budget
 
     def balance(one: Told) -> Balance:
-        spent, cap = one["spent"], Budget(Fraction(one["cap"]["epsilon"]), Fraction(one["cap"]["delta"]))
+        spent, cap = one["spent"], Budget(**{name: Fraction(value) for name, value in one["cap"].items()})
         flags = tuple(map(str, one["flags"]))
         exact = _exact(spent["epsilon"]), Fraction(spent["delta"])
-        return Balance(one["model"], one["analyst"], *exact, cap, Fraction(one["left"]), flags)
+        return Balance(one["model"], one["analyst"], *exact, cap, Fraction(one["left"]), flags, one["promise"])
 
     return tuple(balance(one) for one in told)
 

@@ -41,9 +41,9 @@ def preview_to_json(preview: Preview) -> dict[str, object]:
 def balance_to_json(balance: Balance) -> dict[str, object]:
     """What is spent and left of one account; without an analyst it is the data set's."""
     spent = {"epsilon": _exact(balance.epsilon), "delta": str(balance.delta)}
-    cap = {"epsilon": str(balance.cap.epsilon), "delta": str(balance.cap.delta)}
+    cap = {name: str(value) for name, value in balance.cap.declared().items()}
     told: dict[str, object] = {"model": balance.model, "analyst": balance.analyst, "spent": spent, "cap": cap}
-    return told | {"left": str(balance.left), "flags": list(balance.flags)}
+    return told | {"left": str(balance.left), "flags": list(balance.flags), "promise": balance.promise}
 
 
 def entry_to_json(entry: Entry) -> dict[str, object]:

@@ -6,22 +6,16 @@ weaker ones as well; an `approx-dp` or `individual-dp` charge debits its own mod
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from operator import add
 from typing import NamedTuple
 
-from discreet.guarantee import epsilon_at_order
 from discreet.ledger.amounts import fraction, units
 from discreet.ledger.charge import Model
-from discreet.schema import Budget
+from discreet.ledger.terms import Terms
 from discreet.spend import KINDS, Kind, Part, Spend
-
-ROUTES = 6
-"""So many orders are watched: the k-th is best where what is not pure takes the 2^k-th part of the cap."""
 
 
 class Account(NamedTuple):
@@ -103,69 +97,40 @@ class Position:
         return sum(amounts[: self.reach[kind]])
 
 
-def spent(account: Account, model: Model, cap: Budget) -> Fraction | None:
+def spent(account: Account, model: Model, terms: Terms) -> Fraction | None:
     """The epsilon that is compared with the cap, never below the loss; None where the cap's delta gives none."""
     if model != "approx-dp":
         return fraction(account.dp if model == "dp" else account.individual)
-    bounds = _approximate(account, cap)
+    bounds = _approximate(account, terms)
     return min(bounds) if bounds else None
 
 
-def delta(account: Account, model: Model, cap: Budget) -> Fraction:
+def delta(account: Account, model: Model, terms: Terms) -> Fraction:
     """The delta that goes with the epsilon spent: that of the answers, and half of the cap's where orders are used."""
     if model != "approx-dp":
         return Fraction(0)
-    pure = not account.other and spent(account, model, cap) == fraction(account.epsilon)
-    return fraction(account.delta) + (0 if pure else cap.delta / 2)
+    pure = not account.other and spent(account, model, terms) == fraction(account.epsilon)
+    return fraction(account.delta) + (0 if pure else terms.cap.delta / 2)
 
 
-def fits(account: Account, model: Model, cap: Budget) -> bool:
+def fits(account: Account, model: Model, terms: Terms) -> bool:
     """Whether an account is under its cap."""
+    cap = terms.cap
     if model == "approx-dp" and fraction(account.delta) > cap.delta / 2:
         return False
-    epsilon = spent(account, model, cap)
+    epsilon = spent(account, model, terms)
     return epsilon is not None and epsilon <= cap.epsilon
 
 
-def all_fit(account: Account, models: Iterable[Model], cap: Budget) -> bool:
+def all_fit(account: Account, models: Iterable[Model], terms: Terms) -> bool:
     """Whether an account is under its cap in every one of these models."""
-    return all(fits(account, model, cap) for model in models)
+    return all(fits(account, model, terms) for model in models)
 
 
-def _approximate(account: Account, cap: Budget) -> list[Fraction]:
+def _approximate(account: Account, terms: Terms) -> list[Fraction]:
     pure = fraction(account.epsilon)
-    if not account.other and pure <= cap.epsilon:  # the usual case, and no logarithm
+    if not account.other and pure <= terms.cap.epsilon:  # the usual case, and no logarithm
         return [pure]
     rho, other = fraction(account.rho), fraction(account.other)
-    bounds = [min(pure, order * rho) + order * other + least for order, least in routes(cap)]
+    bounds = [min(pure, order * rho) + order * other + least for order, least in terms.routes()]
     return bounds if account.other else [pure, *bounds]
-
-
-@lru_cache(maxsize=256)
-def routes(cap: Budget) -> tuple[tuple[Fraction, Fraction], ...]:
-    """The orders watched under a cap, each with the epsilon it costs before anything is spent.
-
-    They come from the cap alone, and their deltas, cap.delta/2^(k+2), add up to less than half of the cap's.
-    """
-    if not cap.epsilon or not cap.delta:
-        return ()
-    shares = [(cap.epsilon / 2**k, cap.delta / 2 ** (k + 2)) for k in range(ROUTES)]
-    orders = [1 + Fraction(_best_excess(float(epsilon), math.log(delta))) for epsilon, delta in shares]
-    return tuple(
-        (order, epsilon_at_order(order, Fraction(0), delta)) for order, (_, delta) in zip(orders, shares, strict=True)
-    )
-
-
-def _best_excess(epsilon: float, ln_delta: float) -> float:
-    """The order less one at which most rho fits under epsilon; any value is sound, this one is near the best."""
-
-    def rho(log_excess: float) -> float:
-        excess = math.exp(log_excess)
-        return (epsilon + math.log1p(1 / excess) + (math.log1p(excess) + ln_delta) / excess) / (1 + excess)
-
-    low, high = -30.0, 60.0
-    ratio = (math.sqrt(5) - 1) / 2
-    for _ in range(120):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        low, high = (low, right) if rho(left) >= rho(right) else (left, high)
-    return math.exp((low + high) / 2)

@@ -18,6 +18,7 @@ from typing import Any
 from discreet.errors import InvalidInput, Unavailable
 from discreet.ledger.amounts import fraction, plain, stored, units, unplain
 from discreet.ledger.charge import Charge
+from discreet.ledger.terms import Terms
 from discreet.spend import Kind, Part, Spend
 
 START = "0" * 64
@@ -134,6 +135,17 @@ def registration(head: Head, ledger: str, disjoint: bool) -> Body:
 def released(head: Head, what: str, manifest: str) -> Body:
     """The body of a release that no account pays for: what it is in words, and the hash of its manifest."""
     return _body("release", head) | {"query": what, "sha256": _sha256(manifest), "finds": RELEASED}
+
+
+def capped(head: Head, owner: str, before: Terms, after: Terms) -> Body:
+    """The body that says under which cap an account goes on; the data set's own has no analyst."""
+    told = {"analyst": owner or None, "before": before.to_json(), "terms": after.to_json()}
+    return _body("cap", head) | told
+
+
+def opening(accounts: Mapping[str, Terms]) -> Body:
+    """The part of a charge's body that fixes the terms of the accounts that it is the first to debit, by owner."""
+    return {"opens": {owner: terms.to_json() for owner, terms in accounts.items()}} if accounts else {}
 
 
 def charged(head: Head, charge: Charge) -> Body:

@@ -32,6 +32,7 @@ class Caps:
             require_own(budget, Budget, "the budgets must be Budgets")
             amount(budget.epsilon, "the epsilon of a budget")
             amount(budget.delta, "the delta of a budget")
+            amount(budget.ceiling, "the max_epsilon of a budget")
         if not self.models or not set(self.models) <= set(MODELS):
             raise InvalidInput(f"the models of a budget are some of {', '.join(MODELS)}")
 
@@ -97,7 +98,10 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """One account against its cap. `epsilon` is never below what was spent, and None where no such number exists."""
+    """One account against its cap. `epsilon` is never below what was spent, and None where no such number exists.
+
+    `promise` says what holds for all answers of the account together, also where the cap is raised or was.
+    """
 
     model: Model
     analyst: str | None
@@ -106,14 +110,18 @@ class Balance:
     cap: Budget
     left: Fraction
     flags: tuple[str, ...]
+    promise: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the history; a registration has no analyst, query, model or spend, a release a query alone."""
+    """One line of the history; a registration has no analyst, query, model or spend, a release a query alone.
+
+    The `query` of a cap that was changed says from what to what.
+    """
 
     entry: int
-    kind: Literal["register", "charge", "reuse", "release"]
+    kind: Literal["register", "charge", "reuse", "release", "cap"]
     at: str
     snapshot: str
     analyst: str | None = None

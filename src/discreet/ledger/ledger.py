@@ -41,6 +41,7 @@ from discreet.ledger.paying import DATASET, pay, payers
 from discreet.ledger.refusal import times
 from discreet.ledger.stored import KEYED, Offer, offered, replayed
 from discreet.ledger.tables import ASKED, about, entries
+from discreet.ledger.terms import Terms, change_in_words
 from discreet.schema import Budget
 from discreet.spend import Spend, text
 
@@ -201,9 +202,12 @@ class Ledger:
             owner = DATASET if analyst is None else text(analyst, "analyst")
             total = rows.position(connection, head, owner, None, caps.models).total(NOTHING)
             released = _found(connection, dataset, chain.RELEASED)
+            recorded = rows.find_terms(connection, dataset, owner)
+        terms, raised = _terms(recorded, cap)
         models = [model for model in MODELS if model in caps.models]
         weaker = {"dp": head.weaker, "approx-dp": released, "individual-dp": released}
-        return tuple(_balance(total, model, analyst, cap, weaker[model]) for model in models)
+        flags = {model: ((WEAKER,) if weaker[model] else ()) + raised for model in models}
+        return tuple(_balance(total, model, analyst, terms, flags[model]) for model in models)
 
     def offered(self, charge: Charge) -> Offer | None:
         """What the charge would get without paying for a draw: under its key, or stored; else None."""
@@ -219,7 +223,7 @@ class Ledger:
             return times(charge, payers(connection, head.drawn(charge.model, charge.part), charge, caps))
 
     def history(self, dataset: str, analyst: str | None = None, limit: int = 100) -> list[Entry]:
-        """The last registrations, charges, reuses and releases, newest first; of one analyst where one is named."""
+        """The last registrations, charges, reuses, releases and changed caps, newest first; or those of one analyst."""
         wanted = select(entries.c.body).where(entries.c.dataset == dataset, ASKED)
         if analyst is not None:
             wanted = wanted.where(entries.c.analyst == analyst)
@@ -282,15 +286,27 @@ def _found(connection: Connection, dataset: str, finds: str) -> bool:
     return connection.execute(before.limit(1)).one_or_none() is not None
 
 
-def _balance(total: Account, model: Model, analyst: str | None, cap: Budget, weaker: bool) -> Balance:
-    epsilon = spent(total, model, cap)
+def _terms(recorded: Terms | None, cap: Budget) -> tuple[Terms, tuple[str, ...]]:
+    """The terms under a cap, for display; a delta that was raised is not used, and a flag says so."""
+    if recorded is None:
+        return Terms.opened(cap), ()
+    try:
+        return recorded.under(cap), ()
+    except InvalidInput as refusal:
+        return recorded.under(replace(cap, delta=recorded.delta)), (str(refusal),)
+
+
+def _balance(total: Account, model: Model, analyst: str | None, terms: Terms, flags: tuple[str, ...]) -> Balance:
+    epsilon, cap = spent(total, model, terms), terms.cap
     left = Fraction(0) if epsilon is None else max(Fraction(0), cap.epsilon - epsilon)
-    flags = (WEAKER,) if weaker else ()
-    return Balance(model, analyst, epsilon, delta(total, model, cap), cap, left, flags)
+    return Balance(model, analyst, epsilon, delta(total, model, terms), cap, left, flags, terms.promise(model))
 
 
 def _line(body: Body) -> Entry:
     told = Entry(body["seq"], body["kind"], body["at"], body["snapshot"])
+    if body["kind"] == "cap":
+        before, after = (Terms.from_json(body[name]).cap for name in ("before", "terms"))
+        return replace(told, analyst=body["analyst"], query=change_in_words(body["analyst"] or "", before, after))
     if body["kind"] in {"register", "release"}:
         return replace(told, query=body.get("query"))
     return replace(

@@ -8,10 +8,11 @@ from sqlalchemy import Connection
 
 from discreet.errors import Unavailable
 from discreet.ledger import chain, rows, stored
-from discreet.ledger.accounts import Account, cost, debited
+from discreet.ledger.accounts import NOTHING, Account, cost, debited
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import Caps, Charge, Receipt
 from discreet.ledger.refusal import Owner, Refusal
+from discreet.ledger.terms import Terms
 from discreet.schema import Budget
 from discreet.spend import Part
 
@@ -45,7 +46,8 @@ def _draw(connection: Connection, head: Head, charge: Charge, caps: Caps) -> Rec
     more = cost(charge.model, charge.spend)
     if not all(owner.affords(more) for owner in owners):
         return Refusal(charge, owners)
-    return _paid(connection, head, chain.charged(head, charge), owners, more)
+    head, opens = _record_terms(connection, head, owners, more)
+    return _paid(connection, head, chain.charged(head, charge) | opens, owners, more)
 
 
 def payers(connection: Connection, head: Head, charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
@@ -63,7 +65,8 @@ def _reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, sourc
     more = cost(charge.model, chain.spend_of(source))
     if not owner.affords(more):
         return Refusal(charge, (owner,), chain.asked_epsilon(source))
-    receipt = _paid(connection, head, chain.reused(head, charge, source), (owner,), more)
+    head, opens = _record_terms(connection, head, (owner,), more)
+    receipt = _paid(connection, head, chain.reused(head, charge, source) | opens, (owner,), more)
     return replace(receipt, answer=rows.answer_of(connection, charge.dataset, source["seq"]))
 
 
@@ -71,7 +74,25 @@ def _owner(
     connection: Connection, head: Head, charge: Charge, part: Part | None, name: str, cap: Budget, caps: Caps
 ) -> Owner:
     models = tuple(model for model in debited(charge.model) if model in caps.models)
-    return Owner(name, rows.position(connection, head, name, part, models), cap, models)
+    recorded = rows.find_terms(connection, head.dataset, name)
+    terms = Terms.opened(cap) if recorded is None else recorded.under(cap)
+    return Owner(name, rows.position(connection, head, name, part, models), terms, models, recorded)
+
+
+def _record_terms(connection: Connection, head: Head, owners: tuple[Owner, ...], more: Account) -> tuple[Head, Body]:
+    """Chain every cap that is not the one recorded: a change as an entry, a first one as part of the charge's own.
+
+    A charge of nothing is admitted under any cap, and records none.
+    """
+    opened: dict[str, Terms] = {}
+    for owner in owners if more != NOTHING else ():
+        if owner.recorded is None and owner.terms.orders:
+            opened[owner.name] = replace(owner.terms, late=rows.was_charged(connection, head, owner.name))
+            rows.save_terms(connection, head.dataset, owner.name, opened[owner.name])
+        elif owner.recorded is not None and owner.recorded != owner.terms:
+            head = rows.append(connection, head, chain.capped(head, owner.name, owner.recorded, owner.terms))
+            rows.save_terms(connection, head.dataset, owner.name, owner.terms)
+    return head, chain.opening(opened)
 
 
 def _paid(connection: Connection, head: Head, body: Body, owners: tuple[Owner, ...], more: Account) -> Receipt:

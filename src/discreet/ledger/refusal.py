@@ -13,7 +13,7 @@ from discreet.exact import shown
 from discreet.ledger.accounts import NOTHING, Account, Position, all_fit, cost, debited
 from discreet.ledger.amounts import PLACES, fraction
 from discreet.ledger.charge import Caps, Charge, Model
-from discreet.schema import Budget
+from discreet.ledger.terms import Terms
 from discreet.spend import KINDS
 
 DIGITS = 6
@@ -25,16 +25,20 @@ FILE = "file "
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whoever an account belongs to, the data set ("") or an analyst: where it stands, and under what cap."""
+    """The data set ("") or an analyst, who pays for a charge: where its account stands, and under what terms.
+
+    `recorded` are the terms that the ledger has of it, if it has any: others are recorded with the charge.
+    """
 
     name: str
     position: Position
-    cap: Budget
+    terms: Terms
     models: tuple[Model, ...]
+    recorded: Terms | None = None
 
     def affords(self, more: Account) -> bool:
         """Whether one more cost fits."""
-        return all_fit(self.position.total(more), self.models, self.cap)
+        return all_fit(self.position.total(more), self.models, self.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def _delta_left(owner: Owner) -> Fraction:
     """The delta that one more answer may have, as far as all parts together allow."""
     if "approx-dp" not in owner.models:
         return Fraction(1)
-    return max(Fraction(0), owner.cap.delta / 2 - fraction(owner.position.total(NOTHING).delta))
+    return max(Fraction(0), owner.terms.cap.delta / 2 - fraction(owner.position.total(NOTHING).delta))
 
 
 def room(charge: Charge, owner: Owner) -> Fraction:
@@ -121,7 +125,8 @@ def untouched(charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
     reach = dict.fromkeys(KINDS, 1 if charge.part is None else charge.part.reach)
     position = Position(NOTHING, reach, {}, charge.part)
     models = tuple(model for model in debited(charge.model) if model in caps.models)
-    return Owner("", position, caps.dataset, models), Owner(charge.analyst, position, caps.analyst, models)
+    whole, own = Terms.opened(caps.dataset), Terms.opened(caps.analyst)
+    return Owner("", position, whole, models), Owner(charge.analyst, position, own, models)
 
 
 def _scaled(base: Account, scale: Fraction) -> Account:

@@ -6,17 +6,19 @@ from discreet.ledger import chain
 from discreet.ledger.accounts import NOTHING, PAST, Account, cost
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.paying import DATASET
+from discreet.ledger.terms import Terms
 
 Key = tuple[int, str, str, str]
 """Epoch, owner, kind and name of the part; the last two empty for the root."""
 
 
 class Replay:
-    """Where the entries so far lead: the head, what every account has spent, which charges are answered."""
+    """Where the entries so far lead: the head, accounts with what they spent and their terms, answered charges."""
 
     def __init__(self, ledger: str, dataset: str) -> None:
         self.head = Head(dataset, "", "")
         self.spent: dict[Key, Account] = {}
+        self.terms: dict[str, Terms] = {}
         self.answered: set[int] = set()
         self._ledger = ledger
         self._snapshots: set[str] = set()
@@ -31,6 +33,8 @@ class Replay:
                 self._charge(body)
             case "reuse":
                 self._reuse(body, chain.read(source or ""))
+            case "cap":
+                self._change_cap(body)
             case "release":
                 _must(body["finds"] == chain.RELEASED and {"query", "sha256"} <= body.keys())
                 self.head = self.head.released()
@@ -74,6 +78,7 @@ class Replay:
 
     def _charge(self, body: Body) -> None:
         self.head = self.head.drawn(body["model"], chain.part_of(body))
+        self._open_accounts(body, (DATASET, body["analyst"]))
         for owner in (DATASET, body["analyst"]):
             self._debit(owner, body)
 
@@ -82,7 +87,24 @@ class Replay:
         _must(all(body[name] == source[name] for name in ("question", "model", "spend", "part", "snapshot")))
         _must((body["finds"], body["stored_epsilon"]) == (source["question"], source["asked_epsilon"]))
         _must(chain.asked_epsilon(body) <= chain.asked_epsilon(source))
+        self._open_accounts(body, (body["analyst"],))
         self._debit(body["analyst"], body)
+
+    def _open_accounts(self, body: Body, payers: tuple[str, ...]) -> None:
+        for owner, told in body.get("opens", {}).items():
+            terms = Terms.from_json(told)
+            _must(owner in payers and owner not in self.terms)
+            _must(terms.unchanged and terms.late == self._was_charged(owner))
+            self.terms[owner] = terms
+
+    def _was_charged(self, owner: str) -> bool:
+        return any(key[1] == owner for key in self.spent)
+
+    def _change_cap(self, body: Body) -> None:
+        owner, terms = body["analyst"] or DATASET, Terms.from_json(body["terms"])
+        before = self.terms[owner]
+        _must(Terms.from_json(body["before"]) == before != terms == before.under(terms.cap))
+        self.terms[owner] = terms
 
     def _answer(self, body: Body, source: Body, answer: str | None) -> None:
         _must(source["kind"] == "charge" and source["seq"] not in self.answered and answer is not None)

@@ -26,7 +26,8 @@ from discreet.ledger import chain
 from discreet.ledger.accounts import COMPONENTS, NOTHING, PAST, Account, Position
 from discreet.ledger.amounts import read, stored
 from discreet.ledger.chain import Body, Head
-from discreet.ledger.tables import accounts, answers, entries, heads, parts
+from discreet.ledger.tables import accounts, answers, caps, entries, heads, parts
+from discreet.ledger.terms import Terms, read_terms
 from discreet.spend import KINDS, Kind, Part
 
 
@@ -47,6 +48,8 @@ ACCOUNT = select(*(accounts.c[name] for name in Account._fields)).where(*_by(acc
 PART = select(*(parts.c[name] for name in Account._fields)).where(*_by(parts, *PART_KEY))
 SAVE_ACCOUNT = update(accounts).where(*_by(accounts, *ACCOUNT_KEY))
 SAVE_PART = update(parts).where(*_by(parts, *PART_KEY))
+TERMS = select(caps.c.terms).where(*_by(caps, "dataset", "owner"))
+SAVE_TERMS = update(caps).where(*_by(caps, "dataset", "owner"))
 
 
 def find_head(connection: Connection, dataset: str) -> Head | None:
@@ -115,6 +118,30 @@ def save(connection: Connection, head: Head, owner: str, part: Part | None, acco
     amounts = dict(zip(Account._fields, map(stored, account), strict=True))
     if not connection.execute(statement, {f"by_{name}": value for name, value in key.items()} | amounts).rowcount:
         connection.execute(insert(table), key | amounts)
+
+
+def find_terms(connection: Connection, dataset: str, owner: str) -> Terms | None:
+    """The terms of an owner's account; None as long as none were recorded."""
+    text = connection.execute(TERMS, {"by_dataset": dataset, "by_owner": owner}).scalar_one_or_none()
+    return None if text is None else read_terms(text)
+
+
+def save_terms(connection: Connection, dataset: str, owner: str, terms: Terms) -> None:
+    """Write the terms of an owner's account."""
+    text = chain.written(terms.to_json())
+    if not connection.execute(SAVE_TERMS, {"by_dataset": dataset, "by_owner": owner, "terms": text}).rowcount:
+        connection.execute(insert(caps), {"dataset": dataset, "owner": owner, "terms": text})
+
+
+def was_charged(connection: Connection, head: Head, owner: str) -> bool:
+    """Whether an owner has been charged anything, in this epoch or before."""
+    found = (
+        select(literal(1)).where(
+            table.c.dataset == head.dataset, table.c.epoch.in_((PAST, head.epoch)), table.c.owner == owner
+        )
+        for table in (accounts, parts)
+    )
+    return connection.execute(union_all(*found).limit(1)).first() is not None
 
 
 def carry_over(connection: Connection, head: Head, fresh: Head, disjoint: bool) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Boolean, Column, ColumnElement, Index, Intege
 
 from discreet.ledger.accounts import Account
 
-VERSION = 2
+VERSION = 3
 """The format of these tables; a change to them is one more, and one more file in `versions`."""
 VERSIONS = Path(__file__).with_name("versions")
 VERSION_TABLE = "ledger_version"
@@ -76,6 +76,15 @@ accounts = Table(
     Column("epoch", Integer, primary_key=True, autoincrement=False),
     Column("owner", Text, primary_key=True),
     *_amounts(),
+)
+
+# The terms of every account that was charged, as the last entry about them has them.
+caps = Table(
+    "ledger_caps",
+    METADATA,
+    Column("dataset", Text, primary_key=True),
+    Column("owner", Text, primary_key=True),
+    Column("terms", Text, nullable=False),
 )
 
 parts = Table(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, inspect, select
 
 from discreet.errors import ClaimFailed, DiscreetError
 from discreet.ledger import chain, rows
@@ -19,7 +19,7 @@ from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import Verified
 from discreet.ledger.database import Database
 from discreet.ledger.replay import Key, Replay
-from discreet.ledger.tables import accounts, answers, entries, heads, parts
+from discreet.ledger.tables import accounts, answers, caps, entries, heads, parts
 
 BATCH = 500
 Progress = Callable[[int, int], None]
@@ -108,6 +108,17 @@ def _check_end(connection: Connection, head: Head, replay: Replay) -> None:
             raise _wrong_account(head, key)
     if spent:
         raise _wrong_account(head, min(spent))
+    expected = {owner: chain.written(terms.to_json()) for owner, terms in replay.terms.items()}
+    recorded = _recorded_terms(connection, head.dataset)
+    wrong = min((owner for owner, _ in expected.items() ^ recorded.items()), default=None)
+    if wrong is not None:
+        raise ClaimFailed(f"{_name(head)}: the cap recorded for {_whose(wrong)} does not follow from the entries")
+
+
+def _recorded_terms(connection: Connection, dataset: str) -> dict[str, str]:
+    if not inspect(connection).has_table(caps.name):  # a back-up of an older format
+        return {}
+    return dict(map(tuple, connection.execute(select(caps.c.owner, caps.c.terms).where(caps.c.dataset == dataset))))
 
 
 def _amounts(connection: Connection, dataset: str) -> Iterator[tuple[Key, tuple[str, ...]]]:
@@ -122,7 +133,8 @@ def _stored(row: Row[Any]) -> tuple[str, ...]:
 
 
 def _check_no_orphans(connection: Connection) -> None:
-    for table in (entries, answers, accounts, parts):
+    present = inspect(connection).get_table_names()
+    for table in (entries, answers, accounts, parts, *([caps] if caps.name in present else [])):
         orphan = select(table.c.dataset).where(table.c.dataset.not_in(select(heads.c.dataset))).limit(1)
         name = connection.execute(orphan).scalar_one_or_none()
         if name is not None:
@@ -135,9 +147,13 @@ def _bad(before: Head, why: str) -> ClaimFailed:
 
 def _wrong_account(head: Head, key: Key) -> ClaimFailed:
     epoch, owner, kind, part = key
-    whose = f"analyst {owner[:40]!r}" if owner else "the data set"
+    whose = _whose(owner)
     which = f" on {kind} {part[:40]!r}" if kind else ""
     return ClaimFailed(f"{_name(head)}: the account of {whose}{which}, epoch {epoch}, does not follow from the entries")
+
+
+def _whose(owner: str) -> str:
+    return f"analyst {owner[:40]!r}" if owner else "the data set"
 
 
 def _name(head: Head) -> str:

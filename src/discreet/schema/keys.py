@@ -35,7 +35,7 @@ SCHEMA = Keys(
     ("name", "source", "neighbours", "budget", "columns"),
 )
 UNIT = Keys(("column", "rows"), ("column",))
-BUDGET = Keys(("epsilon", "delta"), ("epsilon",))
+BUDGET = Keys(("epsilon", "delta", "max_epsilon"), ("epsilon",))
 PUBLISHED = Keys(("statistic", "value", "question"), ("statistic", "value"))
 LOOKUP = Keys(("file", "key"), ("file", "key"))
 TAXONOMY = Keys(("parents", "mapping", "attribute", "source", "n_concepts"), ("parents",))

@@ -35,7 +35,7 @@ def _published(one: Published) -> dict[str, str]:
 
 
 def _budget(budget: Budget) -> dict[str, str]:
-    return {"epsilon": str(budget.epsilon), "delta": str(budget.delta)}
+    return {name: str(value) for name, value in budget.declared().items()}
 
 
 def _column(column: Column) -> dict[str, object]:

@@ -83,7 +83,13 @@ def _budget(node: Node, what: str) -> Budget:
     delta = expect.number(pairs.get("delta", "0"), f"the delta of {what}")
     if not 0 <= delta < 1:
         raise InvalidInput(f"the delta of {what} must be at least 0 and below 1, got {shown(delta)}")
-    return Budget(epsilon, delta)
+    highest = _given(pairs, "max_epsilon", lambda given, key: expect.number(given, f"the {key} of {what}"))
+    if highest is not None and highest < epsilon:
+        raise InvalidInput(
+            f"the max_epsilon of {what}, the highest epsilon it may be raised to, must be at least its epsilon "
+            f"{shown(epsilon)}, got {shown(highest)}"
+        )
+    return Budget(epsilon, delta, highest)
 
 
 def _published(node: Node) -> Published:

@@ -19,17 +19,32 @@ MODELS = ("dp", "approx-dp", "individual-dp")
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that may be spent."""
+    """The most that may be spent; `max_epsilon` is the highest epsilon that the budget may ever be raised to."""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
+    max_epsilon: Fraction | None = None
 
     def __post_init__(self) -> None:
-        """Copy two exact numbers: nothing is below 0, and delta is below 1."""
+        """Copy exact numbers: none is below 0, delta is below 1, and the highest epsilon is not below the present one."""
         object.__setattr__(self, "epsilon", plain_exact(self.epsilon, "the epsilon of a budget"))
         object.__setattr__(self, "delta", plain_exact(self.delta, "the delta of a budget"))
+        if self.max_epsilon is not None:
+            object.__setattr__(self, "max_epsilon", plain_exact(self.max_epsilon, "the max_epsilon of a budget"))
         if self.epsilon < 0 or not 0 <= self.delta < 1:
             raise InvalidInput("a budget has an epsilon of at least 0 and a delta of at least 0 and below 1")
+        if self.max_epsilon is not None and self.max_epsilon < self.epsilon:
+            raise InvalidInput("the max_epsilon of a budget must be at least its epsilon")
+
+    @property
+    def ceiling(self) -> Fraction:
+        """The highest epsilon that was declared possible; the present one where nothing else was."""
+        return self.epsilon if self.max_epsilon is None else self.max_epsilon
+
+    def declared(self) -> dict[str, Fraction]:
+        """All numbers that were declared, by name."""
+        named = {"epsilon": self.epsilon, "delta": self.delta}
+        return named if self.max_epsilon is None else named | {"max_epsilon": self.max_epsilon}
 
 
 @dataclass(frozen=True, slots=True)
