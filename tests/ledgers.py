@@ -13,12 +13,13 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import inspect, select
 
-from discreet.ledger import Caps, Charge, Ledger, Receipt
+from discreet.ledger import Caps, Charge, Ledger, Receipt, paying
 from discreet.ledger.charge import Model
 from discreet.ledger.opening import database_at
 from discreet.ledger.tables import METADATA, about
+from discreet.ledger.tables import caps as recorded
 from discreet.schema import Budget
 from discreet.spend import Part, Spend
 
@@ -61,9 +62,17 @@ def schema_of(dsn: str) -> str:
     return f"postgresql://{told['user']}@/{told['dbname']}?host={quote(told['host'], safe='')}&options={option}"
 
 
+@pytest.fixture
+def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charges are entered as before format 3: without the caps that they were admitted under."""
+    monkeypatch.setattr(paying, "_record_terms", lambda _, head, *__: (head, {}))
+
+
 def make_old(where: str) -> None:
-    """Give a ledger format 1, which knew of no versions and had no index of its log."""
+    """Give a ledger format 1, which knew of no versions or caps and had no index of its log."""
     with Ledger.open(where) as ledger, ledger._database.writing() as connection:
+        assert not connection.execute(select(recorded)).all()  # fill it with the fixture `unrecorded`
+        connection.exec_driver_sql("DROP TABLE ledger_caps")
         connection.exec_driver_sql("DROP INDEX ledger_log")
         connection.exec_driver_sql("DROP TABLE ledger_version")
         connection.exec_driver_sql("UPDATE ledger_about SET version = 1")
@@ -87,7 +96,8 @@ def fill(ledger: Ledger) -> None:
 def rows_of(where: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table of a ledger but what it says of its format."""
     with closing(database_at(where, 10)) as database, database.reading() as connection:
-        tables = [table for table in METADATA.sorted_tables if table is not about]
+        present = inspect(connection).get_table_names()
+        tables = [table for table in METADATA.sorted_tables if table is not about and table.name in present]
         return {table.name: sorted(map(tuple, connection.execute(select(table))), key=repr) for table in tables}
 
 

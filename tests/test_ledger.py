@@ -11,9 +11,10 @@ from discreet import BudgetExceeded, InvalidInput, Unavailable
 from discreet.guarantee import Guarantee, epsilon_at_order
 from discreet.ledger import Caps, Charge, Ledger, Receipt
 from discreet.ledger import amounts as units
-from discreet.ledger.accounts import Account, fits, routes, spent
+from discreet.ledger.accounts import Account, fits, spent
 from discreet.ledger.charge import Model
 from discreet.ledger.ledger import WEAKER
+from discreet.ledger.terms import Terms
 from discreet.schema import Budget
 from discreet.spend import Part, Spend
 from ledgers import DATASET, EVERY, answered, ask, caps, ledger, pure, spent_of, where
@@ -378,7 +379,7 @@ def test_the_epsilon_shown_is_above_the_best_there_is_and_near_it(cap: Budget) -
         other = (cap.epsilon - epsilon) ** 2 / 60
         account = Account(epsilon=units.units(epsilon), rho=units.units(epsilon**2 / 2), other=units.units(other))
         best = Guarantee.zcdp(epsilon**2 / 2 + other).approximate(cap.delta / 2).epsilon or 0
-        shown = spent(account, "approx-dp", cap)
+        shown = spent(account, "approx-dp", Terms.opened(cap))
         assert shown is not None
         assert min(epsilon + rest, best) <= shown <= Fraction(11, 10) * min(epsilon + rest, best)
 
@@ -386,19 +387,19 @@ def test_the_epsilon_shown_is_above_the_best_there_is_and_near_it(cap: Budget) -
 def test_many_small_pure_answers_go_by_their_rho() -> None:
     """1,000 answers of epsilon 0.01 sum up to 10 and cost 2."""
     account = Account(epsilon=units.units(Fraction(10)), rho=units.units(Fraction(1000, 20000)))
-    assert fits(account, "approx-dp", Budget(Fraction(2), Fraction(1, 10**6)))
-    assert not fits(account, "approx-dp", Budget(Fraction(1), Fraction(1, 10**6)))
-    assert not fits(account, "approx-dp", Budget(Fraction(2)))
+    assert fits(account, "approx-dp", Terms.opened(Budget(Fraction(2), Fraction(1, 10**6))))
+    assert not fits(account, "approx-dp", Terms.opened(Budget(Fraction(1), Fraction(1, 10**6))))
+    assert not fits(account, "approx-dp", Terms.opened(Budget(Fraction(2))))
 
 
 def test_the_deltas_of_all_orders_are_less_than_half_of_the_caps() -> None:
     """Each order's constant is what a budget of that delta costs before anything is spent."""
-    cap = Budget(Fraction(1), Fraction(1, 10**6))
-    shares = [cap.delta / 2 ** (2 + k) for k in range(len(routes(cap)))]
-    assert sum(shares) < cap.delta / 2
-    for (order, least), share in zip(routes(cap), shares, strict=True):
-        assert least == epsilon_at_order(order, Fraction(0), share)
-        assert least < cap.epsilon
+    for most in (None, Fraction(1), Fraction(2), Fraction(3), Fraction(10**4)):
+        terms = Terms.opened(Budget(Fraction(1), Fraction(1, 10**6), most))
+        assert sum(share for _, share in terms.orders) < Fraction(1, 2)
+        for (order, least), (fixed, share) in zip(terms.routes(), terms.orders, strict=True):
+            assert order == fixed
+            assert least == epsilon_at_order(order, Fraction(0), terms.cap.delta * share)
 
 
 # Values

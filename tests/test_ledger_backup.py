@@ -23,10 +23,24 @@ from discreet.ledger.accounts import NOTHING, Account, cost
 from discreet.ledger.charge import Restored, Verified
 from discreet.ledger.opening import database_at
 from discreet.spend import Part
-from ledgers import DATASET, EVERY, ask, caps, fill, make_old, processes, pure, rows_of, schema_of, spent_of, where
+from ledgers import (
+    DATASET,
+    EVERY,
+    ask,
+    caps,
+    fill,
+    make_old,
+    processes,
+    pure,
+    rows_of,
+    schema_of,
+    spent_of,
+    unrecorded,
+    where,
+)
 from test_ledger_crash import die_beyond
 
-__all__ = ["where"]  # a fixture
+__all__ = ["unrecorded", "where"]  # fixtures
 
 LIMITS = caps(10, delta="1e-6", models=EVERY)
 
@@ -119,11 +133,15 @@ def test_a_backup_is_the_ledger_in_one_file_for_its_owner(filled: str, file: Pat
     assert id_of(file) == id_of(filled)
 
 
-def test_a_backup_of_an_older_ledger_has_its_format(filled: str, file: Path) -> None:
+@pytest.mark.usefixtures("unrecorded")
+def test_a_backup_of_an_older_ledger_has_its_format(where: str, file: Path) -> None:
     """So that one can go back to the discreet that made it."""
-    head, before = verified(filled), rows_of(filled)
-    make_old(filled)
-    assert Ledger.backup(filled, file) == head
+    with Ledger.open(where) as ledger:
+        fill(ledger)
+    head = verified(where)
+    make_old(where)
+    before = rows_of(where)
+    assert Ledger.backup(where, file) == head
     with pytest.raises(InvalidInput, match="has format 1"):
         Ledger.existing(file)
     with closing(sqlite3.connect(file)) as engine:
@@ -286,7 +304,7 @@ def test_a_restored_ledger_goes_on(filled: str, file: Path, place: str) -> None:
     with Ledger.existing(place) as ledger:
         assert ledger.charge(ask(2, snapshot="s2"), LIMITS).charged
         assert ledger.verify().entries == told.entries + 1
-    assert Ledger.upgrade(place) == 2
+    assert Ledger.upgrade(place) == 3
 
 
 def test_a_restored_file_is_for_its_owner(backed: Path, tmp_path: Path) -> None:
@@ -354,8 +372,8 @@ def test_a_log_that_a_lost_ledger_left_is_not_taken_for_the_restored_one(backed:
         ("DELETE FROM ledger_entries WHERE seq = 9", ClaimFailed, "it is missing"),
         ("UPDATE ledger_heads SET weaker = NOT weaker", ClaimFailed, "does not follow from its entries"),
         ("DELETE FROM ledger_heads", ClaimFailed, "which has no head"),
-        ("UPDATE ledger_about SET version = 1", InvalidInput, "has format 1, this discreet needs 2"),
-        ("UPDATE ledger_about SET version = 3", InvalidInput, "made by a newer discreet"),
+        ("UPDATE ledger_about SET version = 1", InvalidInput, "has format 1, this discreet needs 3"),
+        ("UPDATE ledger_about SET version = 4", InvalidInput, "made by a newer discreet"),
         ("DROP TABLE ledger_about", InvalidInput, "there is no ledger in that database"),
         ("DROP TABLE ledger_parts", Unavailable, "damaged, or is not a ledger"),
     ],

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from discreet import BudgetExceeded
 from discreet.ledger import Caps, Charge, Ledger
-from discreet.ledger.accounts import routes
+from discreet.ledger.terms import Terms
 from discreet.schema import Budget
 from discreet.spend import Part, Spend
 from ledgers import DATASET, EVERY, ask, caps, schema_of
@@ -77,7 +77,7 @@ class Simple:
         pure, rho, other = (self.total(owner, model, name) for name in ("epsilon", "rho", "other"))
         if model != "approx-dp":
             return pure
-        ways = [min(pure, order * rho) + order * other + least for order, least in routes(budget)]
+        ways = [min(pure, order * rho) + order * other + least for order, least in Terms.opened(budget).routes()]
         return min(ways if other else [pure, *ways])
 
     def total(self, owner: str, model: str, name: str) -> Fraction:

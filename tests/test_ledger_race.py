@@ -13,6 +13,7 @@ from discreet import BudgetExceeded
 from discreet.ledger import Caps, Charge, Ledger
 from discreet.ledger.accounts import Account, fits
 from discreet.ledger.amounts import units
+from discreet.ledger.terms import Terms
 from discreet.spend import Spend
 from ledgers import DATASET, ask, caps, processes, spent_of, where
 
@@ -68,7 +69,7 @@ def test_two_hundred_gaussian_requests_with_room_for_ten(where: str) -> None:
     limits = caps(1, delta="1e-6", models=("dp", "approx-dp"))
     rho = Fraction(1, 500)
     for count, fine in ((ROOM, True), (ROOM + 1, False)):
-        assert fits(Account(other=units(rho * count)), "approx-dp", limits.dataset) == fine
+        assert fits(Account(other=units(rho * count)), "approx-dp", Terms.opened(limits.dataset)) == fine
     with Ledger.open(where) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         pattern = ask(epsilon="0.3", model="approx-dp", spend=Spend(other=rho))

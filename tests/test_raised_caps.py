@@ -7,23 +7,36 @@ decisions are used: which charge it admits under which cap.
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import hypothesis.strategies as some
 import numpy as np
 import pytest
+from hypothesis import given
 from numpy.polynomial.hermite_e import hermegauss
+from sqlalchemy import delete, select
 
-from discreet import Ledger
-from discreet.ledger import Caps
+from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Ledger
+from discreet.ledger import Caps, Charge, chain, paying, rows
+from discreet.ledger.tables import caps as recorded
+from discreet.ledger.tables import entries
+from discreet.ledger.terms import PRESUMED, Terms
 from discreet.schema import Budget
 from discreet.spend import Spend
-from ledgers import DATASET, ask
+from ledgers import DATASET, EVERY, ask, caps, fill, ledger, make_old, rows_of, where
+
+__all__ = ["ledger", "where"]  # fixtures
 
 Stage = tuple[float, float]
 """The cap in force, and all the rho that was admitted until then."""
-NODES, WEIGHTS = hermegauss(81)
+NODES, WEIGHTS = hermegauss(61)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
@@ -47,24 +60,22 @@ def admitted(where: Path, caps: list[Budget]) -> list[Stage]:
     return stages
 
 
-def best_stopping(stages: list[Stage], points: int = 4001) -> float:
+def best_stopping(stages: list[Stage], points: int = 2001) -> float:
     """The largest E[(1 - e^(cap - loss))+] over all rules for stopping, by dynamic programming from the last stage.
 
     Gaussian noise of rho in all has the loss rho + sqrt(2 rho) Z, and its increments are independent. Integrals are by
-    Gauss and Hermite with 81 nodes, on a grid of losses.
+    Gauss and Hermite with 61 nodes, on a grid of losses; the first is by trapezoids, since what is won has a kink.
     """
 
-    def ahead(losses: np.ndarray, rho: float) -> np.ndarray:
-        reached = losses[:, None] + rho + math.sqrt(2 * rho) * NODES[None, :]
-        return np.asarray(np.interp(reached, grid, values) @ WEIGHTS)
-
-    grid, values, later = np.array([0.0, 1.0]), np.zeros(2), stages[-1][1]
+    normal = np.linspace(-9, 12, points)
+    grid, values, later = normal, np.zeros(points), stages[-1][1]
     for cap, rho in reversed(stages):
-        losses = rho + math.sqrt(2 * rho) * np.linspace(-9, 12, points)
-        here = np.maximum(0, -np.expm1(np.minimum(cap - losses, 0)))
-        values = np.maximum(here, ahead(losses, later - rho)) if later > rho else here
+        losses = rho + math.sqrt(2 * rho) * normal
+        reached = losses[:, None] + (later - rho) + math.sqrt(2 * (later - rho)) * NODES[None, :]
+        going_on = np.interp(reached, grid, values) @ WEIGHTS
+        values = np.maximum(-np.expm1(np.minimum(cap - losses, 0)), going_on)
         grid, later = losses, rho
-    return float(ahead(np.zeros(1), later)[0])
+    return float(np.trapezoid(values * np.exp(-(normal**2) / 2), normal) / math.sqrt(2 * math.pi))
 
 
 def raised(first: float, last: float, raises: int, delta: Fraction) -> list[Budget]:
@@ -81,11 +92,301 @@ def test_the_best_stopping_after_one_stage_is_the_known_delta_of_gaussian_noise(
             return math.erfc(-at / math.sqrt(2)) / 2
 
         known = below(size / 2 - cap / size) - math.exp(cap) * below(-size / 2 - cap / size)
-        assert best_stopping([(cap, rho)]) == pytest.approx(known, rel=2e-2)
+        assert best_stopping([(cap, rho)]) == pytest.approx(known, rel=1e-3)
 
 
 def test_raising_the_cap_85_times_and_stopping_when_it_pays_stays_within_delta(tmp_path: Path) -> None:
-    """With orders that follow the cap it is 1.4 times delta."""
+    """With orders that follow the cap it was 1.36 times delta; with fixed ones it is 0.17 times delta."""
     delta = Fraction(1, 1000)
     stages = admitted(tmp_path / "ledger.db", raised(0.1, 100, 85, delta))
     assert best_stopping(stages) <= delta / 2
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("most", [None, Fraction(10), Fraction(1000)])
+@pytest.mark.parametrize("delta", [Fraction(1, 100), Fraction(1, 1000), Fraction(1, 10**6)])
+def test_no_schedule_of_raises_passes_delta(tmp_path: Path, delta: Fraction, most: Fraction | None) -> None:
+    """With orders that follow the cap, 200 raises from 0.01 to 1000 give about twice delta."""
+    for first, last, raises in ((0.01, 1000, 200), (0.5, 50, 100), (1, 2, 50)):
+        caps = raised(first, last, raises, delta)
+        if most is not None:
+            caps = [replace(cap, max_epsilon=max(most, cap.epsilon)) for cap in caps]
+        assert best_stopping(admitted(tmp_path / f"{first}.db", caps)) <= delta / 2
+
+
+@pytest.mark.soak
+def test_simulated_transcripts_that_stop_at_a_large_loss_stay_within_delta(tmp_path: Path) -> None:
+    """Losses drawn instead of computed: 4 million transcripts stop once the loss is some way above the cap.
+
+    The seed is fixed.
+    """
+    delta = Fraction(1, 1000)
+    stages = admitted(tmp_path / "ledger.db", raised(0.1, 100, 85, delta))
+    drawn = np.random.default_rng(23)
+    loss, gain, running, before = np.zeros(4_000_000), np.zeros(4_000_000), np.ones(4_000_000, dtype=bool), 0.0
+    for cap, rho in stages:
+        more = rho - before
+        loss += more + math.sqrt(2 * more) * drawn.standard_normal(loss.size)
+        stop = running & (loss > cap + 0.7 * math.sqrt(2 * rho))
+        gain[stop] = -np.expm1(cap - loss[stop])
+        running &= ~stop
+        before = rho
+    assert 0 < gain.mean() <= delta / 2
+
+
+# What is fixed, and what may change
+
+
+def terms_of(ledger: Ledger, owner: str = "") -> Terms:
+    with ledger._database.reading() as connection:
+        found = rows.find_terms(connection, DATASET, owner)
+    assert found is not None
+    return found
+
+
+def bodies(ledger: Ledger) -> list[dict[str, Any]]:
+    with ledger._database.reading() as connection:
+        found = connection.execute(select(entries.c.body).order_by(entries.c.seq)).scalars()
+        return [chain.read(body) for body in found]
+
+
+def gaussian(question: object, rho: object = "0.001") -> Charge:
+    return ask(question, "0.1", model="approx-dp", spend=Spend(other=Fraction(str(rho))))
+
+
+def limits(epsilon: object, delta: object = "1e-6", analyst: object = None) -> Caps:
+    return caps(epsilon, analyst, delta, models=EVERY)
+
+
+AMOUNTS = some.fractions(Fraction(1, 1000), Fraction(1000))
+
+
+@given(
+    AMOUNTS, some.sampled_from([Fraction(0), Fraction(1, 10**6), Fraction(1, 1000)]), some.lists(AMOUNTS, max_size=5)
+)
+def test_orders_and_their_shares_never_follow_the_cap(first: Fraction, delta: Fraction, later: list[Fraction]) -> None:
+    opened = Terms.opened(Budget(first, delta))
+    terms = opened
+    for epsilon in later:
+        terms = terms.under(Budget(epsilon, delta))
+        assert terms.orders == opened.orders
+        assert (terms.ceiling, terms.delta, terms.cap.epsilon) == (first, delta, epsilon)
+        assert terms.routes() == opened.routes()
+    assert terms.highest == max([first, *later])
+    assert Terms.from_json(json.loads(json.dumps(terms.to_json()))) == terms
+
+
+def test_orders_cost_hardly_more_than_the_best_where_the_cap_stays() -> None:
+    """All of the cap spent as Gaussian noise: 0.2 % of epsilon at most, and 5 % where a ceiling was declared."""
+    for epsilon in (Fraction(1, 10), Fraction(1), Fraction(8)):
+        for most, dearer in ((None, 1.002), (4 * epsilon, 1.05)):
+            delta = Fraction(1, 10**6)
+            best = max(_rho(1 + math.exp(at / 100), float(epsilon), float(delta) / 4) for at in range(-400, 1000))
+            routes = Terms.opened(Budget(epsilon, delta, most)).routes()
+            assert min(float(order) * best + float(least) for order, least in routes) <= dearer * float(epsilon)
+
+
+def _rho(order: float, epsilon: float, delta: float) -> float:
+    """The rho that fits under epsilon at one order: Canonne, Kamath and Steinke 2020, Proposition 12."""
+    least = math.log((order - 1) / order) - (math.log(order) + math.log(delta)) / (order - 1)
+    return (epsilon - least) / order
+
+
+def test_the_first_charge_fixes_the_terms_and_a_change_is_an_entry(ledger: Ledger) -> None:
+    ledger.charge(gaussian(1), limits(1, analyst="0.5"))
+    first, own = terms_of(ledger), terms_of(ledger, "ann")
+    assert [set(body.get("opens", ())) for body in bodies(ledger)] == [set(), {"", "ann"}]
+    assert (first.cap.epsilon, own.cap.epsilon, first.late, own.late) == (1, Fraction(1, 2), False, False)
+    ledger.charge(gaussian(2), limits(1, analyst="0.5"))
+    ledger.charge(gaussian(3), limits(3, analyst="0.5"))
+    ledger.charge(gaussian(4), limits(2, "1e-7", analyst="0.5"))
+    kinds = ["register", "charge", "charge", "cap", "charge", "cap", "cap", "charge"]
+    assert [body["kind"] for body in bodies(ledger)] == kinds
+    assert terms_of(ledger).orders == first.orders
+    assert (terms_of(ledger).highest, terms_of(ledger).cap) == (3, Budget(Fraction(2), Fraction(1, 10**7)))
+    told = [entry.query for entry in ledger.history(DATASET) if entry.kind == "cap"]
+    assert told == [
+        "the budget of ann: delta lowered from 1e-06 to 1e-07",
+        "the data set's budget: epsilon lowered from 3 to 2, delta lowered from 1e-06 to 1e-07",
+        "the data set's budget: epsilon raised from 1 to 3",
+    ]
+    ledger.verify()
+
+
+def test_a_cap_that_admits_nothing_is_not_recorded(ledger: Ledger) -> None:
+    """Neither a refusal nor a charge of nothing fixes anything."""
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(gaussian(1, 10), limits(1))
+    ledger.charge(ask(2, model="approx-dp", spend=Spend()), limits(7))
+    assert not any("opens" in body for body in bodies(ledger))
+    ledger.charge(gaussian(3), limits(1))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(gaussian(4, 10), limits(2))
+    assert terms_of(ledger).cap.epsilon == 1
+    ledger.verify()
+
+
+def test_a_raised_delta_is_refused_before_anything_is_charged(ledger: Ledger, where: str) -> None:
+    ledger.charge(gaussian(1), limits(1))
+    before = rows_of(where)
+    for act in (ledger.charge, ledger.times):
+        with pytest.raises(
+            InvalidInput, match=r"cannot be raised: this account was opened with 1e-06.* set it to 1e-06 or"
+        ):
+            act(gaussian(2), limits(1, "1e-5"))
+    assert rows_of(where) == before
+    shown = ledger.balance(DATASET, limits(1, "1e-5"))
+    assert all("cannot be raised" in one.flags[-1] for one in shown)
+    assert [one.epsilon for one in shown] == [one.epsilon for one in ledger.balance(DATASET, limits(1))]
+    assert ledger.charge(gaussian(3), limits(1, "1e-7")).charged
+    assert ledger.charge(gaussian(4), limits(1)).charged  # no more than at first
+
+
+def test_a_delta_may_come_later_once_since_nothing_but_pure_losses_came_before(ledger: Ledger) -> None:
+    ledger.charge(ask(1), caps(1))
+    orders = terms_of(ledger).orders
+    ledger.charge(gaussian(2), limits(1))
+    assert (terms_of(ledger).orders, terms_of(ledger).delta) == (orders, Fraction(1, 10**6))
+    with pytest.raises(InvalidInput, match="delta of a budget cannot be raised"):
+        ledger.charge(gaussian(3), limits(1, "1e-5"))
+
+
+def test_what_was_recorded_of_a_cap_cannot_be_changed_unseen(ledger: Ledger) -> None:
+    ledger.charge(gaussian(1), limits(1))
+    ledger.charge(gaussian(2), limits(2))
+    ledger.verify()
+    whole = terms_of(ledger)
+    with ledger._database.writing() as connection:
+        rows.save_terms(connection, DATASET, "", replace(whole, ceiling=Fraction(9)))
+    with pytest.raises(ClaimFailed, match="the cap recorded for the data set does not follow from the entries"):
+        ledger.verify()
+    with ledger._database.writing() as connection:
+        connection.execute(delete(recorded).where(recorded.c.owner == ""))
+    with pytest.raises(ClaimFailed, match="the cap recorded for the data set"):
+        ledger.verify()
+    with ledger._database.writing() as connection:
+        rows.save_terms(connection, DATASET, "", whole)
+    ledger.verify()
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        lambda terms: replace(terms, delta=Fraction(1, 1000), cap=Budget(Fraction(3), Fraction(1, 1000))),
+        lambda terms: replace(terms, ceiling=Fraction(9), cap=Budget(Fraction(3), Fraction(1, 10**6))),
+        lambda terms: replace(terms, orders=Terms.opened(Budget(Fraction(9), Fraction(1, 10**6))).orders),
+        lambda terms: terms,
+    ],
+    ids=["delta", "ceiling", "orders", "nothing"],
+)
+def test_an_entry_that_no_change_of_a_cap_leads_to_is_found(ledger: Ledger, forged: Callable[[Terms], Terms]) -> None:
+    """Also where the hash is right."""
+    ledger.charge(gaussian(1), limits(3))
+    before = terms_of(ledger)
+    with ledger._database.writing() as connection:
+        head = rows.registered(rows.hold_head(connection, DATASET), DATASET)
+        rows.append(connection, head, chain.capped(head, "", before, forged(before)))
+        rows.save_terms(connection, DATASET, "", forged(before))
+    with pytest.raises(ClaimFailed, match="entry 3 of data set 'census' is not what was written"):
+        ledger.verify()
+
+
+def first_charge(where: str, number: int) -> None:
+    with Ledger.existing(where, timeout=60) as ledger:
+        ledger.charge(gaussian(number), limits(1))
+
+
+def test_first_charges_at_once_fix_the_terms_once(ledger: Ledger, where: str) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(first_charge, 8 * [where], range(8)))
+    assert [body["opens"].keys() for body in bodies(ledger) if "opens" in body] == [{"", "ann"}]
+    assert not [body for body in bodies(ledger) if body["kind"] == "cap"]
+    ledger.verify()
+
+
+def test_a_copy_of_a_ledger_has_its_caps(ledger: Ledger, where: str, tmp_path: Path) -> None:
+    ledger.charge(gaussian(1), limits(1))
+    ledger.charge(gaussian(2), limits(2))
+    Ledger.backup(where, tmp_path / "backup.db")
+    assert rows_of(str(tmp_path / "backup.db")) == rows_of(where)
+    Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=1)
+    with Ledger.existing(tmp_path / "again.db") as again:
+        assert terms_of(again) == terms_of(ledger)
+        again.verify()
+
+
+def test_an_older_ledger_gets_its_terms_with_the_first_charge_after_the_upgrade(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they presume is said: nobody knows which caps were in force before."""
+    with monkeypatch.context() as before, Ledger.open(where) as ledger:
+        before.setattr(paying, "_record_terms", lambda _, head, *__: (head, {}))
+        fill(ledger)
+        head = ledger.verify()
+    make_old(where)
+    assert Ledger.upgrade(where) == 1
+    with Ledger.existing(where) as ledger:
+        assert ledger.verify() == head
+        assert ledger.charge(replace(gaussian(9), snapshot="s2"), limits(10)).charged
+        assert ledger.charge(replace(gaussian(10), snapshot="s2", analyst="new"), limits(10)).charged
+        assert (terms_of(ledger).late, terms_of(ledger, "ann").late, terms_of(ledger, "new").late) == (
+            True,
+            True,
+            False,
+        )
+        assert PRESUMED in ledger.balance(DATASET, limits(10))[1].promise
+        assert PRESUMED not in ledger.balance(DATASET, limits(10))[0].promise
+        assert PRESUMED not in ledger.balance(DATASET, limits(10), "new")[1].promise
+        ledger.verify()
+
+
+# What is promised
+
+
+def promises(ledger: Ledger, limited: Caps) -> dict[str, str]:
+    return {one.model: one.promise for one in ledger.balance(DATASET, limited)}
+
+
+def declared(epsilon: object, most: object) -> Caps:
+    budget = Budget(Fraction(str(epsilon)), Fraction(1, 10**6), Fraction(str(most)))
+    return Caps(budget, budget, EVERY)
+
+
+def test_without_a_ceiling_the_promise_is_of_the_first_cap(ledger: Ledger) -> None:
+    ledger.charge(gaussian(1), limits(1))
+    told = promises(ledger, limits(1))
+    assert told["dp"] == "all answers of this account together satisfy differential privacy with epsilon 1"
+    assert told["approx-dp"] == (
+        "all answers of this account together satisfy approximate differential privacy with epsilon 1 and delta 1e-06"
+    )
+
+
+def test_a_declared_ceiling_is_promised_and_the_cap_reached_only_after_the_fact(ledger: Ledger) -> None:
+    ledger.charge(gaussian(1), declared(1, 3))
+    for now in (1, 2):
+        ledger.charge(gaussian(now), declared(now, 3))
+        assert promises(ledger, declared(now, 3))["approx-dp"] == (
+            "all answers of this account together satisfy approximate differential privacy with epsilon 3 and delta "
+            "1e-06, this epsilon being the highest cap declared before the first answer; for the cap of "
+            f"{now} reached so far only a statement after the fact holds: any set of outcomes is at most as likely as "
+            "with one unit's data changed, each outcome times e to the cap that it reached, plus delta 1e-06"
+        )
+    ledger.charge(gaussian("last"), declared(3, 3))
+    assert promises(ledger, declared(1, 3))["approx-dp"].endswith("with epsilon 3 and delta 1e-06")
+
+
+def test_a_cap_above_the_ceiling_is_allowed_and_leaves_only_the_statement_after_the_fact(ledger: Ledger) -> None:
+    ledger.charge(gaussian(1), declared(1, 3))
+    ledger.charge(gaussian(2), declared(5, 5))
+    for later in (declared(5, 5), declared(1, 3)):  # for good
+        told = promises(ledger, later)
+        assert told["approx-dp"].startswith(
+            "the cap was raised to 5, above 3, the highest cap declared before the first answer; for the cap of 5 "
+            "reached so far only a statement after the fact holds"
+        )
+        assert told["dp"] == (
+            "the cap was raised to 5, above 3, the highest cap declared before the first answer; the answers given "
+            "are at most e^5 times as likely as with one unit's data changed; this holds after the fact, for the cap "
+            "reached"
+        )
+        ledger.charge(gaussian(str(later)), later)

@@ -57,4 +57,6 @@ def _screen(balances: Sequence[Balance], tighter: Mapping[str | None, float]) ->
     yield made
     for analyst, epsilon in tighter.items():
         yield f"A tighter total in approx-dp, for display alone: {value(epsilon)} for {owner(analyst)}"
+    for balance in balances:
+        yield text(f"{owner(balance.analyst)}, {balance.model}: {balance.promise}.")
     yield from map(warning, dict.fromkeys(flag for balance in balances for flag in balance.flags))

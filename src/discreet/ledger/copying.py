@@ -21,7 +21,7 @@ from discreet.ledger.charge import Restored, Verified
 from discreet.ledger.database import Database, plainly
 from discreet.ledger.forgetting import Forgotten
 from discreet.ledger.sqlite import SQLite, looking, sync
-from discreet.ledger.tables import METADATA, VERSION_TABLE, VERSIONS, entries, heads
+from discreet.ledger.tables import METADATA, SINCE, VERSION_TABLE, VERSIONS, entries, heads
 
 WAIT = 10.0
 BATCH = 1000
@@ -107,8 +107,7 @@ def _copy(source: Connection, target: Connection, stage: Stage) -> None:
     """Make the tables as the source has them, and copy every row."""
     about = opening.about_in(source)
     upgrading.upgrade(target, VERSIONS, VERSION_TABLE, str(about.format))
-    present = inspect(source).get_table_names()  # an older format has fewer
-    tables = [table for table in METADATA.sorted_tables if table.name in present]
+    tables = [table for table in METADATA.sorted_tables if SINCE.get(table.name, 1) <= about.format]
     total = sum(source.execute(select(func.count()).select_from(table)).scalar_one() for table in tables)
     done = 0
     for table in tables:

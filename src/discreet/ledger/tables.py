@@ -99,6 +99,9 @@ parts = Table(
 )
 
 
+SINCE = {caps.name: 3}
+"""The first format that has a table, where that is not the first of all."""
+
 ASKED = entries.c.kind != literal_column("'answer'")
 """All but answers. No parameter: a plan that is made once for all values could not use a partial index."""
 

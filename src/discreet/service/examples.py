@@ -25,8 +25,14 @@ BALANCE: Example = {
     "cap": {"epsilon": "1", "delta": "1/10000000"},
     "left": "9/10",
     "flags": [],
+    "promise": "all answers of this account together satisfy differential privacy with epsilon 1",
 }
-WHOLE = BALANCE | {"analyst": None, "cap": {"epsilon": "3", "delta": "1/1000000"}, "left": "29/10"}
+WHOLE = BALANCE | {
+    "analyst": None,
+    "cap": {"epsilon": "3", "delta": "1/1000000"},
+    "left": "29/10",
+    "promise": "all answers of this account together satisfy differential privacy with epsilon 3",
+}
 MEANING = (
     "You believed it to be about 12,000, between 10,236 and 13,764 with a probability of 95 %; the private answer is "
     "12,186; together that makes about 12,186, between 12,156 and 12,216."

@@ -44,6 +44,7 @@ def _meter(balance: Document, several: bool) -> dict[str, Any]:
         "cap": exact(balance["cap"]["epsilon"]),
         "share": 100.0 if not cap else min(100.0, float(100 * used / cap)),
         "flags": balance["flags"],
+        "promise": balance["promise"],
     }
 
 
