@@ -81,6 +81,12 @@ WORDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     "`budget` and `analyst_budget`": {
         "epsilon": ("above 0", "", "3"),
         "delta": ("from 0 to below 1; for `approx-dp`", "`0`", "1e-6"),
+        "max_epsilon": (
+            "the highest epsilon that the budget may be raised to; all answers together are promised this one. What "
+            "counts is what is declared when the first question is answered",
+            "epsilon",
+            "5",
+        ),
     },
     "A column": {
         "kind": ("`integer`, `number`, `date`, `boolean`, `ordinal` or `nominal`", "", "integer"),

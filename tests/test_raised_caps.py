@@ -247,6 +247,7 @@ def test_a_delta_may_come_later_once_since_nothing_but_pure_losses_came_before(l
     orders = terms_of(ledger).orders
     ledger.charge(gaussian(2), limits(1))
     assert (terms_of(ledger).orders, terms_of(ledger).delta) == (orders, Fraction(1, 10**6))
+    assert ledger.balance(DATASET, limits(1))[1].promise.endswith(f"and delta 1e-06; {PRESUMED}")
     with pytest.raises(InvalidInput, match="delta of a budget cannot be raised"):
         ledger.charge(gaussian(3), limits(1, "1e-5"))
 

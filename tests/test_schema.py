@@ -328,6 +328,8 @@ FIRST_63 = "must be 1 to 63 letters, digits and _, no digit first, got"
         ("add-remove", "replace-one\nunits: 2.5", "units must be a whole number of at least 1, got 2.5"),
         ("epsilon: 1", "epsilon: 0", "the epsilon of budget must be above 0, got 0"),
         ("epsilon: 1", "epsilon: -inf", f"the epsilon of budget {PLAIN} '-inf'"),
+        ("epsilon: 1", "epsilon: 1, max_epsilon: 0.5", "raised to, must be at least its epsilon 1, got 0.5"),
+        ("epsilon: 1", "epsilon: 1, max_epsilon: much", "the max_epsilon of budget"),
         ("epsilon: 1", "epsilon: 1, delta: 1", "the delta of budget must be at least 0 and below 1, got 1"),
         ("epsilon: 1", "epsilon: 1, delta: -1e-9", "the delta of budget must be at least 0 and below 1, got -1e-09"),
         ("{epsilon: 1}", "{delta: 0.1}", "budget needs epsilon; add it as epsilon: ..."),
@@ -801,6 +803,17 @@ def test_a_column_that_contradicts_itself_cannot_exist(wrong: dict[str, object])
 def test_a_budget_is_a_promise(wrong: tuple[Fraction, Fraction]) -> None:
     with pytest.raises(InvalidInput, match="a budget has an epsilon of at least 0"):
         Budget(*wrong)
+
+
+def test_a_budget_may_declare_how_far_it_may_be_raised() -> None:
+    declared = schema_from_text(LEAST.replace("epsilon: 1", "epsilon: 1, max_epsilon: 2.5"), Path("/"))
+    assert declared.budget == declared.analyst_budget == Budget(Fraction(1), Fraction(0), Fraction(5, 2))
+    assert declared.budget.ceiling == Fraction(5, 2)
+    public = schema_to_public_json(declared)
+    assert public["budget"] == {"epsilon": "1", "delta": "0", "max_epsilon": "5/2"}
+    assert Budget(Fraction(1)).ceiling == 1
+    with pytest.raises(InvalidInput, match="max_epsilon of a budget must be at least its epsilon"):
+        Budget(Fraction(1), Fraction(0), Fraction(1, 2))
 
 
 def test_the_same_text_gives_the_same_schema(folder: Path) -> None:

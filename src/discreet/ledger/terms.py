@@ -29,7 +29,7 @@ HALF = Fraction(1, 2)
 NO_DELTA = Fraction(1, 10**6)
 """Orders are chosen for this delta where the first cap has none."""
 HIGHEST = "the highest cap declared before the first answer"
-PRESUMED = "this presumes that the cap was not changed because of answers given before the ledger recorded it"
+PRESUMED = "this presumes that cap and delta were not chosen because of answers given before the ledger recorded them"
 STEPS = (1000, 1090, 1189, 1297, 1414, 1542, 1682, 1834)
 """Thousandths of 2^(i/8): the public grid of orders less one consists of these, times powers of 2."""
 
@@ -40,7 +40,8 @@ class Terms:
 
     `ceiling` is the highest epsilon that the first cap declared possible and `delta` the first delta above 0, which is
     never exceeded later. `highest` is the highest epsilon that was ever in force. `late` accounts had been charged
-    before their terms were recorded, by an older discreet or for what a restored ledger had forgotten.
+    before their cap was recorded, by an older discreet or for what a restored ledger had forgotten, or before they had
+    a delta.
     """
 
     cap: Budget
@@ -71,7 +72,9 @@ class Terms:
             )
         if cap == self.cap:
             return self
-        return replace(self, cap=cap, delta=self.delta or cap.delta, highest=max(self.highest, cap.epsilon))
+        late = self.late or (not self.delta and cap.delta > 0)
+        highest = max(self.highest, cap.epsilon)
+        return replace(self, cap=cap, delta=self.delta or cap.delta, highest=highest, late=late)
 
     def routes(self) -> tuple[tuple[Fraction, Fraction], ...]:
         """The orders, each with the epsilon it costs before anything is spent."""
