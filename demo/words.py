@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from discreet.words import value
+
 from demo.questions import Told
 from discreet.exact import shown
-from discreet.words import value
 
 ROUND = 1000
 """Numbers from here on lose their decimals."""

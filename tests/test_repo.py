@@ -119,7 +119,7 @@ MADE_UP = "discreet.sample"
 GENERATORS = re.compile(r"(random|secrets|(numpy|np)\.random|os\.(u|get)random)\b")
 
 # What each part of the package may import, besides itself; a part that is not here may not exist.
-CORE = {"errors", "exact", "plain"}
+CORE = {"errors", "exact", "formatting", "plain"}
 VALUES = {
     "taxonomy",
     "distance",
@@ -127,7 +127,6 @@ VALUES = {
     "shapes",
     "posterior",
     "accuracy",
-    "words",
     "bars",
     "pictures",
     "spend",
@@ -145,6 +144,7 @@ ALL = CORE | VALUES | PARTS | DECISIONS | {"custodian"} | FACES
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "exact": {"errors", "plain"},
+    "formatting": {"errors", "exact"},
     "plain": {"errors"},
     **dict.fromkeys(VALUES, CORE | VALUES),
     "kernel": CORE | VALUES,

@@ -143,11 +143,9 @@ def test_cuts_of_the_notes() -> None:
 
 
 def refused_t(refusal: InvalidInput) -> Fraction | None:
-    found = re.search(r"feasible is ([0-9/]+), at most ([0-9.]+) as a decimal;", str(refusal))
-    if found is None:
-        return None
-    assert Fraction(found[1]) <= Fraction(found[2]) <= Fraction(found[1]) * (1 + Fraction(1, 10**8))
-    return Fraction(found[1])
+    """The smallest t that is feasible as it was told: rounded up, in the twelfth digit at most."""
+    found = re.search(r"feasible, rounded up, is ([0-9.,]+);", str(refusal))
+    return None if found is None else Fraction(found[1].replace(",", ""))
 
 
 def check(released: Protected, column: str, t: Fraction, k: int) -> None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from discreet.custodian.reader import Reader
-from discreet.custodian.telling import drawing, sentence, told
+from discreet.custodian.telling import drawing, sentence
 from discreet.planner.choose import plan
 from discreet.query import parse_sql
 from tables import schema
@@ -104,14 +104,6 @@ def test_a_median_says_nothing_in_values() -> None:
     """Its law depends on all rows."""
     assert said("SELECT MEDIAN(age) FROM t", 3) == ""
     assert said("SELECT MEDIAN(age) FROM t", 3, "normal(1, 1)") == ""
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(True, "true"), (1234567, "1,234,567"), (1234.5678, "1,235"), (12.34567, "12.35"), (-0.5, "-0.5"), ("F", "F")],
-)
-def test_values_are_told_as_people_read_them(value: object, text: str) -> None:
-    assert told(value) == text
 
 
 @pytest.mark.parametrize("question", [COUNT, SCORE, SEX, DAY])

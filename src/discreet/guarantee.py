@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import between, ln_above, ln_below, positive, rational, shown, whole
+from discreet.formatting import format_cost, format_factor, format_upper
 from discreet.plain import is_a, plain_exact
 
 Neighbours = Literal["add-remove", "replace-one"]
@@ -43,8 +43,6 @@ NEEDS: Mapping[str, set[str]] = {
     "nominal": {"epsilon"},
 }
 
-MOST_TOLD = 20
-"""The largest epsilon whose factor e^epsilon is told as a number."""
 WEAK = 5
 """Above this epsilon a promise is called weak."""
 
@@ -259,20 +257,21 @@ class Guarantee:
         """The promise as a sentence that is true: a number too long to be told is rounded up."""
         change = f"when one {self.unit} {CHANGE.get(self.neighbours or '', '')}"
         weak = " This is weak formal protection." if (self.epsilon or 0) > WEAK else ""
-        epsilon, delta = _told(self.epsilon or Fraction(0)), _told(self.delta or Fraction(0))
+        epsilon, delta = format_cost(self.epsilon or Fraction(0)), format_cost(self.delta or Fraction(0))
         sentences = {
             "dp": f"Differential privacy with epsilon {epsilon} {change}.",
             "approx-dp": f"Approximate differential privacy with epsilon {epsilon} and delta {delta} {change}.",
-            "zcdp": f"Concentrated differential privacy with rho {_told(self.rho or Fraction(0))} {change}.",
+            "zcdp": f"Concentrated differential privacy with rho {format_cost(self.rho or Fraction(0))} {change}.",
             "individual-dp": f"Individual DP with epsilon {epsilon} {change}: weaker, "
             f"not for {'larger ' if self.unit.startswith('group') else ''}groups, its noise follows the data; "
             f"also differential privacy, but only with epsilon "
-            f"{_told(self.also or Fraction(0))}.",
+            f"{format_cost(self.also or Fraction(0))}.",
             "k-anonymity": f"{self.k}-anonymity: every record shares its quasi-identifiers with at least "
             f"{(self.k or 1) - 1} others.",
             "probabilistic-k-anonymity": f"Probabilistic {self.k}-anonymity: which of a group's values came from a "
             f"person is known with probability at most 1/{self.k}; where they are equal, the value is known.",
-            "t-closeness": f"t-closeness with t {_told(self.t or Fraction(0))} under the {self.distance} distance.",
+            "t-closeness": f"t-closeness with t {format_cost(self.t or Fraction(0))} under the "
+            f"{self.distance} distance.",
             "nominal": f"No proven promise: {epsilon} is a figure that bounds nothing, and counts in no account.",
         }
         return sentences[self.model] + weak
@@ -291,8 +290,8 @@ class Guarantee:
 def bound_in_words(promise: Guarantee) -> str:
     """What differential privacy bounds, as a sentence about one file."""
     epsilon = promise.epsilon or Fraction(0)
-    times = f"{math.exp(epsilon):.3g}" if epsilon <= MOST_TOLD else f"e^{float(epsilon):.4g}"
-    but = f", but for a chance of {float(promise.delta):.3g}" if promise.delta else ""
+    but = f", but for a chance of {format_upper(promise.delta, 3)}" if promise.delta else ""
+    times = format_factor(epsilon)
     return f"Any file is at most {times} times as likely with a person's record as with any other in its place{but}."
 
 
@@ -362,17 +361,6 @@ def _grouped(unit: str, members: int) -> str:
         return unit
     found = re.fullmatch(r"group of ([0-9]+) (.+)", unit)
     return f"group of {members * int(found[1])} {found[2]}" if found else f"group of {members} {unit}s"
-
-
-UPWARDS = Context(prec=12, rounding=ROUND_CEILING)
-
-
-def _told(value: Fraction) -> str:
-    """A number in at most 12 digits, never below it."""
-    short = UPWARDS.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(UPWARDS)
-    if -5 < short.adjusted() < 12:
-        return f"{short:f}"
-    return f"{short:e}".replace("e+", "e")
 
 
 def _largest(values: Sequence[Fraction | None], count: int) -> Fraction | None:

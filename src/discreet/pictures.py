@@ -19,8 +19,8 @@ import numpy as np
 
 from discreet.bars import Bars
 from discreet.errors import InvalidInput, Unavailable, Unsupported
+from discreet.formatting import LARGEST, VALUE_DIGITS, format_day, format_decimals, format_number, format_percent
 from discreet.posterior import Array, Posterior
-from discreet.schema.column import day
 
 GREY, ORANGE, BLUE, INK = "#6b7280", "#d55e00", "#0a5fb4", "#111827"
 WIDTH, HEIGHT = 640, 280
@@ -444,22 +444,17 @@ def _shown(drawing: Drawing) -> dict[str, list[int]]:
 
 
 def _percent(share: float) -> str:
-    if 0 < share < 0.0001 or 0.9999 < share < 1:
-        return "< 0.01 %" if share < 0.5 else "> 99.99 %"
-    return f"{_number(100 * share, 2 if share < 0.01 or share > 0.99 else 1)} %"
+    return format_percent(share, 3)
 
 
 def _day(number: float) -> str:
-    return day(number).isoformat()
+    return format_day(number)
 
 
 def _number(value: float, digits: int) -> str:
     """A number as people write it: 1,234.5."""
-    if abs(value) >= 1e15:
-        return f"{value:.6g}"
-    text = f"{value:,.{digits}f}"
-    text = text.rstrip("0").rstrip(".") if digits else text
-    return "0" if text == "-0" else text.replace("-", "\N{MINUS SIGN}")
+    text = format_decimals(value, digits) if abs(value) < LARGEST else format_number(value, VALUE_DIGITS)
+    return f"\N{MINUS SIGN}{text[1:]}" if text.startswith("-") else text
 
 
 def _clean(text: str, most: int) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.exact import between
+from discreet.formatting import format_estimate
 
 Array = NDArray[np.float64]
 
@@ -105,5 +106,5 @@ class Posterior:
         if self.names is not None:
             likely = self.names[int(np.argmax(self.mass))]
             return f"Posterior({len(self.names)} categories, {likely} the likeliest)"
-        low, high = self.interval(0.95)
-        return f"Posterior(mean {self.mean():.6g}, 95 % between {low:.6g} and {high:.6g})"
+        mean, low, high = format_estimate(self.mean(), *self.interval(0.95))
+        return f"Posterior(mean {mean}, 95 % between {low} and {high})"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from discreet.words import value
+from discreet.formatting import format_day, format_day_ends, format_estimate, format_interval, format_value
 
 if TYPE_CHECKING:
     from discreet.answer import Answer, Interval
@@ -37,7 +38,10 @@ def _cells(answer: Answer) -> list[list[str]]:
     told = {name for row in spans for name, span in row.items() if span is not None}
     lines = [[part for name in answer.columns for part in ([name, SPAN] if name in told else [name])]]
     for row, around in list(zip(answer.rows, spans, strict=True))[:MOST_ROWS]:
-        cells = ([value(row[name]), *([span_told(around[name])] if name in told else [])] for name in answer.columns)
+        cells = (
+            [format_value(row[name], around.get(name)), *([span_told(around[name])] if name in told else [])]
+            for name in answer.columns
+        )
         lines.append([part for pair in cells for part in pair])
     return lines
 
@@ -50,5 +54,14 @@ def _below(answer: Answer) -> list[str]:
 
 
 def span_told(span: Interval) -> str:
-    """Both ends of an interval as people read them; nothing where there is none."""
-    return "" if span is None else f"{value(span[0])} to {value(span[1])}"
+    """An interval as people read it; nothing where there is none."""
+    return "" if span is None else format_interval(*span)
+
+
+def posterior_words(mean: float, median: float, span: Sequence[float], dates: bool) -> str:
+    """A posterior over numbers, or over dates as days since 1970-01-01, in a line."""
+    if dates:
+        middle, half, (low, high) = format_day(mean), format_day(median), format_day_ends(*span)
+    else:
+        (middle, low, high), (half, _, _) = format_estimate(mean, *span), format_estimate(median, *span)
+    return f"mean {middle}, median {half}, 95 % {low} to {high}"

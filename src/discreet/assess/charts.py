@@ -13,6 +13,7 @@ import numpy as np
 
 from discreet.assess.sweep import Sweep
 from discreet.errors import Unsupported
+from discreet.formatting import format_decimals, format_percent
 from discreet.microdata.table import Attribute
 from discreet.pictures import BLUE, CONFIG, GREY, INK, MISSING, ORANGE
 from discreet.posterior import Array
@@ -84,7 +85,7 @@ def _outlines(column: Attribute, before: Array, after: Array) -> Chart:
         days = (edges[0] + np.array([1, 3, 5]) / 6 * (edges[-1] - edges[0])).round()  # whatever the font, with room
         axis = {"values": sorted(set(days.tolist())), "labelExpr": "utcFormat(datum.value * 86400000, '%Y-%m-%d')"}
     beyond = float(np.mean((before < edges[0]) | (before > edges[-1])))
-    note = f"{100 * beyond:.1f} % of the values before lie beyond" if beyond else None
+    note = f"{format_percent(beyond, 3)} of the values before lie beyond" if beyond else None
     across = _field("x", "quantitative", title=note, axis=axis, scale={"domain": [edges[0], edges[-1]], "nice": False})
     places = {"x": across, "y": _percent("share")}
     stepped = {"interpolate": "step-after", "strokeWidth": 1.8}
@@ -185,7 +186,7 @@ def _heat_map(title: str, names: Sequence[str], values: Array, end: float) -> Ch
     """A square for each pair of columns, its value in hundredths; columns are named at the left, numbered on top."""
     labels = [f"{clean(name, 14)} {at}" for at, name in enumerate(names, 1)]
     rows = [
-        {"down": labels[i], "across": str(j + 1), "value": value, "told": f"{100 * value:.0f}".replace("-0", "0")}
+        {"down": labels[i], "across": str(j + 1), "value": value, "told": format_decimals(100 * value, 0)}
         for (i, j), value in np.ndenumerate(values)
         if math.isfinite(value)
     ]

@@ -16,9 +16,9 @@ from discreet.assess.nearest import linkage_at_most
 from discreet.assess.swapped import probabilistic_claim
 from discreet.assess.variety import told
 from discreet.errors import Unsupported
+from discreet.formatting import format_percent_at_most
 from discreet.guarantee import Guarantee
 from discreet.microdata.reading import read_table
-from discreet.words import percent
 
 
 def check_claim(
@@ -79,13 +79,14 @@ def _k_anonymity(claim: Guarantee, files: Evidence) -> Checked:
     measured: dict[str, object] = {"anonymity": found.to_json(), "linkage_at_most": told(found.linkage)}
     words = [
         f"{named(claim)} holds: the smallest class of equal quasi-identifiers has {found.k} rows, "
-        f"and even who always finds the right class picks the right row for {percent(float(found.linkage))} of the "
-        "people."
+        "and even who always finds the right class picks the right row for "
+        f"{format_percent_at_most(found.linkage)} of the people."
     ]
     linkage = None if files.original is None else linkage_at_most(files.original, files.released, files.quasi)
     if linkage is not None:
         measured["linkage_by_distance"] = told(linkage)
         words.append(
-            f"The nearest released rows lead to the right one for at most {percent(float(linkage))} of the people."
+            "The nearest released rows lead to the right one for at most "
+            f"{format_percent_at_most(linkage)} of the people."
         )
     return Checked(claim, True, measured, tuple(words))

@@ -8,7 +8,6 @@ since the groups it hides need not be its classes.
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 from discreet.assess.anonymity import Anonymity, measure_anonymity, measure_groups
 from discreet.assess.evidence import PROVISO, RECORDS, Checked, Evidence, named, require_no_copy
@@ -17,7 +16,7 @@ from discreet.assess.two_tables import measure_apart
 from discreet.assess.uniform import require_uniform
 from discreet.assess.variety import Ratio, told
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
-from discreet.exact import shown
+from discreet.formatting import format_cost
 from discreet.guarantee import Guarantee
 from discreet.microdata.table import Places, Table
 
@@ -65,14 +64,14 @@ def _checked(claim: Guarantee, found: Anonymity, what: str) -> Checked:
             f"the release claims {named(claim)}, and {_figure(figure, what)} was measured over every {what}"
         )
     words = (
-        f"{named(claim)} holds: {shown(Fraction(figure))} was measured over every {what}, "
+        f"{named(claim)} holds: {format_cost(figure)} was measured over every {what}, "
         f"the smallest of which has {found.k} rows."
     )
     return Checked(claim, True, {"anonymity": found.to_json(), "t": told(figure)}, (words,))
 
 
 def _figure(figure: Ratio, what: str) -> str:
-    return f"infinite, since a {what} lacks a value," if figure == math.inf else shown(Fraction(figure))
+    return f"infinite, since a {what} lacks a value," if figure == math.inf else format_cost(figure)
 
 
 def _measured(claim: Guarantee, found: Anonymity) -> Ratio:

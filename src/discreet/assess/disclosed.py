@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.assess.coding import places_of
+from discreet.formatting import format_percent
 from discreet.microdata.table import Attribute, Places
-from discreet.words import percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +56,5 @@ def _words(name: str, found: Disclosed) -> str:
     certain = f"of {found.rows} rows {found.alone} are in groups with one value: for them the value is certain"
     return (
         f"{name[:40]!r}: one of the group's values, drawn at random, is equal to their own for "
-        f"{percent(found.hits)} of the people; {certain if found.alone else 'no group has one value only'}."
+        f"{format_percent(found.hits)} of the people; {certain if found.alone else 'no group has one value only'}."
     )

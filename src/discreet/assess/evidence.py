@@ -10,7 +10,7 @@ from itertools import product
 from discreet.assess.coding import GROUP, labels_of, same_values
 from discreet.assess.permuted import DOUBT, Hits
 from discreet.errors import ClaimFailed, InvalidInput
-from discreet.exact import shown
+from discreet.formatting import format_cost, format_number
 from discreet.guarantee import Guarantee
 from discreet.microdata.table import Places, Table
 
@@ -97,7 +97,7 @@ def require_chance(claim: Guarantee, name: str, hits: Hits) -> None:
     if hits.doubt < DOUBT:
         raise ClaimFailed(
             f"the release claims {named(claim)}, and {hits.observed} of {hits.rows} rows carry their own value of "
-            f"{name[:40]!r} where a uniform permutation gives {hits.expected:.1f} on average, "
+            f"{name[:40]!r} where a uniform permutation gives {format_number(hits.expected)} on average, "
             "which happens less than once in a billion"
         )
 
@@ -105,5 +105,5 @@ def require_chance(claim: Guarantee, name: str, hits: Hits) -> None:
 def named(claim: Guarantee) -> str:
     """The claim in short."""
     if claim.model == "t-closeness":
-        return f"t-closeness with t {shown(claim.t or Fraction(0))} under the {claim.distance} distance"
+        return f"t-closeness with t {format_cost(claim.t or Fraction(0))} under the {claim.distance} distance"
     return f"{'probabilistic ' if claim.model.startswith('probabilistic') else ''}{claim.k}-anonymity"

@@ -8,7 +8,7 @@ from fractions import Fraction
 from html import escape
 
 from discreet.assess.charts import Chart, clean
-from discreet.exact import shown
+from discreet.formatting import format_number, format_percent
 from discreet.pictures import BLUE, INK, ORANGE
 
 
@@ -33,16 +33,14 @@ def told(value: object) -> str:
         return ", ".join(f"{name} {told(each)}" for name, each in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(told, value))
-    if isinstance(value, Fraction):
-        return shown(value)
-    if isinstance(value, float) and math.isfinite(value):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, int | float | Fraction):
+        return format_number(value)
+    return str(value)
 
 
 def percent(share: float) -> str:
     """A share of 1 in percent."""
-    return f"{100 * share:.3g} %"
+    return format_percent(share, 3)
 
 
 def gallery(charts: Iterable[Chart]) -> str:

@@ -14,9 +14,9 @@ from discreet.assess.comparison import Comparison
 from discreet.assess.page import gallery, html_page, listed, percent, said, table, told
 from discreet.assess.sweep import Sweep
 from discreet.errors import InvalidInput, Unavailable, Unsupported
+from discreet.formatting import format_day, format_percent
 from discreet.microdata.table import Attribute, Table
 from discreet.pictures import MISSING
-from discreet.schema.column import day
 
 Facts = Mapping[str, object]
 """What is known of a release before it is measured, in the order in which it is told. `title`, `guarantee` (words),
@@ -195,7 +195,7 @@ def _utility_tables(comparison: Comparison, original: Table) -> Iterator[str]:
         for name, levels in comparison.quantiles.items()
     ]
     levels = next(iter(comparison.quantiles.values()), ())
-    yield table("Quantiles, before → after", ("column", *(f"{100 * level:g} %" for level, *_ in levels)), lines)
+    yield table("Quantiles, before → after", ("column", *(format_percent(level) for level, *_ in levels)), lines)
 
 
 def _moments(comparison: Comparison, column: Attribute) -> list[object]:
@@ -207,7 +207,7 @@ def _moments(comparison: Comparison, column: Attribute) -> list[object]:
 
 def _read(value: float, column: Attribute) -> str:
     """A number of this column, a date where its values are."""
-    return day(round(value)).isoformat() if column.look == "date" and math.isfinite(value) else told(value)
+    return format_day(value) if column.look == "date" and math.isfinite(value) else told(value)
 
 
 def _risk_tables(comparison: Comparison) -> Iterator[str]:

@@ -30,9 +30,9 @@ from discreet.assess.two_tables import anatomy_claim
 from discreet.assess.uniform import require_uniform
 from discreet.assess.variety import told
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
+from discreet.formatting import format_number, format_percent_at_most, format_upper
 from discreet.guarantee import Guarantee
 from discreet.microdata.table import Places, Table
-from discreet.words import percent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +116,9 @@ def _by_original(claim: Guarantee, files: Evidence, original: Table) -> Checked:
     measured = {"columns": columns, **told_too, "linkage_by_distance": told(linkage), **_alone(files)}
     words = [*(each.words for each in checked), *([PROVISO] if files.groups else []), *more]
     if linkage is not None:
-        words.append(f"Beside the claim, and not bounded by it: rows link to {percent(float(linkage))} of the people.")
+        words.append(
+            f"Beside the claim, and not bounded by it: rows link to {format_percent_at_most(linkage)} of the people."
+        )
     return Checked(claim, bool(files.groups), measured, tuple(words))
 
 
@@ -155,7 +157,7 @@ def _inside(claim: Guarantee, files: Evidence, original: Table, moved: _Moved) -
     words = (
         f"{moved.name[:40]!r}: a value is on its own row with probability at most 1/{least}; with duplicates "
         f"{hits.observed} of {hits.rows} rows carry a value equal to their own, where chance gives "
-        f"{hits.expected:.1f} ± {hits.deviation:.1f}{_pointed(hits)}."
+        f"{format_number(hits.expected)} ± {format_number(hits.deviation)}{_pointed(hits)}."
     )
     width = width_in_groups(original[moved.name], groups) if moved.name in original.attributes else None
     return _Seen(moved.name, {"least_group": least, "hits": hits.to_json(), "rank_group_width": width}, words)
@@ -177,15 +179,15 @@ def _outside(claim: Guarantee, moved: _Moved) -> _Seen:
     shared = int(np.count_nonzero(moved.before == moved.after))
     words = (
         f"{moved.name[:40]!r}: not refuted: of {hits.rows} values that are one person's alone {hits.observed} are on "
-        f"their own rows, where the claim gives {hits.expected:.1f} or fewer on average{_pointed(hits)}; with "
-        f"duplicates {shared} of {len(moved.before)} rows carry a value equal to their own."
+        f"their own rows, where the claim gives {format_upper(hits.expected)} or fewer on average{_pointed(hits)}; "
+        f"with duplicates {shared} of {len(moved.before)} rows carry a value equal to their own."
     )
     measured = {"hits_of_unique": hits.to_json(), "own_value": shared, "rows": len(moved.before)}
     return _Seen(moved.name, measured, words)
 
 
 def _pointed(hits: Hits) -> str:
-    return f", which is suspicious: {hits.away:.1f} deviations above" if hits.away > FAR else ""
+    return f", which is suspicious: {format_number(hits.away, 2)} deviations above" if hits.away > FAR else ""
 
 
 def _alone(files: Evidence) -> dict[str, object]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInput
 from discreet.exact import whole
+from discreet.formatting import format_number, format_percent_at_most
 
 if TYPE_CHECKING:
     from discreet.assess.comparison import Comparison
@@ -81,14 +82,15 @@ class Sweep:
     @property
     def words(self) -> str:
         """The recommendation and its reason."""
-        best, limit = self.recommended, f"a risk of at most {100 * self.limit:g} % above chance"
-        told, own = f"{best.method} with k = {best.k:,}", f"{100 * best.risk:.1f} %"
+        best, limit = self.recommended, f"a risk of at most {format_percent_at_most(self.limit)} above chance"
+        told, own = f"{best.method} with k = {best.k:,}", format_percent_at_most(best.risk, 3)
         lost = f"most of it in {best.lost}"
         if self.useful:
-            why = f"of all points with {limit} (its own is {own}) none loses clearly less than its {best.loss:.2f}"
+            lowest = f"none loses clearly less than its {format_number(best.loss, 3)}"
+            why = f"of all points with {limit} (its own is {own}) {lowest}"
             return f"Take {told}: {why}, {lost}."
-        bounds = f"safe ({limit}) and useful (a loss of at most {GRAVE:g})"
-        nearest = f"{told} (risk {own}, loss {best.loss:.2f}, {lost})"
+        bounds = f"safe ({limit}) and useful (a loss of at most {format_number(GRAVE)})"
+        nearest = f"{told} (risk {own}, loss {format_number(best.loss, 3)}, {lost})"
         return f"No point is both {bounds}: nearest is {nearest}; {self._short()}."
 
     def _short(self) -> str:

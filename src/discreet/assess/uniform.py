@@ -13,6 +13,7 @@ import numpy as np
 from discreet.assess.evidence import named, require_chance
 from discreet.assess.permuted import DOUBT, Hits, cells_of, hits_in_groups
 from discreet.errors import ClaimFailed
+from discreet.formatting import format_number
 from discreet.guarantee import Guarantee
 from discreet.microdata.table import Floats, Places
 
@@ -34,8 +35,8 @@ def require_uniform(claim: Guarantee, name: str, own: Places, after: Places, m: 
     if hits.lack < DOUBT:
         raise ClaimFailed(
             f"the release claims {named(claim)}, and only {hits.observed} of {hits.rows} rows carry their own value of "
-            f"{name[:40]!r} where a uniform permutation gives {hits.expected:.1f} on average: so few come of a rule, "
-            "not of chance"
+            f"{name[:40]!r} where a uniform permutation gives {format_number(hits.expected)} on average: so few "
+            "come of a rule, not of chance"
         )
     if irregular(own, after, m, groups) < DOUBT:
         raise ClaimFailed(

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInput
+from discreet.formatting import format_decimals, format_number, format_percent
 
 if TYPE_CHECKING:
     from discreet.assess.comparison import Comparison
@@ -89,8 +90,12 @@ def utility_sentence(found: Comparison) -> str:
         what = LOSSES[2] if found.gone else "the loss could not be measured"
         return f"No column's values can be compared with those of the original{unseen}: {what}."
     name, most = max(found.marginals.items(), key=lambda each: each[1])
-    shape = f"the distribution of {name[:40]} changed most, by {_percent(most)}" if most else "no distribution changed"
-    apart = f"a model tells the files apart to {_percent(found.propensity)}"
+    shape = (
+        f"the distribution of {name[:40]} changed most, by {format_percent(most, 2)}"
+        if most
+        else "no distribution changed"
+    )
+    apart = f"a model tells the files apart to {format_percent(found.propensity, 2)}"
     moved = _moved(found)
     start = f"On average {moved}; " if moved else ""
     worst = max([1 if unseen else 0, *(_grade(*measured) for measured in losses(found).values())])
@@ -102,11 +107,11 @@ def _moved(found: Comparison) -> str:
     """Mean changes, one after the other."""
     moved = []
     if found.il1s is not None:
-        moved.append(("values", f"by {math.sqrt(2) * found.il1s:.2g} standard deviations"))
+        moved.append(("values", f"by {format_number(math.sqrt(2) * found.il1s, 2)} standard deviations"))
     if found.correlation_change is not None:
-        moved.append(("correlations", f"by {found.correlation_change:.2g}"))
+        moved.append(("correlations", f"by {format_number(found.correlation_change, 2)}"))
     if found.association_change is not None:
-        moved.append(("associations of categories", f"by {found.association_change:.2g}"))
+        moved.append(("associations of categories", f"by {format_number(found.association_change, 2)}"))
     told = [f"{what} {'' if place else 'moved '}{much}" for place, (what, much) in enumerate(moved)]
     return " and ".join([", ".join(told[:-1]), *told[-1:]] if len(told) > 1 else told)
 
@@ -148,20 +153,20 @@ def told(found: Comparison) -> dict[str, str]:
     """The two sentences and the chief figures, as lines for a screen."""
     lines = {"risk": risk_sentence(found), "utility": utility_sentence(found), "rows": f"{found.rows:,}"}
     if found.linkage is not None:
-        lines["records matched"] = f"{found.linkage:.3g} % ({found.linkage_by_chance:.2g} % by chance)"
+        lines["records matched"] = _beside_chance(found.linkage / 100, found.linkage_by_chance / 100)
     for name, share in found.disclosure.items():
         by_chance = found.disclosure_by_chance[name]
-        lines[f"{name[:40]} given away"] = f"{100 * share:.3g} % ({100 * by_chance:.2g} % by chance)"
-        worst = f"{100 * found.disclosure_excess[name]:.3g} % of those whom chance would miss"
+        lines[f"{name[:40]} given away"] = _beside_chance(share, by_chance)
+        worst = f"{format_percent(found.disclosure_excess[name], 3)} of those whom chance would miss"
         lines[f"{name[:40]} given away where hidden worst"] = worst
-    lines["unique rows"] = f"{100 * found.unique[0]:.3g} % before, {100 * found.unique[1]:.3g} % after"
+    lines["unique rows"] = f"{format_percent(found.unique[0], 3)} before, {format_percent(found.unique[1], 3)} after"
     if found.il1s is not None:
-        lines["information loss IL1s"] = f"{found.il1s:.3g}"
+        lines["information loss IL1s"] = format_number(found.il1s, 3)
     if found.correlation_change is not None:
-        lines["correlations change by"] = f"{found.correlation_change:.3g}"
+        lines["correlations change by"] = format_number(found.correlation_change, 3)
     if found.association_change is not None:
-        lines["associations change by"] = f"{found.association_change:.3g}"
-    lines["files told apart"] = f"{found.propensity:.3g} (0 not at all, 1 wholly)"
+        lines["associations change by"] = format_number(found.association_change, 3)
+    lines["files told apart"] = f"{format_number(found.propensity, 3)} (0 not at all, 1 wholly)"
     return lines
 
 
@@ -181,8 +186,8 @@ def excess_of(share: float, by_chance: float) -> float:
     return max(0.0, (share - by_chance) / (1 - by_chance)) if by_chance < 1 else 0.0
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
+def _beside_chance(share: float, by_chance: float) -> str:
+    return f"{format_percent(share, 3)} ({format_percent(by_chance, 2)} by chance)"
 
 
 def _reached(what: str, share: float, by_chance: float) -> str:
@@ -193,7 +198,7 @@ def _of(people: int, share: float, about: str = "") -> str:
     many = people * share
     if many == 0:
         return "none"
-    return f"{about}{many:,.0f}" if many >= 1 else "fewer than 1"
+    return f"{about}{format_decimals(many, 0)}" if many >= 1 else "fewer than 1"
 
 
 def _overlaid(found: Comparison) -> str:

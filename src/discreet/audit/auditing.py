@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,11 +15,20 @@ from discreet.audit.events import Found
 from discreet.audit.reading import read_pair
 from discreet.errors import InvalidInput
 from discreet.exact import between, rational, shown
+from discreet.formatting import (
+    EXACT_DIGITS,
+    format_cost,
+    format_left,
+    format_lower,
+    format_percent_at_least,
+    format_upper,
+    round_down,
+)
 
 LEAST_DRAWS, MOST_DRAWS = 1000, 100_000_000
 DATA_SETS = ("D", "D2")
 SUREST = 1 - Fraction(1, 10**12)
-FEWEST_DIGITS, MOST_DIGITS = 3, 15
+FEWEST_DIGITS, MOST_DIGITS = 4, 17
 
 
 class Mechanism(Protocol):
@@ -78,23 +86,22 @@ class Audit:
 
     def sentence(self) -> str:
         """What was found, in a sentence: never that a mechanism is private."""
-        at = f"{shown(100 * self.confidence)} %"
+        at = format_percent_at_least(self.confidence, EXACT_DIGITS)
         if not self.lower_bound:
             little = "the two data sets were not told apart, so this audit says little"
             return f"No violation found with {self.draws:,} draws at {at}; {little}."
         if not self.violated:
-            return f"No violation above {_up(self.lower_bound)} found with {self.draws:,} draws at {at}."
-        delta = f" with delta {shown(self.delta)}" if self.delta else ""
-        claim = f"{shown(self.epsilon)} was claimed"
+            return f"No violation above {format_upper(self.lower_bound)} found with {self.draws:,} draws at {at}."
+        delta = f" with delta {format_cost(self.delta)}" if self.delta else ""
+        claim = f"{format_left(self.epsilon)} was claimed"
         return f"Violated: epsilon{delta} is at least {self.bound_words()} at {at}, and {claim}. {self.event}."
 
     def bound_words(self) -> str:
         """The bound rounded down, with as many digits as show that it is above the claim where it is."""
         for digits in range(FEWEST_DIGITS, MOST_DIGITS):
-            told = math.floor(self.lower_bound * 10**digits) / 10**digits
-            if told > self.epsilon or not self.violated:
-                return f"{told:.15g}"
-        return repr(self.lower_bound)
+            if not self.violated or round_down(self.lower_bound, digits) > self.epsilon:
+                return format_lower(self.lower_bound, digits)
+        return format_lower(self.lower_bound, MOST_DIGITS)
 
     def to_json(self) -> dict[str, Any]:
         """All of it for machines; epsilon, delta and the confidence as exact text."""
@@ -203,7 +210,3 @@ def tested(found: Found, one: Draws, two: Draws, claim: Claim) -> Audit:
 
 def _silent(_: str) -> None:
     return None
-
-
-def _up(bound: float) -> str:
-    return f"{math.ceil(1000 * bound) / 1000:.12g}"

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.audit.draws import Columns, Draws, Keys, Told, ordered_keys, value_of, values_of
+from discreet.formatting import format_value
 
 Numbers = NDArray[np.float64]
 Span = tuple[int | None, int | None]
@@ -184,7 +185,7 @@ def between(span: Span, floating: bool) -> str:
 
 
 def _short(number: float) -> str:
-    return str(number) if isinstance(number, int) else f"{number:.6g}"
+    return format_value(number)
 
 
 def _column(draws: Draws, at: int) -> Columns:

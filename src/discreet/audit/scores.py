@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from discreet.audit.draws import Columns, Draws, Keys
 from discreet.audit.features import Feature, Numbers, score
+from discreet.formatting import format_number
 
 BINS = 24
 TAUGHT = 250_000
@@ -82,7 +83,10 @@ def _without_tails(one: Columns, two: Columns) -> tuple[Numbers, Matrix, Matrix]
 def _weighted(weights: Numbers) -> Feature:
     """A sum with these weights, the largest of which is made 1."""
     weights = weights / max(float(np.abs(weights).max()), 1e-300)
-    told = " ".join(f"{weight:+.3g} x{at + 1}" for at, weight in enumerate(weights[:4]))
+    told = " ".join(
+        f"{'+' if weight >= 0 else ''}{format_number(float(weight), 3)} x{at + 1}"
+        for at, weight in enumerate(weights[:4])
+    )
     more = " ..." if len(weights) > 4 else ""
     return score(lambda rows: _finite(rows) @ weights, f"{told}{more} of the answer")
 

@@ -14,13 +14,11 @@ from discreet.answer import Answer, InRange, Interval, Population
 from discreet.cli.population import population_lines
 from discreet.cli.show import bar, facts, left, table, text, warning
 from discreet.custodian import Preview
-from discreet.exact import shown
+from discreet.formatting import format_cost, format_number, format_percent_at_least, format_value
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance
 from discreet.ledger.refusal import MOST_TIMES
-from discreet.schema.column import day
-from discreet.sheet import SPAN, span_told
-from discreet.words import value
+from discreet.sheet import SPAN, posterior_words, span_told
 
 MOST_ROWS = 200
 """On a screen; JSON has all."""
@@ -63,16 +61,15 @@ def answer_screen(
 def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableType]:
     """The headline, what is raw of it, its intervals, and what it means."""
     known = answer.posterior
-    yield text(value(answer.headline), "bold")
+    yield text(format_value(answer.headline, _around(spans)), "bold")
     if answer.shaped:
-        raw = "" if answer.headline == answer.value else f"raw: {value(answer.value)}, "
+        raw = "" if answer.headline == answer.value else f"raw: {format_value(answer.value, _around(spans))}, "
         yield f"{raw}a draw shaped by your prior"
     yield from (f"{SPAN}: {span_told(span)}" for span in spans.values() if span is not None)
     yield from (f"{RECONCILED}: {numbers[0]}" for numbers in _fitted(answer).values())
     if known is not None and known.numeric:
-        say = _day if isinstance(answer.value, date) else value
-        low, high = map(say, known.interval(0.95))
-        yield f"posterior: mean {say(known.mean())}, median {say(known.median())}, 95 % {low} to {high}"
+        words = posterior_words(known.mean(), known.median(), known.interval(0.95), isinstance(answer.value, date))
+        yield f"posterior: {words}"
     if answer.meaning:
         yield answer.meaning
     if answer.prior_use:
@@ -87,15 +84,17 @@ def _accuracy(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> dict[s
 
 def _range(one: InRange) -> str:
     """With the bins that were counted, where they are not just what was asked for."""
-    ends = f"{value(one.low)} to {value(one.high)}"
+    ends = f"{format_value(one.low)} to {format_value(one.high)}"
     asked = "{} to {}".format(*one.asked)
     same = (str(one.low), str(one.high)) == one.asked
     where = ends if same else f"{asked}, in whole bins {ends}"
-    return f"{where}: {value(one.value)}, {one.confidence:.0%} {span_told(one.interval)}"
+    sure = format_percent_at_least(one.confidence)
+    return f"{where}: {format_value(one.value, one.interval)}, {sure} {span_told(one.interval)}"
 
 
-def _day(number: float) -> str:
-    return day(number).isoformat()
+def _around(spans: Mapping[str, Interval]) -> Interval:
+    """The interval of a single number."""
+    return next(iter(spans.values()), None)
 
 
 def preview_screen(preview: Preview) -> Iterator[RenderableType]:
@@ -105,9 +104,11 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
     pairs = {**_promise(preview.guarantee), "mechanism": preview.mechanism, "accuracy": preview.accuracy}
     if preview.reason:
         pairs["why"] = preview.reason
-    stored = "" if preview.stored is None else f": an answer of epsilon {shown(preview.stored)} is stored, and is told"
+    stored = (
+        "" if preview.stored is None else f": an answer of epsilon {format_cost(preview.stored)} is stored, and is told"
+    )
     if preview.prior_error is not None:
-        pairs["prior alone"] = f"an expected error of {preview.prior_error:,.4g}, without asking"
+        pairs["prior alone"] = f"an expected error of about {format_number(preview.prior_error)}, without asking"
     if preview.prior_use:
         pairs["prior"] = preview.prior_use
     pairs |= {"cost": _amount(preview.cost) + stored, "left": left(preview.balances), "more such": _times(preview)}
@@ -128,7 +129,7 @@ def _candidates(preview: Preview) -> Table:
     """What could answer, with its cost and the error of what it leads to."""
     made = table("", "aggregate", "mechanism", "cost", ERROR, right=(ERROR,))
     for one in preview.candidates:
-        error = "depends on the rows" if one.expected_error is None else f"{one.expected_error:,.4g}"
+        error = "depends on the rows" if one.expected_error is None else format_number(one.expected_error)
         cells = ("chosen" if one.chosen else "", one.aggregate, one.mechanism, _amount(one.cost), error)
         made.add_row(*map(text, cells))
     return made
@@ -149,9 +150,9 @@ def _cost(answer: Answer) -> str:
 
 def _amount(cost: Guarantee) -> str:
     if cost.rho:
-        return f"rho {shown(cost.rho)} of zero-concentrated DP"
-    delta = f" and delta {shown(cost.delta)}" if cost.delta else ""
-    return f"epsilon {shown(cost.epsilon or Fraction(0))}{delta}"
+        return f"rho {format_cost(cost.rho)} of zero-concentrated DP"
+    delta = f" and delta {format_cost(cost.delta)}" if cost.delta else ""
+    return f"epsilon {format_cost(cost.epsilon or Fraction(0))}{delta}"
 
 
 def _rows(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> Table:
@@ -166,7 +167,7 @@ def _rows(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> Table:
     for at, (row, around) in enumerate(list(zip(answer.rows, spans, strict=True))[:MOST_ROWS]):
         cells: list[RenderableType] = []
         for name in answer.columns:
-            cells.append(text(value(row[name])))
+            cells.append(text(format_value(row[name], around.get(name))))
             if name in told:
                 cells.append(span_told(around[name]))
             if name in fitted:
@@ -190,7 +191,7 @@ def _fitted(answer: Answer) -> dict[str, list[str]]:
         return {}
     pairs = list(zip(answer.rows, made.rows, strict=True))
     changed = [name for name in answer.numbers if any(raw[name] != fit[name] for raw, fit in pairs)]
-    return {name: [value(fit[name]) for _, fit in pairs] for name in changed}
+    return {name: [format_value(fit[name]) for _, fit in pairs] for name in changed}
 
 
 def _means(answer: Answer) -> list[str]:
@@ -198,7 +199,7 @@ def _means(answer: Answer) -> list[str]:
     if len(answer.numbers) != 1 or not answer.prior or len(answer.rows) > MOST_ROWS:
         return []
     laws = [row[answer.numbers[0]] for row in answer.posteriors()]
-    return [value(law.mean()) if law is not None and law.numeric else "" for law in laws]
+    return [format_value(law.mean()) if law is not None and law.numeric else "" for law in laws]
 
 
 def _lengths(answer: Answer) -> list[int]:

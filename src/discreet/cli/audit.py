@@ -10,6 +10,7 @@ import typer
 from discreet.cli.options import Delta, Json, Model
 from discreet.errors import ClaimFailed, InvalidInput
 from discreet.exact import rational_text, shown
+from discreet.formatting import format_cost
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -165,4 +166,4 @@ def _screen(target: Target, found: Audit, words: tuple[str, str]) -> list[Render
 
 
 def _claim(epsilon: Fraction, delta: Fraction) -> str:
-    return f"epsilon {shown(epsilon)}" + (f", delta {shown(delta)}" if delta else "")
+    return f"epsilon {format_cost(epsilon)}" + (f", delta {format_cost(delta)}" if delta else "")

@@ -45,18 +45,20 @@ def _tighter(balance: Balance, tighter: Mapping[str | None, float]) -> dict[str,
 
 def _screen(balances: Sequence[Balance], tighter: Mapping[str | None, float]) -> Iterator[RenderableType]:
     from discreet.cli.show import bar, owner, table, text, warning
-    from discreet.exact import shown
-    from discreet.words import value
+    from discreet.formatting import VALUE_DIGITS, format_cost, format_left, format_upper
 
     numbers = ("spent", "cap", "left")
     made = table("whose", "model", *numbers, "", right=numbers)
     for balance in balances:
         whose, cap = text(owner(balance.analyst)), balance.cap.epsilon
-        spent = "no epsilon" if balance.epsilon is None else shown(balance.epsilon)
-        made.add_row(whose, balance.model, spent, shown(cap), shown(balance.left), bar(cap - balance.left, cap))
+        spent = "no epsilon" if balance.epsilon is None else format_cost(balance.epsilon)
+        made.add_row(
+            whose, balance.model, spent, format_cost(cap), format_left(balance.left), bar(cap - balance.left, cap)
+        )
     yield made
     for analyst, epsilon in tighter.items():
-        yield f"A tighter total in approx-dp, for display alone: {value(epsilon)} for {owner(analyst)}"
+        total = format_upper(epsilon, VALUE_DIGITS)
+        yield f"A tighter total in approx-dp, for display alone: {total} for {owner(analyst)}"
     for balance in balances:
         yield text(f"{owner(balance.analyst)}, {balance.model}: {balance.promise}.")
     yield from map(warning, dict.fromkeys(flag for balance in balances for flag in balance.flags))

@@ -50,14 +50,14 @@ def _what(entry: Entry) -> str:
 
 
 def _cost(entry: Entry) -> str:
-    from discreet.exact import shown
+    from discreet.formatting import format_cost
 
     if entry.epsilon is None:
         return "outside the account" if entry.kind == "release" else ""
     model = "" if entry.model == "dp" else f" {entry.model}"
     part = "" if entry.part is None else f" in {entry.part.kind} {entry.part.name}"
     if entry.kind != "reuse":
-        return f"{shown(entry.epsilon)}{model}{part}"
+        return f"{format_cost(entry.epsilon)}{model}{part}"
     paid = entry.spend.epsilon if entry.spend is not None and entry.model == "dp" else entry.epsilon
-    asked = "" if paid == entry.epsilon else f" ({shown(entry.epsilon)} was asked)"
-    return f"{shown(paid)}{model}{part}, reused{asked}"
+    asked = "" if paid == entry.epsilon else f" ({format_cost(entry.epsilon)} was asked)"
+    return f"{format_cost(paid)}{model}{part}, reused{asked}"

@@ -89,7 +89,8 @@ def restore(file: File, ledger: NewPlace, forgotten: Epsilon, forgotten_delta: D
     """
     from discreet.cli import show
     from discreet.custodian.document import restored_to_json
-    from discreet.exact import rational_text, shown
+    from discreet.exact import rational_text
+    from discreet.formatting import format_cost
     from discreet.ledger import Ledger
 
     epsilon = rational_text(forgotten, "--forgotten")
@@ -104,7 +105,9 @@ def restore(file: File, ledger: NewPlace, forgotten: Epsilon, forgotten_delta: D
     if epsilon:
         heads |= _heads(restored.ledger, " now")
         spent = (
-            f"Epsilon {shown(epsilon)} was" if not delta else f"Epsilon {shown(epsilon)} and delta {shown(delta)} were"
+            f"Epsilon {format_cost(epsilon)} was"
+            if not delta
+            else f"Epsilon {format_cost(epsilon)} and delta {format_cost(delta)} were"
         )
         entered = (f"{spent} entered as spent since, on every data set and by every analyst.",)
     show.screen(

@@ -8,8 +8,7 @@ from rich.console import RenderableType
 
 from discreet.answer import Answer, Population
 from discreet.cli.show import table, text
-from discreet.custodian.telling import told
-from discreet.words import value
+from discreet.formatting import format_interval, format_percent_at_least, format_upper, format_value
 
 NUMBERS = ("for the population", "95 % interval", "noise", "sampling")
 
@@ -21,7 +20,8 @@ def population_lines(answer: Answer, rows: Sequence[Mapping[str, Population]]) -
     if answer.single:
         one = rows[0][answer.numbers[0]]
         number, span, noise, sampling = _numbers(one)
-        yield f"for the population: {number}, {100 * one.confidence:.4g} % {span} (noise {noise}, sampling {sampling})"
+        sure = format_percent_at_least(one.confidence)
+        yield f"for the population: {number}, {sure} {span} (noise {noise}, sampling {sampling})"
     else:
         yield ""
         yield _table(answer, rows)
@@ -38,11 +38,11 @@ def _table(answer: Answer, rows: Sequence[Mapping[str, Population]]) -> Renderab
     made = table(*keys, *(["number"] if several else []), *NUMBERS, right=NUMBERS)
     for row, estimates in zip(answer.rows, rows, strict=False):
         for name, one in estimates.items():
-            cells = [value(row[key]) for key in keys] + ([name] if several else [])
+            cells = [format_value(row[key]) for key in keys] + ([name] if several else [])
             made.add_row(*(text(cell) for cell in (*cells, *_numbers(one))))
     return made
 
 
 def _numbers(one: Population) -> tuple[str, str, str, str]:
-    low, high = one.interval
-    return told(one.value), f"{told(low)} to {told(high)}", f"±{told(one.noise)}", f"±{told(one.sampling)}"
+    noise, sampling = (f"±{format_upper(reach)}" for reach in (one.noise, one.sampling))
+    return format_value(one.value, one.interval), format_interval(*one.interval), noise, sampling

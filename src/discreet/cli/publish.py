@@ -68,7 +68,7 @@ KOf = Annotated[
 Informed = Annotated[
     bool, typer.Option("--informed", help="mdav-swap against who knows all a person's values but one.")
 ]
-Swap = Annotated[str | None, typer.Option(metavar="WHAT", help="mdav-swap: confidential (as is) or quasi.")]
+Swap = Annotated[str | None, typer.Option(metavar="WHAT", help="mdav-swap: confidential (default) or quasi.")]
 Diversity = Annotated[
     str | None,
     typer.Option(metavar="D", help="What a swapped group must hold: 'distinct 3', 'spread 1000' or 'closeness 0.2'."),
@@ -80,11 +80,11 @@ Hierarchies = Annotated[
     str | None, typer.Option(metavar="FILE", help="generalise: a JSON file with the levels of columns.")
 ]
 Loss = Annotated[
-    str | None, typer.Option(metavar="L", help="generalise by ncp (as is), precision, discernibility or class-size.")
+    str | None, typer.Option(metavar="L", help="generalise by ncp (default), precision, discernibility or class-size.")
 ]
 Suppress = Annotated[str | None, typer.Option(metavar="S", help="generalise: the share of rows that may be left out.")]
 Form = Annotated[str | None, typer.Option(metavar="F", help="t-closeness: groups hidden, or shown as anatomy.")]
-Partition = Annotated[str | None, typer.Option(metavar="P", help="anatomy: groups by confidential (as is) or quasi.")]
+Partition = Annotated[str | None, typer.Option(metavar="P", help="anatomy: groups by confidential (default) or quasi.")]
 Buckets = Annotated[int | None, typer.Option(metavar="B", help="t-closeness: how many buckets of values.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
 
@@ -184,7 +184,7 @@ def _show_expected(
 
 def _expected(plans: Sequence[PrivatePlan], choice: str | None) -> Iterator[RenderableType]:
     from discreet.cli.show import facts, table, text, warning
-    from discreet.words import value
+    from discreet.formatting import format_number
 
     for place, plan in enumerate(plans):
         yield from [""] * bool(place)
@@ -192,7 +192,7 @@ def _expected(plans: Sequence[PrivatePlan], choice: str | None) -> Iterator[Rend
         yield facts({"promise": plan.guarantee.words()})
         told = table("column", "expected error", "made as", right=("expected error",))
         for name, error in plan.errors.items():
-            told.add_row(text(name), value(float(f"{error:.2g}")), text(plan.ways.get(name, "together")))
+            told.add_row(text(name), format_number(error, 2), text(plan.ways.get(name, "together")))
         yield told
         if "records" in plan.ways:
             yield text(f"together: {plan.ways['records']}")
@@ -249,6 +249,7 @@ def _read_json(path: str) -> object:
 
 def _screen(made: Release) -> Iterator[RenderableType]:
     from discreet.cli.show import facts, text, warning
+    from discreet.formatting import format_number
     from discreet.guarantee import DIFFERENTIAL
 
     yield text(f"{made.name} is released: {made.rows:,} rows by {made.method}.", "bold")
@@ -259,7 +260,9 @@ def _screen(made: Release) -> Iterator[RenderableType]:
     for sentence in made.guarantee.assumptions:
         yield text(f"  {sentence}")
     if isinstance(errors := made.manifest.get("expected_error"), dict):
-        yield facts({"expected error": ", ".join(f"{name} {error:.2g}" for name, error in errors.items())})
+        yield facts(
+            {"expected error": ", ".join(f"{name} about {format_number(error, 2)}" for name, error in errors.items())}
+        )
     judged = {"risk": made.risk, "utility": made.utility}
     yield facts({name: said for name, said in judged.items() if said is not None})
     weaker = () if made.guarantee.model in DIFFERENTIAL else (NOT_DP,)
@@ -268,13 +271,13 @@ def _screen(made: Release) -> Iterator[RenderableType]:
 
 def _swept(swept: Sweep, report: str | None) -> Iterator[RenderableType]:
     from discreet.cli.show import table, text
-    from discreet.words import value
+    from discreet.formatting import format_number
 
     numbers = ("k", "risk", "loss")
     made = table("method", *numbers, "", right=numbers)
     for point in swept.points:
         chosen = ("recommended" if swept.useful else "nearest") if point == swept.recommended else ""
-        made.add_row(text(point.method), str(point.k), value(point.risk), value(point.loss), chosen)
+        made.add_row(text(point.method), str(point.k), format_number(point.risk), format_number(point.loss), chosen)
     yield made
     yield text(swept.words, "bold")
     for sentence in swept.left_out:

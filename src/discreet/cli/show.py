@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.cli.options import printable
-from discreet.exact import shown
+from discreet.formatting import format_cost, format_left
 from discreet.ledger import Balance
 
 PIPE = 240
@@ -82,7 +82,9 @@ def left(balances: Sequence[Balance]) -> str:
     parts = []
     for balance in balances:
         model = f" in {balance.model}" if several else ""
-        parts.append(f"{shown(balance.left)} of {shown(balance.cap.epsilon)} for {owner(balance.analyst)}{model}")
+        parts.append(
+            f"{format_left(balance.left)} of {format_cost(balance.cap.epsilon)} for {owner(balance.analyst)}{model}"
+        )
     return ", ".join(parts)
 
 

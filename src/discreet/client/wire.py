@@ -19,6 +19,7 @@ from typing import Any
 from discreet.client.address import Address
 from discreet.client.problem import UNREADABLE, document_of, error_of
 from discreet.errors import InvalidInput, Unavailable
+from discreet.formatting import format_number
 
 MOST = 64 * 1024 * 1024
 """Bytes of a reply that is read into memory."""
@@ -210,7 +211,9 @@ def _lost(failure: OSError | HTTPException, timeout: float) -> Lost:
         case ssl.SSLError() if not isinstance(failure, ssl.SSLEOFError):
             return Lost("does not speak TLS as it should; check the address", again=False)
         case TimeoutError():
-            return Lost(f"has not answered within {timeout:g} seconds; try later, or allow a longer timeout")
+            return Lost(
+                f"has not answered within {format_number(timeout)} seconds; try later, or allow a longer timeout"
+            )
         case ConnectionRefusedError():
             return Lost("cannot be reached: no service listens there; check the address, or try later")
         case gaierror():

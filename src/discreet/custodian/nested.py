@@ -22,6 +22,7 @@ from discreet.custodian.question import Question, read
 from discreet.custodian.reconciling import or_as_drawn
 from discreet.custodian.telling import with_picture
 from discreet.errors import InvalidInput
+from discreet.formatting import widen
 from discreet.inference.constraints import Constraint, at_least, fixed, nested, total
 from discreet.inference.nested import Nest
 from discreet.inference.reconcile import reconcile
@@ -35,6 +36,8 @@ from discreet.schema import Schema
 from discreet.schema.column import Value
 
 MOST_BARS = 100
+PLACES = 2
+"""Decimals of counts and of their intervals: the noise is far coarser."""
 ALL = "(all)"
 """Stands in a row of a ROLLUP for a key that it is a total over."""
 Array = NDArray[np.float64]
@@ -104,7 +107,7 @@ class Blocks:
         shown_low, shown_high = (plain(column.value(end)) for end in ends)
         interval = self._range_interval(first, last, confidence)
         asked = _text(low), _text(high)
-        return InRange(asked, shown_low, shown_high, round(count, 2), interval, confidence)
+        return InRange(asked, shown_low, shown_high, round(count, PLACES), interval, confidence)
 
     @cached_property
     def whole_counts(self) -> tuple[NDArray[np.int64], ...]:
@@ -265,7 +268,7 @@ def _nests(starts: Sequence[NDArray[np.intp]], firsts: NDArray[np.intp]) -> list
 
 def _around(count: float, variance: float, confidence: float) -> tuple[float, float]:
     off = reach(variance, confidence)
-    return round(count - off, 2), round(count + off, 2)
+    return widen(count - off, count + off, PLACES)
 
 
 def _bins(schema: Schema, query: Query, low: object, high: object) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from discreet.custodian.question import Question, read
 from discreet.custodian.reader import Reader
 from discreet.custodian.reply import accuracy as accuracy_words
 from discreet.errors import BudgetExceeded
+from discreet.formatting import format_number
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance, Caps, Charge
 from discreet.ledger.refusal import times, untouched
@@ -97,7 +98,7 @@ def previewed(planned: Plan, question: str) -> Preview:
     weak = [WEAK] if planned.guarantee.epsilon is not None and planned.guarantee.epsilon > 5 else []
     alone, error = planned.prior_error, planned.expected_error
     if alone is not None and error is not None and error > HARDLY * alone:
-        weak.append(f"your prior alone has an expected error of {alone:,.4g}: {_hardly(error > alone)}")
+        weak.append(f"your prior alone has an expected error of about {format_number(alone)}: {_hardly(error > alone)}")
     return Preview(
         question=question,
         mechanism=planned.mechanism,
@@ -160,12 +161,13 @@ def reason(planned: Plan) -> str:
     if not known:
         return f"its error is known beforehand; that of the {rivals[0].mechanism} depends on the rows"
     nearest = min(known, key=lambda one: one.expected_error or 0.0)
-    return f"its expected error is {own:,.4g}, that of the {nearest.mechanism} is {nearest.expected_error:,.4g}"
+    other = format_number(nearest.expected_error or 0.0)
+    return f"its expected error is about {format_number(own)}, that of the {nearest.mechanism} is about {other}"
 
 
 def _looks_alike(one: float | None, two: float | None) -> bool:
     """Whether two errors are told by the same digits."""
-    return one is not None and two is not None and f"{one:,.4g}" == f"{two:,.4g}"
+    return one is not None and two is not None and format_number(one) == format_number(two)
 
 
 def _reason_of_several(planned: Plan) -> str:
@@ -174,7 +176,8 @@ def _reason_of_several(planned: Plan) -> str:
     if len(means) < 2:
         return "each number by the mechanism that fits it best"
     (first, least), (second, next_best) = sorted(means.items(), key=lambda one: one[1])[:2]
-    return f"the counts together have an expected error of {least:,.4g} by {first}, {next_best:,.4g} by {second}"
+    both = f"about {format_number(least)} by {first}, about {format_number(next_best)} by {second}"
+    return f"the counts together have an expected error of {both}"
 
 
 def with_offer(told: Preview, offer: Offer | None) -> Preview:

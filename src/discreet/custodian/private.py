@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,6 +30,7 @@ from discreet.custodian.writing import (
     write_table,
 )
 from discreet.errors import InvalidInput, Unavailable, Unsupported
+from discreet.formatting import format_number, round_up
 from discreet.guarantee import Guarantee, bound_in_words
 from discreet.kernel.entropy import SYSTEM
 from discreet.ledger import Caps
@@ -206,13 +208,18 @@ def _written(
     return manifest
 
 
+def _short(error: float) -> float:
+    """An expected error in three digits, rounded up."""
+    return float(round_up(error, 3)) if math.isfinite(error) else error
+
+
 def _manifest(
     holding: Holding, name: str, recipe: PrivateRecipe, plan: PrivatePlan, released: Table, files: list[Path]
 ) -> dict[str, object]:
     told: dict[str, object] = {"format": RELEASE, "release": name, "dataset": holding.schema.name} | holding.marked
     told |= {"made_by": f"discreet {discreet.__version__}", "guarantee": plan.guarantee.to_json()}
     told |= {"recipe": recipe.to_json(), "rows_are": LINKED[recipe.method], "made": dict(plan.ways)}
-    told |= {"expected_error": {column: float(f"{error:.3g}") for column, error in plan.errors.items()}}
+    told |= {"expected_error": {column: _short(error) for column, error in plan.errors.items()}}
     told["expected_error_is"] = ERRORS
     told["columns"] = [column_told(each) for each in released.attributes.values()]
     told["second_columns"] = []
@@ -255,7 +262,11 @@ def _write_report(
     facts: dict[str, object] = {"title": name, "method": plan.method, "guarantee": plan.guarantee.words()}
     facts |= {"assumptions": list(plan.guarantee.assumptions)}
     facts |= {"this report": NOT_PRIVATE, "rows are": LINKED[plan.method]}
-    facts |= {"expected errors": ", ".join(f"{column} {error:.2g}" for column, error in plan.errors.items())}
+    facts |= {
+        "expected errors": ", ".join(
+            f"{column} about {format_number(error, 2)}" for column, error in plan.errors.items()
+        )
+    }
     facts |= {"expected errors are": ERRORS}
     facts |= {"warnings": list(plan.warnings)} if plan.warnings else {}
     if path.suffix.lower() == ".json":

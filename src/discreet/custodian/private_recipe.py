@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import between, positive, rational, shown, whole
+from discreet.exact import between, positive, rational, whole
+from discreet.formatting import format_exact
 from discreet.schema import Column, Schema
 
 METHODS = ("private-columns", "private-records", "private-linked")
@@ -43,8 +44,12 @@ class PrivateRecipe:
 
     def to_json(self) -> dict[str, object]:
         """What may be told of it with the release: all of it."""
-        told: dict[str, object] = {"method": self.method, "columns": list(self.names), "epsilon": shown(self.epsilon)}
-        told |= {} if self.delta is None else {"delta": shown(self.delta)}
+        told: dict[str, object] = {
+            "method": self.method,
+            "columns": list(self.names),
+            "epsilon": format_exact(self.epsilon),
+        }
+        told |= {} if self.delta is None else {"delta": format_exact(self.delta)}
         told |= {"k": self.k or AUTO} if self.method in TAKES_K else {}
         told |= {"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {}
         return told | ({"apart": True} if self.apart else {})

@@ -37,11 +37,11 @@ from discreet.custodian.writing import (
     write_table,
 )
 from discreet.errors import InvalidInput
+from discreet.formatting import format_percent
 from discreet.kernel.entropy import SYSTEM
 from discreet.microdata.table import Attribute
 from discreet.release import Release
 from discreet.schema import Schema
-from discreet.words import percent
 
 if TYPE_CHECKING:
     from discreet.assess.comparison import Comparison
@@ -184,7 +184,9 @@ def _disclosed(checked: Checked) -> tuple[str, ...]:
     share = _certain(checked)
     if share < NOTABLE:
         return ()
-    return (f"{percent(share)} of the rows are in groups with one value of a confidential column: it is disclosed.",)
+    return (
+        f"{format_percent(share)} of the rows are in groups with one value of a confidential column: it is disclosed.",
+    )
 
 
 def _kept_unique(recipe: Recipe, made: Made) -> tuple[str, ...]:
@@ -198,7 +200,7 @@ def _kept_unique(recipe: Recipe, made: Made) -> tuple[str, ...]:
     if share < NOTABLE:
         return ()
     names = ", ".join(recipe.keep)
-    return (f"{100 * share:.0f} % of the rows are the only ones with their {names}: who knows that finds them.",)
+    return (f"{format_percent(share, 2)} of the rows are the only ones with their {names}: who knows that finds them.",)
 
 
 def _elsewhere(holding: Holding, place: Place, earlier: Sequence[Kept]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from discreet.custodian.reader import Reader
 from discreet.custodian.reconciling import or_as_drawn, reconciled
 from discreet.custodian.stating import Stated
 from discreet.custodian.telling import drawing, sentence, with_picture
+from discreet.formatting import VALUE_DIGITS, format_percent_at_least, format_upper
 from discreet.guarantee import Guarantee
 from discreet.pictures import Drawing
 from discreet.planner.estimates import Linear, Weighted
@@ -181,18 +182,23 @@ def accuracy(plan: Plan, confidence: float) -> str:
 
 
 def _accuracy(plan: Plan, one: Measurement, confidence: float) -> str:
-    likely = f"with a probability of {confidence:.0%}"
+    sure = format_percent_at_least(confidence)
+    likely = f"with a probability of at least {sure}"
     if isinstance(one, Known):
         return "exact: the schema makes it public"
     if isinstance(one, Counted):
         reach = one.threshold.noise.interval(confidence)[1]
         least = one.threshold.least
-        return f"keys of fewer than about {least:,} units are not shown; others are within {reach:,.0f} {likely}"
+        return (
+            f"keys of fewer than about {least:,} units are not shown; others are within {format_upper(reach)} {likely}"
+        )
     if isinstance(one, Noisy):
         reach = plan.meaning(one).reach(confidence)
         of = "" if one.form.ranks is None else f" of the {one.form.ranks.name}"
         rows = "" if isinstance(one.form.estimate, Linear | Weighted) else f" if about {plan.rows:,} rows are selected"
-        return f"within {reach:,.10g}{of} {likely}{rows}" if not rows else f"within about {reach:,.4g} {likely}{rows}"
+        if rows:
+            return f"within about {format_upper(reach)}{of} with a probability of about {sure}{rows}"
+        return f"within {format_upper(reach, VALUE_DIGITS)}{of} {likely}"
     return one.words(confidence)
 
 

@@ -21,6 +21,7 @@ from discreet.custodian.question import Question, read
 from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_text
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.exact import positive, shown
+from discreet.formatting import format_cost
 from discreet.kernel.entropy import SYSTEM, bits
 from discreet.ledger import Caps, Charge, Ledger
 from discreet.planner.asked import LEAST, MOST, check_epsilon
@@ -242,8 +243,8 @@ def open_session(
     check_epsilon(loss)
     if schema.rows > loss * scale:
         raise InvalidInput(
-            f"with epsilon {shown(loss)} a session needs a noise scale of at least {shown(schema.rows / loss)} to "
-            f"answer one question, got {shown(scale)}"
+            f"with epsilon {shown(loss)} a session needs a noise scale of at least {format_cost(schema.rows / loss)} "
+            f"to answer one question, got {shown(scale)}"
         )
     question = json.dumps({"session": {"noise_scale": str(scale)}})
     said = f"a session of counting questions with noise scale {shown(scale)}"

@@ -11,11 +11,11 @@ import numpy as np
 from discreet.answer import Answer, Reply
 from discreet.bars import Bars
 from discreet.custodian.reader import Reader
+from discreet.formatting import format_day, format_day_ends, format_ends, format_estimate, format_percent, format_value
 from discreet.pictures import Drawing, picture_spec, save_picture
 from discreet.posterior import Posterior
 from discreet.query.query import Aggregate
-from discreet.schema.column import EPOCH, day
-from discreet.words import percent
+from discreet.schema.column import EPOCH
 
 MOST_NAMES = 3
 
@@ -25,45 +25,48 @@ def sentence(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply) -> str
     before, after = reader.before(at), reader.posterior(at, drawn)
     if before is not None and after is not None:
         if reader.plan.prior is None:
-            return _even(after, _say(reader, at))
+            return _even(after, is_date(reader, at))
         if after.names is not None:
             return _named(before, after, raw)
         return _believed(before, after, reader, at, raw)
     span = reader.span(at, drawn, 0.95)
     if span is None or span[0] == span[1]:
         return ""
-    return f"The exact value lies between {told(span[0])} and {told(span[1])} with a probability of at least 95 %."
+    low, high = format_ends(*span)
+    return f"The exact value lies between {low} and {high} with a probability of at least 95 %."
 
 
 def _believed(before: Posterior, after: Posterior, reader: Reader, at: int, raw: Reply) -> str:
-    say = _say(reader, at)
+    dates = is_date(reader, at)
     drawn = "the draw, shaped by your prior, is" if reader.plan.uses_prior else "the private answer is"
-    stated = f"You believed it to be {_span(before, _middle, say)} with a probability of 95 %"
-    return f"{stated}; {drawn} {told(raw)}; together that makes {_span(after, Posterior.mean, say)}."
+    stated = f"You believed it to be {_span(before, _middle, dates)} with a probability of 95 %"
+    return f"{stated}; {drawn} {format_value(raw)}; together that makes {_span(after, Posterior.mean, dates)}."
 
 
 def _named(before: Posterior, after: Posterior, raw: Reply) -> str:
     ranked = sorted(zip(after.names or (), before.mass, after.mass, strict=True), key=lambda one: -one[2])[:MOST_NAMES]
-    moved = ", ".join(f"from {percent(share)} to {percent(now)} for {name}" for name, share, now in ranked)
-    return f"The draw, shaped by your prior, is {told(raw)}; for you the probability goes {moved}."
+    moved = ", ".join(
+        f"from {format_percent(share)} to {format_percent(now)} for {name}" for name, share, now in ranked
+    )
+    return f"The draw, shaped by your prior, is {format_value(raw)}; for you the probability goes {moved}."
 
 
-def _even(after: Posterior, say: Callable[[float], str]) -> str:
+def _even(after: Posterior, dates: bool) -> str:
     """For someone who said nothing about it."""
     if after.names is None:
-        now = f"{_span(after, Posterior.mean, say)} with a probability of 95 %"
+        now = f"{_span(after, Posterior.mean, dates)} with a probability of 95 %"
     else:
         ranked = sorted(after.probabilities().items(), key=lambda one: -one[1])[:MOST_NAMES]
-        now = ", ".join(f"{name} with a probability of {percent(share)}" for name, share in ranked)
+        now = ", ".join(f"{name} with a probability of {format_percent(share)}" for name, share in ranked)
     return f"If every value was as likely as any other before, it is now {now}."
 
 
 def believed(before: Posterior, reader: Reader, at: int) -> str:
     """What someone believes who states a prior."""
     if before.names is None:
-        return f"You believe it to be {_span(before, _middle, _say(reader, at))} with a probability of 95 %."
+        return f"You believe it to be {_span(before, _middle, is_date(reader, at))} with a probability of 95 %."
     ranked = sorted(before.probabilities().items(), key=lambda one: -one[1])[:MOST_NAMES]
-    return f"You believe it to be {', '.join(f'{name} with {percent(share)}' for name, share in ranked)}."
+    return f"You believe it to be {', '.join(f'{name} with {format_percent(share)}' for name, share in ranked)}."
 
 
 def _middle(law: Posterior) -> float:
@@ -73,13 +76,14 @@ def _middle(law: Posterior) -> float:
     return float(np.interp(0.5, np.concatenate(([0.0], np.cumsum(law.mass))), law.edges))
 
 
-def _span(law: Posterior, about: Callable[[Posterior], float], say: Callable[[float], str]) -> str:
+def _span(law: Posterior, about: Callable[[Posterior], float], dates: bool) -> str:
     """One number for all of it, and where it nearly always is.
 
     Of what is known now it is the mean, as in every picture; of what was typed its middle, which is what was typed.
     """
-    low, high = law.interval(0.95)
-    return f"about {say(about(law))}, between {say(low)} and {say(high)}"
+    middle, span = about(law), law.interval(0.95)
+    told = (format_day(middle), *format_day_ends(*span)) if dates else format_estimate(middle, *span)
+    return "about {}, between {} and {}".format(*told)
 
 
 def drawing(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply, title: str, across: str, said: str) -> Drawing:
@@ -111,29 +115,9 @@ def _place(raw: Reply) -> float | None:
     return float(raw) if isinstance(raw, int | float) else None
 
 
-def _say(reader: Reader, at: int) -> Callable[[float], str]:
-    """How a number of the answer is written: that of a date as a date."""
-    return _day if is_date(reader, at) else told
-
-
 def is_date(reader: Reader, at: int) -> bool:
     """Whether the numbers of an answer are days since 1970-01-01."""
     query, schema = reader.plan.query, reader.plan.schema
     aggregates: tuple[Aggregate, ...] = query.aggregates
     name = query.column if query.unit is not None else aggregates[at].column
     return name is not None and schema.column(name).kind == "date"
-
-
-def _day(number: float) -> str:
-    return day(number).isoformat()
-
-
-def told(value: object) -> str:
-    """A number as people read it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, int) or abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"

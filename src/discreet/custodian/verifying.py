@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from discreet.custodian.registering import Progress, silent
 from discreet.custodian.writing import digest, manifest_of
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
 from discreet.exact import rational_text, shown, whole
+from discreet.formatting import format_value
 from discreet.guarantee import DIFFERENTIAL, Guarantee
 from discreet.microdata.table import Table
 
@@ -183,4 +183,4 @@ def _measured(released: Table, second: Table | None, roles: tuple[Names, Names])
 
 
 def _shown(value: object) -> str:
-    return f"{float(value):.6g}" if isinstance(value, Fraction | float) else str(value)
+    return format_value(value)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.formatting import AMOUNT_DIGITS, format_number
 from discreet.inference.vectors import Array, Places, Sparse, constants, floats, frozen, matrix, vector
 from discreet.plain import is_a, plain_list, plain_text, require_own
 
@@ -83,7 +84,7 @@ class Constraint:
 def total(value: object, of: object = None) -> Constraint:
     """These cells (all where none are named) add up to the value."""
     wanted, places = _number(value, "the total"), _places(of)
-    name = f"{_cells(places)} {_verb(places, 'add', 'adds')} up to {wanted:.12g}"
+    name = f"{_cells(places)} {_verb(places, 'add', 'adds')} up to {format_number(wanted, AMOUNT_DIGITS)}"
     return Constraint(name, "total", (places, wanted))
 
 
@@ -324,4 +325,4 @@ def _verb(places: Places | None, many: str, one: str) -> str:
 
 
 def _levels(level: Array) -> str:
-    return f"{float(level):.12g}" if not level.ndim else "their own values" if len(level) > 1 else f"{level[0]:.12g}"
+    return "their own values" if level.size > 1 else format_number(float(level.reshape(-1)[0]), AMOUNT_DIGITS)

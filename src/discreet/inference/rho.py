@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.exact import positive, shown
+from discreet.formatting import format_cost
 from discreet.guarantee import Guarantee
 
 Reals = NDArray[np.float64]
@@ -91,7 +92,9 @@ def fact_guarantee(before: Guarantee, facts: Sequence[str], each: float) -> Guar
     bounded = math.isfinite(each)
     loss = "no bound"
     if bounded:
-        loss = f"rho {shown(rounded(each))} by continuous Laplace noise, and may be more by noise on whole numbers"
+        loss = (
+            f"rho {format_cost(rounded(each))} by continuous Laplace noise, and may be more by noise on whole numbers"
+        )
     said = (
         f"the refinement used facts of this data set: {'; '.join(facts)}",
         "all refined numbers together have no bound",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import between, positive, shown, whole
+from discreet.formatting import format_upper
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import Entropy
@@ -53,7 +54,7 @@ class DiscreteGaussian(Noise):
         if self.epsilon is not None and self.delta is not None:
             real = delta_above(self.square, self.units, self.epsilon)
             if real > self.delta:
-                raise InvalidInput(f"this sigma keeps a delta of {float(real):.3g}, not {shown(self.delta)}")
+                raise InvalidInput(f"this sigma keeps a delta of {format_upper(real, 3)}, not {shown(self.delta)}")
 
     @staticmethod
     def calibrated(epsilon: object, delta: object, sensitivity: object = 1, step: object = 1) -> DiscreteGaussian:
@@ -62,7 +63,7 @@ class DiscreteGaussian(Noise):
         loss = min(asked, Fraction(MOST_EPSILON))
         _, grid, units = grid_units(sensitivity, step)
         if small < LEAST_DELTA:
-            raise Unsupported(f"delta must be at least {float(LEAST_DELTA):.0e} to be certified, got {shown(small)}")
+            raise Unsupported(f"delta must be at least {format_upper(LEAST_DELTA)} to be certified, got {shown(small)}")
         _fits(Fraction(_first_guess(loss, small) * units, FINENESS) ** 2)
         places = _first_guess(loss, small)
         while delta_above(Fraction(places * units, FINENESS) ** 2, units, loss) > small:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from discreet.distance import Continuous, Distance, Nominal, named_distance, plain_distance
 from discreet.errors import InvalidInput
 from discreet.exact import exp_below, floor_to, hashable, positive, rational, reading, shown, whole
+from discreet.formatting import format_lower, format_upper
 from discreet.guarantee import Guarantee, Neighbours, relation
 from discreet.kernel.distribution import Distribution, Few
 from discreet.kernel.entropy import Entropy
@@ -103,13 +104,13 @@ class Refinement:
         if not isinstance(self.distance, Continuous) and not all(map(self.distance.knows, self.prior.support)):
             raise InvalidInput("the distance does not know every value of the prior; give it all of them")
         if self.up is not None and not 1 <= self.up <= self.ratio:
-            most = float(self.ratio)
+            most = format_lower(self.ratio, 6)
             raise InvalidInput(
-                f"up, the factor alpha_u, must be between 1 and e^epsilon = {most:.6g}, got {shown(self.up)}"
+                f"up, the factor alpha_u, must be between 1 and e^epsilon = {most}, got {shown(self.up)}"
             )
         if self.up is not None and not self.against_prior and self.up < self._least_up:
-            least = float(self._least_up)
-            raise InvalidInput(f"up must be at least {least:.6g} with delta {shown(self.delta)}, got {shown(self.up)}")
+            least = format_upper(self._least_up, 6)
+            raise InvalidInput(f"up must be at least {least} with delta {shown(self.delta)}, got {shown(self.up)}")
 
     @property
     def ratio(self) -> Fraction:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.errors import BudgetExceeded
-from discreet.exact import shown
+from discreet.formatting import format_cost, format_left
 from discreet.ledger.accounts import NOTHING, Account, Position, all_fit, cost, debited
 from discreet.ledger.amounts import PLACES, fraction
 from discreet.ledger.charge import Caps, Charge, Model
@@ -59,25 +59,25 @@ class Refusal:
     def _of_draw(self) -> str:
         rooms = {owner.name: room(self.charge, owner) for owner in self.owners}
         least, about = min(rooms.values()), " about" if self.charge.spend.other else ""
-        advice = f"ask with epsilon at most{about} {shown(least)}" if least else NOTHING_MORE
+        advice = f"ask with epsilon at most{about} {format_left(least)}" if least else NOTHING_MORE
         if self.charge.query.startswith(FILE):
-            left = f"for this file the budget has {shown(least)} left"
+            left = f"for this file the budget has {format_left(least)} left"
         else:
-            whole, own = shown(rooms[""]), shown(rooms[self.charge.analyst])
+            whole, own = format_left(rooms[""]), format_left(rooms[self.charge.analyst])
             left = f"for this question the data set's budget has {whole} left and the analyst's {own}"
-        return f"epsilon {shown(self.charge.epsilon)} was asked; {left}; {advice}"
+        return f"epsilon {format_cost(self.charge.epsilon)} was asked; {left}; {advice}"
 
     def _of_delta(self, left: Fraction) -> str:
-        advice = f"ask with a delta of at most {shown(left)}" if left else NOTHING_MORE
+        advice = f"ask with a delta of at most {format_left(left)}" if left else NOTHING_MORE
         return (
-            f"delta {shown(self.charge.spend.delta)} was asked; half of a budget's delta is for answers that may fail, "
-            f"and {shown(left)} of that half is left; {advice}"
+            f"delta {format_cost(self.charge.spend.delta)} was asked; half of a budget's delta is for answers that may "
+            f"fail, and {format_left(left)} of that half is left; {advice}"
         )
 
     def _of_reuse(self, stored: Fraction) -> str:
         return (
-            f"the answer of epsilon {shown(stored)} that is stored for this question costs more than the analyst has "
-            f"left; ask for a fresh draw (fresh=True, --fresh) at epsilon {shown(self.charge.epsilon)}"
+            f"the answer of epsilon {format_cost(stored)} that is stored for this question costs more than the analyst "
+            f"has left; ask for a fresh draw (fresh=True, --fresh) at epsilon {format_cost(self.charge.epsilon)}"
         )
 
 

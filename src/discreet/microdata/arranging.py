@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from discreet.errors import InvalidInput
 from discreet.exact import rational, shown, whole
+from discreet.formatting import format_cost, format_left
 from discreet.microdata.bucketing import cut_sizes, cuts
 from discreet.microdata.checks import check_k
 from discreet.microdata.dealing import plan_deals
@@ -19,8 +19,6 @@ from discreet.query.released import Bucketise
 FORMS = ("hidden", "anatomy")
 MOST_BUCKETS = 50
 """More are not made: deals are as many as twice its square."""
-
-UPWARDS = Context(prec=9, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +124,9 @@ def _refusal(wish: Wish, rows: int, sizes_of: Callable[[int], Sizes]) -> Invalid
             f"{asked} cannot be made for any t: there must be as many groups as buckets, with a row of every bucket in "
             f"each, and at most {MOST_BUCKETS} buckets; ask for a smaller k, fewer buckets or fewer groups for each"
         )
-    above = UPWARDS.divide(Decimal(best.numerator), Decimal(best.denominator))
     return InvalidInput(
-        f"{asked} cannot be {shown(wish.t)}-close; the smallest t that is feasible is {best}, at most {above} "
-        "as a decimal; ask for that"
+        f"{asked} cannot be {format_left(wish.t)}-close; the smallest t that is feasible, rounded up, is "
+        f"{format_cost(best)}; ask for that"
     )
 
 

@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.formatting import format_number
 from discreet.microdata.table import ABSENT, Attribute, Floats, Places, Table
 from discreet.taxonomy import Taxonomy
 
@@ -195,7 +196,9 @@ def _points(lines: Sequence[tuple[Sequence[Attribute], Attribute, float]], rows:
     for (same, attribute, by), missing in zip(lines, second, strict=True):
         _place(points[:, column], attribute, by)
         if np.abs(points[:, column]).max(initial=0) > FARTHEST:
-            raise InvalidInput(f"the column {attribute.name[:40]!r} holds numbers beyond {FARTHEST:g}; scale them down")
+            raise InvalidInput(
+                f"the column {attribute.name[:40]!r} holds numbers beyond {format_number(FARTHEST)}; scale them down"
+            )
         column += 1
         if missing:
             points[:, column] = np.where(attribute.missing, width(same[0]) / by, 0.0)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
+from discreet.formatting import format_number
 from discreet.kernel.entropy import Entropy
 from discreet.microdata import ranking
 from discreet.microdata.checks import check_k, row_strata, row_weights
@@ -110,7 +111,9 @@ def _by_stratum(grouping: Callable[[Rows], Places], stratum: Places, k: int) -> 
 
 def _positive(weights: Floats | None) -> Floats | None:
     if weights is not None and not bool(np.all((weights > 0) & (weights <= FARTHEST))):
-        raise InvalidInput(f"weights must be positive numbers up to {FARTHEST:g}; leave out rows of weight 0")
+        raise InvalidInput(
+            f"weights must be positive numbers up to {format_number(FARTHEST)}; leave out rows of weight 0"
+        )
     return weights
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.distance import Continuous, Distance, Nominal, Ordinal, Semantic
 from discreet.errors import InvalidInput, Unsupported
+from discreet.formatting import format_percent_at_least, format_whole_upper
 from discreet.inference.belief import PriorUse
 from discreet.kernel.bracket import Bracket
 from discreet.kernel.exponential import Exponential
@@ -189,33 +190,34 @@ class Chosen:
         said = self._words(confidence)
         if self.around is None:
             return said
-        sure = float(self.around.confidence)
-        return f"{said}; it lies between the two values with a probability of at least {100 * sure:g} %"
+        sure = format_percent_at_least(self.around.confidence)
+        return f"{said}; it lies between the two values with a probability of at least {sure}"
 
     def _words(self, confidence: float) -> str:
-        likely = f"with a probability of {confidence:.0%}"
+        likely = f"with a probability of at least {format_percent_at_least(confidence)}"
         what = "it" if self.candidates.width == 1 else f"a value of its bin, {self.candidates.told_width} wide,"
         match self.choice:
             case Quantile():
                 off = self.choice.rank_bound(confidence)
                 if self.uses_prior:
                     return (
-                        f"fewer than {off:,.0f} rows lie between {what} and the exact value {likely}; where your prior "
-                        "holds that value impossible, the rows up to the nearest possible one come on top"
+                        f"fewer than {format_whole_upper(off)} rows lie between {what} and the exact value {likely}; "
+                        "where your prior holds that value impossible, the rows up to the nearest possible one come on "
+                        "top"
                     )
-                return f"{what} has a rank that is off by less than {off:,.0f} rows {likely}"
+                return f"{what} has a rank that is off by less than {format_whole_upper(off)} rows {likely}"
             case Extreme():
                 off = self.choice.rank_bound(confidence)
                 return (
-                    f"{what} has a rank that is off by less than {off:,.0f} rows {likely}; "
+                    f"{what} has a rank that is off by less than {format_whole_upper(off)} rows {likely}; "
                     "it may lie beyond all rows where the bounds do"
                 )
             case Mode():
                 off = self.choice.score_bound(confidence)
                 if self.uses_prior:
                     most = "the most frequent value that your prior holds possible"
-                    return f"it has fewer rows than {most} by less than {off:,.0f} {likely}"
-                return f"it has fewer rows than the most frequent value by less than {off:,.0f} {likely}"
+                    return f"it has fewer rows than {most} by less than {format_whole_upper(off)} {likely}"
+                return f"it has fewer rows than the most frequent value by less than {format_whole_upper(off)} {likely}"
             case RefinedStatistic(even=even):
                 return f"a draw shaped by {whose(even)} prior"
             case RankMean():

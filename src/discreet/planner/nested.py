@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.formatting import format_percent_at_least, format_upper
 from discreet.inference.nested import Nest
 from discreet.inference.refined import quantile
 from discreet.kernel.noise import Noise
@@ -110,8 +111,8 @@ class Nested:
         """What may be said of its error before it is drawn."""
         finest = self.nest().node_variances()[-1]
         off = reach(float(np.median(finest)), confidence)
-        likely = f"with a probability of {confidence:.0%}"
-        return f"single cells within about {off:,.4g} {likely}; ranges and totals have intervals of their own"
+        likely = f"with a probability of about {format_percent_at_least(confidence)}"
+        return f"single cells within about {format_upper(off)} {likely}; ranges and totals have intervals of their own"
 
 
 def reach(variance: float, confidence: float) -> float:

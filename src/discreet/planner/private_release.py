@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from discreet.formatting import format_number
 from discreet.guarantee import Guarantee
 from discreet.microdata.private.columns import ColumnPlan
 from discreet.microdata.private.cumulative import Cumulative
@@ -176,8 +177,8 @@ def _little_linked(plan: PrivatePlan) -> tuple[str, ...]:
     if error < USELESS_PAIRS:
         return ()
     return (
-        f"Tables of two columns will be off by about {error:.2g} of the rows, perhaps more than if columns were taken "
-        "for independent: release fewer columns, or private-columns, or allow a delta.",
+        f"Tables of two columns will be off by about {format_number(error, 2)} of the rows, perhaps more than if "
+        "columns were taken for independent: release fewer columns, or private-columns, or allow a delta.",
     )
 
 
@@ -191,7 +192,7 @@ def _little(plan: PrivatePlan, columns: Sequence[Column], rows: int, more: More)
     fewer = f"about {carried} of the {len(columns)} columns could be carried" if carried else "a larger epsilon helps"
     return (
         f"{len(lost)} of {len(columns)} columns will tell hardly more than their domains: the expected error of "
-        f"{worst} is {plan.errors[worst]:.2g} of it; {fewer}.",
+        f"{worst} is about {format_number(plan.errors[worst], 2)} of it; {fewer}.",
     )
 
 

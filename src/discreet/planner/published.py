@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import rational_text, shown
+from discreet.exact import rational_text
+from discreet.formatting import format_cost
 from discreet.planner.atoms import Count, Grid, Labels
 from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
@@ -200,7 +201,7 @@ def _bound(told: Told, places: Sequence[int], schema: Schema, loss: Fraction) ->
     if rows is None:
         return "no bound for each number apart, nor for all together"
     steps = rows if schema.neighbours == "add-remove" else -(-rows // 2)
-    return f"rho {shown(steps * loss)} for each number apart, no bound for all together or if cut at 0 as well"
+    return f"rho {format_cost(steps * loss)} for each number apart, no bound for all together or if cut at 0 as well"
 
 
 def _is_sum(region: Truths, labels: Labels) -> bool:

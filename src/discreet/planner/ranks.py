@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import shown
+from discreet.formatting import format_number, format_upper
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import AddNoise
 from discreet.kernel.scores import Selection
@@ -113,8 +114,9 @@ def refuse_guess(ranks: Ranks, error: float) -> None:
     column = ranks.candidates.column
     if error > GUESS * float(column.size * column.step):
         raise InvalidInput(
-            f"the {ranks.name} of {column.name} would have an expected error of {error:,.4g}, more than a guess within "
-            "the bounds; take a smaller share or a larger epsilon, or ask for MEDIAN, which may be better"
+            f"the {ranks.name} of {column.name} would have an expected error of about {format_number(error)}, more "
+            "than a guess within the bounds; take a smaller share or a larger epsilon, or ask for MEDIAN, which may be "
+            "better"
         )
 
 
@@ -162,8 +164,8 @@ class RankMean:
         """What may be said of its accuracy without looking."""
         days = " days" if self.ranks.candidates.column.kind == "date" else ""
         return (
-            f"within {self.reach(confidence):,.4g}{days} of the {self.ranks.name} {likely}; how far that mean is from "
-            f"the value of rank {self.wanted} depends on the rows"
+            f"within {format_upper(self.reach(confidence))}{days} of the {self.ranks.name} {likely}; how far that mean "
+            f"is from the value of rank {self.wanted} depends on the rows"
         )
 
     def better(self, selection: Selection, scores_per_row: int) -> bool:
@@ -181,12 +183,12 @@ class RankMean:
         """Why a choice by rank was taken instead: both errors, on the same even rows."""
         own, other = self.expected_error(), self.error_by_rank(selection, scores_per_row)
         sure = other < SURE * float(self.ranks.candidates.column.step)
-        told = "nearly 0" if sure else f"at most {other:,.4g}"
+        told = "nearly 0" if sure else f"at most {format_upper(other)}"
         both = f"if the rows are spread evenly its expected error is {told}, and that of the {self.name}"
         if own < BETTER * other:
             far = f"but its ranks reach too far from rank {self.wanted} to stand for it on other rows"
-            return f"{both} is {own:,.4g}, {far}"
-        return f"{both} is not clearly less: {own:,.4g}"
+            return f"{both} is about {format_number(own)}, {far}"
+        return f"{both} is not clearly less: about {format_number(own)}"
 
 
 def mean_round(aggregate: Aggregate, candidates: Candidates, rows: int, epsilon: Fraction, like: str) -> RankMean:

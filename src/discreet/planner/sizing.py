@@ -9,7 +9,7 @@ from functools import cache
 
 from discreet.accuracy import Accuracy
 from discreet.errors import BudgetExceeded, Unsupported
-from discreet.exact import shown
+from discreet.formatting import format_left, format_upper
 from discreet.planner.asked import LEAST, MOST, Asked
 from discreet.planner.facts import Facts
 from discreet.planner.meaning import Meaning
@@ -49,8 +49,10 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
 
 
 def _refusal(accuracy: Accuracy, most: Fraction, near: float | None) -> BudgetExceeded:
-    reachable = "" if near is None else f"; ±{shown(_digits_up(Fraction(near)))} is what that can reach"
-    return BudgetExceeded(f"{accuracy} cannot be reached with the epsilon of {shown(most)} that is left{reachable}")
+    reachable = "" if near is None else f"; ±{format_upper(near)} is what that can reach"
+    return BudgetExceeded(
+        f"{accuracy} cannot be reached with the epsilon of {format_left(most)} that is left{reachable}"
+    )
 
 
 def _least(off: Callable[[Fraction], float], distance: float) -> Fraction:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from discreet.errors import BudgetExceeded, Unsupported
-from discreet.exact import shown
+from discreet.formatting import format_cost, format_left, format_upper, round_up
 from discreet.planner.asked import LEAST
 from discreet.planner.atoms import Count
 from discreet.planner.joint import Worst, worst
@@ -20,7 +19,7 @@ from discreet.query.sets import whole
 from discreet.schema import Schema
 
 TRIES = 16
-UPWARDS = Context(prec=4, rounding=ROUND_CEILING)
+DIGITS = 4
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,8 +42,8 @@ class Tally:
         if together <= self.epsilon:
             return replace(self, counts=(*self.counts, *more), spent=together)
         raise BudgetExceeded(
-            f"with this question the answers of the session come to epsilon {_upwards(together)} together, and it has "
-            f"{shown(self.epsilon)}; {self._fitting(more)}"
+            f"with this question the answers of the session come to epsilon {format_upper(together)} together, and it "
+            f"has {format_left(self.epsilon)}; {self._fitting(more)}"
         )
 
     def least_scale(self, more: Sequence[Count]) -> Fraction | None:
@@ -56,7 +55,7 @@ class Tally:
         for _ in range(TRIES):
             found = self._worst(more)
             if found.value <= self.epsilon:
-                return Fraction(_upwards(more[0].scale))
+                return round_up(more[0].scale, DIGITS)
             before, new = found.changes[: len(self.counts)], sum(found.changes[len(self.counts) :])
             room = self.epsilon - sum(change / one.scale for change, one in zip(before, self.counts, strict=True))
             if room <= 0 or not new:
@@ -71,7 +70,7 @@ class Tally:
         least = self.least_scale(more)
         if least is None or least * LEAST > 1:
             return "it fits at no noise scale, so ask about other rows or open another session"
-        return f"ask it with a noise scale of at least {shown(least)}"
+        return f"ask it with a noise scale of at least {format_cost(least)}"
 
 
 def counts_of(plan: Plan, scale: Fraction) -> list[Count]:
@@ -91,8 +90,3 @@ def count_of(aggregate: Aggregate, query: Query, schema: Schema, scale: Fraction
         return Count(query.where if aggregate.where == TRUE else both, scale, query.keys)
     present = replace(whole(schema.column(aggregate.column)), null=False)
     return Count(All((query.where, present)), scale, query.keys)
-
-
-def _upwards(value: Fraction) -> str:
-    """A number in at most four digits, never below it."""
-    return f"{UPWARDS.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"

@@ -14,7 +14,8 @@ from discreet.custodian.document import preview_to_json
 from discreet.custodian.question import numbers_told, read
 from discreet.custodian.secrets import identifier
 from discreet.errors import BudgetExceeded, InvalidInput
-from discreet.exact import rational, rational_text, shown
+from discreet.exact import rational, rational_text
+from discreet.formatting import format_cost, round_up
 from discreet.guarantee import Guarantee
 from discreet.query.query import Query
 from discreet.schema import Schema
@@ -84,11 +85,14 @@ def check_least(limits: Limits, size: Fraction, delta: bool = False) -> None:
     """
     if 0 < size < limits.least:
         what, least = ("a question with a delta", _root(limits.least)) if delta else ("a question", limits.least)
-        raise InvalidInput(f"{what} has an epsilon of at least {shown(least)} here; ask for more, or ask the custodian")
+        raise InvalidInput(
+            f"{what} has an epsilon of at least {format_cost(least)} here; ask for more, or ask the custodian"
+        )
 
 
 def _root(square: Fraction) -> Fraction:
-    return Fraction(f"{math.sqrt(square):.4g}")
+    """The square root, rounded up: an epsilon of so much is enough."""
+    return round_up(math.nextafter(math.sqrt(square), math.inf), 4)
 
 
 def _check_planned(limits: Limits, given: Asked, told: Guarantee | None) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from discreet.errors import InvalidInput
+from discreet.formatting import format_number
 from discreet.schema import expect
 from discreet.schema.document import LONGEST, Node, read_document
 from discreet.schema.keys import Keys
@@ -77,7 +78,9 @@ class DataSet:
     def __post_init__(self) -> None:
         """A deadline is a time that people wait for."""
         if not SHORTEST <= self.deadline <= LONGEST_DEADLINE:
-            raise InvalidInput(f"a deadline is between {SHORTEST:g} and {LONGEST_DEADLINE:g} seconds")
+            raise InvalidInput(
+                f"a deadline is between {format_number(SHORTEST)} and {format_number(LONGEST_DEADLINE)} seconds"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,9 @@ class Config:
         if not 1 <= self.workers <= MOST_WORKERS:
             raise InvalidInput(f"a service has 1 to {MOST_WORKERS} workers")
         if not SHORTEST <= self.deadline <= LONGEST_DEADLINE:
-            raise InvalidInput(f"a deadline is between {SHORTEST:g} and {LONGEST_DEADLINE:g} seconds")
+            raise InvalidInput(
+                f"a deadline is between {format_number(SHORTEST)} and {format_number(LONGEST_DEADLINE)} seconds"
+            )
         if not (is_loopback(self.address) or self.tls or self.insecure):
             raise InvalidInput(
                 f"{self.address[:40]!r} is reached from other machines, and tokens would travel in the clear; give tls "

@@ -14,7 +14,7 @@ from discreet.custodian.private_recipe import PrivateRecipe, private_recipe_of, 
 from discreet.custodian.recipe import recipe_of
 from discreet.custodian.releases import next_number
 from discreet.errors import BudgetExceeded
-from discreet.exact import shown
+from discreet.formatting import format_cost, format_left
 from discreet.schema import Schema
 from discreet.service.asking import exact
 
@@ -43,9 +43,10 @@ def _check_budget(custodian: Custodian, epsilon: Fraction) -> None:
     """A pure loss adds up, so what is left of that account tells whether it fits; others are told by the ledger."""
     left = next((one.left for one in custodian.budget() if one.model == "dp"), epsilon)
     if epsilon > left:
-        advice = f"ask for at most {shown(left)}" if left else "no other file can be paid for"
+        advice = f"ask for at most {format_left(left)}" if left else "no other file can be paid for"
         raise BudgetExceeded(
-            f"epsilon {shown(epsilon)} was asked, and the data set's budget has {shown(left)} left; {advice}"
+            f"epsilon {format_cost(epsilon)} was asked, and the data set's budget has {format_left(left)} left; "
+            f"{advice}"
         )
 
 

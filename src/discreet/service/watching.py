@@ -12,7 +12,7 @@ from discreet.custodian import Custodian
 from discreet.custodian.document import snapshot_to_json, verified_to_json
 from discreet.custodian.place import Place
 from discreet.errors import DiscreetError, Unavailable
-from discreet.exact import shown
+from discreet.formatting import format_cost, format_decimals
 from discreet.ledger import Entry
 from discreet.schema import Schema
 from discreet.service.state import Service
@@ -73,7 +73,7 @@ def _of_time(
     for kind, counted in (("overrun", "overruns"), ("late", "late")):
         many, last = counts.get((counted, name or ""), (0.0, None))
         if many:
-            replies = f"{many:.0f} {'reply' if many == 1 else 'replies'}{about}"
+            replies = f"{format_decimals(many, 0)} {'reply' if many == 1 else 'replies'}{about}"
             yield _warning(kind, name, TOO_LATE[kind].format(replies, "was" if many == 1 else "were"), last)
 
 
@@ -95,7 +95,7 @@ def _of_entry(entry: Entry) -> Iterator[tuple[str, str]]:
     if entry.kind == "release":
         yield "weaker", f"entry {entry.entry}: {entry.query}"
     else:
-        told = shown(entry.epsilon or Fraction(0))
+        told = format_cost(entry.epsilon or Fraction(0))
         yield "epsilon", f"entry {entry.entry} has epsilon {told}: weak formal protection"
 
 

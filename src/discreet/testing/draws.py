@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from discreet.errors import InvalidInput
+from discreet.formatting import format_number
 
 FALSE_ALARM = 1e-9
 """How often a correct sampler may be accused."""
@@ -52,10 +53,14 @@ def assert_fits(
     for name, jaw in (("smaller", smaller), ("larger", larger)):
         advantage = sum(count * (_log(law(value)) - _log(jaw(value))) for value, count in counts.items())
         if advantage <= 0:
-            raise AssertionError(f"the draws fit the {name} law at least as well as the claimed one ({advantage:.1f})")
+            raise AssertionError(
+                f"the draws fit the {name} law at least as well as the claimed one ({format_number(advantage)})"
+            )
     excess = chi_square_excess(counts, law)
     if excess > 0:
-        raise AssertionError(f"the draws do not fit the claimed law: chi-square is {excess:.1f} above its limit")
+        raise AssertionError(
+            f"the draws do not fit the claimed law: chi-square is {format_number(excess)} above its limit"
+        )
 
 
 def chi_square_excess(counts: Mapping[int, int], law: Callable[[int], float]) -> float:

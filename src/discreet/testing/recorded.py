@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.formatting import format_number
 from discreet.guarantee import Guarantee
 
 ZERO = Fraction(0)
@@ -146,6 +147,6 @@ def percent(used: Fraction) -> str:
         return f"{int(used) * 100} %"
     if used >= NOT_ALLOWED:
         return "far too much"
-    told = f"{float(100 * used):.4g}"
+    told = format_number(100 * used)
     about = "just " + ("above" if used > 1 else "below") + " " if told == "100" else ""
     return f"{about}{told} %" + (f" ({used})" if used.denominator <= LONGEST else "")

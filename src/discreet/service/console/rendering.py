@@ -10,13 +10,13 @@ from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
+from discreet.formatting import format_value
 from discreet.service.access import service_of
 from discreet.service.console import telling
 from discreet.service.console.static import address
 from discreet.service.console.topics import TOPICS
 from discreet.service.gate import Principal
 from discreet.service.store.tokens import form_token
-from discreet.words import value
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -33,7 +33,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters |= {
-        "value": value,
+        "value": format_value,
         "rough": telling.rough,
         "span": telling.span,
         "exact": telling.exact,

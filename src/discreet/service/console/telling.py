@@ -7,23 +7,27 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from discreet.exact import shown
-from discreet.words import value
+from discreet.formatting import format_cost, format_interval, format_left, format_number
 
 
 def rough(number: float) -> str:
     """An error, which nobody needs to the last digit."""
-    return f"{number:,.0f}" if 1000 <= abs(number) < 1e15 else f"{number:.4g}"
+    return format_number(number)
 
 
 def span(ends: list[Any] | None) -> str:
     """An interval."""
-    return "" if ends is None else f"{value(ends[0])} to {value(ends[1])}"
+    return "" if ends is None else format_interval(*ends)
 
 
 def exact(text: str | None) -> str:
-    """An exact number, such as 1/10, as a decimal."""
-    return "unknown" if text is None else shown(Fraction(text))
+    """An exact amount, such as 1/10, as a decimal that is never below it."""
+    return "unknown" if text is None else format_cost(Fraction(text))
+
+
+def remaining(text: str) -> str:
+    """An exact amount that is left, as a decimal that is never above it."""
+    return format_left(Fraction(text))
 
 
 def amount(cost: Mapping[str, Any]) -> str:

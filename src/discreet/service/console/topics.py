@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.exact import exp_below
+from discreet.formatting import format_cost, format_factor, format_percent_at_most
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +81,14 @@ TOPICS: Mapping[str, Topic] = {
     ),
 }
 
-EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+EPSILONS = tuple(map(Fraction, ("0.01", "0.1", "0.5", "1", "2", "5", "10")))
 
 
 def gains() -> list[tuple[str, str, str]]:
     """For some epsilons: how often a fifty-fifty guess can be right at most, and the factor on odds, rounded up."""
-    return [(f"{one:g}", _percent(1 / (1 + math.exp(-one))), f"{_up(math.exp(one), 2):,.2f}") for one in EPSILONS]
+    return [(format_cost(one), _percent(one), format_factor(one)) for one in EPSILONS]
 
 
-def _percent(share: float) -> str:
-    return f"{_up(100 * share, 1 if share < 0.999 else 3):g} %"
-
-
-def _up(number: float, digits: int) -> float:
-    return math.ceil(number * 10.0**digits) / 10.0**digits
+def _percent(epsilon: Fraction) -> str:
+    share = 1 / (1 + exp_below(-epsilon))
+    return format_percent_at_most(share, 3 if share < Fraction(999, 1000) else 5)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from discreet.schema.column import day
-from discreet.service.console.telling import amount, exact, rough, span
-from discreet.words import value
+from discreet.formatting import format_percent, format_value
+from discreet.service.console.telling import amount, exact, remaining, rough, span
+from discreet.sheet import posterior_words
 
 Document = Mapping[str, Any]
 MOST_ROWS = 500
@@ -40,7 +40,7 @@ def _meter(balance: Document, several: bool) -> dict[str, Any]:
         "owner": "All analysts" if balance["analyst"] is None else balance["analyst"],
         "model": balance["model"] if several else None,
         "spent": exact(str(used)),
-        "left": exact(balance["left"]),
+        "left": remaining(balance["left"]),
         "cap": exact(balance["cap"]["epsilon"]),
         "share": 100.0 if not cap else min(100.0, float(100 * used / cap)),
         "flags": balance["flags"],
@@ -58,16 +58,20 @@ def _single(document: Document) -> dict[str, Any]:
     name = document["columns"][-1]
     law = document["posteriors"][0][name] if document["posteriors"] else None
     fitted = document["reconciled"]["rows"][0][name] if document["reconciled"] else None
-    shaped = document["shaped_by_prior"]
+    shaped, around = document["shaped_by_prior"], document["intervals_95"][0].get(name)
     return {
         "name": name,
-        "headline": value(document["headline"]),
-        "raw": value(document["value"]) if shaped and document["headline"] != document["value"] else None,
+        "headline": format_value(document["headline"], around),
+        "raw": format_value(document["value"], around)
+        if shaped and document["headline"] != document["value"]
+        else None,
         "shaped": shaped,
-        "interval": span(document["intervals_95"][0].get(name)),
+        "interval": span(around),
         "posterior": _posterior(document["value"], law),
         "likely": _likely(law),
-        "reconciled": value(fitted) if fitted is not None and law is None and fitted != document["value"] else None,
+        "reconciled": format_value(fitted)
+        if fitted is not None and law is None and fitted != document["value"]
+        else None,
     }
 
 
@@ -75,16 +79,14 @@ def _posterior(raw: object, law: Document | None) -> str:
     """A posterior over numbers in words; where the answer is a date, in dates."""
     if law is None or "mean" not in law:
         return ""
-    say = (lambda number: day(number).isoformat()) if isinstance(raw, str) else value
-    low, high = map(say, law["interval_95"])
-    return f"mean {say(law['mean'])}, median {say(law['median'])}, 95 % {low} to {high}"
+    return posterior_words(law["mean"], law["median"], law["interval_95"], isinstance(raw, str))
 
 
 def _likely(law: Document | None) -> list[tuple[str, str]]:
     """The likeliest values of a posterior over names."""
     shares = {} if law is None else law.get("probabilities", {})
     first = sorted(shares.items(), key=lambda one: -one[1])[:8]
-    return [(name, f"{100 * share:.3g} %") for name, share in first]
+    return [(name, format_percent(share, 3)) for name, share in first]
 
 
 def _table(document: Document) -> dict[str, Any]:
@@ -116,16 +118,16 @@ def _cells(document: Document, at: int, numbers: Sequence[str]) -> list[str]:
     row, spans, fitted = document["rows"][at], document["intervals_95"][at], document["reconciled"]
     cells = []
     for name in document["columns"]:
-        cells.append(value(row[name]))
+        cells.append(format_value(row[name], spans.get(name)))
         if name in numbers:
             cells.append(span(spans.get(name)))
-            cells += [value(fitted["rows"][at][name])] if fitted else []
+            cells += [format_value(fitted["rows"][at][name])] if fitted else []
     return cells
 
 
 def _means(document: Document, numbers: Sequence[str]) -> list[str]:
     laws = [row.get(numbers[0]) for row in document["posteriors"] or ()] if len(numbers) == 1 else []
-    return [value((law or {}).get("mean", "")) for law in laws] if any(laws) else []
+    return [format_value((law or {}).get("mean", "")) for law in laws] if any(laws) else []
 
 
 def _bars(document: Document, numbers: Sequence[str]) -> list[dict[str, float]]:
@@ -166,7 +168,7 @@ def _compared(document: Document, at: int, place: Callable[[float], float]) -> d
     ends, law = _span(document), _known(document)
     return {
         "y": 34 + ROW * at,
-        "label": f"{at + 1}: {value(document['value'])} ({span(ends)})",
+        "label": f"{at + 1}: {format_value(document['value'], (ends[0], ends[1]))} ({span(ends)})",
         "raw": place(document["value"]),
         "from": place(ends[0]),
         "to": place(ends[1]),
@@ -178,7 +180,7 @@ def _compared(document: Document, at: int, place: Callable[[float], float]) -> d
 def axis(documents: Sequence[Document]) -> list[dict[str, Any]]:
     """The numbers along the axis of compared answers, and where each stands."""
     place = _placed(documents)
-    return [{"x": place(one), "label": value(one)} for one in _ticks(documents)]
+    return [{"x": place(one), "label": format_value(one)} for one in _ticks(documents)]
 
 
 def _placed(documents: Sequence[Document]) -> Callable[[float], float]:
@@ -217,13 +219,15 @@ def preview(made: Document, fresh: bool, rehearsal: bool) -> dict[str, Any]:
     public, told = free and stored is None, stored is not None and not fresh
     unpaid = not (rehearsal or public or told) and made["times"] == 0
     words = amount(cost if told or public else made["guarantee"])
-    many = "any number: it is public" if public else "free: it is stored" if told and free else value(made["times"])
+    many = (
+        "any number: it is public" if public else "free: it is stored" if told and free else format_value(made["times"])
+    )
     return {
         "cost": "free" if told and free else words,
         "stored": f"An answer of epsilon {exact(stored)} is stored, and is told." if told else "",
         "error": _error(made),
         "of": made["error_of"],
-        "times": f"{many} or more" if many == value(MOST_TIMES) else many,
+        "times": f"{many} or more" if many == format_value(MOST_TIMES) else many,
         "unpaid": unpaid,
         "note": UNPAID if unpaid else PUBLIC if public else "",
     }

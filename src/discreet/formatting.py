@@ -1,0 +1,319 @@
+"""Numbers, percentages, dates and intervals as people read them.
+
+A printed number is a claim, so it is rounded to the side on which the claim still holds:
+
+- `format_upper` rounds up: bounds, costs, half-widths, "at most".
+- `format_lower` rounds down: what is left of a budget, "at least", lower bounds.
+- `format_interval` rounds outwards, with as many digits as the width of the interval needs.
+- `format_number`, `format_value` and `format_percent` round to the nearest digit, and are for numbers that promise
+  nothing: estimates, expected errors, the noisy values themselves.
+
+All arithmetic is exact. A float stands for its shortest decimal text, as in `exact.rational` and in JSON: 0.1 is 1/10.
+Whatever is printed reads back as a number on the right side of the one that was handed in.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import ROUND_DOWN, Context, Decimal
+from fractions import Fraction
+
+from discreet.exact import exp_above
+
+Number = int | float | Fraction | Decimal
+Rounding = Callable[[Fraction], int]
+End = Number | date | str
+
+EPOCH = date(1970, 1, 1)
+VALUE_DIGITS = 6
+"""Significant digits of a value in a reply."""
+BOUND_DIGITS = 4
+"""Significant digits of bounds, errors and percentages."""
+AMOUNT_DIGITS = 12
+"""Significant digits of an epsilon, delta or rho; an amount of no more digits is printed exactly."""
+EXACT_DIGITS = 15
+"""An interval of one point is printed exactly where the point has no more significant digits."""
+WIDER = Fraction(11, 10)
+"""A printed interval is at most this many times as wide as the computed one."""
+SMALLEST, LARGEST = Fraction(1, 10_000), Fraction(10**15)
+"""Numbers below the one and from the other on are printed with an exponent, like 1.5e-7."""
+LARGEST_EXPONENT = 20
+"""The largest epsilon whose factor e^epsilon is printed as a number."""
+MAGNITUDE = Context(prec=3, rounding=ROUND_DOWN)
+INFINITY = "infinity"
+UNKNOWN = "unknown"
+
+
+def format_number(value: Number, digits: int = BOUND_DIGITS) -> str:
+    """Format a number that promises nothing, rounded to the nearest: at least its whole part, and so many digits."""
+    return _significant(value, digits, _nearest)
+
+
+def format_upper(value: Number, digits: int = BOUND_DIGITS) -> str:
+    """Format an upper bound: never below the value."""
+    return _significant(value, digits, math.ceil)
+
+
+def format_lower(value: Number, digits: int = BOUND_DIGITS) -> str:
+    """Format a lower bound: never above the value."""
+    return _significant(value, digits, math.floor)
+
+
+def format_whole_upper(value: Number) -> str:
+    """Format an upper bound of a number of rows: rounded up to a whole number."""
+    exact = _exact(value)
+    return _unbounded(value) if exact is None else _decimal(Fraction(math.ceil(exact)), 0, math.ceil)
+
+
+def format_exact(value: Fraction) -> str:
+    """Format an amount for programs: a decimal of at most 12 digits where that is exact, else the fraction."""
+    short = _rounded(value, AMOUNT_DIGITS, _nearest)
+    return str(value) if short != value else f"{Decimal(short.numerator) / Decimal(short.denominator):f}"
+
+
+def format_cost(amount: Number) -> str:
+    """Format an epsilon, delta or rho that is promised, charged or spent: exactly, or rounded up in the 12th digit."""
+    return format_upper(amount, AMOUNT_DIGITS)
+
+
+def format_left(amount: Number) -> str:
+    """Format what is left of a budget, or may still be asked for: exactly, or rounded down in the 12th digit."""
+    return format_lower(amount, AMOUNT_DIGITS)
+
+
+def format_factor(epsilon: Fraction) -> str:
+    """Format e^epsilon, the factor of "at most so many times as likely", never below it."""
+    if epsilon > LARGEST_EXPONENT:
+        return f"e^{format_upper(epsilon)}"
+    return format_upper(exp_above(epsilon), 3)
+
+
+def format_decimals(value: Number, places: int) -> str:
+    """Format a number that promises nothing, rounded to the nearest of so many decimals."""
+    exact = _exact(value)
+    return _unbounded(value) if exact is None else _decimal(exact, places, _nearest)
+
+
+def format_value(value: object, span: tuple[End, End] | None = None) -> str:
+    """Format a value of a reply; beside an interval, with at least as many decimals as the interval is printed with."""
+    if value is None:
+        return "missing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, float | Fraction | Decimal):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    exact, places = _exact(value), _shared_places(span)
+    if exact is None or places is None:
+        return format_number(value, VALUE_DIGITS)
+    own = max(0, VALUE_DIGITS - 1 - _magnitude(exact)) if exact else 0
+    return _decimal(exact, max(places, own), _nearest)
+
+
+def format_interval(low: End, high: End) -> str:
+    """Format an interval as "2.1 to 2.7", rounded outwards."""
+    return " to ".join(format_ends(low, high))
+
+
+def format_ends(low: End, high: End) -> tuple[str, str]:
+    """Format the two ends of an interval, rounded outwards by at most a tenth of its width together.
+
+    Dates and texts are printed as they are.
+    """
+    if isinstance(low, date | str) or isinstance(high, date | str):
+        return str(low), str(high)
+    least, most, places = _exact(low), _exact(high), _places(low, high)
+    return (
+        _unbounded(low) if least is None else _decimal(least, places, math.floor),
+        _unbounded(high) if most is None else _decimal(most, places, math.ceil),
+    )
+
+
+def format_estimate(value: Number, low: Number, high: Number) -> tuple[str, str, str]:
+    """Format an estimate and the two ends of its interval, all three with the same number of decimals."""
+    exact, ends = _exact(value), format_ends(low, high)
+    return (_unbounded(value) if exact is None else _decimal(exact, _places(low, high), _nearest), *ends)
+
+
+def format_day(days: Number) -> str:
+    """Format the date that is nearest to so many days after 1970-01-01."""
+    return _day(days, _nearest)
+
+
+def format_day_ends(low: Number, high: Number) -> tuple[str, str]:
+    """Format an interval of days after 1970-01-01 as two dates: the day of its low end, and the day that ends it."""
+    return _day(low, math.floor), _day(high, math.ceil)
+
+
+def format_percent(share: Number, digits: int = BOUND_DIGITS) -> str:
+    """Format a share of 1 that promises nothing; only none is 0 %, and only all is 100 %."""
+    exact = _exact(share)
+    if exact is None:
+        return f"{_unbounded(share)} %"
+    hundredth = Fraction(1, 10_000)
+    if 0 < exact < hundredth:
+        return "< 0.01 %"
+    if 1 - hundredth < exact < 1:
+        return "> 99.99 %"
+    return f"{format_number(100 * exact, max(digits, 4) if 1 - exact < Fraction(1, 100) else digits)} %"
+
+
+def format_percent_at_least(share: Number, digits: int = VALUE_DIGITS) -> str:
+    """Format a probability or share that is promised, never above it."""
+    return _percent(share, digits, math.floor)
+
+
+def format_percent_at_most(share: Number, digits: int = BOUND_DIGITS) -> str:
+    """Format a risk or share that is bounded, never below it."""
+    return _percent(share, digits, math.ceil)
+
+
+def round_up(value: Number, digits: int) -> Fraction:
+    """Round a finite number up to so many significant digits."""
+    return _rounded(_finite(value), digits, math.ceil)
+
+
+def round_down(value: Number, digits: int) -> Fraction:
+    """Round a finite number down to so many significant digits."""
+    return _rounded(_finite(value), digits, math.floor)
+
+
+def widen(low: float, high: float, places: int) -> tuple[float, float]:
+    """Round the two ends of an interval outwards to so many decimals."""
+    grain = 10**places
+    ends = Fraction(math.floor(_finite(low) * grain), grain), Fraction(math.ceil(_finite(high) * grain), grain)
+    return float(ends[0]), float(ends[1])
+
+
+def _percent(share: Number, digits: int, rounding: Rounding) -> str:
+    exact = _exact(share)
+    return f"{_unbounded(share) if exact is None else _significant(100 * exact, digits, rounding)} %"
+
+
+def _exact(value: Number) -> Fraction | None:
+    """The number itself; None where it is not finite."""
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, float):
+        return Fraction(repr(float(value))) if math.isfinite(value) else None
+    if isinstance(value, Decimal):
+        return Fraction(value) if value.is_finite() else None
+    return Fraction(operator.index(value))
+
+
+def _finite(value: Number) -> Fraction:
+    exact = _exact(value)
+    if exact is None:
+        raise ValueError(f"{value} is not a finite number")
+    return exact
+
+
+def _unbounded(value: Number) -> str:
+    if math.isnan(value):
+        return UNKNOWN
+    return INFINITY if value > 0 else f"-{INFINITY}"
+
+
+def _nearest(value: Fraction) -> int:
+    """To the nearest whole number, halves away from 0."""
+    return math.floor(value + Fraction(1, 2)) if value >= 0 else math.ceil(value - Fraction(1, 2))
+
+
+def _magnitude(value: Fraction) -> int:
+    """The power of ten of the first digit of a number that is not 0."""
+    return MAGNITUDE.divide(Decimal(abs(value.numerator)), Decimal(value.denominator)).adjusted()
+
+
+def _significant(value: Number, digits: int, rounding: Rounding) -> str:
+    exact = _exact(value)
+    if exact is None:
+        return _unbounded(value)
+    if not exact:
+        return "0"
+    places = digits - 1 - _magnitude(exact)
+    return _decimal(exact, places if abs(exact) >= LARGEST else max(places, 0), rounding)
+
+
+def _rounded(value: Fraction, digits: int, rounding: Rounding) -> Fraction:
+    if not value:
+        return value
+    unit = Fraction(10) ** (_magnitude(value) - digits + 1)
+    return rounding(value / unit) * unit
+
+
+def _shared_places(span: tuple[End, End] | None) -> int | None:
+    """The decimals that an interval is printed with; None where it has none, or is not of numbers."""
+    if span is None or isinstance(span[0], date | str) or isinstance(span[1], date | str):
+        return None
+    return _places(span[0], span[1])
+
+
+def _places(low: Number, high: Number) -> int:
+    """The fewest decimals at which an interval, rounded outwards, is hardly wider; below 0 only for huge numbers."""
+    least, most = _exact(low), _exact(high)
+    known = [end for end in (least, most) if end is not None]
+    if least is None or most is None or least >= most:
+        return max((_own_places(end) for end in known), default=0)
+    huge = max(abs(least), abs(most)) >= LARGEST
+    places = -_magnitude(most - least)
+    places = places if huge else max(places, 0)
+    while _outer(least, most, places) > WIDER * (most - least):
+        places += 1
+    return places
+
+
+def _outer(low: Fraction, high: Fraction, places: int) -> Fraction:
+    """How wide an interval is when it is rounded outwards."""
+    unit = Fraction(10) ** -places
+    return (math.ceil(high / unit) - math.floor(low / unit)) * unit
+
+
+def _own_places(value: Fraction) -> int:
+    """The decimals of a point that is printed exactly, or of one that is not, in six digits."""
+    if not value:
+        return 0
+    most = EXACT_DIGITS - 1 - _magnitude(value)
+    least = min(0, most)
+    for places in range(least, most + 1):
+        if (value * Fraction(10) ** places).denominator == 1:
+            return places
+    return (
+        VALUE_DIGITS - 1 - _magnitude(value) if abs(value) >= LARGEST else max(VALUE_DIGITS - 1 - _magnitude(value), 0)
+    )
+
+
+def _decimal(value: Fraction, places: int, rounding: Rounding) -> str:
+    """A number rounded to so many decimals, without zeros at their end."""
+    unit = Fraction(10) ** -places
+    exact = rounding(value / unit) * unit
+    if not exact:
+        return "0"
+    sign, size = ("-" if exact < 0 else ""), abs(exact)
+    power = _magnitude(size) if not SMALLEST <= size < LARGEST else 0
+    text = _plain(size / Fraction(10) ** power)
+    return f"{sign}{text}e{power}" if power else f"{sign}{text}"
+
+
+def _plain(value: Fraction) -> str:
+    """A decimal fraction of at least 0 in full, in groups of three digits."""
+    places = 0
+    while (value * 10**places).denominator != 1:
+        places += 1
+    digits = str(int(value * 10**places)).rjust(places + 1, "0")
+    whole = f"{int(digits[: len(digits) - places]):,}"
+    return f"{whole}.{digits[-places:]}" if places else whole
+
+
+def _day(days: Number, rounding: Rounding) -> str:
+    exact = _exact(days)
+    if exact is None:
+        return _unbounded(days)
+    last = (date.max - EPOCH).days
+    at = rounding(exact)
+    if at > last:
+        return INFINITY
+    if at < (date.min - EPOCH).days:
+        return f"-{INFINITY}"
+    return (EPOCH + timedelta(days=at)).isoformat()
