@@ -281,7 +281,7 @@ def test_a_prior_is_drawn_previewed_asked_and_seen(asking: Page, analyst: str) -
     page.locator("#prior-to").blur()
     draw(page, ((0.1, 0.8), (0.3, 0.2), (0.5, 0.8)))
     expect(page.locator("#prior")).to_have_value(re.compile(r"^\d+ uniform\(.*\) \+ .* uniform$"))
-    expect(page.locator("[data-part=reading]")).to_contain_text("The planner reads it: mean")
+    expect(page.locator("[data-part=reading]")).to_contain_text("The planner reads it: you believe it to be about ")
     previewed(page)
     expect(page.locator("[data-slot=cost]")).to_have_text("epsilon 0.1")
     expect(page.locator("[data-slot=times]")).to_have_text("10")

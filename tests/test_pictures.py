@@ -118,7 +118,7 @@ def test_a_page_loads_nothing_and_tells_the_sentence(tmp_path: Path) -> None:
 def test_categories_stand_side_by_side(tmp_path: Path) -> None:
     """A Boolean shows both probabilities of both categories, and which one the raw answer is."""
     text = words(svg(truth_drawing(), tmp_path))
-    for part in ("false", "true", "99 %", "97.3 %", "1 %", "2.7 %", "raw answer", SENTENCE):
+    for part in ("false", "true", "99 %", "97.3 %", "1 %", "2.67 %", "raw answer", SENTENCE):
         assert part in text
 
 

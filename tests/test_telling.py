@@ -36,7 +36,7 @@ def test_without_a_prior_it_says_where_the_number_lies() -> None:
 def test_what_was_believed_is_told_as_it_was_stated() -> None:
     """The prior's own middle, not that of a cell it is held on; then the answer, then both together."""
     text = said(COUNT, 1000, "normal(2000, 100)", Fraction(1, 100))
-    assert text.startswith("You believed it to be about 2,000, between 1,804 and 2,196 with a probability of 95 %; ")
+    assert text.startswith("You believed it to be about 2,000, between 1,803 and 2,197 with a probability of 95 %; ")
     assert "the private answer is 1,000; together that makes about 1," in text
 
 
@@ -53,7 +53,7 @@ def test_who_typed_a_middle_is_told_of_that_one() -> None:
 def test_how_near_a_median_with_a_prior_is_needs_no_manual() -> None:
     words = reader("SELECT MEDIAN(age) FROM t", "normal(3, 2)").plan.measurements[0].words(0.95)
     assert re.fullmatch(
-        r"fewer than \d+ rows lie between it and the exact value with a probability of 95%; where your prior holds "
+        r"fewer than \d+ rows lie between it and the exact value with a probability of at least 95 %; where your prior holds "
         "that value impossible, the rows up to the nearest possible one come on top",
         words,
     )

@@ -12,6 +12,7 @@ from discreet.custodian.question import Question, read
 from discreet.custodian.reader import Reader
 from discreet.custodian.telling import believed, is_date
 from discreet.errors import InvalidInput
+from discreet.formatting import format_day, format_day_ends
 from discreet.planner.asked import Given
 from discreet.planner.choose import plan
 from discreet.posterior import Posterior
@@ -92,7 +93,7 @@ def _of_numbers(law: Posterior, said: str, dates: bool) -> StatedPrior:
 
 
 def _days(mean: float, low: float, high: float) -> tuple[str, tuple[str, str]]:
-    return day(mean).isoformat(), (day(low).isoformat(), day(high).isoformat())
+    return format_day(mean), format_day_ends(low, high)
 
 
 def _cells(law: Posterior) -> Cells:

@@ -211,7 +211,9 @@ def _decreasing(noisy: Array, name: str, places: Places | None) -> Chain:
 def _fixed(noisy: Array, name: str, places: Places, each: Array) -> Equalities:
     at = _at(places, noisy, name)
     picked = _columns(at, np.arange(len(at)), np.ones(len(at)), (len(noisy), len(at)))
-    return Equalities(picked, np.array(each), lambda column: f"cell {at[column]} is {each[column]:.12g}")
+    return Equalities(
+        picked, np.array(each), lambda column: f"cell {at[column]} is {format_number(each[column], AMOUNT_DIGITS)}"
+    )
 
 
 def _linear(noisy: Array, name: str, columns: Sparse, right: Array) -> Equalities:  # noqa: ARG001 (each has its own)

@@ -237,7 +237,7 @@ def _error(made: Document) -> str:
     if sum(one["chosen"] for one in made["candidates"]) > 1:
         return "one for each number"
     error = made["expected_error"]
-    return "depends on the rows" if error is None else f"± {rough(error)}" if error else "none"
+    return "depends on the rows" if error is None else f"about {rough(error)}" if error else "none"
 
 
 def _is_number(told: object) -> bool:

@@ -4,7 +4,7 @@ import { call, debounced } from "./api.js";
 import { drawingArea } from "./drawing.js";
 import { bell, binsOf, busyPart, domainOf, lawOf, priorText, weightsOf } from "./priors.js";
 import { aimOf } from "./question.js";
-import { dayOf, element, textOf, told } from "./telling.js";
+import { dayOf, element, textOf } from "./telling.js";
 
 /** Makes the panel work. `question` gives the SQL, `changed` is called when the prior is another one. */
 export function believe(panel, schema, api, question, changed) {
@@ -35,8 +35,7 @@ export function believe(panel, schema, api, question, changed) {
   const nothing = (them) => them.map(() => 0);
 
   const tell = (law) => {
-    const ends = law.numeric ? `: mean ${told(law.mean)}, 95 % between ${told(law.interval_95[0])} and ${told(law.interval_95[1])}` : "";
-    reading.textContent = `The planner reads it${ends || " as weights of the values"}.`;
+    reading.textContent = `The planner reads it: ${law.text.charAt(0).toLowerCase()}${law.text.slice(1)}`;
     reading.className = "quiet";
   };
   const refuse = (sentence) => { reading.textContent = sentence; reading.className = "warning"; };

@@ -2,7 +2,7 @@
 
 import { call, debounced } from "./api.js";
 import { standing } from "./standing.js";
-import { drawn, element, exact, told } from "./telling.js";
+import { costWords, difference, drawn, element, exact, leftWords, told } from "./telling.js";
 
 const OPTIONAL = ["delta", "prior", "distance", "model"];
 
@@ -22,8 +22,9 @@ function bodyOf(form) {
 function meter(balance, cost) {
   const cap = exact(balance.cap.epsilon);
   const share = (number) => (cap > 0 ? Math.min(100, (100 * number) / cap) : 100);
-  const [spent, left] = [balance.spent.epsilon === null ? cap - exact(balance.left) : exact(balance.spent.epsilon), exact(balance.left)];
-  const words = `${told(spent)} of ${told(cap)} spent, ${told(left)} left`;
+  const used = balance.spent.epsilon ?? difference(balance.cap.epsilon, balance.left);
+  const spent = exact(used);
+  const words = `${costWords(used)} of ${costWords(balance.cap.epsilon)} spent, ${leftWords(balance.left)} left`;
   return element("figure", { class: "spend" },
     element("figcaption", {}, element("span", {}, balance.analyst ? "You" : "All analysts"), element("span", {}, words)),
     drawn("svg", { class: "meter", viewBox: "0 0 100 4", preserveAspectRatio: "none", role: "img", "aria-label": `${balance.analyst ?? "All analysts"}: ${words}` },
@@ -73,7 +74,7 @@ export function preview(form, panel, api) {
     row("mechanism", made.mechanism);
     row("accuracy", made.accuracy);
     row("reason", made.reason);
-    row("alone", made.prior_error === null ? "" : `± ${told(made.prior_error, 4)}, without asking`);
+    row("alone", made.prior_error === null ? "" : `about ${told(made.prior_error, 4)}, without asking`);
     row("use", made.prior_use);
     row("guarantee", made.guarantee.words);
     slot("warnings").replaceChildren(...made.warnings.map((one) => element("p", { class: "warning" }, `Warning: ${one}.`)));

@@ -1,6 +1,6 @@
 // What a preview says of the cost and of the error, in words. The service says the same to browsers without scripts.
 
-import { amount, exact, told } from "./telling.js";
+import { amount, costWords, exact, told } from "./telling.js";
 
 const MOST_TIMES = 1_000_000;
 const UNPAID = "What is left does not pay for this: ask for more noise, or for something else.";
@@ -11,7 +11,7 @@ const isNothing = (cost) => ["epsilon", "delta", "rho"].every((name) => exact(co
 function errorOf({ candidates, expected_error: error }) {
   if (candidates.filter((one) => one.chosen).length > 1) return "one for each number";
   if (error === null) return "depends on the rows";
-  return error ? `± ${told(error, 4)}` : "none";
+  return error ? `about ${told(error, 4)}` : "none";
 }
 
 function timesOf(made, isPublic, isFree) {
@@ -29,7 +29,7 @@ export function standing(made, fresh) {
   const free = stored && isNothing(cost);
   return {
     cost: free ? "free" : amount(cost),
-    stored: stored ? `An answer of epsilon ${told(exact(made.stored_epsilon))} is stored, and is told.` : "",
+    stored: stored ? `An answer of epsilon ${costWords(made.stored_epsilon)} is stored, and is told.` : "",
     more: exact(cost.epsilon ?? "0"),
     error: errorOf(made),
     of: made.error_of,

@@ -16,11 +16,47 @@ export function told(number, digits = 6) {
   return number.toLocaleString("en-GB", room);
 }
 
+const AMOUNT_DIGITS = 12;
+
+/** Round an exact amount of at least 0, such as 1/10, to 12 digits: up, or down. */
+function rounded(text, up) {
+  const [over, under = 1n] = String(text).split("/").map(BigInt);
+  if (over === 0n) return "0";
+  let power = String(over).length - String(under).length; // of ten, that the first digit has
+  if (power >= 0 ? over < under * 10n ** BigInt(power) : over * 10n ** BigInt(-power) < under) power -= 1;
+  const places = power >= 15 ? AMOUNT_DIGITS - 1 - power : Math.max(AMOUNT_DIGITS - 1 - power, 0);
+  const [scaled, unit] = places >= 0 ? [over * 10n ** BigInt(places), under] : [over, under * 10n ** BigInt(-places)];
+  const count = scaled / unit + (up && scaled % unit ? 1n : 0n);
+  return count ? decimal(String(count), places) : "0";
+}
+
+/** Digits with so many decimals as text: grouped in threes, or with an exponent where it is tiny or huge. */
+function decimal(digits, places) {
+  const power = digits.length - 1 - places;
+  const [at, tail] = power < -4 || power >= 15 ? [1, `e${power}`] : [digits.length - places, ""];
+  const filled = at > 0 ? digits.padEnd(at, "0") : digits.padStart(digits.length + 1 - at, "0");
+  const cut = Math.max(at, 1);
+  const part = filled.slice(cut).replace(/0+$/, "");
+  return `${filled.slice(0, cut).replace(/\B(?=(\d{3})+$)/g, ",")}${part && `.${part}`}${tail}`;
+}
+
+/** An exact amount that is promised, charged or spent: never below it. */
+export const costWords = (text) => rounded(text, true);
+
+/** An exact amount that is left: never above it. */
+export const leftWords = (text) => rounded(text, false);
+
+/** What is spent, given what is allowed and what is left, as exact text. */
+export function difference(cap, left) {
+  const [[a, b = 1n], [c, d = 1n]] = [cap, left].map((text) => String(text).split("/").map(BigInt));
+  return `${a * d - c * b}/${b * d}`;
+}
+
 /** What a guarantee costs, in words. */
 export function amount(cost) {
-  if (cost.rho) return `rho ${told(exact(cost.rho))}`;
-  const delta = cost.delta && exact(cost.delta) ? ` and delta ${told(exact(cost.delta))}` : "";
-  return `epsilon ${told(exact(cost.epsilon ?? "0"))}${delta}`;
+  if (cost.rho) return `rho ${costWords(cost.rho)}`;
+  const delta = cost.delta && exact(cost.delta) ? ` and delta ${costWords(cost.delta)}` : "";
+  return `epsilon ${costWords(cost.epsilon ?? "0")}${delta}`;
 }
 
 /** An element with attributes and children; a string among the children is text. */
