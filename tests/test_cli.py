@@ -20,6 +20,7 @@ import pytest
 
 from commands import PATIENTS, discreet, done, files, write_registry
 from discreet import Custodian
+from discreet.formatting import format_number
 from ledgers import schema_of
 
 COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
@@ -347,7 +348,7 @@ def test_an_accuracy_costs_the_smallest_epsilon(schema: Path) -> None:
     planned = done("preview", schema, *words, "--json").document
     told = done("ask", schema, *words, "--json").document
     assert planned["cost"]["epsilon"] == told["cost"]["epsilon"] == str(Fraction("0.05932"))
-    assert told["accuracy"] == "within 50 with a probability of 95%"
+    assert told["accuracy"] == "within 50 with a probability of at least 95 %"
     low, high = told["intervals_95"][0]["COUNT(*)"]
     assert high - low <= 100
     assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == str(Fraction("0.05932"))
@@ -356,7 +357,7 @@ def test_an_accuracy_costs_the_smallest_epsilon(schema: Path) -> None:
 def test_a_noise_scale_stands_in_for_epsilon(schema: Path) -> None:
     told = done("ask", schema, COUNT, "--noise-scale", "20", "--json").document
     assert told["cost"]["epsilon"] == "1/20"
-    assert told["accuracy"] == "within 60 with a probability of 95%"
+    assert told["accuracy"] == "within 60 with a probability of at least 95 %"
 
 
 @pytest.mark.parametrize("more", [["--accuracy", "±50 at 95%"], ["--noise-scale", "20"]])
@@ -389,7 +390,7 @@ def test_a_preview_needs_no_data(unregistered: Path) -> None:
     before = sorted(unregistered.parent.rglob("*"))
     said = " ".join(done("preview", unregistered, COUNT, "--epsilon", "0.5").out.split())
     assert "Differential privacy with epsilon 0.5" in said
-    assert re.search(r"accuracy within [0-9]+ with a probability of 95%", said)
+    assert re.search(r"accuracy within [0-9]+ with a probability of at least 95 %", said)
     assert "cost epsilon 0.5 left 3 of 3 for the data set, 1 of 1 for analyst" in said
     told = done("preview", unregistered, COUNT, "--epsilon", "0.5", "--json").document
     assert told["guarantee"]["epsilon"] == "1/2"
@@ -410,7 +411,7 @@ def test_a_preview_weighs_the_mechanisms(schema: Path) -> None:
     said = done(*words, "--prior", "normal(30000, 4000)").out
     assert re.search(r"aggregate +mechanism +cost +expected error", said)
     assert re.search(rf"chosen +AVG\(income\) +{told['mechanism']} +epsilon 0.3 +{told['expected_error']:,.4g} ", said)
-    assert f"its expected error is {told['expected_error']:,.4g}, that of the " in said
+    assert f"its expected error is about {format_number(told['expected_error'])}, that of the " in said
     assert "the budget holds 3 such questions" in said
     assert "Nothing was charged and no row was read." in said
 

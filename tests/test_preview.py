@@ -92,7 +92,7 @@ def test_the_reason_names_a_rival_that_is_told_apart() -> None:
         rival = replace(other, mechanism="rival", expected_error=error, chosen=False)
         return reason(replace(planned, candidates=(mine, rival)))
 
-    assert told(2044.4) == "its expected error is 1,022, that of the rival is 2,044"
+    assert told(2044.4) == "its expected error is about 1,022, that of the rival is about 2,044"
     assert told(1022.4) == "the one that fits what was asked"
 
 

@@ -22,6 +22,7 @@ from commands import done
 from discreet import Custodian, InvalidInput, Unsupported
 from discreet.custodian.draw import Exact, exact, release
 from discreet.custodian.previewing import preview
+from discreet.formatting import format_number
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.permute_and_flip import PermuteAndFlip
 from discreet.kernel.quantile import rank_scores
@@ -376,7 +377,7 @@ def test_a_mean_that_stands_for_a_rank_says_so_and_has_no_interval() -> None:
     assert isinstance(one, Chosen)
     assert isinstance(one.choice, RankMean)
     assert one.words(0.95).endswith("how far that mean is from the value of rank 6 depends on the rows")
-    assert " of the mean of ranks 1..12 with a probability of 95%" in one.words(0.95)
+    assert " of the mean of ranks 1..12 with a probability of at least 95 %" in one.words(0.95)
     assert (one.bracket((5,)), one.posterior((5,)), one.before(), one.uses_prior) == (None, None, None, False)
     assert one.values((12 * 100,)) == (
         Fraction(-5 + 100 * one.candidates.width, 2) + Fraction(one.candidates.width - 1, 4),
@@ -602,7 +603,7 @@ def test_the_custodian_answers_near_the_truth(tmp_path: Path) -> None:
     with Custodian.open(path) as custodian:
         told = custodian.answer("SELECT TRIMMED_MEAN(age, 0.25) FROM people", epsilon=100)
         assert told.value == pytest.approx(sum(ages[10:30]) / 20, abs=2)
-        assert "of the mean of ranks 11..30 with a probability of 95%" in told.accuracy
+        assert "of the mean of ranks 11..30 with a probability of at least 95 %" in told.accuracy
         low, high = told.intervals(0.95)[0]["TRIMMED_MEAN(age, 0.25)"]  # type: ignore[misc]
         assert low <= told.value <= high
         again = custodian.answer("SELECT TRIMMED_MEAN(age, 0.250) FROM people", epsilon=100)
@@ -633,7 +634,9 @@ def test_a_preview_gives_its_reasons() -> None:
     mean = rank_mean("MEDIAN(age)", 1000)
     evenly = "if the rows are spread evenly its expected error is at most "
     assert many.reason.startswith(evenly)
-    assert many.reason.endswith(f", and that of the {mean.name} is not clearly less: {mean.expected_error():,.4g}")
+    assert many.reason.endswith(
+        f", and that of the {mean.name} is not clearly less: about {format_number(mean.expected_error())}"
+    )
     assert [one.expected_error for one in many.candidates] == [None, None]
     sure = preview(declared(50_000), "SELECT MEDIAN(age) FROM t", epsilon=TENTH)
     assert sure.reason.startswith("if the rows are spread evenly its expected error is nearly 0, and that of the mean ")

@@ -110,7 +110,7 @@ def test_where_no_point_is_safe_and_useful_the_nearest_is_named() -> None:
     assert found.to_json()["useful"] is False
     assert found.words == (
         "No point is both safe (a risk of at most 5 % above chance) and useful (a loss of at most 1): nearest is b "
-        "with k = 9 (risk 4.0 %, loss 1.50, most of it in correlations); findings may well differ from those on the "
+        "with k = 9 (risk 4 %, loss 1.5, most of it in correlations); findings may well differ from those on the "
         "original, so try other k, other methods or fewer columns."
     )
     risky = Sweep(tuple(tried), recommend(tried[:1], 0.05), 0.05)
@@ -251,6 +251,6 @@ def test_words_tell_the_method_the_k_and_the_figures() -> None:
     tried = points(("mdav", 1500, 0.0123, 0.0456))
     words = Sweep(tuple(tried), tried[0], 0.05).words
     assert words == (
-        "Take mdav with k = 1,500: of all points with a risk of at most 5 % above chance (its own is 4.6 %) "
-        "none loses clearly less than its 0.01, most of it in correlations."
+        "Take mdav with k = 1,500: of all points with a risk of at most 5 % above chance (its own is 4.56 %) "
+        "none loses clearly less than its 0.0123, most of it in correlations."
     )

@@ -53,8 +53,8 @@ def test_who_typed_a_middle_is_told_of_that_one() -> None:
 def test_how_near_a_median_with_a_prior_is_needs_no_manual() -> None:
     words = reader("SELECT MEDIAN(age) FROM t", "normal(3, 2)").plan.measurements[0].words(0.95)
     assert re.fullmatch(
-        r"fewer than \d+ rows lie between it and the exact value with a probability of at least 95 %; where your prior holds "
-        "that value impossible, the rows up to the nearest possible one come on top",
+        r"fewer than \d+ rows lie between it and the exact value with a probability of at least 95 %; where your prior "
+        "holds that value impossible, the rows up to the nearest possible one come on top",
         words,
     )
 

@@ -261,7 +261,7 @@ def _screen(made: Release) -> Iterator[RenderableType]:
         yield text(f"  {sentence}")
     if isinstance(errors := made.manifest.get("expected_error"), dict):
         yield facts(
-            {"expected error": ", ".join(f"{name} about {format_number(error, 2)}" for name, error in errors.items())}
+            {"expected error": ", ".join(f"{name} {format_number(error, 2)}" for name, error in errors.items())}
         )
     judged = {"risk": made.risk, "utility": made.utility}
     yield facts({name: said for name, said in judged.items() if said is not None})

@@ -263,9 +263,7 @@ def _write_report(
     facts |= {"assumptions": list(plan.guarantee.assumptions)}
     facts |= {"this report": NOT_PRIVATE, "rows are": LINKED[plan.method]}
     facts |= {
-        "expected errors": ", ".join(
-            f"{column} about {format_number(error, 2)}" for column, error in plan.errors.items()
-        )
+        "expected errors": ", ".join(f"{column} {format_number(error, 2)}" for column, error in plan.errors.items())
     }
     facts |= {"expected errors are": ERRORS}
     facts |= {"warnings": list(plan.warnings)} if plan.warnings else {}

@@ -40,7 +40,8 @@ def _believed(before: Posterior, after: Posterior, reader: Reader, at: int, raw:
     dates = is_date(reader, at)
     drawn = "the draw, shaped by your prior, is" if reader.plan.uses_prior else "the private answer is"
     stated = f"You believed it to be {_span(before, _middle, dates)} with a probability of 95 %"
-    return f"{stated}; {drawn} {format_value(raw)}; together that makes {_span(after, Posterior.mean, dates)}."
+    answer = format_estimate(raw, *after.interval(0.95))[0] if isinstance(raw, float) else format_value(raw)
+    return f"{stated}; {drawn} {answer}; together that makes {_span(after, Posterior.mean, dates)}."
 
 
 def _named(before: Posterior, after: Posterior, raw: Reply) -> str:

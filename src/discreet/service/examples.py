@@ -125,7 +125,7 @@ TOLD: Example = {
     "warning": None,
     "meaning": MEANING,
     "mechanism": "discrete Laplace",
-    "accuracy": "within 30 with a probability of 95%",
+    "accuracy": "within 30 with a probability of at least 95 %",
     "stored": False,
     "entry": 2,
     "spent_so_far": {"dp": "1/10"},
@@ -142,7 +142,7 @@ EXAMPLES: Mapping[str, Example] = {
         "expected_error": 14.14,
         "prior_error": None,
         "reason": "the one that fits what was asked",
-        "accuracy": "within 30 with a probability of 95%",
+        "accuracy": "within 30 with a probability of at least 95 %",
         "candidates": [
             {
                 "aggregate": "COUNT(*)",
