@@ -42,7 +42,8 @@ def tighter_epsilon(spends: Iterable[Spend], delta: object) -> float:
     pure = Counter(spend.epsilon for spend in listed if spend.epsilon)
     share = left / 2 if other and pure else left
     concentrated = Guarantee.zcdp(other).approximate(share).epsilon if other else None
-    return float(concentrated or 0) + _pure_epsilon(pure, float(share))
+    rest = _pure_epsilon(pure, float(share))
+    return rest if not concentrated else math.nextafter(float(concentrated + Fraction(rest)), math.inf)
 
 
 def _pure_epsilon(pure: Counter[Fraction], delta: float) -> float:
