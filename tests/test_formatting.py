@@ -51,6 +51,7 @@ from discreet.formatting import (
 )
 from discreet.guarantee import Guarantee, bound_in_words
 from discreet.kernel.entropy import KeyedEntropy
+from discreet.pictures import _Mark
 from discreet.planner.choose import plan
 from discreet.planner.nested import reach
 from discreet.planner.noisy import Noisy
@@ -266,8 +267,8 @@ def test_at_most_so_many_times_as_likely_is_never_too_little(epsilon: Fraction) 
         assert number(text[2:]) >= epsilon > 20
         return
     low, high = (Fraction(end, 2**60) for end in exp_bounds(epsilon, 60))
-    assert low <= number(text) <= high * Fraction(101, 100)
-    assert number(text) >= high or epsilon == 0
+    assert high <= number(text) or epsilon == 0
+    assert number(text) - low <= max((low - 1) / 100, Fraction(1, 2**39)) if low < 100 else number(text) - low <= 1
 
 
 @given(st.fractions(Fraction(1, 100), 25), st.fractions(Fraction(1, 10**9), Fraction(1, 2)))
@@ -309,6 +310,20 @@ def test_a_posterior_is_shown_with_an_interval_that_holds_its_own() -> None:
     low, high = law.interval(0.95)
     assert number(found[2]) <= exact(low) <= number(found[1]) <= exact(high) <= number(found[3])
     assert number(found[3]) - number(found[2]) <= WIDER * (exact(high) - exact(low))
+
+
+@pytest.mark.parametrize("dates", [False, True])
+def test_a_mark_in_a_picture_has_an_interval_that_holds_its_own(dates: bool) -> None:
+    """Also where the line that is shown is much wider than it."""
+    low, at, high = -49_961.864401, -49_961.854806, -49_961.845211
+    words = _Mark("raw answer", at, (low, high), {}, dates).words((-60_000.0, 0.0)).replace("\N{MINUS SIGN}", "-")
+    found = re.fullmatch(r"raw answer (\S+) \(95 %: (\S+) to (\S+)\)", words)
+    assert found is not None
+    if dates:
+        assert found[2] <= found[1] <= found[3]
+        assert format_day_ends(low, high) == (found[2], found[3])
+    else:
+        assert number(found[2]) <= exact(low) <= number(found[1]) <= exact(high) <= number(found[3])
 
 
 def test_the_console_prints_amounts_as_the_service_does() -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from discreet import pictures
 from discreet.errors import InvalidInput, Unavailable, Unsupported
+from discreet.formatting import format_estimate
 from discreet.pictures import Drawing, save_picture
 from discreet.posterior import Posterior
 
@@ -88,7 +89,8 @@ def test_an_svg_shows_the_laws_the_raw_answer_the_posterior_and_the_sentence(tmp
     assert "raw answer 530 (95 %: 500 to 560)" in text
     posterior = count_drawing().posterior
     assert posterior is not None
-    assert f"posterior mean {posterior.mean():.1f} (95 %:" in text
+    mean, low, high = format_estimate(posterior.mean(), *posterior.interval(0.95))
+    assert f"posterior mean {mean} (95 %: {low} to {high})" in text
     assert {BLUE, ORANGE, GREY} <= colours(root)
     assert root.get("aria-label") == SENTENCE
     assert SENTENCE in text

@@ -88,7 +88,9 @@ def format_factor(epsilon: Fraction) -> str:
     """Format e^epsilon, the factor of "at most so many times as likely", never below it."""
     if epsilon > LARGEST_EXPONENT:
         return f"e^{format_upper(epsilon)}"
-    return format_upper(exp_above(epsilon), 3)
+    factor = exp_above(epsilon)
+    # Three digits of what is above 1: near 1 the rest of the number says nothing.
+    return _decimal(factor, max(0, 2 - _magnitude(factor - 1)), math.ceil) if factor > 1 else "1"
 
 
 def format_decimals(value: Number, places: int) -> str:

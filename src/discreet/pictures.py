@@ -9,7 +9,7 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +19,16 @@ import numpy as np
 
 from discreet.bars import Bars
 from discreet.errors import InvalidInput, Unavailable, Unsupported
-from discreet.formatting import LARGEST, VALUE_DIGITS, format_day, format_decimals, format_number, format_percent
+from discreet.formatting import (
+    LARGEST,
+    VALUE_DIGITS,
+    format_day,
+    format_day_ends,
+    format_decimals,
+    format_estimate,
+    format_number,
+    format_percent,
+)
 from discreet.posterior import Array, Posterior
 
 GREY, ORANGE, BLUE, INK = "#6b7280", "#d55e00", "#0a5fb4", "#111827"
@@ -334,11 +343,15 @@ class _Mark:
         return "left" if share < 0.3 else "right" if share > 0.7 else "center"
 
     def words(self, span: Span) -> str:
-        """The value and its interval, to about a thousandth of what is shown."""
-        digits = max(0, math.ceil(2.5 - math.log10(span[1] - span[0])))
-        say = _day if self.dates else partial(_number, digits=digits)
-        ends = f" (95 %: {' to '.join(say(end) for end in self.interval)})" if self.interval else ""
-        return f"{self.name} {say(self.at)}{ends}"
+        """The value and its interval, rounded outwards; alone, to about a thousandth of what is shown."""
+        if self.interval is None:
+            digits = max(0, math.ceil(2.5 - math.log10(span[1] - span[0])))
+            return f"{self.name} {format_day(self.at) if self.dates else _number(self.at, digits)}"
+        if self.dates:
+            at, (low, high) = format_day(self.at), format_day_ends(*self.interval)
+        else:
+            at, low, high = map(_minus, format_estimate(self.at, *self.interval))
+        return f"{self.name} {at} (95 %: {low} to {high})"
 
 
 def _marks(drawing: Drawing) -> list[_Mark]:
@@ -447,13 +460,14 @@ def _percent(share: float) -> str:
     return format_percent(share, 3)
 
 
-def _day(number: float) -> str:
-    return format_day(number)
-
-
 def _number(value: float, digits: int) -> str:
     """A number as people write it: 1,234.5."""
     text = format_decimals(value, digits) if abs(value) < LARGEST else format_number(value, VALUE_DIGITS)
+    return _minus(text)
+
+
+def _minus(text: str) -> str:
+    """A printed number with a minus sign as long as a digit."""
     return f"\N{MINUS SIGN}{text[1:]}" if text.startswith("-") else text
 
 

@@ -61,8 +61,8 @@ FAULTS = (
         "The factor of 'at most so many times as likely' is rounded to the nearest.",
         "A file's sentence promises a smaller factor than e^epsilon.",
         "formatting.py",
-        "return format_upper(exp_above(epsilon), 3)",
-        "return format_number(exp_above(epsilon), 3)",
+        "max(0, 2 - _magnitude(factor - 1)), math.ceil)",
+        "max(0, 2 - _magnitude(factor - 1)), _nearest)",
         ("test_formatting.py::test_at_most_so_many_times_as_likely_is_never_too_little",),
     ),
     Fault(
