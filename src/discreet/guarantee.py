@@ -73,6 +73,8 @@ class Guarantee:
         texts = (self.model, self.unit, *(one for one in (self.neighbours, self.distance) if one is not None))
         if type(self.assumptions) is not tuple or not all(type(one) is str for one in (*texts, *self.assumptions)):
             raise InvalidInput("a guarantee names its model, relation, unit, distance and assumptions as plain text")
+        if self.neighbours is not None:
+            relation(self.neighbours)
         if self.model not in NEEDS or given != NEEDS[self.model] or not exact:
             raise InvalidInput(
                 f"a guarantee of {self.model} has {', '.join(sorted(NEEDS.get(self.model, ())))}, exact, none below 0"

@@ -19,6 +19,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.exact import positive, rational_text, shown
+from discreet.plain import is_a, plain_exact, plain_list, plain_text, require_own
 from discreet.prior import Array, Grid, Prior, grid_between, masses, on_grid
 from discreet.schema.column import days
 
@@ -89,6 +90,10 @@ class Term:
 
     def __post_init__(self) -> None:
         """A known shape with as many numbers as it takes, a weight of at least 0, a scale above 0, ends in order."""
+        object.__setattr__(self, "name", plain_text(self.name, "the name of a shape"))
+        object.__setattr__(self, "share", plain_exact(self.share, "the weight of a shape"))
+        numbers = plain_list(self.numbers, "the numbers of a shape")
+        object.__setattr__(self, "numbers", tuple(plain_exact(one, "a number of a shape") for one in numbers))
         if self.name not in SIZES:
             raise InvalidInput(f"the prior could not be read: {self.name[:40]!r} is not a shape; {GRAMMAR}")
         if len(self.numbers) not in SIZES[self.name]:
@@ -201,15 +206,22 @@ class Shapes:
     step: Fraction | None = None
 
     def __post_init__(self) -> None:
-        """Some weight above 0, not too many shapes, ends in order."""
+        """Some weight above 0, not too many shapes, ends in order, a step above 0."""
+        terms = plain_list(self.terms, "the shapes of a prior")
+        object.__setattr__(self, "terms", tuple(require_own(one, Term, "a shape must be a Term") for one in terms))
+        if self.ends is not None:
+            low, high = (plain_exact(end, "an end of a prior") for end in plain_list(self.ends, "the ends of a prior"))
+            object.__setattr__(self, "ends", (low, high))
+        if self.step is not None:
+            object.__setattr__(self, "step", positive(self.step, "the step"))
         if not self.total:
             raise InvalidInput(f"the prior's weights must add up to more than 0; {GRAMMAR}")
         spread = sum(term.spread for term in self.terms)
         if spread > MOST_SPREAD:
             raise InvalidInput(f"a prior mixes at most {MOST_SPREAD} of normal, laplace and cauchy, got {spread}")
         if self.ends is not None and self.ends[0] > self.ends[1]:
-            low, high = map(shown, self.ends)
-            raise InvalidInput(f"the lower end {low} is above the upper end {high}; swap them")
+            first, last = map(shown, self.ends)
+            raise InvalidInput(f"the lower end {first} is above the upper end {last}; swap them")
 
     @property
     def total(self) -> Fraction:
@@ -284,9 +296,10 @@ def read_shapes(text: str, dates: bool = False) -> Shapes:
 
 
 def _short(text: object) -> str:
-    if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+    own = plain_text(text, "the prior") if is_a(text, str) else ""
+    if not is_a(text, str) or len(own) > LONGEST_TEXT:
         raise InvalidInput(f"the prior could not be read: it is not text of at most {LONGEST_TEXT} letters; {GRAMMAR}")
-    return text
+    return own
 
 
 def _day(text: str, name: str) -> Fraction:

@@ -20,6 +20,7 @@ from discreet.kernel.gaussian import MOST_EPSILON, Gaussian
 from discreet.kernel.gaussian_sum import LEAST_DELTA, delta_above, lattice_tail
 from discreet.kernel.noise import Noise, grid_units
 from discreet.kernel.sampling import break_tie, exponential_chance
+from discreet.plain import plain_exact
 
 FINENESS = 2**20
 """Sigma is a multiple of the sensitivity over this."""
@@ -46,9 +47,12 @@ class DiscreteGaussian(Noise):
 
     def __post_init__(self) -> None:
         """A claim of (epsilon, delta) is only carried by a noise that keeps it."""
-        positive(self.square, "sigma squared")
-        whole(self.units, "the sensitivity in grid units")
-        positive(self.step, "step")
+        object.__setattr__(self, "square", positive(self.square, "sigma squared"))
+        object.__setattr__(self, "units", whole(self.units, "the sensitivity in grid units"))
+        object.__setattr__(self, "step", positive(self.step, "step"))
+        for name in ("epsilon", "delta"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, plain_exact(getattr(self, name), name))
         if (self.epsilon is None) != (self.delta is None):
             raise InvalidInput("a claim has both an epsilon and a delta")
         if self.epsilon is not None and self.delta is not None:

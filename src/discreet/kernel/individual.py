@@ -21,6 +21,7 @@ from discreet.kernel.column import BoundedGrid, Column
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import Entropy, source
 from discreet.kernel.order_statistic import Statistic, local_sensitivity, place
+from discreet.plain import plain_list, plain_value
 
 
 @dataclass(frozen=True, init=False)
@@ -48,11 +49,12 @@ class IndividualVector:
         group: object = 1,
         also: object = 20,
     ) -> None:
+        whats = tuple(plain_value(what, "an order statistic") for what in plain_list(whats, "order statistics"))
         for what in whats:
             place(what, 1)
         if not whats:
             raise InvalidInput("ask for at least one order statistic")
-        parts = (tuple(whats), positive(epsilon, "epsilon"), BoundedGrid.of(lower, upper, step))
+        parts = (whats, positive(epsilon, "epsilon"), BoundedGrid.of(lower, upper, step))
         sizes = (whole(group, "group"), positive(also, "E"))
         for name, value in zip(("whats", "epsilon", "grid", "group", "floor"), parts + sizes, strict=True):
             object.__setattr__(self, name, value)

@@ -17,6 +17,7 @@ from discreet.kernel.column import BoundedGrid, Column
 from discreet.kernel.entropy import Entropy, bits, source
 from discreet.kernel.order_statistic import Statistic, log_smooth, place
 from discreet.kernel.sampling import WORD, below, choose, coin, rational_chance
+from discreet.plain import plain_value
 
 LEAST_SCALE = 2
 """No noise is narrower than this many grid units; there a dilation costs hardly more than on the real line."""
@@ -47,6 +48,7 @@ class SmoothOrderStatistic:
     grid: BoundedGrid
 
     def __init__(self, what: Statistic, lower: object, upper: object, epsilon: object, step: object = 1) -> None:
+        what = plain_value(what, "the order statistic")
         place(what, 1)
         loss = positive(epsilon, "epsilon")
         if not Fraction(1, 10**6) <= loss <= 1000:

@@ -28,6 +28,7 @@ FARTHEST = 2**44
 EPOCH = date(1970, 1, 1)
 NUMERIC = frozenset({"integer", "number"})
 TRENDS = (*get_args(Trend), None)
+NAMES = {*get_args(Kind), *get_args(Role)}
 ORDERED = NUMERIC | {"date", "ordinal", "boolean"}
 
 
@@ -86,12 +87,12 @@ class Column:
         """What is declared is of exactly these types: noise is scaled by it, and rows are compared with it."""
         object.__setattr__(self, "step", plain_exact(self.step, "the step of a column"))
         names: tuple[object, ...] = (self.name, self.kind, self.role)
-        named = all(type(name) is str for name in names)
-        named = named and self.kind in get_args(Kind) and self.role in get_args(Role)
+        named = all(type(name) is str for name in names) and {self.kind, self.role} <= NAMES
         codes = all(type(code) is int for code in (self.lower, self.upper)) and type(self.missing) in (int, NoneType)
         lists = (self.categories, self.missing_values)
         texts = all(type(one) is tuple and all(type(text) is str for text in one) for one in lists)
-        if not (named and codes and texts) or type(self.private_keys) is not bool or self.counts not in TRENDS:
+        flags: tuple[object, ...] = (self.private_keys, self.counts)
+        if not (named and codes and texts and type(flags[0]) is bool and flags[1] in TRENDS):
             raise InvalidInput(f"the column {str(self.name)[:40]!r} must be declared with plain text and whole numbers")
         if type(self.taxonomy) not in (Taxonomy, NoneType) or type(self.derived) not in (Derived, NoneType):
             raise InvalidInput(
