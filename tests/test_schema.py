@@ -328,8 +328,16 @@ FIRST_63 = "must be 1 to 63 letters, digits and _, no digit first, got"
         ("add-remove", "replace-one\nunits: 2.5", "units must be a whole number of at least 1, got 2.5"),
         ("epsilon: 1", "epsilon: 0", "the epsilon of budget must be above 0, got 0"),
         ("epsilon: 1", "epsilon: -inf", f"the epsilon of budget {PLAIN} '-inf'"),
-        ("epsilon: 1", "epsilon: 1, max_epsilon: 0.5", "raised to, must be at least its epsilon 1, got 0.5"),
-        ("epsilon: 1", "epsilon: 1, max_epsilon: much", "the max_epsilon of budget"),
+        (
+            "epsilon: 1",
+            "epsilon: 1, max_epsilon: 0.5",
+            "the max_epsilon of budget must be at least its epsilon, which is 1, got 0.5",
+        ),
+        (
+            "epsilon: 1",
+            "epsilon: 1, max_epsilon: much",
+            "the max_epsilon of budget must be a plain number such as 0.5, 3 or 1e-6, got 'much'",
+        ),
         ("epsilon: 1", "epsilon: 1, delta: 1", "the delta of budget must be at least 0 and below 1, got 1"),
         ("epsilon: 1", "epsilon: 1, delta: -1e-9", "the delta of budget must be at least 0 and below 1, got -1e-09"),
         ("{epsilon: 1}", "{delta: 0.1}", "budget needs epsilon; add it as epsilon: ..."),

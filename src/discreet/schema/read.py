@@ -86,8 +86,7 @@ def _budget(node: Node, what: str) -> Budget:
     highest = _given(pairs, "max_epsilon", lambda given, key: expect.number(given, f"the {key} of {what}"))
     if highest is not None and highest < epsilon:
         raise InvalidInput(
-            f"the max_epsilon of {what}, the highest epsilon it may be raised to, must be at least its epsilon "
-            f"{shown(epsilon)}, got {shown(highest)}"
+            f"the max_epsilon of {what} must be at least its epsilon, which is {shown(epsilon)}, got {shown(highest)}"
         )
     return Budget(epsilon, delta, highest)
 
