@@ -226,6 +226,8 @@ def test_printed_dates_hold_the_computed_days(one: float, two: float) -> None:
 def test_days_beyond_all_dates_have_no_date(days: float, text: str) -> None:
     assert format_day(days) == text
     assert text in format_day_ends(min(days, 0.0), max(days, 0.0))
+    assert format_day_ends(1e9, 2e9) == ("9999-12-31", "infinity")
+    assert format_day_ends(-2e9, -1e9) == ("-infinity", "0001-01-01")
 
 
 @given(SHARES)

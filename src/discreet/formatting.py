@@ -281,9 +281,8 @@ def _own_places(value: Fraction) -> int:
     for places in range(least, most + 1):
         if (value * Fraction(10) ** places).denominator == 1:
             return places
-    return (
-        VALUE_DIGITS - 1 - _magnitude(value) if abs(value) >= LARGEST else max(VALUE_DIGITS - 1 - _magnitude(value), 0)
-    )
+    few = VALUE_DIGITS - 1 - _magnitude(value)
+    return few if abs(value) >= LARGEST else max(few, 0)
 
 
 def _decimal(value: Fraction, places: int, rounding: Rounding) -> str:
@@ -312,10 +311,10 @@ def _day(days: Number, rounding: Rounding) -> str:
     exact = _exact(days)
     if exact is None:
         return _unbounded(days)
-    last = (date.max - EPOCH).days
+    first, last = (date.min - EPOCH).days, (date.max - EPOCH).days
     at = rounding(exact)
-    if at > last:
+    if at > last and rounding is not math.floor:
         return INFINITY
-    if at < (date.min - EPOCH).days:
+    if at < first and rounding is not math.ceil:
         return f"-{INFINITY}"
-    return (EPOCH + timedelta(days=at)).isoformat()
+    return (EPOCH + timedelta(days=min(max(at, first), last))).isoformat()

@@ -198,7 +198,9 @@ def _of(people: int, share: float, about: str = "") -> str:
     many = people * share
     if many == 0:
         return "none"
-    return f"{about}{format_decimals(many, 0)}" if many >= 1 else "fewer than 1"
+    if many < 1:
+        return "fewer than 1"
+    return f"{about if float(many).is_integer() else 'about '}{format_decimals(many, 0)}"
 
 
 def _overlaid(found: Comparison) -> str:
