@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -20,10 +20,10 @@ from discreet import Custodian, InvalidInput, Prior
 from discreet.custodian.draw import exact, release
 from discreet.custodian.reader import Reader
 from discreet.errors import Unsupported
+from discreet.inference.belief import believed
 from discreet.planner.choose import plan
 from discreet.planner.plan import Plan
 from discreet.planner.refined import RefinedTotal, on_grid
-from discreet.inference.belief import believed
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
@@ -150,73 +150,87 @@ def random_prior(chance: random.Random, low: Fraction, high: Fraction, step: Fra
     return Drawn(text, within(parts, hull), hull)
 
 
+QUANTILES = "QUANTILE({}, 0.25, 0.5, 0.9)"
+
+
 def number_of(value: object) -> Fraction:
     return Fraction(value.toordinal() - EPOCH.toordinal()) if isinstance(value, date) else Fraction(value)  # type: ignore[arg-type]
 
 
-CHOICES = ("MEDIAN({})", "QUANTILE({}, 0.1)", "MIN({})", "MAX({})", "SECOND_MAX({})", "MODE({})", "QUANTILES")
+CHOICES = ("MEDIAN({})", "QUANTILE({}, 0.1)", "MIN({})", "MAX({})", "SECOND_MAX({})", "MODE({})", QUANTILES)
 TOTALS = ("COUNT(*)", "SUM({})", "AVG({})", "VAR({})", "STDDEV({})", "TRIMMED_MEAN({}, 0.1)")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A random question: its column, its text, what goes with it, and what its answer can be."""
+
+    schema: Schema
+    column: Column
+    text: str
+    more: dict[str, object]
+    range: tuple[Fraction, Fraction, Fraction]
+
+
+def random_total(chance: random.Random, number: int) -> Asked:
+    text, column = chance.choice(TOTALS), BY_NAME[chance.choice(["age", "height"])]
+    low, high, step = column.lower * column.step, column.upper * column.step, column.step
+    width = high - low
+    ranges = {"COUNT(*)": (Fraction(0), Fraction(number), Fraction(1)), "SUM({})": (number * low, number * high, step)}
+    ranges |= {"VAR({})": (Fraction(0), width**2 / 4, step), "STDDEV({})": (Fraction(0), width / 2, step)}
+    relation = "replace-one" if text in TOTALS[-1:] else chance.choice(["add-remove", "replace-one"])
+    more: dict[str, object] = {"distance": chance.choice(["continuous", "continuous", "nominal"])}
+    asked = f"SELECT {text.format(column.name)} FROM t"
+    return Asked(declared(number, relation), column, asked, more, ranges.get(text, (low, high, step)))
+
+
+def random_choice(chance: random.Random, number: int) -> Asked:
+    """About one person, or a choice among values."""
+    text, column = chance.choice(["", *CHOICES]), BY_NAME[chance.choice(["age", "income", "height", "born", "grade"])]
+    more: dict[str, object] = {}
+    if chance.random() < 0.3 and text != QUANTILES:
+        more["distance"] = "nominal" if column.categories else "continuous"
+    elif text in CHOICES[:2] and chance.random() < 0.2:
+        more["interval"] = True
+    group = " GROUP BY sex" if chance.random() < 0.2 else ""
+    asked = f"SELECT {text.format(column.name)} FROM t{group}" if text else f"SELECT {column.name} FROM t FOR UNIT 'p1'"
+    own = declared(number, chance.choice(["add-remove", "replace-one"]))
+    return Asked(own, column, asked, more, (column.lower * column.step, column.upper * column.step, column.step))
 
 
 def one_round(chance: random.Random, count: int) -> int:
     """A random question with a random prior with ends; how many numbers were drawn from the prior, all possible."""
-    own = declared(number := chance.choice([9, 60]), chance.choice(["add-remove", "replace-one"]))
-    column = BY_NAME[chance.choice(["age", "income", "height", "born", "grade"])]
-    low, high, step = column.lower * column.step, column.upper * column.step, column.step
-    text, more = chance.choice(["about", *CHOICES, *TOTALS]), {}
-    if text in TOTALS:
-        column = BY_NAME[chance.choice(["age", "height"])]
-        low, high, step = column.lower * column.step, column.upper * column.step, column.step
-        if text == "COUNT(*)":
-            low, high, step = Fraction(0), Fraction(number), Fraction(1)
-        if text.startswith("SUM"):
-            low, high = number * low, number * high
-        if text[:3] in ("VAR", "STD"):
-            low, high = Fraction(0), (high - low) ** 2 / 4 if text[0] == "V" else (high - low) / 2
-        more["distance"] = chance.choice(["continuous", "continuous", "nominal"])
-        if text == "TRIMMED_MEAN({}, 0.1)":
-            own = declared(number)
-    elif chance.random() < 0.3 and text != "QUANTILES":
-        more["distance"] = "nominal" if column.categories else "continuous"
-    elif text[:2] in ("ME", "QU") and text != "QUANTILES" and chance.random() < 0.2:
-        more["interval"] = True
-    asked = "QUANTILE({0}, 0.25, 0.5, 0.9)" if text == "QUANTILES" else text
-    group = " GROUP BY sex" if text in CHOICES and chance.random() < 0.2 else ""
-    selected = f"SELECT {column.name} FROM t FOR UNIT 'p1'" if text == "about" else f"SELECT {asked} FROM t{group}"
-    drawn = random_prior(chance, low, high, step, column.kind == "date")
-    if column.categories:
-        names = chance.sample(column.categories, chance.randint(1, 5))
-        drawn = Drawn(json.dumps({name: at + 1 for at, name in enumerate(names)}), lambda _: False, drawn.hull)
+    number = chance.choice([9, 60])
+    asked = (random_total if chance.random() < 0.4 else random_choice)(chance, number)
+    drawn = random_prior(chance, *asked.range, asked.column.kind == "date")
+    names = chance.sample(asked.column.categories, 3) if asked.column.categories else []
+    prior = json.dumps({name: at + 1 for at, name in enumerate(names)}) if names else drawn.given
     epsilon = chance.choice([Fraction(1, 10), 1, 8])
     try:
-        planned = plan(own, parse_sql(selected.format(column.name), own), epsilon, None, drawn.given, **more)
+        planned = plan(asked.schema, parse_sql(asked.text, asked.schema), epsilon, None, prior, **asked.more)
     except (InvalidInput, Unsupported):
-        return 0  # no value of the column is possible, or no such question
+        return 0  # no value of the column is possible, or there is no such question
     if not planned.uses_prior:
         return 0
-    assert planned.prior_use is not None
-    source = MemorySource(own, rows(chance, number))
+    source = MemorySource(asked.schema, rows(chance, number))
     found = draws(planned, source, count)
-    if column.categories:
+    if names:
         assert set(found) <= set(names)
-        return len(found)
-    numbers = [number_of(value) for value in found]
-    assert all(map(drawn.possible, numbers)), (selected, drawn.given, more)
-    one = planned.measurements[0]
-    before = Reader(planned).before(0)
-    for law in (
-        before,
-        one.posterior(
-            release(
-                planned, exact(planned, source, planned.cells(), planned.query.where), [0] * len(planned.cells())
-            ).numbers[0][0]
-        ),
-    ):  # type: ignore[union-attr]
-        if law is not None:
-            told = (law.mean(), *law.interval(0.95))
-            slack = 1e-9 * (1 + abs(float(drawn.hull[0])) + abs(float(drawn.hull[1])))
-            assert all(drawn.hull[0] - slack <= end <= drawn.hull[1] + slack for end in told), (selected, drawn.given)
+    else:
+        assert all(drawn.possible(number_of(value)) for value in found), (asked.text, prior, asked.more)
+        check_laws(planned, source, drawn)
     return len(found)
+
+
+def check_laws(planned: Plan, source: MemorySource, drawn: Drawn) -> None:
+    """What is believed before and after stays between the ends too: its mean is the headline."""
+    cells = planned.cells()
+    secret, reader = exact(planned, source, cells, planned.query.where), Reader(planned)
+    released = release(planned, secret, [0] * len(cells)).numbers[0][0]
+    slack = 1e-9 * (1 + sum(abs(float(end)) for end in drawn.hull))
+    for law in (reader.before(0), reader.posterior(0, released)):
+        told = () if law is None else (law.mean(), *law.interval(0.95))
+        assert all(drawn.hull[0] - slack <= end <= drawn.hull[1] + slack for end in told), (planned.query, drawn.given)
 
 
 def soaked(seed: int, wanted: int, count: int) -> int:
@@ -234,3 +248,168 @@ def test_a_few_hundred_answers_from_random_priors_with_ends_are_possible() -> No
 @pytest.mark.parametrize("seed", range(10))
 def test_a_hundred_thousand_answers_from_random_priors_with_ends_are_possible(seed: int) -> None:
     assert soaked(1000 + seed, 10_000, 25) >= 10_000
+
+
+def test_every_answer_of_a_custodian_is_possible_and_says_why(tmp_path: Path) -> None:
+    """Through the public door; in rehearsal, where nothing is charged."""
+    path = write_registry(tmp_path, patients=60)
+    path.write_text(path.read_text().replace("individual_queries: no", "individual_queries: yes"))
+    with Custodian.rehearse(path) as custodian:
+        for question, more in (
+            ("SELECT age FROM registry FOR UNIT '1'", {}),
+            ("SELECT AVG(age) FROM registry", {"distance": "continuous"}),
+            ("SELECT MEDIAN(age) FROM registry", {}),
+            ("SELECT MAX(age) FROM registry", {"distance": "nominal"}),
+            ("SELECT MODE(age) FROM registry", {}),
+        ):
+            asked = custodian.preview(question, 1, "triangular(20, 22, 30)", **more)
+            for _ in range(12):
+                told = custodian.answer(question, 1, "triangular(20, 22, 30)", fresh=True, **more)
+                assert isinstance(told.value, int | float)
+                assert 20 <= told.value <= 30
+                assert isinstance(told.headline, int | float)
+                assert 20 <= told.headline <= 30
+                assert told.prior_tail is False
+                assert told.prior_use == asked.prior_use == OUTSIDE
+                assert OUTSIDE in str(told)
+                assert told.to_json()["prior_use"] == OUTSIDE
+
+
+OUTSIDE = "The prior is used as stated: values outside 20 to 30 are impossible, also if the truth is one of them."
+TAILED = "A tenth of a heavy tail is mixed into the prior."
+
+
+def asked_of_one(prior: str | Prior, tail: bool | None = None, column: str = "age") -> Plan:
+    own = declared(10)
+    return plan(own, parse_sql(f"SELECT {column} FROM t FOR UNIT 'p1'", own), 1, None, prior, tail=tail)
+
+
+@pytest.mark.parametrize(
+    ("prior", "tail", "words"),
+    [
+        ("uniform(20, 30)", None, OUTSIDE),
+        ("uniform(20, 30)", False, OUTSIDE),
+        ("uniform(20, 30)", True, TAILED),
+        ("normal(25, 3)", None, TAILED),
+        ("normal(25, 3)", True, TAILED),
+        ("normal(25, 3)", False, "The prior is used as stated."),
+        ("normal(25, 3) on [20, 30]", None, f"{TAILED[:-1]}, between 20 and 30."),
+        ("normal(25, 3) on [20, 30]", False, OUTSIDE),
+        ("0.5 normal(25, 3) + 0.5 uniform(20, 30)", None, TAILED),
+        ("cauchy(25, 3)", None, "The prior is used as stated."),
+        ("cauchy(25, 3)", True, "The prior is used as stated."),
+        ("cauchy(25, 3) on [20, 30]", None, OUTSIDE),
+        ("triangular(20, 30, 30)", None, OUTSIDE),
+        ('{"20": 1, "30": 2}', None, OUTSIDE),
+        (Prior.normal(25, 3, 20, 30), None, OUTSIDE),
+        (Prior.normal(25, 3, 20, 30), True, f"{TAILED[:-1]}, between 20 and 30."),
+    ],
+)
+def test_where_a_tail_is_mixed_in(prior: str | Prior, tail: bool | None, words: str) -> None:
+    use = asked_of_one(prior, tail).prior_use
+    assert use is not None
+    assert use.words == words
+    assert use.tail == words.startswith("A tenth")
+
+
+def test_names_and_dates_are_told_as_such() -> None:
+    use = asked_of_one('{"g1": 1, "g2": 3}', column="grade").prior_use
+    assert use is not None
+    assert use.words.startswith("The prior is used as stated: values without a weight are impossible")
+    use = asked_of_one("uniform(1980-01-01, 2024-02-29)", column="born").prior_use
+    assert use is not None
+    assert "values outside 1980-01-01 to 2024-02-29 are impossible" in use.words
+
+
+def test_a_tail_needs_a_prior_and_is_true_or_false() -> None:
+    own = declared(10)
+    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", own)
+    with pytest.raises(InvalidInput, match="give the prior too, or leave out tail"):
+        plan(own, query, 1, tail=True)
+    with pytest.raises(InvalidInput, match="tail is True, False or left out, got int"):
+        plan(own, query, 1, None, "uniform(1, 5)", tail=1)
+
+
+def test_noise_is_weighed_with_a_tail_unless_it_is_declined() -> None:
+    """The answer is the same, and so is its name in the store; only what it means to the analyst differs."""
+    own = declared(100)
+    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", own)
+    plans = {tail: plan(own, query, 1, None, "uniform(20, 30)", tail=tail) for tail in (None, True, False)}
+    assert len({made.question() for made in plans.values()}) == 1
+    means = {}
+    for tail, made in plans.items():
+        after = Reader(made).posterior(0, (60,))
+        assert after is not None
+        means[tail] = after.mean()
+    assert means[None] == means[True] > 40
+    assert 29 < means[False] <= 30.5
+    assert [None if made.prior_use is None else made.prior_use.tail for made in plans.values()] == [True, True, False]
+    errors = [made.expected_error or 0.0 for made in plans.values()]
+    assert errors[0] == errors[1] > errors[2] > 0
+
+
+def test_stored_answers_of_another_law_have_another_name() -> None:
+    """Where the law is as it was before there was a choice, the name is too."""
+    ended = [asked_of_one("uniform(20, 30)", tail).question() for tail in (None, False, True)]
+    assert ended[0] == ended[1] != ended[2]
+    assert json.loads(ended[0])["prior_rule"] == 2
+    assert "prior_rule" not in json.loads(ended[2])
+    spread = [asked_of_one("normal(25, 3)", tail).question() for tail in (None, True, False)]
+    assert spread[0] == spread[1] != spread[2]
+    assert "prior_rule" not in json.loads(spread[0])
+    for prior, column in (("cauchy(25, 3)", "age"), ('{"g1": 1}', "grade")):
+        assert "prior_rule" not in json.loads(asked_of_one(prior, None, column).question())
+    assert json.loads(asked_of_one("normal(25, 3) on [20.5, 30.5] step 1").question())["prior_rule"] == 2
+
+
+def total(prior: str | Prior, tail: bool | None = None, low: int = 0, high: int = 1000) -> Prior:
+    return on_grid(believed(prior, Fraction(low), Fraction(high), Fraction(1), "COUNT", tail))[0]
+
+
+def test_a_total_is_drawn_from_the_values_between_the_ends() -> None:
+    """All of them where they are few, each as likely as stated; none in a gap between two shapes."""
+    assert total("uniform(20.5, 24.9)").support == (21, 22, 23, 24)
+    assert set(total("uniform(20.5, 24.9)").mass.tolist()) == {2**56}
+    assert total("0.5 uniform(20, 22) + 0.5 point(500)").support == (20, 21, 22, 500)
+    assert total("uniform(1, 3) on [2, 900]").support == (2, 3)
+    assert total(Prior.weights({7: 1, 9: 3})).mass.tolist() == [1, 3]
+    assert total("triangular(10, 10, 12)").support == (10, 11, 12)
+    assert total("uniform(20, 22)", tail=True).support == tuple(range(86))
+    assert total("normal(20, 1) on [20.5, 30.5]").ends == (21, 30)
+    with pytest.raises(InvalidInput, match="holds no value possible that the answer can have"):
+        total("uniform(20.2, 20.8)")
+
+
+def test_a_coarse_grid_has_only_values_between_the_ends() -> None:
+    for prior in ("uniform(1, 999999)", "0.5 uniform(3, 500000) + 0.5 point(999983)", "triangular(7, 8, 900001)"):
+        made = total(prior, high=10**6)
+        low, high = made.ends
+        assert 1000 < len(made) <= 2048
+        assert all(isinstance(value, int) for value in made.support)
+        assert 1 <= low < high <= 999999
+        if "point" in prior:
+            assert made.support[-1] == 999983
+            assert made.support[-2] <= 500000
+
+
+def test_a_single_possible_value_is_always_the_answer() -> None:
+    own = declared(60, "add-remove")
+    for text, prior, value in (
+        ("SELECT income FROM t FOR UNIT 'p1'", "point(123456)", 123456),
+        ("SELECT MEDIAN(income) FROM t", Prior.weights({777777: 1}), 777777),
+        ("SELECT MODE(age) FROM t", "uniform(40, 40)", 40),
+    ):
+        planned = plan(own, parse_sql(text, own), 1, None, prior)
+        assert set(draws(planned, MemorySource(own, rows(random.Random(3), 60)), 5)) == {value}
+        assert planned.expected_error in (None, 0.0)
+    planned = plan(own, parse_sql("SELECT AVG(age) FROM t", own), 1, None, "point(40)", distance="continuous")
+    assert isinstance(planned.measurements[0], RefinedTotal)
+    assert set(draws(planned, MemorySource(own, rows(random.Random(3), 60)), 5)) == {40}
+
+
+def test_a_truth_beyond_the_ends_is_answered_by_what_is_nearest() -> None:
+    """The answer is wrong then, and within the prior."""
+    planned = asked_of_one("uniform(20, 30)")
+    source = MemorySource(declared(10), [{UNIT: "p1", "age": 90}])
+    found = np.array([float(number_of(value)) for value in draws(planned, source, 400)])
+    assert found.max() <= 30

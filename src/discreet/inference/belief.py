@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -158,6 +158,8 @@ class Shaped(Belief):
     count: int
     ends: tuple[str, str] | None = None
     tail: bool | None = None
+    top: Fraction | None = None
+    """The greatest value of a number that is not always on the grid, a mean or a variance; None where it is."""
 
     @cached_property
     def low(self) -> float:
@@ -302,11 +304,20 @@ def _scaled(mass: Array) -> Array:
 
 
 def believed(
-    given: str | Prior, low: Fraction, high: Fraction, step: Fraction, what: str, tail: bool | None = None
+    given: str | Prior,
+    low: Fraction,
+    high: Fraction,
+    step: Fraction,
+    what: str,
+    tail: bool | None = None,
+    dense: bool = False,
 ) -> Belief:
-    """What an analyst gave, as a belief about a number between low and high; refused from it alone."""
+    """What an analyst gave, as a belief about a number between low and high; refused from it alone.
+
+    With `dense` the number can have values between the steps too.
+    """
     if isinstance(given, str) and not given.lstrip().startswith("{"):
-        return _shaped(read_shapes(given), low, high, step, what, tail)
+        return replace(_shaped(read_shapes(given), low, high, step, what, dense), tail=tail)
     prior = Prior.parse(given) if isinstance(given, str) else given
     if not isinstance(prior, Prior):
         raise InvalidInput(f"a prior is text or a Prior, got {type(prior).__name__}; {GRAMMAR}")
@@ -319,20 +330,24 @@ def believed(
     return Pointed(Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail)
 
 
-def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what: str, tail: bool | None) -> Belief:
+def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what: str, dense: bool) -> Shaped:
     lower, upper = shapes.ends or (low, high)
     first = max(math.ceil((lower - low) / step), 0)
     last = min(math.floor((upper - low) / step), math.floor((high - low) / step))
-    if last < first:
-        raise outside(low, high, what)
     ends = low + first * step, low + last * step
+    if dense:
+        ends = max(lower, low), min(upper, high)
+    if ends[1] < ends[0]:
+        raise outside(low, high, what)
     own = shapes.within(*ends)
     whole = np.array([float(ends[0] - step / 2), float(ends[1] + step / 2)])
     held = sum(float(term.share) * float(term.between(whole)[0]) for term in own.possible)
     if held < LEAST_INSIDE * float(own.total):
         raise outside(low, high, what)
     hull = ends_told(own.hull if shapes.ended else shapes.ends, *ends)
-    return Shaped(own, Grid(ends[0], step), last - first + 1, hull, tail)
+    return Shaped(
+        own, Grid(ends[0], step), math.floor((ends[1] - ends[0]) / step) + 1, hull, None, ends[1] if dense else None
+    )
 
 
 def outside(low: Fraction, high: Fraction, what: str) -> InvalidInput:

@@ -120,7 +120,8 @@ def on_grid(belief: Belief) -> tuple[Prior, NDArray[np.float64]]:
 
 def _cells(belief: Shaped, exclude: bool) -> Cells:
     """Cells of equal numbers of values: all there are, or as far out as a prior matters."""
-    grid, first, last = belief.grid, 0, belief.count - 1
+    grid, count = _finer(belief, belief.top) if exclude and belief.top is not None else (belief.grid, belief.count)
+    first, last = 0, count - 1
     mean, away = Fraction(belief.mean), REACH * Fraction(max(belief.sd, belief.step, abs(belief.mean) * ROUNDING))
     ends = [(mean - away, mean + away)]
     if exclude and belief.shapes.hull is not None:
@@ -136,6 +137,16 @@ def _cells(belief: Shaped, exclude: bool) -> Cells:
     cuts = np.array([count * at // size for at in range(size + 1)], dtype=np.int64)
     own = Grid(Fraction(grid.value(first)), grid.step * stride)
     return Cells(own, cuts, (cuts[:-1] + cuts[1:] - 1) // 2, (0, count - 1))
+
+
+def _finer(belief: Shaped, top: Fraction) -> tuple[Grid, int]:
+    """The grid of a number that is not always on it, made so fine that the ends of all its shapes are, if it can be."""
+    origin, step = belief.grid.origin, belief.grid.step
+    ends = [end - origin for term in belief.shapes.possible for end in term.ends if origin <= end <= top]
+    scale = math.lcm(step.denominator, *(end.denominator for end in ends))
+    fine = Fraction(math.gcd(int(step * scale), *(int(end * scale) for end in ends)), scale)
+    count = math.floor((top - origin) / fine) + 1
+    return (Grid(origin, fine), count) if count <= FARTHEST else (belief.grid, belief.count)
 
 
 def _whole(mass: NDArray[np.float64]) -> NDArray[np.int64]:

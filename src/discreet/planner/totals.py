@@ -60,7 +60,8 @@ def belief_of(
     rows = UNBOUNDED if schema.units is None else schema.units * schema.rows
     what = aggregate.function.upper().replace("_", " ") + ("" if column is None else f" of {column.name}")
     low, high, step = _range(aggregate, column, facts, rows)
-    return believed(prior, low, high, step, what, tail)
+    dense = aggregate.function not in {"count", "count_distinct", "sum"}
+    return believed(prior, low, high, step, what, tail, dense)
 
 
 def _range(aggregate: Aggregate, column: Column | None, facts: Facts, rows: int) -> tuple[Fraction, Fraction, Fraction]:
