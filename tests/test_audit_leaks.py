@@ -182,9 +182,14 @@ def test_rare_events_are_found_down_to_what_counts_can_show() -> None:
 
 
 @pytest.mark.soak
-def test_an_event_of_probability_one_in_eight_thousand_is_found_with_a_million_draws() -> None:
-    bounds = [audited(exact_with_probability(1 / 8000), MILLION, seed=seed).lower_bound for seed in range(20)]
-    assert min(bounds) > 1
+def test_rare_events_are_found_with_a_million_draws() -> None:
+    """One in 5,000 every time; one in 8,000 at least nine times in ten, since other events may seem as good."""
+    often, seldom = (
+        [audited(exact_with_probability(1 / rarity), MILLION, seed=seed).violated for seed in range(20)]
+        for rarity in (5000, 8000)
+    )
+    assert sum(often) == 20
+    assert sum(seldom) >= 18
 
 
 # --- no false alarm
@@ -305,13 +310,6 @@ def test_many_events_tried_cost_no_confidence() -> None:
 # --- what is still missed: the table in docs/audit.md
 
 
-def xor_of_bits(g: Generator, data: int, n: int) -> Array:
-    """Two answers whose second bits differ if and only if D is 1."""
-    rows = noise(g, WIDE, n, 2)
-    rows[:, 1] ^= (((rows[:, 0] ^ rows[:, 1]) >> 1 & 1) ^ data) << 1
-    return rows
-
-
 def digest(g: Generator, data: int, n: int) -> Array:
     """A bit of a hash of the answer is D."""
     rows = noise(g, WIDE, n)
@@ -323,10 +321,10 @@ def digest(g: Generator, data: int, n: int) -> Array:
     return rows
 
 
-def product(g: Generator, data: int, n: int) -> Array:
-    x = noise(g, 1000, n)
-    y = noise(g, 1000, n)
-    return np.stack([x, y, x * y + data], axis=1)
+def parity_of_large_answers(g: Generator, data: int, n: int) -> Array:
+    """The largest hundredth is even if and only if D is 0."""
+    rows = noise(g, WIDE, n)
+    return np.where(rows > -math.log(0.02) * WIDE, rows + (rows + data) % 2, rows)
 
 
 def parity_of_three_in_five(g: Generator, data: int, n: int) -> Array:
@@ -336,11 +334,10 @@ def parity_of_three_in_five(g: Generator, data: int, n: int) -> Array:
 
 
 MISSED: Mapping[str, Release] = {
-    "probability below 1 in 20,000": exact_with_probability(1 / 25_000),
+    "probability of 1 in 25,000": exact_with_probability(1 / 25_000),
     "parity of three of five counts": parity_of_three_in_five,
-    "exclusive or of second bits": xor_of_bits,
+    "parity of the largest hundredth": parity_of_large_answers,
     "bit of a hash": digest,
-    "product of two counts": product,
     "steps in one of eight answers": lambda g, data, n: np.where(
         g.random(n) < 1 / 8, data + 1009 * noise(g, WIDE, n), noise(g, 1e9, n)
     ),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from statistics import NormalDist
 
 from discreet.audit.combinations import derived_features, telling_columns
 from discreet.audit.draws import Draws
-from discreet.audit.events import BETTER, Found, best_event
+from discreet.audit.events import Found, beats, best_event
 from discreet.audit.features import features
 from discreet.audit.scores import learned
 
@@ -23,7 +22,7 @@ def choose(one: Draws, two: Draws, delta: float, confidence: float) -> Found:
     for feature in [*features(one, columns), *derived_features(columns, *shape), *learned(*shape)]:
         keys = [(feature.keys(first), feature.keys(second)) for first, second in (shape, select)]
         found = best_event(feature, keys[0], keys[1], delta, z)
-        if best is None or found.promise > best.promise + (BETTER if math.isfinite(best.promise) else 0):
+        if best is None or beats(found.promise, best.promise):
             best = found
     assert best is not None  # there is a feature of whatever was read
     return best

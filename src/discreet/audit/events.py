@@ -63,11 +63,16 @@ def best_event(feature: Feature, shape: tuple[Keys, Keys], select: tuple[Keys, K
         likely, rare = (_gathered(seen[side], groups)[in_turn].cumsum() for side in (way, 1 - way))
         promises = promising(likely, rare, draws, delta, z)
         length = _last_best(promises) if half_lines else int(np.argmax(promises))
-        if promises[length] > best.promise + (BETTER if np.isfinite(best.promise) else 0):
+        if beats(float(promises[length]), best.promise):
             chosen = np.zeros(len(in_turn), dtype=bool)
             chosen[in_turn[: length + 1]] = True
             best = Found(feature, edges, chosen[groups], way, float(promises[length]))
     return best
+
+
+def beats(promise: float, best: float) -> bool:
+    """Whether a later candidate promises enough more: twice as much where the best one promises next to nothing."""
+    return promise > best + min(BETTER, max(best, 0.0))
 
 
 class Order(NamedTuple):
