@@ -197,8 +197,17 @@ class Asker:
     def any(self) -> Ask:
         """A question of any kind."""
         kinds = [self.totals, self.totals, self.grouped, self.grouped, self.choice, self.choice, self.counts, self.bins]
-        kinds += [self.rollup, self.person, self.many] + [self.keyed] * ("city" in self.made["columns"])
+        kinds += [self.rollup, self.many]
+        if self.made["individual_queries"] or self.chance.random() < 0.05:
+            kinds += [self.person, self.person]
+        if "city" in self.made["columns"] and ("approx-dp" in self.models or self.chance.random() < 0.1):
+            kinds += [self.keyed, self.keyed]
         return self.chance.choice(kinds)()
+
+    @property
+    def models(self) -> Sequence[str]:
+        """What the schema allows."""
+        return list(self.made.get("models", ["dp"]))
 
     def counting(self) -> Ask:
         """A question of counts alone, for sessions."""
@@ -241,7 +250,8 @@ class Asker:
         prior = self.prior_for(functions[0]) if one and self.chance.random() < 0.5 else None
         interval = one and functions[0][0].startswith("quantile") and self.chance.random() < 0.3
         distance = self.distance() if one and not interval and self.chance.random() < 0.3 else None
-        return self.ask([each[1] for each in functions], prior=prior, interval=interval, distance=distance)
+        more: dict[str, Any] = {"prior": prior, "interval": interval, "distance": distance}
+        return self.ask([each[1] for each in functions], sized=self.chance.random() < 0.05, **more)
 
     def counts(self) -> Ask:
         """Several counts with filters, planned together."""
@@ -260,7 +270,7 @@ class Asker:
         pieces = [self.total()[1] for _ in range(self.chance.randrange(3, 7))]
         pieces = list({sql: (sql, document) for sql, document in pieces}.values())
         keys = [self.key()] if self.chance.random() < 0.3 else []
-        return self.ask(pieces, keys, delta="0.005" if "approx-dp" in self.made.get("models", []) else None)
+        return self.ask(pieces, keys, delta="0.005" if "approx-dp" in self.models else None)
 
     def one_count(self) -> Ask:
         return self.ask([("COUNT(*)", {"count": "*"})])
@@ -297,7 +307,7 @@ class Asker:
             case "count":
                 other = self.chance.choice([own for own in self.made["columns"] if own != "city"])
                 return "count", (f"COUNT({other})", {"count": other})
-            case "sum" if self.chance.random() < 0.25:
+            case "sum" if self.chance.random() < (0.4 if self.made["neighbours"] == "replace-one" else 0.02):
                 share = self.chance.choice(("0.05", "0.2", "0.4"))
                 return "avg", (f"TRIMMED_MEAN({column}, {share})", {"trimmed_mean": column, "share": share})
         return kind, (f"{kind.upper()}({column})", {kind: column})
@@ -385,7 +395,9 @@ class Asker:
     def epsilon(self) -> str:
         return self.chance.choice(("0.1", "0.5", "1", "1", "2", "3.7"))
 
-    def ask(self, pieces: Sequence[Piece], keys: Sequence[Piece] = (), rollup: bool = False, **more: Any) -> Ask:
+    def ask(
+        self, pieces: Sequence[Piece], keys: Sequence[Piece] = (), rollup: bool = False, sized: bool = True, **more: Any
+    ) -> Ask:
         """A question about some or all rows, and how much noise it may have."""
         name = self.made["name"]
         shown = [*keys, *pieces]
@@ -399,16 +411,16 @@ class Asker:
             sql += f" GROUP BY ROLLUP ({listed})" if rollup else f" GROUP BY {listed}"
             document["rollup" if rollup else "group_by"] = [own for _, own in keys]
         given = {own: value for own, value in more.items() if value}
-        return Ask(sql, document, given | self.noise(given))
+        return Ask(sql, document, given | self.noise(given, sized))
 
-    def noise(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def noise(self, given: Mapping[str, Any], sized: bool) -> dict[str, Any]:
         """How much noise there may be: mostly by an epsilon."""
-        model, models = self.chance.random(), self.made.get("models", ["dp"])
+        model, models = self.chance.random(), self.models
         if "delta" in given:
             return {"epsilon": self.epsilon()}
-        if model < 0.1 and not given.get("interval"):
+        if model < 0.1 and sized and not given.get("interval"):
             return {"noise_scale": self.chance.choice(("2", "7.5", "40"))}
-        if model < 0.2 and not given.get("interval"):
+        if model < 0.2 and sized and not given.get("interval"):
             return {"accuracy": self.chance.choice(("±5 at 95%", "±20 at 90%"))}
         if model < 0.4 and "approx-dp" in models:
             if not given and self.chance.random() < 0.4:
@@ -647,7 +659,7 @@ def by_changed_value(side: Side, ask: Ask) -> list[Document]:
 
 def stored(side: Side, ask: Ask) -> list[Document]:
     """Asked, asked again and asked by another: one draw in all."""
-    first = side.custodian.answer(ask.sql, key="a", **ask.exact).to_json()
+    first = side.custodian.answer(ask.sql, key=f"{ask.sql} {dict(ask.given)}"[:200], **ask.exact).to_json()
     again = side.custodian.answer(ask.document, **ask.exact).to_json()
     return [first, again, side.custodian.answer(ask.sql, analyst="bob", **ask.exact).to_json()]
 
@@ -775,6 +787,7 @@ class Tried:
     mechanisms: Counter[str] = field(default_factory=Counter)
     worst: dict[str, float] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+    previews: int = 0
     compared: int = 0
     """Replies that were the same on both tables, since the same was drawn."""
 
@@ -792,7 +805,7 @@ class Tried:
     def table(self) -> str:
         """As people read it."""
         lines = [f"{sum(self.plans.values())} plans, {sum(self.refused.values())} refused, "
-                 f"{self.compared} replies compared, worst ratio {self.ratio:.9f}"]  # fmt: skip
+                 f"{self.previews} previews, {self.compared} replies compared, worst ratio {self.ratio:.9f}"]  # fmt: skip
         lines += [
             f"  {way}: {count} answered, {self.refused[way]} refused" for way, count in sorted(self.plans.items())
         ]
@@ -925,7 +938,7 @@ def try_preview(pair: Pair, ask: Ask, tried: Tried) -> None:
             tried.faults.append(f"a preview was charged: {ask}")
     if told[0] != told[1]:
         tried.faults.append(f"previews differ: {told}: {ask}")
-    tried.plans["preview"] += 1
+    tried.previews += 1
 
 
 def try_file(pair: Pair, way: str, chance: random.Random, tried: Tried, seed: int) -> None:
@@ -971,7 +984,7 @@ def try_total(pair: Pair, tried: Tried) -> None:
                 tried.note({"epsilon spent in all": _share(together.pure, balance.epsilon)}, f"all dp; {_told(pair)}")
     everything = sum((one for model, parts in pair.lost.items() if model != "individual-dp" for one in parts), Loss())
     for balance in pair.sides[0].custodian.budget():
-        if balance.model == "approx-dp" and balance.epsilon is not None and everything.pure < math.inf:
+        if balance.model == "approx-dp" and balance.epsilon is not None and "approx-dp" in pair.lost:
             beyond = everything.beyond(float(balance.epsilon))
             tried.note({"delta spent in all": _share(beyond, balance.cap.delta)}, f"all answers; {_told(pair)}")
 
@@ -988,7 +1001,8 @@ def try_plans(folder: Path, seed: int, pairs: int, each: int, served: int = 1) -
         own.mkdir()
         made = random_schema(chance)
         with opened(own, made, random_tables(made, chance)) as pair, ExitStack() as stack:
-            ways = [*WAYS, *SESSIONS, *FILES[: 1 + (at % 4 == 0)]]
+            public = made["neighbours"] == "replace-one" and made["unit"]["rows"] == 1
+            ways = [*WAYS, *SESSIONS, *(FILES if public else FILES[: at % 4 == 0])]
             if at % served == 0:
                 stack.enter_context(serving(pair))
                 ways += [*WEB_WAYS, *WEB_SESSIONS] * 2
