@@ -804,8 +804,8 @@ class Tried:
 
     def table(self) -> str:
         """As people read it."""
-        lines = [f"{sum(self.plans.values())} plans, {sum(self.refused.values())} refused, "
-                 f"{self.previews} previews, {self.compared} replies compared, worst ratio {self.ratio:.9f}"]  # fmt: skip
+        said = f"{sum(self.plans.values())} plans, {sum(self.refused.values())} refused, {self.previews} previews"
+        lines = [f"{said}, {self.compared} replies compared, worst ratio {self.ratio:.9f}"]
         lines += [
             f"  {way}: {count} answered, {self.refused[way]} refused" for way, count in sorted(self.plans.items())
         ]
@@ -994,7 +994,7 @@ def _share(real: float, claimed: Fraction) -> float:
 
 
 def try_plans(folder: Path, seed: int, pairs: int, each: int, served: int = 1) -> Tried:
-    """Random data sets, so many questions about each; a service for every so many of them."""
+    """Random data sets, so many questions about each; a service for one in so many of them, or for none."""
     chance, tried = random.Random(seed), Tried()
     for at in range(pairs):
         own = folder / f"pair-{seed}-{at}"
@@ -1003,7 +1003,7 @@ def try_plans(folder: Path, seed: int, pairs: int, each: int, served: int = 1) -
         with opened(own, made, random_tables(made, chance)) as pair, ExitStack() as stack:
             public = made["neighbours"] == "replace-one" and made["unit"]["rows"] == 1
             ways = [*WAYS, *SESSIONS, *(FILES if public else FILES[: at % 4 == 0])]
-            if at % served == 0:
+            if served and at % served == 0:
                 stack.enter_context(serving(pair))
                 ways += [*WEB_WAYS, *WEB_SESSIONS] * 2
             asker = Asker(made, chance)

@@ -165,7 +165,9 @@ QUESTIONS: list[tuple[str, str, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("relation", "sql", "given"), QUESTIONS)
-def test_an_honest_mechanism_passes(pairs: dict[str, Pair], relation: str, sql: str, given: dict[str, str]) -> None:
+def test_an_honest_mechanism_keeps_its_claim(
+    pairs: dict[str, Pair], relation: str, sql: str, given: dict[str, str]
+) -> None:
     assert tried(pairs[relation], sql, **given).faults == []
 
 

@@ -40,6 +40,16 @@ FAULTS = (
         ("test_custodian.py::test_every_cell_is_drawn_apart",),
     ),
     Fault(
+        "empty-cells-without-noise",
+        "custodian",
+        "A total of 0 gets no noise.",
+        "A cell that is told as exactly 0 again and again is empty, and one that is not is not.",
+        "custodian/draw.py",
+        "return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]",
+        "return [tuple(x + int(n) * bool(x) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]",
+        ("test_real_losses.py::test_an_honest_mechanism_keeps_its_claim",),
+    ),
+    Fault(
         "private-keys-without-threshold",
         "custodian",
         "Every private key that a row has is shown.",

@@ -129,6 +129,16 @@ FAULTS = (
         ("test_chosen.py::test_an_interval_spends_half_on_the_point_and_half_on_its_ends",),
     ),
     Fault(
+        "a-replaced-person-is-refined-as-an-added-one",
+        "planner",
+        "One person's value is refined as if only being there or not had to be hidden.",
+        "Where a person is replaced, the answer costs twice the epsilon that is charged.",
+        "planner/individual.py",
+        '"individual", schema.neighbours, own)',
+        '"individual", "add-remove", own)',
+        ("test_real_losses.py::test_an_honest_mechanism_keeps_its_claim",),
+    ),
+    Fault(
         "threshold-one-too-low",
         "planner",
         "The threshold forgets that a key of one unit starts at 1.",
