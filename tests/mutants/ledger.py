@@ -244,8 +244,8 @@ FAULTS = (
         "A charge may be below 0.",
         "Whoever can charge gives herself a refund.",
         "spend.py",
-        "if value < 0 or value > LARGEST",
-        "if value > LARGEST",
+        "if own < 0 or own > LARGEST",
+        "if own > LARGEST",
         ("test_ledger.py::test_what_is_no_amount_is_refused_before_anything_happens[epsilon--1]",),
     ),
 )

@@ -124,8 +124,8 @@ FAULTS = (
         "A median and the interval about it get all of epsilon each.",
         "The two cost twice the epsilon that is charged.",
         "planner/chosen.py",
-        "point = _quantile(aggregate, candidates, share / 2, neighbours, rows, own)",
-        "point = _quantile(aggregate, candidates, share, neighbours, rows, own)",
+        "point = _quantile(aggregate, candidates, share / 2, neighbours, rows, placed)",
+        "point = _quantile(aggregate, candidates, share, neighbours, rows, placed)",
         ("test_chosen.py::test_an_interval_spends_half_on_the_point_and_half_on_its_ends",),
     ),
     Fault(

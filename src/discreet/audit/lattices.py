@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.audit.draws import Columns, Draws, Keys, ordered_keys, values_of
 from discreet.audit.features import Feature, Number, Numbers, Span, between
+from discreet.formatting import format_number
 
 TABLES = (
     *(2**4 * 3**2 * 5 * 7, 11 * 13 * 17, 19 * 23 * 29, 31 * 37 * 41, 43 * 47 * 53, 59 * 61),
@@ -98,7 +99,7 @@ def phase(number: Number, step: float) -> Feature:
         with np.errstate(invalid="ignore"):
             return ordered_keys(cast("Columns", column - step * np.rint(column / step)))
 
-    name = f"{number.name} less the nearest multiple of {step:.9g}"
+    name = f"{number.name} less the nearest multiple of {format_number(step, 9)}"
     return Feature(name, keys, lambda span: f"{name} {between(span, True)}", values_of)
 
 

@@ -26,7 +26,7 @@ class Budget:
     max_epsilon: Fraction | None = None
 
     def __post_init__(self) -> None:
-        """Copy exact numbers: none is below 0, delta is below 1, and the highest epsilon is not below the present one."""
+        """Copy exact numbers: none is below 0, delta is below 1, and the highest epsilon is not below the one now."""
         object.__setattr__(self, "epsilon", plain_exact(self.epsilon, "the epsilon of a budget"))
         object.__setattr__(self, "delta", plain_exact(self.delta, "the delta of a budget"))
         if self.max_epsilon is not None:
