@@ -67,4 +67,25 @@ FAULTS = (
         ("test_refinement.py::test_no_truth_whatever_raises_an_error",),
         dies_of="InvalidInput",
     ),
+    Fault(
+        "distances-as-they-come",
+        "kernel",
+        "A distance is kept as the object that the analyst made.",
+        "It is asked how far the truth is from every value, and so is told the truth.",
+        "distance.py",
+        '    own = require_own(\n        distance, KINDS, "a distance is',
+        "    if isinstance(distance, Distance):\n        return distance\n"
+        '    own = require_own(\n        distance, KINDS, "a distance is',
+        ("test_plain.py::test_subclasses_of_our_classes_are_refused_at_every_door",),
+    ),
+    Fault(
+        "priors-as-they-come",
+        "kernel",
+        "The values of a prior are kept as objects of the caller's own class.",
+        "They are compared with the truth, and their comparison tells it to whoever wrote it.",
+        "prior.py",
+        'tuple(plain_value(value, "a value of a prior") for value in listed)',
+        "tuple(listed)",
+        ("test_plain.py::test_mechanisms_hand_the_truth_to_nobody",),
+    ),
 )
