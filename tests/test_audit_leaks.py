@@ -267,11 +267,11 @@ def honest() -> dict[str, Honest]:
     for name in MAKERS:
         if name not in {"individual-median", "truncated-range-count"}:  # which promise less
             own = named(name, one, None)
-            found[name] = Honest(own.mechanism, own.made, one, own.delta, 1 if own.draws == MILLION else 50)
+            found[name] = Honest(own.mechanism, own.made, one, own.delta, 1 if own.draws == MILLION else 100)
     return found
 
 
-def accused(draws: int, audits: int, most: int = 50) -> list[str]:
+def accused(draws: int, audits: int, most: int = 100) -> list[str]:
     """The names of the honest mechanisms that were accused, in turn until so many audits were made."""
     kinds = [(name, one) for name, one in honest().items() if one.share <= most]
     found = []

@@ -199,7 +199,10 @@ def drawn(mechanism: Mechanism, data: tuple[Any, Any], count: int, show: Callabl
 
 
 def tested(found: Found, one: Draws, two: Draws, claim: Claim) -> Audit:
-    """The bound from draws that had no part in choosing the event."""
+    """The bound from draws that had no part in choosing the event.
+
+    One event is tested, however many were tried: the confidence needs no other correction (see bound.md).
+    """
     keys = found.feature.keys(one), found.feature.keys(two)
     counts = [int(found.holds(own).sum()) for own in keys]
     count, other, draws = counts[found.way], counts[1 - found.way], min(len(one), len(two))
