@@ -54,8 +54,8 @@ class Placed:
 
 def even(column: Column, width: int, count: int) -> Placed:
     """Every position alike, where the analyst states nothing."""
-    prior = Prior.uniform(0, count - 1)
-    return Placed(prior, prior, _middles(column, width, 0, count), np.full(count, width), PriorUse(tail=False))
+    prior, spans = Prior.uniform(0, count - 1), np.minimum(width, column.size - np.arange(count) * width)
+    return Placed(prior, prior, _middles(column, width, 0, count), spans, PriorUse(tail=False))
 
 
 def on_positions(column: Column, width: int, count: int, given: str | Prior, tail: bool | None = None) -> Placed:

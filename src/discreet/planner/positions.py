@@ -52,12 +52,14 @@ class Candidates:
         return Candidates(column, width, -(-column.size // width))
 
     def under(self, placed: Placed) -> Candidates:
-        """The same, each standing for a code that a prior holds possible."""
-        middles = self.column.lower + np.arange(self.count) * self.width + (self.width - 1) // 2
-        codes = np.minimum(middles, self.column.upper)
-        if (codes[placed.used.index] == placed.codes).all():
+        """The same, each standing for a code that a prior holds possible; as they are where it holds all possible."""
+        first = np.arange(self.count) * self.width
+        sizes = np.minimum(self.width, self.column.size - first)
+        codes = self.column.lower + np.minimum(first + (self.width - 1) // 2, self.column.size - 1)
+        at = placed.used.index
+        if (placed.spans == sizes[at]).all() and (placed.codes == codes[at]).all():
             return self
-        codes[placed.used.index] = placed.codes
+        codes[at] = placed.codes
         return replace(self, codes=codes)
 
     @property
