@@ -254,7 +254,7 @@ FAULTS = (
     Fault(
         "impossible-values-get-a-mass",
         "planner",
-        "Every point of the grid that a total is drawn from gets a mass of at least 1, also beyond the ends of the prior.",
+        "Every point of the grid of a total gets a mass of at least 1, also beyond the ends of the prior.",
         "What the prior excludes can be drawn: once in 2^58 draws, which no sampling finds.",
         "planner/refined.py",
         "    kept = np.flatnonzero(laid.count)\n",
