@@ -197,4 +197,5 @@ def test_the_cost_and_bad_input() -> None:
         Bracket.of(0.5, 10, 1e-14)
     fine = Bracket.of(0.123457, 10, 0.01, "replace-one", 1000)
     assert fine.choice.selection.step > 1
-    assert fine.answer_counts(np.zeros(10, dtype=np.int64)) == (0, 9)
+    drawn = [fine.answer_counts(np.zeros(10, dtype=np.int64)) for _ in range(30)]
+    assert drawn.count((0, 9)) >= 20  # each is, but for one in 40

@@ -125,12 +125,16 @@ def told(own: Plan, counts: list[int]) -> Answer:
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(6)])
 @pytest.mark.parametrize("bins", [16, 256])
 def test_intervals_of_ranges_and_cells_hold(epsilon: Fraction, bins: int) -> None:
-    """Of all ranges, of every cell, at 95 % and, so that its tail is tried too, at 99 %."""
+    """Of all ranges, of every cell, at 95 % and, so that its tail is tried too, at 99 %.
+
+    Where one range is missed others are too, since they share their noise: shares are off by some 0.005. What is allowed
+    is five deviations or more below what is so; an interval of 90 % would be twice as far off.
+    """
     declared, chance = schema("add-remove", 1, units=5, columns=wide(bins)), random.Random(f"{epsilon} {bins}")
     own = plan(declared, parse_sql(f"SELECT HISTOGRAM(wide, {bins}) FROM t", declared), epsilon)
     counts = [chance.randrange(200) for _ in range(bins)]
     held = {0.95: 0, 0.99: 0}
-    cells, runs, ranges = 0, 60, 20
+    cells, runs, ranges = 0, *{16: (400, 5), 256: (150, 10)}[bins]
     for _ in range(runs):
         made = told(own, counts)
         spans = [next(iter(span.values())) for span in made.intervals(0.95)]
@@ -141,8 +145,8 @@ def test_intervals_of_ranges_and_cells_hold(epsilon: Fraction, bins: int) -> Non
             for confidence in held:
                 low, high = made.range(first, last, confidence).interval
                 held[confidence] += low <= truth <= high
-    assert cells / (runs * bins) >= 0.94
-    assert held[0.95] / (runs * ranges) >= 0.93
+    assert cells / (runs * bins) >= 0.935
+    assert held[0.95] / (runs * ranges) >= 0.925
     assert held[0.99] / (runs * ranges) >= 0.975
     if epsilon == Fraction(1, 10):
         assert cells / (runs * bins) <= 0.975
