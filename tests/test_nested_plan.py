@@ -127,8 +127,8 @@ def told(own: Plan, counts: list[int]) -> Answer:
 def test_intervals_of_ranges_and_cells_hold(epsilon: Fraction, bins: int) -> None:
     """Of all ranges, of every cell, at 95 % and, so that its tail is tried too, at 99 %.
 
-    Where one range is missed others are too, since they share their noise: shares are off by some 0.005. What is allowed
-    is five deviations or more below what is so; an interval of 90 % would be twice as far off.
+    Where one range is missed others are too, since they share their noise: shares are off by some 0.005. What is
+    allowed is five deviations or more below what is so; an interval of 90 % would be twice as far off.
     """
     declared, chance = schema("add-remove", 1, units=5, columns=wide(bins)), random.Random(f"{epsilon} {bins}")
     own = plan(declared, parse_sql(f"SELECT HISTOGRAM(wide, {bins}) FROM t", declared), epsilon)

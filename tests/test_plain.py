@@ -429,7 +429,9 @@ def test_copies_are_of_builtin_types() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [object(), [1], {1: 2}, 1j, lambda: 1, Liar(str), datetime.now(UTC), np.zeros(2)], ids=repr
+    "value",
+    [object(), [1], {1: 2}, 1j, lambda: 1, Liar(str), datetime(2024, 2, 29, tzinfo=UTC), np.zeros(2)],
+    ids=["object", "list", "dict", "complex", "function", "liar", "datetime", "array"],
 )
 def test_what_is_no_plain_value_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput, match="it must be"):

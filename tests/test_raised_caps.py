@@ -206,8 +206,8 @@ def test_the_first_charge_fixes_the_terms_and_a_change_is_an_entry(ledger: Ledge
     assert (terms_of(ledger).highest, terms_of(ledger).cap) == (3, Budget(Fraction(2), Fraction(1, 10**7)))
     told = [entry.query for entry in ledger.history(DATASET) if entry.kind == "cap"]
     assert told == [
-        "the budget of ann: delta lowered from 1e-06 to 1e-07",
-        "the data set's budget: epsilon lowered from 3 to 2, delta lowered from 1e-06 to 1e-07",
+        "the budget of ann: delta lowered from 1e-6 to 1e-7",
+        "the data set's budget: epsilon lowered from 3 to 2, delta lowered from 1e-6 to 1e-7",
         "the data set's budget: epsilon raised from 1 to 3",
     ]
     ledger.verify()
@@ -231,7 +231,7 @@ def test_a_raised_delta_is_refused_before_anything_is_charged(ledger: Ledger, wh
     before = rows_of(where)
     for act in (ledger.charge, ledger.times):
         with pytest.raises(
-            InvalidInput, match=r"cannot be raised: this account was opened with 1e-06.* set it to 1e-06 or"
+            InvalidInput, match=r"cannot be raised: this account was opened with 1e-6.* set it to 1e-6 or"
         ):
             act(gaussian(2), limits(1, "1e-5"))
     assert rows_of(where) == before
@@ -247,7 +247,7 @@ def test_a_delta_may_come_later_once_since_nothing_but_pure_losses_came_before(l
     orders = terms_of(ledger).orders
     ledger.charge(gaussian(2), limits(1))
     assert (terms_of(ledger).orders, terms_of(ledger).delta) == (orders, Fraction(1, 10**6))
-    assert ledger.balance(DATASET, limits(1))[1].promise.endswith(f"and delta 1e-06; {PRESUMED}")
+    assert ledger.balance(DATASET, limits(1))[1].promise.endswith(f"and delta 1e-6; {PRESUMED}")
     with pytest.raises(InvalidInput, match="delta of a budget cannot be raised"):
         ledger.charge(gaussian(3), limits(1, "1e-5"))
 
@@ -358,7 +358,7 @@ def test_without_a_ceiling_the_promise_is_of_the_first_cap(ledger: Ledger) -> No
     told = promises(ledger, limits(1))
     assert told["dp"] == "all answers of this account together satisfy differential privacy with epsilon 1"
     assert told["approx-dp"] == (
-        "all answers of this account together satisfy approximate differential privacy with epsilon 1 and delta 1e-06"
+        "all answers of this account together satisfy approximate differential privacy with epsilon 1 and delta 1e-6"
     )
 
 
@@ -368,12 +368,12 @@ def test_a_declared_ceiling_is_promised_and_the_cap_reached_only_after_the_fact(
         ledger.charge(gaussian(now), declared(now, 3))
         assert promises(ledger, declared(now, 3))["approx-dp"] == (
             "all answers of this account together satisfy approximate differential privacy with epsilon 3 and delta "
-            "1e-06, this epsilon being the highest cap declared before the first answer; for the cap of "
+            "1e-6, this epsilon being the highest cap declared before the first answer; for the cap of "
             f"{now} reached so far only a statement after the fact holds: any set of outcomes is at most as likely as "
-            "with one unit's data changed, each outcome times e to the cap that it reached, plus delta 1e-06"
+            "with one unit's data changed, each outcome times e to the cap that it reached, plus delta 1e-6"
         )
     ledger.charge(gaussian("last"), declared(3, 3))
-    assert promises(ledger, declared(1, 3))["approx-dp"].endswith("with epsilon 3 and delta 1e-06")
+    assert promises(ledger, declared(1, 3))["approx-dp"].endswith("with epsilon 3 and delta 1e-6")
 
 
 def test_a_cap_above_the_ceiling_is_allowed_and_leaves_only_the_statement_after_the_fact(ledger: Ledger) -> None:

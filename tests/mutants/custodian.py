@@ -45,8 +45,8 @@ FAULTS = (
         "A total of 0 gets no noise.",
         "A cell that is told as exactly 0 again and again is empty, and one that is not is not.",
         "custodian/draw.py",
-        "return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]",
-        "return [tuple(x + int(n) * bool(x) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]",
+        "return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row",
+        "return [tuple(x + int(n) * bool(x) for x, n in zip(*row, strict=True)) for row",
         ("test_real_losses.py::test_an_honest_mechanism_keeps_its_claim",),
     ),
     Fault(

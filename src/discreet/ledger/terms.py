@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.exact import shown
+from discreet.formatting import format_cost
 from discreet.guarantee import epsilon_at_order
 from discreet.ledger.amounts import DAMAGED
 from discreet.schema import Budget
@@ -67,8 +67,9 @@ class Terms:
         """The same account under another cap: any epsilon, and a delta that is not above the first one."""
         if self.delta and cap.delta > self.delta:
             raise InvalidInput(
-                f"the delta of a budget cannot be raised: this account was opened with {shown(self.delta)}, and the "
-                f"schema now says {shown(cap.delta)}; set it to {shown(self.delta)} or less"
+                "the delta of a budget cannot be raised: this account was opened with "
+                f"{format_cost(self.delta)}, and the schema now says {format_cost(cap.delta)}; set it to "
+                f"{format_cost(self.delta)} or less"
             )
         if cap == self.cap:
             return self
@@ -138,8 +139,8 @@ def change_in_words(owner: str, before: Budget, after: Budget) -> str:
 
 def _change(name: str, old: Fraction | None, new: Fraction | None) -> str:
     if old is None or new is None:
-        return f"{name} no longer declared" if new is None else f"{name} declared as {shown(new)}"
-    return f"{name} {'raised' if new > old else 'lowered'} from {shown(old)} to {shown(new)}"
+        return f"{name} no longer declared" if new is None else f"{name} declared as {format_cost(new)}"
+    return f"{name} {'raised' if new > old else 'lowered'} from {format_cost(old)} to {format_cost(new)}"
 
 
 @lru_cache(maxsize=256)
@@ -185,32 +186,32 @@ def _order_for(epsilon: float, ln_delta: float) -> Fraction:
 
 
 def _pure_promise(terms: Terms, model: str) -> str:
-    kind = "differential privacy" if model == "dp" else "individual differential privacy"
+    kind = "differential privacy" if model == "dp" else "individual DP, which is weaker than differential privacy,"
     reached = (
-        f"the answers given are at most e^{shown(terms.highest)} times as likely as with one unit's data changed; this "
-        "holds after the fact, for the cap reached"
+        f"the answers given are at most e^{format_cost(terms.highest)} times as likely as with one unit's data "
+        "changed; this holds after the fact, for the cap reached"
     )
     if terms.highest > terms.ceiling:
         return f"{_undeclared(terms)}; {reached}"
-    whole = f"all answers of this account together satisfy {kind} with epsilon {shown(terms.ceiling)}"
+    whole = f"all answers of this account together satisfy {kind} with epsilon {format_cost(terms.ceiling)}"
     return whole if terms.ceiling == terms.highest else f"{whole}, {HIGHEST}; {reached}"
 
 
 def _approximate_promise(terms: Terms) -> str:
-    delta = shown(terms.delta)
+    delta = format_cost(terms.delta)
     reached = (
-        f"for the cap of {shown(terms.highest)} reached so far only a statement after the fact holds: any set of "
+        f"for the cap of {format_cost(terms.highest)} reached so far only a statement after the fact holds: any set of "
         "outcomes is at most as likely as with one unit's data changed, each outcome times e to the cap that it "
         f"reached, plus delta {delta}"
     )
     presumed = f"; {PRESUMED}" if terms.late else ""
     if terms.highest > terms.ceiling:
         return f"{_undeclared(terms)}; {reached}{presumed}"
-    whole = f"approximate differential privacy with epsilon {shown(terms.ceiling)} and delta {delta}"
+    whole = f"approximate differential privacy with epsilon {format_cost(terms.ceiling)} and delta {delta}"
     more = "" if terms.ceiling == terms.highest else f", this epsilon being {HIGHEST}; {reached}"
     return f"all answers of this account together satisfy {whole}{more}{presumed}"
 
 
 def _undeclared(terms: Terms) -> str:
-    first = shown(terms.ceiling)
-    return f"the cap was raised to {shown(terms.highest)}, above {first}, {HIGHEST}"
+    first = format_cost(terms.ceiling)
+    return f"the cap was raised to {format_cost(terms.highest)}, above {first}, {HIGHEST}"
