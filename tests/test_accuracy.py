@@ -59,7 +59,7 @@ def test_what_is_written_is_read_back(distance: Fraction, confidence: Fraction) 
     """To the last digit: an accuracy in a log is the one that was asked."""
     accuracy = Accuracy(distance, confidence)
     assert Accuracy.parse(str(accuracy)) == accuracy
-    assert Accuracy.parse(accuracy) is accuracy
+    assert Accuracy.parse(accuracy) == accuracy
 
 
 @pytest.mark.parametrize(
