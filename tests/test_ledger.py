@@ -419,9 +419,10 @@ def test_what_is_no_amount_is_refused_before_anything_happens(name: str, wrong: 
     "wrong", [float("inf"), 10**308, Fraction(1, 10**320), 0.5], ids=lambda wrong: repr(wrong)[:20]
 )
 def test_a_cap_is_an_amount_too(wrong: Fraction) -> None:
-    for whole, own in ((Budget(wrong), Budget(Fraction(1))), (Budget(Fraction(1)), Budget(wrong))):
+    """A budget is exact from the start; a cap is also neither too large nor too small to be charged."""
+    for whole, own in ((wrong, Fraction(1)), (Fraction(1), wrong)):
         with pytest.raises(InvalidInput, match="epsilon of a budget"):
-            Caps(whole, own, ("dp",))
+            Caps(Budget(whole), Budget(own), ("dp",))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from discreet.kernel.distribution import Distribution, Few
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.noise import READABLE
 from discreet.kernel.refinement_risk import bayes_errors, best_share
-from discreet.plain import plain_exact, plain_text
+from discreet.plain import plain_exact, plain_text, require_own
 from discreet.prior import Prior, plain_prior
 
 About = Literal["statistic", "individual"]
@@ -75,11 +75,15 @@ class Refinement:
         up: object = None,
     ) -> Refinement:
         """From plain numbers and names; numbers by their decimal text."""
-        prior, about = plain_prior(prior), plain_text(about, "about")
+        prior = require_own(prior, Prior, "the prior must be a Prior, such as Prior.uniform(0, 9)")
+        about = plain_text(about, "about")
         if about not in get_args(About):
             raise InvalidInput(f"about must be 'statistic' or 'individual', got {about!r}")
         loss, slack = positive(epsilon, "epsilon"), rational(delta, "delta")
-        chosen = default_distance(prior) if distance is None else named_distance(distance)
+        if isinstance(distance, Distance):
+            chosen = distance  # copied below
+        else:
+            chosen = default_distance(prior) if distance is None else named_distance(distance)
         kind: About = "individual" if about == "individual" else "statistic"
         factor = None if up is None else _rounded(rational(up, "up"), exp_below(min(loss, LARGEST)))
         return Refinement(prior, loss, kind, relation(neighbours), chosen, slack, factor)
