@@ -254,11 +254,11 @@ FAULTS = (
     Fault(
         "impossible-values-get-a-mass",
         "planner",
-        "Every point of the grid of a total gets a mass of at least 1, also beyond the ends of the prior.",
+        "Values beyond the ends of a prior are held possible, so that their mass of 0 is raised to 1.",
         "What the prior excludes can be drawn: once in 2^58 draws, which no sampling finds.",
-        "planner/refined.py",
-        "    kept = np.flatnonzero(laid.count)\n",
-        "    kept = np.arange(len(laid.count))\n",
+        "inference/laid.py",
+        "    if not exclude:\n",
+        "    if len(law):\n",
         ("test_within_prior.py::test_a_total_is_drawn_from_the_values_between_the_ends",),
     ),
     Fault(
