@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from importlib import import_module
 from typing import Any
 from unittest.mock import patch
@@ -84,6 +84,18 @@ class Profile:
         rising = np.outer(ORDERS - 1, self.loss) + np.log(np.maximum(self.mass, 1e-300))
         top = rising.max(axis=1)
         return (top + np.log(np.exp(rising - top[:, None]).sum(axis=1))) / (ORDERS - 1)
+
+    @property
+    def rho(self) -> float:
+        """The least rho for all orders; where that is too small for floats, what bounded losses have at most.
+
+        Losses of at most e are e^2 / 2 of zCDP (Bun and Steinke 2016), and those in an interval of length r are r^2 / 8
+        (by Hoeffding's lemma).
+        """
+        if self.lost:
+            return math.inf
+        both = float(np.abs(self.loss).max(initial=0.0)) ** 2 / 2, float(np.ptp(self.loss)) ** 2 / 8
+        return min(float((self.renyi() / ORDERS).max()), *both)
 
     def beyond(self, epsilon: float) -> float:
         """The hockey-stick divergence: the least delta at this epsilon."""
@@ -328,12 +340,18 @@ def flipped(levels: NDArray[np.int64], ratio: Fraction) -> Floats:
     """
     logs = levels * _log(ratio)
     chances = np.exp(logs)
-    nodes, weights = np.polynomial.legendre.leggauss(len(levels) // 2 + 1)
+    nodes, weights = _nodes(len(levels) // 2 + 1)
     spread = (nodes + 1) / 2
     factors = np.log1p(np.outer(spread - 1, chances) + 1e-300)
     others = factors.sum(axis=1)[:, None] - factors
     top = others.max(axis=0)
     return logs + top + np.log((np.exp(others - top) * (weights / 2)[:, None]).sum(axis=0))
+
+
+@lru_cache(maxsize=512)
+def _nodes(count: int) -> tuple[Floats, Floats]:
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return nodes, weights
 
 
 def weighed(law: Distribution) -> Floats:
@@ -840,7 +858,7 @@ def pick_lost(one: Floats, two: Floats) -> Loss:
     if np.array_equal(one, two):
         return Loss()
     there, back = Profile.of(one, two), Profile.of(two, one)
-    rho = max(float((each.renyi() / ORDERS).max()) for each in (there, back))
+    rho = max(there.rho, back.rho)
     return Loss(max(there.pure, back.pure), rho, profiles=(there,), backwards=(back,))
 
 
@@ -851,8 +869,7 @@ def noise_lost(law: Law, move: Sequence[int]) -> Loss:
     profile = law.profile(move)
     if isinstance(law, Gauss):
         return Loss(gauss=law.rho(move[0]), profiles=(profile,), backwards=(profile,))
-    rho = float((profile.renyi() / ORDERS).max())
-    return Loss(law.pure(move), rho, profiles=(profile,), backwards=(profile,))
+    return Loss(law.pure(move), profile.rho, profiles=(profile,), backwards=(profile,))
 
 
 def _noise_lost(one: Output, two: Output) -> Loss:
@@ -896,7 +913,8 @@ def _cut_lost(one: Output, two: Output) -> Loss:
                 follows=float(max(rates) * apart))  # fmt: skip
 
 
-MOST_WAYS = 24
+MOST_WAYS = 16
+MOST_TURNS = 6
 
 
 def _followed(one: Output, two: Output, chance: random.Random) -> Loss:
@@ -917,25 +935,26 @@ def _followed(one: Output, two: Output, chance: random.Random) -> Loss:
 
 
 def _along(one: Output, two: Output, first: int) -> Loss:
-    """The loss of one way: what came out so far has a ratio, and the next choice is made to have the largest."""
-    taken, total, rho = [first], 0.0, 0.0
-    while True:
-        scripts = [Script(lambda _: 0, list(taken)) for _ in range(2)]
+    """The loss of one way: every choice after the first is made to have the largest ratio, given those before it.
+
+    Which one that is depends on those before; a few turns are enough until nothing changes, one for each depth.
+    """
+    taken = [first]
+    for _ in range(MOST_TURNS):
+        scripts = [Script(lambda _: 0, taken) for _ in range(2)]
         for each, script in zip((one, two), scripts, strict=True):
             assert each.run is not None
             each.run(script)
-        at = len(taken) - 1
-        mine, theirs = (script.picked[at] for script in scripts)
-        if len(mine) != len(theirs):
+        pairs = list(zip(*(script.picked for script in scripts), strict=True))
+        if any(len(mine) != len(theirs) for mine, theirs in pairs):
             return TOLD
-        total += float(mine[taken[at]] - theirs[taken[at]])
-        rho += pick_lost(mine, theirs).rho
-        if len(scripts[0].picked) == len(taken):
+        made = [first, *(int(np.argmax(mine - theirs)) for mine, theirs in pairs[1:])]
+        if scripts[0].taken == made:
             break
-        mine, theirs = (script.picked[len(taken)] for script in scripts)
-        if len(mine) != len(theirs):
-            return TOLD
-        taken.append(int(np.argmax(mine - theirs)))
+        taken = made
+    took = scripts[0].taken
+    total = sum(float(mine[at] - theirs[at]) for at, (mine, theirs) in zip(took, pairs, strict=True))
+    rho = sum(pick_lost(mine, theirs).rho for mine, theirs in pairs)
     unchanged = Profile(np.array([total]), np.ones(1))
     return Loss(total, rho, profiles=(unchanged,), backwards=(unchanged,))
 
@@ -990,8 +1009,8 @@ def _shown_lost(one: ShownKey, two: ShownKey) -> Loss:
         ways.append(Profile(loss, mass, second.lost))
     counts = max(float(np.abs(told[0] - told[1]).max()), 0.0)
     pure = max(abs(hidden[0] - hidden[1]), counts + inner.pure)
-    rho = max(float((each.renyi() / ORDERS).max()) for each in ways) if not inner.gauss else math.inf
-    return Loss(pure, rho if rho < math.inf else pure**2 / 2, inner.gauss, profiles=(ways[0],), backwards=(ways[1],))
+    rho = pure**2 / 2 if inner.gauss else max(each.rho for each in ways)
+    return Loss(pure, rho, inner.gauss, profiles=(ways[0],), backwards=(ways[1],))
 
 
 # What is claimed.
@@ -1016,9 +1035,12 @@ def ratios(lost: Loss, claim: Mapping[str, Any], spend: Any = None, charged: boo
         case _:
             raise AssertionError(f"no check of {model}")
     if spend is not None and charged and model != "individual-dp":
-        found["epsilon charged"] = _over(lost.pure, spend.epsilon)
-        found["rho charged"] = _over(lost.rho, spend.rho)
-        found["zCDP charged"] = _over(lost.gauss, spend.other)
+        if spend.epsilon:
+            found["epsilon charged"] = _over(lost.pure, spend.epsilon)
+            found["rho charged"] = _over(lost.rho, spend.rho)
+            found["zCDP charged"] = _over(lost.gauss, spend.other)
+        else:  # nothing is charged as pure: what is pure is charged by its zCDP too
+            found["zCDP charged"] = _over(lost.rho + lost.gauss, spend.other)
         found["delta charged"] = _over(lost.delta, spend.delta)
     if spend is not None and charged and model == "individual-dp":
         found["epsilon charged"] = _over(lost.follows, spend.epsilon)

@@ -93,7 +93,7 @@ def random_schema(chance: random.Random, name: str = "t") -> dict[str, Any]:
     made |= {"neighbours": "replace-one" if replaced else "add-remove", "unit": {"column": "pid", "rows": rows}}
     if replaced:
         made["units"] = chance.randrange(1, 8)
-    made["budget"] = {"epsilon": 10**6, "delta": "0.01"}
+    made["budget"] = {"epsilon": 10**6, "delta": "0.5"}
     weaker = chance.random()
     if weaker < 0.5:
         made["models"] = ["dp", "approx-dp"]
@@ -784,6 +784,7 @@ class Tried:
 
     plans: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
     mechanisms: Counter[str] = field(default_factory=Counter)
     worst: dict[str, float] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
@@ -866,6 +867,7 @@ def try_plan(
             )
     elif one.refusal or (session and not one.documents):
         tried.refused[way] += 1
+        tried.reasons[one.refusal[:90]] += 1
     else:
         tried.plans[way] += 1
         _weigh(pair, one, two, what, tried, seed, session)

@@ -164,7 +164,7 @@ QUESTIONS: list[tuple[str, str, dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("relation", "sql", "given"), QUESTIONS)
+@pytest.mark.parametrize(("relation", "sql", "given"), QUESTIONS, ids=[f"{q[1][7:30]}-{q[0]}" for q in QUESTIONS])
 def test_an_honest_mechanism_keeps_its_claim(
     pairs: dict[str, Pair], relation: str, sql: str, given: dict[str, str]
 ) -> None:
