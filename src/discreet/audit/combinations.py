@@ -84,7 +84,7 @@ def _differ(number: Number, one: Draws, two: Draws) -> float:
     in_bins = _widest_gap(*(np.sort(ordered_keys(each)) for each in (first, second)))
     if number.floating:
         return in_bins
-    return max(in_bins, *compare_residues(first, second, LARGEST_AT_FIRST).values())
+    return max([in_bins, *compare_residues(first, second, LARGEST_AT_FIRST).values()])
 
 
 def _widest_gap(one: Keys, two: Keys) -> float:

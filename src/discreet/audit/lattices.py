@@ -50,7 +50,7 @@ def _moduli() -> dict[int, list[int]]:
 
 
 MODULI = _moduli()
-"""All that are tried, 119 of them: larger ones, and others, only as common divisors of differences."""
+"""All that are tried, 120 of them: larger ones, and others, only as common divisors of differences."""
 
 
 def lattice_features(number: Number, one: Draws, two: Draws) -> list[Feature]:
