@@ -301,7 +301,7 @@ def test_a_median_with_a_prior_is_told_as_it_was_drawn(schema: Path) -> None:
     """Its law depends on all rows, so there is no posterior; that it was shaped is told."""
     words = ("ask", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", "normal(55, 10)")
     said, told = done(*words).out.splitlines(), done(*words, "--json").document
-    used = "A tenth of a heavy tail is mixed into the prior."
+    used = "A tenth of the prior's weight is given to a heavy tail."
     assert said[:5] == [str(told["value"]), "a draw shaped by your prior", told["meaning"], used, ""]
     assert (told["prior_tail"], told["prior_use"]) == (True, used)
     assert told["meaning"].startswith("Fewer than ")

@@ -27,7 +27,7 @@ from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Ledger
 from discreet.ledger import Caps, Charge, chain, paying, rows
 from discreet.ledger.tables import caps as recorded
 from discreet.ledger.tables import entries
-from discreet.ledger.terms import PRESUMED, Terms
+from discreet.ledger.terms import AFTER_THE_FACT, PRESUMED, Terms
 from discreet.schema import Budget
 from discreet.spend import Spend
 from ledgers import DATASET, EVERY, ask, caps, fill, ledger, make_old, rows_of, where
@@ -231,7 +231,8 @@ def test_a_raised_delta_is_refused_before_anything_is_charged(ledger: Ledger, wh
     before = rows_of(where)
     for act in (ledger.charge, ledger.times):
         with pytest.raises(
-            InvalidInput, match=r"cannot be raised: this account was opened with 1e-6.* set it to 1e-6 or"
+            InvalidInput,
+            match=r"delta of budget cannot be raised: the account of the data set was opened with 1e-6.* to 1e-6 or",
         ):
             act(gaussian(2), limits(1, "1e-5"))
     assert rows_of(where) == before
@@ -248,7 +249,7 @@ def test_a_delta_may_come_later_once_since_nothing_but_pure_losses_came_before(l
     ledger.charge(gaussian(2), limits(1))
     assert (terms_of(ledger).orders, terms_of(ledger).delta) == (orders, Fraction(1, 10**6))
     assert ledger.balance(DATASET, limits(1))[1].promise.endswith(f"and delta 1e-6; {PRESUMED}")
-    with pytest.raises(InvalidInput, match="delta of a budget cannot be raised"):
+    with pytest.raises(InvalidInput, match="delta of budget cannot be raised"):
         ledger.charge(gaussian(3), limits(1, "1e-5"))
 
 
@@ -368,9 +369,8 @@ def test_a_declared_ceiling_is_promised_and_the_cap_reached_only_after_the_fact(
         ledger.charge(gaussian(now), declared(now, 3))
         assert promises(ledger, declared(now, 3))["approx-dp"] == (
             "all answers of this account together satisfy approximate differential privacy with epsilon 3 and delta "
-            "1e-6, this epsilon being the highest cap declared before the first answer; for the cap of "
-            f"{now} reached so far only a statement after the fact holds: any set of outcomes is at most as likely as "
-            "with one unit's data changed, each outcome times e to the cap that it reached, plus delta 1e-6"
+            "1e-6; this epsilon is the highest cap declared before the first answer, and for the cap of "
+            f"{now} reached so far only {AFTER_THE_FACT}"
         )
     ledger.charge(gaussian("last"), declared(3, 3))
     assert promises(ledger, declared(1, 3))["approx-dp"].endswith("with epsilon 3 and delta 1e-6")
@@ -382,12 +382,12 @@ def test_a_cap_above_the_ceiling_is_allowed_and_leaves_only_the_statement_after_
     for later in (declared(5, 5), declared(1, 3)):  # for good
         told = promises(ledger, later)
         assert told["approx-dp"].startswith(
-            "the cap was raised to 5, above 3, the highest cap declared before the first answer; for the cap of 5 "
-            "reached so far only a statement after the fact holds"
+            "no epsilon that was fixed in advance is promised, because the cap was raised to 5, above 3, the highest "
+            f"cap declared before the first answer; for the cap of 5 reached so far only {AFTER_THE_FACT}, with delta 1e-6"
         )
         assert told["dp"] == (
-            "the cap was raised to 5, above 3, the highest cap declared before the first answer; the answers given "
-            "are at most e^5 times as likely as with one unit's data changed; this holds after the fact, for the cap "
-            "reached"
+            "no epsilon that was fixed in advance is promised, because the cap was raised to 5, above 3, the highest "
+            "cap declared before the first answer; the answers given so far are at most e^5 times as likely as with one "
+            "unit's data changed"
         )
         ledger.charge(gaussian(str(later)), later)

@@ -276,7 +276,7 @@ def test_every_answer_of_a_custodian_is_possible_and_says_why(tmp_path: Path) ->
 
 
 OUTSIDE = "The prior is used as stated: values outside 20 to 30 are impossible, also if the truth is one of them."
-TAILED = "A tenth of a heavy tail is mixed into the prior."
+TAILED = "A tenth of the prior's weight is given to a heavy tail."
 
 
 def asked_of_one(prior: str | Prior, tail: bool | None = None, column: str = "age") -> Plan:

@@ -104,7 +104,7 @@ class Answer:
     prior: bool = False
     """Whether a prior was given, so that `posteriors` may have something to tell."""
     prior_tail: bool | None = None
-    """Whether a tenth of a heavy tail was mixed into the prior; None where no prior was used."""
+    """Whether a tenth of the prior's weight was given to a heavy tail; None where no prior was used."""
     prior_use: str = ""
     """The same as a sentence, with what is impossible where the prior was used as stated."""
     say: Callable[[], str] = field(default=str, repr=False, compare=False)

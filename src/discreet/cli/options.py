@@ -59,7 +59,8 @@ Tail = Annotated[
     bool | None,
     typer.Option(
         "--tail/--no-tail",
-        help="Mix a tenth of a heavy tail into the prior, so that a wrong prior cannot hide the truth; or never.",
+        help="Give a tenth of the prior's weight to a heavy (Cauchy) tail, or none. Default: a tail, unless the answer "
+        "is drawn from a prior with ends.",
         show_default=False,
     ),
 ]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.exact import shown
+from discreet.formatting import format_ends
 from discreet.posterior import Posterior
 from discreet.prior import Grid, Prior
 from discreet.shapes import GRAMMAR, Shapes, read_shapes
@@ -45,7 +46,7 @@ def mixes_tail(tail: bool | None, heavy: bool, ended: bool, drawn: bool) -> bool
 
 @dataclass(frozen=True, slots=True)
 class PriorUse:
-    """How a prior was used: with a tenth of a heavy tail, or as stated, and between which ends it then stays."""
+    """How a prior was used: with a tenth of its weight in a heavy tail, or as stated; and the ends it stays within."""
 
     tail: bool
     ends: tuple[str, str] | None = None
@@ -63,7 +64,7 @@ class PriorUse:
         """One sentence."""
         if self.tail:
             within = "" if self.ends is None else f", between {self.ends[0]} and {self.ends[1]}"
-            return f"A tenth of a heavy tail is mixed into the prior{within}."
+            return f"A tenth of the prior's weight is given to a heavy tail{within}."
         if self.ends is None and not self.excludes:
             return "The prior is used as stated."
         what = "values without a weight" if self.ends is None else f"values outside {self.ends[0]} to {self.ends[1]}"
@@ -71,8 +72,8 @@ class PriorUse:
 
 
 def ends_told(hull: tuple[Fraction, Fraction] | None, low: Fraction, high: Fraction) -> tuple[str, str] | None:
-    """The ends of a prior as people read them, as far as they lie between low and high."""
-    return None if hull is None else (shown(max(hull[0], low)), shown(min(hull[1], high)))
+    """The ends of a prior as people read them, rounded outwards, as far as they lie between low and high."""
+    return None if hull is None else format_ends(max(hull[0], low), min(hull[1], high))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -247,8 +248,7 @@ class Pointed(Belief):
     @cached_property
     def ends(self) -> tuple[str, str] | None:  # type: ignore[override] # worked out from the points
         """The least and the greatest of the numbers."""
-        low, high = self.prior.ends
-        return shown(low), shown(high)
+        return format_ends(*self.prior.ends)
 
     @cached_property
     def values(self) -> Array:

@@ -203,7 +203,7 @@ class Ledger:
             total = rows.position(connection, head, owner, None, caps.models).total(NOTHING)
             released = _found(connection, dataset, chain.RELEASED)
             recorded = rows.find_terms(connection, dataset, owner)
-        terms, raised = _terms(recorded, cap)
+        terms, raised = _terms(recorded, cap, owner)
         models = [model for model in MODELS if model in caps.models]
         weaker = {"dp": head.weaker, "approx-dp": released, "individual-dp": released}
         flags = {model: ((WEAKER,) if weaker[model] else ()) + raised for model in models}
@@ -286,12 +286,12 @@ def _found(connection: Connection, dataset: str, finds: str) -> bool:
     return connection.execute(before.limit(1)).one_or_none() is not None
 
 
-def _terms(recorded: Terms | None, cap: Budget) -> tuple[Terms, tuple[str, ...]]:
+def _terms(recorded: Terms | None, cap: Budget, owner: str) -> tuple[Terms, tuple[str, ...]]:
     """The terms under a cap, for display; a delta that was raised is not used, and a flag says so."""
     if recorded is None:
         return Terms.opened(cap), ()
     try:
-        return recorded.under(cap), ()
+        return recorded.under(cap, owner), ()
     except InvalidInput as refusal:
         return recorded.under(replace(cap, delta=recorded.delta)), (str(refusal),)
 

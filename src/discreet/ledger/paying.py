@@ -75,7 +75,7 @@ def _owner(
 ) -> Owner:
     models = tuple(model for model in debited(charge.model) if model in caps.models)
     recorded = rows.find_terms(connection, head.dataset, name)
-    terms = Terms.opened(cap) if recorded is None else recorded.under(cap)
+    terms = Terms.opened(cap) if recorded is None else recorded.under(cap, name)
     return Owner(name, rows.position(connection, head, name, part, models), terms, models, recorded)
 
 

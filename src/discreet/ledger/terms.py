@@ -29,6 +29,7 @@ HALF = Fraction(1, 2)
 NO_DELTA = Fraction(1, 10**6)
 """Orders are chosen for this delta where the first cap has none."""
 HIGHEST = "the highest cap declared before the first answer"
+AFTER_THE_FACT = "the weaker statement after the fact holds (see 'When a budget changes' in the documentation)"
 PRESUMED = "this presumes that cap and delta were not chosen because of answers given before the ledger recorded them"
 STEPS = (1000, 1090, 1189, 1297, 1414, 1542, 1682, 1834)
 """Thousandths of 2^(i/8): the public grid of orders less one consists of these, times powers of 2."""
@@ -63,11 +64,15 @@ class Terms:
         """The terms of an account whose first cap this is."""
         return Terms(cap, cap.ceiling, cap.delta, cap.epsilon, choose_orders(cap), late)
 
-    def under(self, cap: Budget) -> Terms:
-        """The same account under another cap: any epsilon, and a delta that is not above the first one."""
+    def under(self, cap: Budget, owner: str = "") -> Terms:
+        """The same account under another cap: any epsilon, and a delta that is not above the first one.
+
+        The owner, an analyst or the data set where it is empty, is named where a delta is refused.
+        """
         if self.delta and cap.delta > self.delta:
             raise InvalidInput(
-                "the delta of a budget cannot be raised: this account was opened with "
+                f"the delta of {'analyst_budget' if owner else 'budget'} cannot be raised: the account of "
+                f"{owner or 'the data set'} was opened with "
                 f"{format_cost(self.delta)}, and the schema now says {format_cost(cap.delta)}; set it to "
                 f"{format_cost(self.delta)} or less"
             )
@@ -187,10 +192,8 @@ def _order_for(epsilon: float, ln_delta: float) -> Fraction:
 
 def _pure_promise(terms: Terms, model: str) -> str:
     kind = "differential privacy" if model == "dp" else "individual DP, which is weaker than differential privacy,"
-    reached = (
-        f"the answers given are at most e^{format_cost(terms.highest)} times as likely as with one unit's data "
-        "changed; this holds after the fact, for the cap reached"
-    )
+    factor = f"e^{format_cost(terms.highest)}"
+    reached = f"the answers given so far are at most {factor} times as likely as with one unit's data changed"
     if terms.highest > terms.ceiling:
         return f"{_undeclared(terms)}; {reached}"
     whole = f"all answers of this account together satisfy {kind} with epsilon {format_cost(terms.ceiling)}"
@@ -199,19 +202,18 @@ def _pure_promise(terms: Terms, model: str) -> str:
 
 def _approximate_promise(terms: Terms) -> str:
     delta = format_cost(terms.delta)
-    reached = (
-        f"for the cap of {format_cost(terms.highest)} reached so far only a statement after the fact holds: any set of "
-        "outcomes is at most as likely as with one unit's data changed, each outcome times e to the cap that it "
-        f"reached, plus delta {delta}"
-    )
+    reached = f"for the cap of {format_cost(terms.highest)} reached so far only {AFTER_THE_FACT}"
     presumed = f"; {PRESUMED}" if terms.late else ""
     if terms.highest > terms.ceiling:
-        return f"{_undeclared(terms)}; {reached}{presumed}"
+        return f"{_undeclared(terms)}; {reached}, with delta {delta}{presumed}"
     whole = f"approximate differential privacy with epsilon {format_cost(terms.ceiling)} and delta {delta}"
-    more = "" if terms.ceiling == terms.highest else f", this epsilon being {HIGHEST}; {reached}"
+    more = "" if terms.ceiling == terms.highest else f"; this epsilon is {HIGHEST}, and {reached}"
     return f"all answers of this account together satisfy {whole}{more}{presumed}"
 
 
 def _undeclared(terms: Terms) -> str:
     first = format_cost(terms.ceiling)
-    return f"the cap was raised to {format_cost(terms.highest)}, above {first}, {HIGHEST}"
+    return (
+        "no epsilon that was fixed in advance is promised, because the cap was raised to "
+        f"{format_cost(terms.highest)}, above {first}, {HIGHEST}"
+    )

@@ -39,7 +39,7 @@ class Asked:
     interval: bool = False
     rows: int | None = None
     tail: bool | None = None
-    """Whether a tenth of a heavy tail is mixed into the prior; None where the analyst leaves it to us."""
+    """Whether a tenth of the prior's weight is given to a heavy tail; None where the analyst leaves it to us."""
     rho: Fraction | None = None
     most: Fraction | None = None
     near: Accuracy | None = None

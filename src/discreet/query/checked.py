@@ -3,8 +3,8 @@
 A `Query` is a value that anyone can make or change. What it means for privacy rests on rules that reading a text
 enforces: columns exist and suit the aggregate, cells are not too many, ranges of codes are in order, nested cells are
 those of one count. So a query is copied, turned back into the question that asks for it, and that question is resolved
-against the schema by the same code that resolves a text. The query is accepted if the result equals it. Nothing else
-decides, so there is no second set of rules that could differ from the first.
+against the schema by the same code that resolves a text. The query is accepted if the result equals it. Conditions are
+the exception: they are resolved already, so their columns, codes and texts are checked here.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def _copied(value: Any, depth: int) -> Any:
 def _check_conditions(where: Predicate, schema: Schema) -> None:
     """Columns can be asked about, and the values of each condition are its column's own, in order and apart."""
     conditions = list(_conditions(where))
-    if len(conditions) > 2 * MOST_PARTS:
-        raise InvalidInput(f"a question has at most {MOST_PARTS} conditions; ask a simpler one")
+    if len(conditions) > 2 * MOST_PARTS:  # a BETWEEN is two
+        raise InvalidInput(f"a question has at most {2 * MOST_PARTS} conditions; ask a simpler one")
     for one in conditions:
         column = schema.column(one.column)
         if column.role == "identifier":

@@ -51,8 +51,8 @@ class Asked(Request):
     )
     tail: StrictBool | None = Field(
         None,
-        description="Mix a tenth of a heavy tail into the prior, so that a wrong prior cannot hide the truth; false: "
-        "never. Left out: where the prior weighs noise, and into shapes without ends.",
+        description="Whether to give a tenth of the prior's weight to a heavy (Cauchy) tail. Default: a tail, unless "
+        "the answer is drawn from a prior with ends.",
         examples=[None],
     )
 
