@@ -383,11 +383,12 @@ def test_a_cap_above_the_ceiling_is_allowed_and_leaves_only_the_statement_after_
         told = promises(ledger, later)
         assert told["approx-dp"].startswith(
             "no epsilon that was fixed in advance is promised, because the cap was raised to 5, above 3, the highest "
-            f"cap declared before the first answer; for the cap of 5 reached so far only {AFTER_THE_FACT}, with delta 1e-6"
+            f"cap declared before the first answer; for the cap of 5 reached so far only {AFTER_THE_FACT}, with delta "
+            "1e-6"
         )
         assert told["dp"] == (
             "no epsilon that was fixed in advance is promised, because the cap was raised to 5, above 3, the highest "
-            "cap declared before the first answer; the answers given so far are at most e^5 times as likely as with one "
-            "unit's data changed"
+            "cap declared before the first answer; the answers given so far are at most e^5 times as likely as with "
+            "one unit's data changed"
         )
         ledger.charge(gaussian(str(later)), later)
