@@ -59,6 +59,14 @@ SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"epsilon": 1, "distance": Distance.nominal(), "interval": True},
         {"epsilon": "1", "distance": "nominal", "interval": True},
     ),
+    (
+        {"epsilon": 1, "prior": "uniform(1, 3)", "tail": False},
+        {"epsilon": "1", "prior": "uniform(1, 3)", "tail": False},
+    ),
+    (
+        {"epsilon": 1, "prior": "uniform(1, 3)", "tail": True},
+        {"epsilon": "1", "prior": "uniform(1, 3)", "tail": True},
+    ),
     ({"epsilon": 1, "constraints": ("total = 9",)}, {"epsilon": "1", "constraints": ["total = 9"]}),
     ({"epsilon": 1, "constraints": []}, {"epsilon": "1"}),
 ]

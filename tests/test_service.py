@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from discreet.errors import InvalidInput
+from discreet.service.console import forms
 from discreet.service.jobs import run_next
 from discreet.service.problems import CATALOGUE
 from serving import COUNT, HOME, Served, config_in, served
@@ -144,6 +146,25 @@ def test_a_saved_prior_is_used_by_its_name(service: Served) -> None:
     written = service.post("ann", f"{HOME}/answers", COUNT | {"prior": "normal(120, 20)"}).json()
     assert named["posteriors"] == written["posteriors"]
     assert service.get("bob", "/v1/priors/mine").status_code == 404
+
+
+def test_a_tail_is_mixed_into_the_prior_or_not(service: Served) -> None:
+    """As on the command line, and the reply says which; a console's form says the same."""
+    asked = {"question": "SELECT MEDIAN(age) FROM registry", "epsilon": "0.1", "prior": "uniform(40, 60)"}
+    told = service.post("ann", f"{HOME}/answers", asked).json()
+    assert told["prior_tail"] is False
+    assert 40 <= told["value"] <= 60
+    assert told["prior_use"].startswith("The prior is used as stated: values outside 40 to 60 are impossible")
+    mixed = service.post("ann", f"{HOME}/answers", asked | {"tail": True}).json()
+    assert (mixed["prior_tail"], mixed["stored"]) == (True, False)
+    assert service.post("ann", f"{HOME}/answers", asked | {"tail": False}).json()["stored"]
+    assert service.post("ann", f"{HOME}/previews", asked).json()["prior_use"] == told["prior_use"]
+    assert service.post("ann", f"{HOME}/previews", asked | {"tail": "yes"}).status_code == 400
+    form = {"question": ["q"], "size": ["1"], "prior": ["uniform(40, 60)"]}
+    said = [forms.asked(forms.Form(form | {"tail": [tail]})).get("tail") for tail in ("", "true", "false")]
+    assert said == [None, True, False]
+    with pytest.raises(InvalidInput, match="tail is true, false or left out"):
+        forms.asked(forms.Form(form | {"tail": ["maybe"]}))
 
 
 def test_limits_are_kept(tmp_path: Path) -> None:
