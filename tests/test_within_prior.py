@@ -241,7 +241,7 @@ def soaked(seed: int, wanted: int, count: int) -> int:
 
 
 def test_a_few_hundred_answers_from_random_priors_with_ends_are_possible() -> None:
-    assert soaked(1, 600, 8) >= 600
+    assert soaked(1, 400, 8) >= 400
 
 
 @pytest.mark.soak
@@ -263,7 +263,7 @@ def test_every_answer_of_a_custodian_is_possible_and_says_why(tmp_path: Path) ->
             ("SELECT MODE(age) FROM registry", {}),
         ):
             asked = custodian.preview(question, 1, "triangular(20, 22, 30)", **more)
-            for _ in range(12):
+            for _ in range(6):
                 told = custodian.answer(question, 1, "triangular(20, 22, 30)", fresh=True, **more)
                 assert isinstance(told.value, int | float)
                 assert 20 <= told.value <= 30
