@@ -409,7 +409,7 @@ class Script:
         """One outcome, by its place."""
         at = len(self.picked)
         self.picked.append(logs)
-        found = self.choices[at] if at < len(self.choices) else self.choose(logs)
+        found = min(self.choices[at], len(logs) - 1) if at < len(self.choices) else self.choose(logs)
         self.taken.append(found)
         return found
 
