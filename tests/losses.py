@@ -49,8 +49,8 @@ HUGE = 1 << 160
 """Farther than any total: the noise of draw k is HUGE^(k + 1) where draws are told apart."""
 ORDERS = np.concatenate(([1 + 1e-6], 1 + np.geomspace(1e-3, 1e4, 60)))
 """Of Renyi divergences."""
-FINE = 4000
-"""So many steps of a grid to one epsilon, where losses are added on a grid; they are rounded down."""
+GRID = 2**15
+"""So many steps has a grid on which losses are added; they are rounded down."""
 
 
 # What two laws lose against each other.
@@ -111,13 +111,17 @@ class Profile:
         return _on_one_grid(self, other, lost)
 
     def thinned(self) -> Profile:
-        """The same with fewer outcomes: losses are rounded down, so that no more is found than there is."""
+        """The same with fewer outcomes: rare ones left out, losses rounded down; no more is found than there is."""
         if len(self.loss) <= 5000:
             return self
-        step = (float(self.loss.max()) - float(self.loss.min())) / 50_000 or 1.0
-        places = np.floor(self.loss / step).astype(np.int64)
-        found, at = np.unique(places, return_inverse=True)
-        return Profile(found * step, np.bincount(at, weights=self.mass), self.lost)
+        kept = self.mass > 1e-18
+        loss, mass = self.loss[kept], self.mass[kept]
+        step = float(np.ptp(loss)) / GRID or 1.0
+        places = np.floor(loss / step).astype(np.int64)
+        first = int(places.min())
+        found = np.bincount(places - first, weights=mass)
+        some = np.flatnonzero(found)
+        return Profile((first + some) * step, found[some], self.lost)
 
 
 NOTHING = Profile(np.zeros(1), np.ones(1))
@@ -125,17 +129,16 @@ NOTHING = Profile(np.zeros(1), np.ones(1))
 
 def _on_one_grid(one: Profile, two: Profile, lost: float) -> Profile:
     """Losses added on a grid, rounded down."""
-    widest = max(float(np.ptp(each.loss)) for each in (one, two))
-    step = max(widest / 100_000, 1e-12)
-    parts = []
-    for each in (one, two):
-        places = np.floor(each.loss / step).astype(np.int64)
-        parts.append((int(places.min()), np.bincount(places - places.min(), weights=each.mass)))
-    size = sum(len(mass) for _, mass in parts) - 1
-    product = np.prod([np.fft.rfft(mass, size) for _, mass in parts], axis=0)
-    mass = np.maximum(np.fft.irfft(product, size), 0.0)
-    first = sum(start for start, _ in parts)
-    return Profile((first + np.arange(size)) * step, mass, lost)
+    step = sum(float(np.ptp(each.loss)) for each in (one, two)) / GRID
+    places = [np.floor(each.loss / step).astype(np.int64) for each in (one, two)]
+    first = [int(each.min()) for each in places]
+    size = 2 ** (GRID + 4).bit_length()
+    product = np.ones(size // 2 + 1, dtype=np.complex128)
+    for each, own, start in zip((one, two), places, first, strict=True):
+        product *= np.fft.rfft(np.bincount(own - start, weights=each.mass), size)
+    mass = np.fft.irfft(product, size)
+    kept = np.flatnonzero(mass > 1e-16)
+    return Profile((sum(first) + kept) * step, mass[kept], lost)
 
 
 # The laws of noise, by formulas of our own.
@@ -338,6 +341,12 @@ def flipped(levels: NDArray[np.int64], ratio: Fraction) -> Floats:
 
     One of the heads is taken evenly, so the mean of 1/(1 + heads) counts: that integral, exact by Gauss-Legendre nodes.
     """
+    return _flipped(levels.astype(np.int64).tobytes(), ratio)
+
+
+@lru_cache(maxsize=4096)
+def _flipped(told: bytes, ratio: Fraction) -> Floats:
+    levels = np.frombuffer(told, dtype=np.int64)
     logs = levels * _log(ratio)
     chances = np.exp(logs)
     nodes, weights = _nodes(len(levels) // 2 + 1)
@@ -819,6 +828,8 @@ class Loss:
         """The least delta at an epsilon, of both directions; what is rounded is rounded down."""
         if self.pure == math.inf:
             return 1.0
+        if self.largest <= epsilon:
+            return 0.0
         return max(_all(parts).beyond(epsilon) for parts in (self.profiles, self.backwards))
 
 
@@ -913,6 +924,8 @@ def _cut_lost(one: Output, two: Output) -> Loss:
                 follows=float(max(rates) * apart))  # fmt: skip
 
 
+MOST_OUTCOMES, MOST_PICKS = 90, 4
+"""Of a first choice among so few, with so few choices in all, every way is followed; else so many of them:"""
 MOST_WAYS = 16
 MOST_TURNS = 6
 
@@ -926,9 +939,11 @@ def _followed(one: Output, two: Output, chance: random.Random) -> Loss:
     if len(first[0]) != len(first[1]):
         return TOLD
     ratio = first[0] - first[1]
-    ranked = np.argsort(ratio)
-    ways = {*ranked[-MOST_WAYS // 4 :].tolist(), *ranked[: MOST_WAYS // 4].tolist()}
-    ways |= {chance.randrange(len(ratio)) for _ in range(MOST_WAYS // 2)}
+    ways = set(range(len(ratio)))
+    if len(ratio) > MOST_OUTCOMES or len(one.picks) > MOST_PICKS:
+        ranked = np.argsort(ratio)
+        ways = {*ranked[-MOST_WAYS // 4 :].tolist(), *ranked[: MOST_WAYS // 4].tolist()}
+        ways |= {chance.randrange(len(ratio)) for _ in range(MOST_WAYS // 2)}
     for mine, other in ((one, two), (two, one)):
         worst = max((worst, *(_along(mine, other, way) for way in ways)), key=lambda each: each.pure)
     return worst
