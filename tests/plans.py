@@ -62,9 +62,13 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "sex": {"kind": "nominal", "categories": ["F", "M"]},
     "grade": {"kind": "ordinal", "categories": ["low", "middle", "high"]},
     "smoker": {"kind": "boolean"},
+    "job": {"kind": "nominal", "taxonomy": "job.json"},
     "day": {"kind": "date", "lower": "2020-01-01", "upper": "2020-01-09"},
     "city": {"kind": "nominal", "keys": "private"},
 }
+JOBS = {"work": [], "health": "work", "nurse": "health", "medic": "health", "clerk": "work"}
+"""Every kind of work and what it is a kind of."""
+CATEGORIES = {"grade": ("low", "middle", "high"), "job": ("nurse", "medic", "clerk")}
 NUMBERS = ("age", "pay", "score", "debt")
 ENDS = {
     "age": ("-3", "4"),
@@ -74,6 +78,7 @@ ENDS = {
     "sex": ("F", "M"),
     "grade": ("low", "high"),
     "smoker": ("false", "true"),
+    "job": ("nurse", "clerk"),
     "day": ("2020-01-01", "2020-01-09"),
     "city": ("Oslo", "Rome"),
 }
@@ -128,7 +133,7 @@ def random_value(column: str, declared: Mapping[str, Any], chance: random.Random
             return (FIRST_DAY + timedelta(days=chance.randrange(9))).isoformat()
         case "city":
             return f"key {chance.randrange(4)}"
-    return chance.choice({"grade": ("low", "middle", "high")}.get(column, ENDS[column]))
+    return chance.choice(CATEGORIES.get(column, ENDS[column]))
 
 
 def random_unit(made: Mapping[str, Any], chance: random.Random) -> list[Row]:
@@ -348,7 +353,7 @@ class Asker:
             made = f"({one}) {joined.upper()} ({two})", {joined: [first, second]}
             return (f"NOT ({made[0]})", {"not": made[1]}) if self.chance.random() < 0.3 else made
         column = self.chance.choice(list(self.made["columns"]))
-        value = self.chance.choice(ENDS[column])
+        value = self.chance.choice((*ENDS[column], *["health"] * (column == "job")))
         told = value if column in NUMBERS or column == "smoker" else f"'{value}'"
         if self.chance.random() < 0.15:
             return f"{column} IS NULL", {column: {"is": None}}
@@ -370,7 +375,7 @@ class Asker:
         column = next(iter(document.values())) if kind != "count" else None
         if kind == "count":
             return self.chance.choice(("normal(3, 2)", "uniform(0, 9)", "0.9 normal(4, 1) + 0.1 cauchy(4, 1)"))
-        if column in ("sex", "smoker", "grade") and kind != "share":
+        if column in ("sex", "smoker", "grade", "job") and kind != "share":
             weights = {own: self.chance.randrange(1, 9) for own in ENDS[column]}
             return json.dumps(weights)
         if column == "day":
@@ -390,7 +395,7 @@ class Asker:
         )
 
     def distance(self) -> str | None:
-        return self.chance.choice((None, None, "continuous", "nominal", "ordinal"))
+        return self.chance.choice((None, None, "continuous", "nominal", "ordinal", "semantic"))
 
     def epsilon(self) -> str:
         return self.chance.choice(("0.1", "0.5", "1", "1", "2", "3.7"))
@@ -539,6 +544,7 @@ def opened(folder: Path, made: Mapping[str, Any], tables: tuple[list[Row], list[
                 writer = csv.DictWriter(file, ["pid", *made["columns"]])
                 writer.writeheader()
                 writer.writerows(rows)
+            (own / "job.json").write_text(json.dumps({"parents": JOBS}))
             schema = own / f"{made['name']}.yaml"
             schema.write_text(yaml.safe_dump({**made}, sort_keys=False))
             with patch.object(place, "SYSTEM", losses.Seeded(b"a data set")):
