@@ -343,6 +343,12 @@ class Liar:
         return self._kind
 
 
+def test_what_only_says_that_it_is_a_truth_is_refused(ward: Custodian) -> None:
+    for door in (ward.answer, ward.preview):
+        with pytest.raises(InvalidInput, match="tail is True, False or left out, got Liar"):
+            door(COUNT, epsilon=1, prior="normal(20, 5)", tail=Liar(bool))
+
+
 def remade(kind: type, own: Any) -> Any:
     made = object.__new__(kind)
     for field in fields(own):

@@ -87,6 +87,38 @@ def test_a_histogram_is_of_one_count_and_of_nothing_else(people: Custodian) -> N
     assert set(spent) == {1}  # the session alone, no answer in it
 
 
+class EqualsAll(type):
+    """A metaclass whose classes equal any other."""
+
+    def __eq__(cls, other: object) -> bool:
+        return True
+
+    def __hash__(cls) -> int:
+        return 1
+
+
+class Changing(Within, metaclass=EqualsAll):
+    """A condition that is of no class of ours, though its class equals every one."""
+
+
+def test_a_class_that_equals_ours_is_not_ours() -> None:
+    query = parse_sql("SELECT COUNT(*) FROM t WHERE age <= 30", SCHEMA)
+    foreign = Changing("age", ((0, 3),))
+    for bad in (forged(query, where=foreign), forged(query, where=forged(All((TRUE, TRUE)), parts=(foreign, TRUE)))):
+        with pytest.raises(InvalidInput):
+            checked_query(bad, SCHEMA)
+    with pytest.raises(InvalidInput):
+        replace(query, where=foreign)
+    with pytest.raises(InvalidInput):
+        All((foreign,))
+
+
+def test_a_session_keeps_its_own_log(people: Custodian) -> None:
+    """A caller's log could forget what was answered, and have it drawn again for nothing."""
+    with pytest.raises(TypeError, match="log"):
+        people.session(10, 1, log=object())  # type: ignore[call-arg]
+
+
 def test_nested_cells_are_planned_for_counts_alone() -> None:
     """Also where a query comes past every other check."""
     for bad in (variance_histogram(), forged(parse_sql(HISTOGRAM, SCHEMA), aggregates=())):

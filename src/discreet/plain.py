@@ -37,10 +37,15 @@ def is_a(value: object, kind: type | tuple[type, ...]) -> bool:
     return issubclass(type(value), kind)
 
 
+def is_exactly(value: object, *kinds: type) -> bool:
+    """Whether the type of a value is one of these, by identity: a metaclass can claim to equal any class."""
+    return any(type(value) is one for one in kinds)
+
+
 def require_own(value: object, kind: type[Own] | tuple[type[Own], ...], refusal: str) -> Own:
     """The value, if it is of exactly this class of ours; a subclass could be told the truth, and is refused."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    if not any(type(value) is one for one in kinds):
+    if not is_exactly(value, *kinds):
         of = "a subclass of it" if is_a(value, kinds) else type(value).__name__
         raise InvalidInput(f"{refusal}, got {of}")
     return value  # type: ignore[return-value]

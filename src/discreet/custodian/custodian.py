@@ -221,11 +221,16 @@ class Custodian:
         epsilon: object,
         analyst: str = ANALYST,
         key: str | None = None,
-        log: Log | None = None,
     ) -> Session:
-        """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows.
+        """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
+        return self.shared_session(noise_scale, epsilon, analyst, key, None)
 
-        With a `log` that several processes share, each may open the session under the same key, and answer in it.
+    def shared_session(
+        self, noise_scale: object, epsilon: object, analyst: str, key: str | None, log: Log | None
+    ) -> Session:
+        """Open a session that several processes answer in under the same key: for the operator of a service.
+
+        The log decides what was admitted and drawn before, so it must be the operator's own, never an analyst's.
         """
         analyst, key = _names(analyst, key)
         self._require_current()

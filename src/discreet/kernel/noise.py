@@ -22,6 +22,7 @@ from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import between, measured, positive, rational, whole
 from discreet.guarantee import Guarantee, Neighbours, relation
 from discreet.kernel.entropy import Entropy, source
+from discreet.plain import is_exactly
 
 READABLE = Fraction(10) ** 300
 MOST_UNITS = 2**200
@@ -169,7 +170,7 @@ class AddNoise:
     neighbours: Neighbours
 
     def __init__(self, noise: Noise, sensitivity: object, neighbours: str = "add-remove") -> None:
-        if type(noise) not in known_noises():
+        if not is_exactly(noise, *known_noises()):
             raise InvalidInput(
                 f"{type(noise).__name__} is no noise for one number; use DiscreteLaplace, DiscreteGaussian or Staircase"
             )

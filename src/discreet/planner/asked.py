@@ -59,7 +59,7 @@ class Asked:
             check_epsilon(self.epsilon)
         if self.delta is not None and self.delta < LEAST_DELTA:
             raise InvalidInput("delta must be at least 1e-30")
-        if not (self.tail is None or isinstance(self.tail, bool)):
+        if not (self.tail is None or type(self.tail) is bool):
             raise InvalidInput(f"tail is True, False or left out, got {type(self.tail).__name__}")
         if self.tail is not None and self.prior is None:
             raise InvalidInput("tail says how your prior is used; give the prior too, or leave out tail")

@@ -20,6 +20,7 @@ from discreet.kernel.extreme import Extreme
 from discreet.kernel.permute_and_flip import PermuteAndFlip
 from discreet.kernel.quantile import Quantile, Quantiles
 from discreet.kernel.scores import Selection
+from discreet.plain import is_exactly
 from discreet.planner.facts import Facts
 from discreet.planner.given import Placed, even, on_positions
 from discreet.planner.positions import MOST_CANDIDATES, Candidates, Refined
@@ -274,7 +275,7 @@ def resolve_distance(column: Column, distance: Distance | str) -> Distance:
     """The distance that was named or brought, where it can measure the column's values."""
     own = _named(column, distance) if isinstance(distance, str) else distance
     # Only our own: another's would be handed the truth.
-    known = type(own) in ((Nominal, Ordinal, Semantic) if column.categories else (Continuous, Nominal))
+    known = is_exactly(own, *((Nominal, Ordinal, Semantic) if column.categories else (Continuous, Nominal)))
     if own is None or not known:
         got = f"{distance[:40]!r}" if isinstance(distance, str) else type(distance).__name__
         raise InvalidInput(f"the distance of {column.name} is {_offered(column)}, got {got}")

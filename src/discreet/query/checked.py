@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.plain import plain_fraction, require_own
+from discreet.plain import is_exactly, plain_fraction, require_own
 from discreet.query.asked import MOST_PARTS, Bound, Call, Item, Join, Name, Place, Question, Rows, check_text
 from discreet.query.labels import aggregate_label, key_label, spellings_of
 from discreet.query.predicate import PREDICATES, TRUE, All, OneOf, Predicate, Some, Within
@@ -46,7 +46,7 @@ def checked_query(query: Query, schema: Schema) -> Query:
 def _copied(value: Any, depth: int) -> Any:
     """The same value, made anew of exactly our classes and of builtin types, so that each part is checked again."""
     kind = type(value)
-    if kind in PLAIN:
+    if is_exactly(value, *PLAIN):
         return value
     if depth > DEEPEST:
         raise InvalidInput(f"a query nests at most {DEEPEST} deep; ask a simpler question")
@@ -54,7 +54,7 @@ def _copied(value: Any, depth: int) -> Any:
         return tuple([_copied(part, depth + 1) for part in value])
     if kind is Fraction:
         return plain_fraction(value)
-    if kind not in KINDS:
+    if not is_exactly(value, *KINDS):
         raise InvalidInput(f"a query is made of texts, whole numbers and fractions, got {kind.__name__}; {NOT_READ}")
     return kind(*[_copied(getattr(value, field.name), depth + 1) for field in fields(kind)])
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from discreet.errors import InvalidInput
+from discreet.plain import is_exactly
 
 Codes = tuple[tuple[int, int], ...]
 """Disjoint ranges of codes, both ends included, in rising order, none touching the next."""
@@ -69,7 +70,7 @@ class Some:
 
 
 def _check_parts(parts: object) -> None:
-    if type(parts) is not tuple or not all(type(part) in PREDICATES for part in parts):
+    if type(parts) is not tuple or not all(is_exactly(part, *PREDICATES) for part in parts):
         raise InvalidInput("All and Some take a tuple of predicates: Within, OneOf, All or Some")
 
 

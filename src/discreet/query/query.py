@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
-from discreet.plain import plain_exact
+from discreet.plain import is_exactly, plain_exact
 from discreet.query.predicate import PREDICATES, TRUE, Predicate
 
 Function = Literal[
@@ -50,7 +50,7 @@ class Aggregate:
         """Require a known function with what it takes, of exact builtin types."""
         if not _one_of(self.function, FUNCTIONS) or not (self.column is None or type(self.column) is str):
             raise InvalidInput(f"an aggregate is one of {', '.join(FUNCTIONS)}, of a column by its name")
-        if type(self.orders) is not tuple or type(self.where) not in PREDICATES:
+        if type(self.orders) is not tuple or not is_exactly(self.where, *PREDICATES):
             raise InvalidInput("an aggregate has a tuple of orders, and a predicate for its filter")
         object.__setattr__(self, "orders", tuple(plain_exact(order, "an order") for order in self.orders))
         counts = self.function in ROWS_OR_UNITS
@@ -152,7 +152,7 @@ class Query:
         if not all(type(name) is str for name in names) or (self.unit is None) != (self.column is None):
             raise InvalidInput("a query names its table, and if it is about one unit that unit and a column")
         parts = _tuple_of(self.aggregates, Aggregate) and _tuple_of(self.keys, Key)
-        if not parts or type(self.presentation) is not Presentation or type(self.where) not in PREDICATES:
+        if not parts or type(self.presentation) is not Presentation or not is_exactly(self.where, *PREDICATES):
             raise InvalidInput("a query has tuples of aggregates and keys, a presentation and a predicate")
         if not _one_of(self.nesting, NESTINGS):
             raise InvalidInput(f"the nesting of a query is one of {', '.join(map(repr, NESTINGS))}")

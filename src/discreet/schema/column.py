@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
 from discreet.exact import rational_text, shown
-from discreet.plain import plain_exact
+from discreet.plain import is_exactly, plain_exact
 from discreet.taxonomy import Taxonomy
 
 Kind = Literal["integer", "number", "boolean", "date", "ordinal", "nominal"]
@@ -88,13 +88,13 @@ class Column:
         object.__setattr__(self, "step", plain_exact(self.step, "the step of a column"))
         names: tuple[object, ...] = (self.name, self.kind, self.role)
         named = all(type(name) is str for name in names) and {self.kind, self.role} <= NAMES
-        codes = all(type(code) is int for code in (self.lower, self.upper)) and type(self.missing) in (int, NoneType)
+        codes = all(type(code) is int for code in (self.lower, self.upper)) and is_exactly(self.missing, int, NoneType)
         lists = (self.categories, self.missing_values)
         texts = all(type(one) is tuple and all(type(text) is str for text in one) for one in lists)
         flags: tuple[object, ...] = (self.private_keys, self.counts)
         if not (named and codes and texts and type(flags[0]) is bool and flags[1] in TRENDS):
             raise InvalidInput(f"the column {str(self.name)[:40]!r} must be declared with plain text and whole numbers")
-        if type(self.taxonomy) not in (Taxonomy, NoneType) or type(self.derived) not in (Derived, NoneType):
+        if not (is_exactly(self.taxonomy, Taxonomy, NoneType) and is_exactly(self.derived, Derived, NoneType)):
             raise InvalidInput(
                 f"the taxonomy of {self.name[:40]!r} must be a Taxonomy, and what it is derived from Derived"
             )

@@ -11,7 +11,7 @@ from typing import get_args
 
 from discreet.errors import InvalidInput
 from discreet.guarantee import Neighbours
-from discreet.plain import plain_exact, plain_items
+from discreet.plain import is_exactly, plain_exact, plain_items
 from discreet.schema.column import Column
 
 MODELS = ("dp", "approx-dp", "individual-dp")
@@ -57,7 +57,7 @@ class Published:
 
     def __post_init__(self) -> None:
         """Require plain text."""
-        if not type(self.statistic) is type(self.value) is str or type(self.question) not in (str, NoneType):
+        if not type(self.statistic) is type(self.value) is str or not is_exactly(self.question, str, NoneType):
             raise InvalidInput("a published statistic, its value and its question are plain text")
 
 
