@@ -191,7 +191,7 @@ def test_arrays_of_any_kind_are_read() -> None:
 def test_another_shape_or_kind_of_answer_is_a_violation() -> None:
     """Three numbers against two, and numbers against text."""
     assert audit_mechanism(lambda data, n: np.zeros((n, 2 + data)), 0, 1, 1, draws=1000).violated
-    assert audit_mechanism(lambda data, n: ["0"] * n if data else np.zeros(n), 0, 1, 1, draws=1000).violated
+    assert audit_mechanism(lambda data, n: ["0"] * n if data else [0.0] * n, 0, 1, 1, draws=1000).violated
 
 
 def test_numbers_are_ordered_to_the_last_bit() -> None:

@@ -6,6 +6,26 @@ from .fault import Fault
 
 FAULTS = (
     Fault(
+        "audit-types-of-any-array-of-objects",
+        "audit",
+        "An array of objects tells the type of each draw, though a test draw may have made it one.",
+        "A rare answer such as None changes how all others are read, after they were to be fixed.",
+        "audit/reading.py",
+        "return np.array(raw[TRAINING].tolist()).dtype == object",
+        "return True",
+        ("test_audit_kinds.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",),
+    ),
+    Fault(
+        "audit-whole-numbers-by-test-draws",
+        "audit",
+        "Numbers of an array are read as whole ones only if those of the test are whole too.",
+        "A rare answer that is not whole changes how all others are read, after they were to be fixed.",
+        "audit/reading.py",
+        "if not all(bool(own[TRAINING].all()) for own in whole):",
+        "if not all(bool(own.all()) for own in whole):",
+        ("test_audit_kinds.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",),
+    ),
+    Fault(
         "audit-event-chosen-by-test-draws",
         "audit",
         "The event is chosen by all draws, and tested on half of them.",

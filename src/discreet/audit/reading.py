@@ -15,7 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.audit.draws import Columns, Draws, Told
-from discreet.audit.values import NAN, Number, characters, entries_of, frozen, is_number, kind_of, nearest, number_of
+from discreet.audit.values import (
+    MOST_EXACT,
+    NAN,
+    Number,
+    characters,
+    entries_of,
+    frozen,
+    is_number,
+    kind_of,
+    nearest,
+    number_of,
+    plain_value,
+)
 from discreet.errors import InvalidInput
 from discreet.exact import hashable
 
@@ -24,35 +36,67 @@ MOST_ENTRIES = 256
 ELSE = -(2**63)
 """In a column of whole numbers: what is none, or has more than 62 binary digits."""
 SEEN_ELSEWHERE = -1
-KINDS = {"b": "truth values", "i": "whole numbers", "u": "whole numbers without a sign", "f": "floats"}
+UNITS = ("D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 
 Pair = Sequence[list[object]]
 
 
 def read_pair(one: object, two: object, count: int) -> tuple[Draws, Draws]:
-    """The draws with both data sets, read alike."""
-    pair = [_array(raw, count) for raw in (one, two)]
+    """The draws with both data sets, read alike.
+
+    An array has one type for all its draws, and one draw can change it: so in arrays a number is its value, whatever
+    its type. In lists each draw has a type of its own, which is looked at, and whole numbers of any size are exact.
+    """
+    pair = [_returned(raw, count) for raw in (one, two)]
+    if all(map(_keeps_types, pair)):
+        pair = list(map(_as_list, pair))
     arrays = [raw for raw in pair if isinstance(raw, np.ndarray)]
-    if len(arrays) == 2 and all(raw.dtype.kind == "u" for raw in arrays):
-        arrays = _without_sign(arrays)
-    if len(arrays) == 2:
-        return _of_arrays(*arrays)
-    lists = [raw.tolist() if isinstance(raw, np.ndarray) else raw for raw in pair]
-    plain = _plain(lists)
-    return _of_arrays(*plain) if plain else _of_lists(list(map(_listed, lists)))
+    if not arrays:
+        lists = cast("Pair", pair)
+        plain = _plain(lists)
+        return _of_columns(*plain) if plain else _of_lists(list(map(_listed, lists)))
+    if len(arrays) == 2 and arrays[0].shape[1:] == arrays[1].shape[1:] and not any(map(_is_masked, arrays)):
+        kinds = {raw.dtype.kind for raw in arrays}
+        if kinds <= set("biufc") and arrays[0].size:
+            return _of_columns(*_by_value([_as_floats(raw) for raw in arrays]))
+        if kinds in ({"m"}, {"M"}) and arrays[0].size:
+            return _of_columns(*_moments(arrays))
+    values = [list(map(plain_value, _listed(_as_list(raw)))) for raw in pair]
+    numbers = _all_of_numbers(values)
+    return _of_columns(*_by_value(numbers)) if numbers else _of_lists(values)
 
 
-def _array(raw: object, count: int) -> NDArray[Any] | list[object]:
-    """An array of numbers as such, all else as a list."""
+def _returned(raw: object, count: int) -> NDArray[Any] | list[object]:
+    """An array as such, all else as a list."""
     if not isinstance(raw, np.ndarray):
         raw = np.asarray(raw) if hasattr(raw, "__array__") else _gathered(raw)
-    returned = len(raw if isinstance(raw, list) else np.atleast_1d(raw))
-    if returned != count:
-        raise InvalidInput(f"mechanism(D, n) returns n draws; asked for {count:,}, it returned {returned:,}")
+    raw = raw if isinstance(raw, list) else np.atleast_1d(raw)
+    if len(raw) != count:
+        raise InvalidInput(f"mechanism(D, n) returns n draws; asked for {count:,}, it returned {len(raw):,}")
+    return raw
+
+
+def _keeps_types(raw: NDArray[Any] | list[object]) -> bool:
+    """Whether every draw has its own type, whatever the test draws are: in a list, or by training draws alone."""
     if isinstance(raw, list):
-        return raw
-    plain = raw.dtype.kind in "biufcmM" and raw.size and not isinstance(raw, np.ma.MaskedArray)
-    return raw if plain else cast("list[object]", raw.tolist())
+        return True
+    if raw.dtype != object:
+        return False
+    try:
+        return np.array(raw[TRAINING].tolist()).dtype == object
+    except ValueError:
+        return True
+
+
+def _is_masked(raw: NDArray[Any]) -> bool:
+    return isinstance(raw, np.ma.MaskedArray)
+
+
+def _as_list(raw: NDArray[Any] | list[object]) -> list[object]:
+    """The single draws; moments as numpy has them, since Python's have no nanoseconds."""
+    if isinstance(raw, np.ndarray) and raw.dtype.kind not in "mM":
+        return cast("list[object]", raw.tolist())
+    return list(raw)
 
 
 def _gathered(raw: object) -> list[object]:
@@ -62,13 +106,6 @@ def _gathered(raw: object) -> list[object]:
         raise InvalidInput(
             f"mechanism(D, n) returns n draws, as an array or a list; got {type(raw).__name__}"
         ) from None
-
-
-def _without_sign(arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    """As numbers with a sign, unless a training draw is too large for that."""
-    if any(bool((raw[TRAINING] > -ELSE - 1).any()) for raw in arrays):
-        return []
-    return [np.where(raw > -ELSE - 1, ELSE, raw.astype(np.int64)) for raw in arrays]
 
 
 def _plain(pair: Pair) -> list[NDArray[Any]]:
@@ -82,15 +119,59 @@ def _plain(pair: Pair) -> list[NDArray[Any]]:
     return []
 
 
-def _of_arrays(one: NDArray[Any], two: NDArray[Any]) -> tuple[Draws, Draws]:
-    """Columns where both have one form; where they have not, the form tells them apart and nothing else matters."""
-    forms = [f"{'x'.join(map(str, raw.shape[1:]))} {_type(raw)}".strip() for raw in (one, two)]
-    if forms[0] != forms[1]:
-        first, second = (
-            Draws(len(raw), told=(Told("the kind of the answer", np.full(len(raw), at), tuple(forms)),))
-            for at, raw in enumerate((one, two))
-        )
-        return first, second
+def _as_floats(raw: NDArray[Any]) -> NDArray[Any]:
+    return raw.astype(np.complex128 if raw.dtype.kind == "c" else np.float64)
+
+
+def _all_of_numbers(pair: Pair) -> list[NDArray[Any]]:
+    """Arrays, where all training draws are numbers, or tables of them of one shape; what is no such is NaN."""
+    shapes = {_shape(value) for own in pair for value in own[TRAINING]}
+    if len(shapes) != 1 or None in shapes or 0 in cast("tuple[int, ...]", next(iter(shapes))):
+        return []
+    (shape,) = cast("set[tuple[int, ...]]", shapes)
+    rest = np.full(shape, complex(NAN, NAN))
+    return [np.array([value if _shape(value) == shape else rest for value in own], np.complex128) for own in pair]
+
+
+def _shape(value: object) -> tuple[int, ...] | None:
+    """That of a number, of a row of them, and so on; None where there is anything else."""
+    if not isinstance(value, tuple):
+        return () if isinstance(value, int | float | complex) else None
+    shapes = set(map(_shape, value))
+    inner = shapes.pop() if len(shapes) == 1 else None
+    return (0,) if not value else None if inner is None else (len(value), *inner)
+
+
+def _by_value(pair: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Complex numbers, floats, or whole numbers up to 2^53: the narrowest that holds all training draws.
+
+    A number that does not fit is one value, ELSE or NaN. -0 is no whole number.
+    """
+    if any(raw.dtype.kind == "c" for raw in pair):
+        pair = [raw.astype(np.complex128) for raw in pair]
+        real = [(raw.imag == 0) & ~np.signbit(raw.imag) for raw in pair]
+        if not all(bool(own[TRAINING].all()) for own in real):
+            return pair
+        pair = [np.where(own, raw.real, NAN) for own, raw in zip(real, pair, strict=True)]
+    whole = [(np.abs(raw) <= MOST_EXACT) & (raw == np.floor(raw)) & ~((raw == 0) & np.signbit(raw)) for raw in pair]
+    if not all(bool(own[TRAINING].all()) for own in whole):
+        return pair
+    return [np.where(own, np.where(own, raw, 0).astype(np.int64), ELSE) for own, raw in zip(whole, pair, strict=True)]
+
+
+def _moments(pair: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Moments in the coarsest unit that holds all training draws; what does not fit is ELSE, as no moment is."""
+    kind = pair[0].dtype.kind
+    for unit in UNITS:
+        told = [raw.astype(f"{kind}8[{unit}]") for raw in pair]
+        fits = [np.isnat(raw) | (own.astype(raw.dtype) == raw) for own, raw in zip(told, pair, strict=True)]
+        if all(bool(own[TRAINING].all()) for own in fits):
+            break
+    return [np.where(own, raw.astype(np.int64), ELSE) for own, raw in zip(fits, told, strict=True)]
+
+
+def _of_columns(one: NDArray[Any], two: NDArray[Any]) -> tuple[Draws, Draws]:
+    """Draws that are all numbers, or tables of one shape."""
     shape = (*one.shape[1:], 2) if one.dtype.kind == "c" else one.shape[1:]
     columns = [_columns(raw) for raw in (one, two)]
     titles = _titles(columns[0].shape[1])
@@ -98,17 +179,11 @@ def _of_arrays(one: NDArray[Any], two: NDArray[Any]) -> tuple[Draws, Draws]:
     return first, second
 
 
-def _type(raw: NDArray[Any]) -> str:
-    """Widths of one type are one: numpy chooses them."""
-    return KINDS.get(raw.dtype.kind) or ("complex numbers" if raw.dtype.kind == "c" else str(raw.dtype))
-
-
 def _columns(raw: NDArray[Any]) -> Columns:
-    """A row of 64-bit numbers for each draw; a complex number is two, a moment is a whole number."""
+    """A row of 64-bit numbers for each draw; a complex number is two."""
     if raw.dtype.kind == "c":
-        raw = np.ascontiguousarray(raw, dtype=np.complex128)[..., None].view(np.float64)
-    flat = raw.reshape(len(raw), -1)
-    return flat.astype(np.float64) if raw.dtype.kind == "f" else flat.astype(np.int64)
+        raw = np.ascontiguousarray(raw)[..., None].view(np.float64)
+    return cast("Columns", raw.reshape(len(raw), -1))
 
 
 def _titles(width: int) -> tuple[str, ...]:

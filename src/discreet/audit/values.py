@@ -17,6 +17,8 @@ Number = int | float | Fraction
 LARGEST = int(np.finfo(np.float64).max)
 FINEST_DIGIT = -400
 NAN = float("nan")
+MOST_EXACT = 2**53
+"""Larger whole numbers need not be floats, and numpy makes floats of them beside others."""
 ALIKE = 4
 """More entries of one kind than this are told by their number."""
 
@@ -28,6 +30,40 @@ def frozen(value: object) -> object:
     if isinstance(value, float) and math.isnan(value):
         return NAN
     return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def plain_value(value: object) -> object:
+    """A value of an array, without the type that numpy gives it for the sake of others: 1, 1.0, True, '1' are one."""
+    match value:
+        case tuple():
+            return tuple(map(plain_value, value))
+        case bytes():
+            return plain_value(value.decode("latin-1"))
+        case str():
+            number = _written(value)
+            return value.rstrip("\0") if number is None else plain_value(number)
+        case complex():
+            return plain_value(value.real) if value.imag == 0 and math.copysign(1, value.imag) > 0 else value
+        case int() | float():
+            number = nearest(value)
+            whole = abs(number) <= MOST_EXACT and number.is_integer() and (number or math.copysign(1, number) > 0)
+            return int(number) if whole else frozen(number)
+    return value
+
+
+@lru_cache(maxsize=4096)
+def _written(text: str) -> complex | None:
+    """The number that numpy writes so."""
+    if text in {"True", "False"}:
+        return int(text == "True")
+    for read in (int, float, complex):
+        try:
+            number = read(text)
+            if str(number) == text:
+                return number
+        except ValueError:
+            continue
+    return None
 
 
 def kind_of(value: object) -> str:
