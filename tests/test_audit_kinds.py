@@ -159,7 +159,7 @@ def scaled_geometric(seed: int, dress: Callable[[int], object]) -> Mechanism:
 def test_an_honest_mechanism_is_not_accused_by_the_type_of_its_array(
     dress: Callable[[int], object], audits: int
 ) -> None:
-    """The seeds are fixed; with numbers times 2^59, 19 of 40 such audits were accused when the type of the array was."""
+    """The seeds are fixed; with numbers times 2^59, 19 of 40 were accused when the type of the array was read."""
     assert not any(audit_mechanism(scaled_geometric(at, dress), 7, 8, 1, draws=2000).violated for at in range(audits))
 
 
