@@ -24,10 +24,11 @@ from numpy.polynomial.hermite_e import hermegauss
 from sqlalchemy import delete, select
 
 from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Ledger
+from discreet.formatting import format_cost
 from discreet.ledger import Caps, Charge, chain, paying, rows
 from discreet.ledger.tables import caps as recorded
 from discreet.ledger.tables import entries
-from discreet.ledger.terms import AFTER_THE_FACT, PRESUMED, Terms
+from discreet.ledger.terms import AFTER_THE_FACT, NO_EPSILON, OTHER_ANALYSTS, PRESUMED, UNRECORDED, Terms
 from discreet.schema import Budget
 from discreet.spend import Spend
 from ledgers import DATASET, EVERY, ask, caps, fill, ledger, make_old, rows_of, where
@@ -313,7 +314,7 @@ def test_a_copy_of_a_ledger_has_its_caps(ledger: Ledger, where: str, tmp_path: P
     assert rows_of(str(tmp_path / "backup.db")) == rows_of(where)
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=1)
     with Ledger.existing(tmp_path / "again.db") as again:
-        assert terms_of(again) == terms_of(ledger)
+        assert terms_of(again) == replace(terms_of(ledger), late=True)
         again.verify()
 
 
@@ -392,3 +393,129 @@ def test_a_cap_above_the_ceiling_is_allowed_and_leaves_only_the_statement_after_
             "one unit's data changed"
         )
         ledger.charge(gaussian(str(later)), later)
+
+
+# What is promised where caps were in force that nobody recorded
+
+
+def old_ledger(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger of format 1: a cap of 1, raised to 10, of which 9 were spent; then the upgrade and other units."""
+    with monkeypatch.context() as before, Ledger.open(where) as ledger:
+        before.setattr(paying, "_record_terms", lambda _, head, *__: (head, {}))
+        ledger.register(DATASET, "0f", "s1", disjoint=False)
+        ledger.charge(ask(1, 1), limits(1))
+        ledger.charge(ask(2, 8), limits(10))
+    make_old(where)
+    Ledger.upgrade(where)
+    with Ledger.existing(where) as ledger:
+        ledger.register(DATASET, "0f", "s2", disjoint=True)
+
+
+AT_MOST = "the answers given so far are at most e^9 times as likely as with one unit's data changed"
+
+
+def test_after_an_upgrade_the_promise_covers_what_was_spent_before_it(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Units of the snapshot before have lost 9, whatever the cap is now; before the first new charge and after it."""
+    old_ledger(where, monkeypatch)
+    with Ledger.existing(where) as ledger:
+        for charged in (False, True):
+            if charged:
+                ledger.charge(replace(gaussian(3), snapshot="s2"), limits(5))
+            told = promises(ledger, limits(5))
+            assert told["dp"] == told["individual-dp"] == f"{UNRECORDED}; {AT_MOST}"
+            assert told["approx-dp"].startswith(f"{UNRECORDED}; for the epsilon of ")
+            assert told["approx-dp"].endswith(f" reached so far only {AFTER_THE_FACT}, with delta 1e-6; {PRESUMED}")
+            own = ledger.balance(DATASET, limits(5), "ann")[0].promise
+            assert own == f"{UNRECORDED}; {AT_MOST}; {OTHER_ANALYSTS}"
+        assert not terms_of(ledger).late_delta
+        ledger.charge(replace(ask(4, 1), snapshot="s2"), limits(20))
+        assert "at most e^20 times" in promises(ledger, limits(5))["dp"]
+        ledger.verify()
+
+
+def test_after_an_upgrade_the_epsilon_of_approx_dp_is_that_of_the_orders_recorded(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spent under 10 and another delta, then a cap of 1: what the recorded orders give for it, and no less."""
+    with monkeypatch.context() as before, Ledger.open(where) as ledger:
+        before.setattr(paying, "_record_terms", lambda _, head, *__: (head, {}))
+        ledger.register(DATASET, "0f", "s1", disjoint=False)
+        more = Spend(other=Fraction(1), delta=Fraction(1, 10**4))
+        ledger.charge(ask(1, 1, model="approx-dp", spend=more), limits(10, "1e-3"))
+        ledger.register(DATASET, "0f", "s2", disjoint=True)
+        terms = Terms.opened(limits(1).dataset)
+        least = min(order + epsilon for order, epsilon in terms.routes())
+        assert least > 5
+        told = promises(ledger, limits(1))["approx-dp"]
+        delta = format_cost(Fraction(1, 10**4) + Fraction(1, 2 * 10**6))
+        assert f"epsilon of {format_cost(least)} reached so far" in told
+        assert f"with delta {delta}; {PRESUMED}" in told
+        assert "nor is any other" in promises(ledger, limits(1, 0))["approx-dp"]
+
+
+def test_what_a_restored_ledger_had_forgotten_was_under_caps_that_nobody_recorded(
+    ledger: Ledger, where: str, tmp_path: Path
+) -> None:
+    ledger.charge(ask(1, 1), limits(1))
+    Ledger.backup(where, tmp_path / "backup.db")
+    Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=2)
+    with Ledger.existing(tmp_path / "again.db") as again:
+        assert promises(again, limits(1))["dp"] == f"{UNRECORDED}; {AT_MOST.replace('e^9', 'e^3')}"
+        again.charge(ask(2, 1), limits(5))
+        assert terms_of(again).late
+        again.verify()
+
+
+def test_a_charge_of_nothing_before_the_first_cap_is_no_loss(ledger: Ledger) -> None:
+    ledger.charge(ask(1, model="approx-dp", spend=Spend()), limits(7))
+    ledger.charge(ask(2, 1), limits(1))
+    assert not terms_of(ledger).late
+    assert promises(ledger, limits(1))["dp"].endswith("satisfy differential privacy with epsilon 1")
+    ledger.verify()
+
+
+def test_a_lowered_cap_after_other_units_came_leaves_the_promise_of_the_first(ledger: Ledger) -> None:
+    ledger.charge(ask(1, 9), limits(10))
+    ledger.register(DATASET, "0f", "s2", disjoint=True)
+    for _ in range(2):
+        told = promises(ledger, limits(5))
+        assert told["dp"] == "all answers of this account together satisfy differential privacy with epsilon 10"
+        assert told["approx-dp"].endswith("with epsilon 10 and delta 1e-6")
+        ledger.charge(replace(gaussian(2), snapshot="s2"), limits(5))
+
+
+def test_a_delta_that_comes_later_takes_nothing_from_the_pure_promise(ledger: Ledger) -> None:
+    ledger.charge(ask(1), caps(1))
+    ledger.charge(gaussian(2), limits(1))
+    assert promises(ledger, limits(1))["dp"].endswith("satisfy differential privacy with epsilon 1")
+    ledger.verify()
+
+
+def test_a_model_that_no_cap_held_for_promises_no_less_than_was_spent(ledger: Ledger) -> None:
+    """Pure answers at a low rho fit under approx-dp, and add up to more than the cap in dp."""
+    cheap = Spend(Fraction(1, 2), Fraction(1, 10**4))
+    for number in range(6):
+        ledger.charge(ask(number, spend=cheap), replace(limits(1), models=("approx-dp",)))
+    told = promises(ledger, limits(1))
+    assert told["dp"] == (
+        f"{NO_EPSILON}, because 3 was spent while no cap held for dp; {AT_MOST.replace('e^9', 'e^3')}"
+    )
+
+
+def test_a_delta_that_was_lowered_is_not_the_delta_that_is_shown(ledger: Ledger) -> None:
+    """It may have been lowered because of answers: half of the first one is what the orders have."""
+    ledger.charge(gaussian(1, "0.0001"), limits(10, "1e-3"))
+    for lowered in ("1e-3", "1e-9"):
+        shown = ledger.balance(DATASET, limits(10, lowered))[1]
+        assert shown.delta == Fraction(1, 2000)
+    ledger.charge(gaussian(2, "0.0001"), limits(10, "1e-9"))
+    assert ledger.balance(DATASET, limits(10, "1e-9"))[1].delta == Fraction(1, 2000)
+
+
+def test_the_promise_of_one_analyst_says_what_it_presumes_of_others(ledger: Ledger) -> None:
+    ledger.charge(ask(1), limits(1))
+    for one in ledger.balance(DATASET, limits(1), "ann"):
+        assert one.promise.endswith(f"; {OTHER_ANALYSTS}")
+    assert not any(OTHER_ANALYSTS in told for told in promises(ledger, limits(1)).values())

@@ -18,7 +18,7 @@ from discreet.errors import InvalidInput
 from discreet.ledger import Balance, Caps, Entry, Ledger
 from discreet.ledger.refusal import times, untouched
 from discreet.ledger.stored import Offer
-from discreet.ledger.terms import Terms
+from discreet.ledger.terms import Terms, promise_to
 from discreet.planner.asked import asked
 from discreet.planner.plan import Plan
 from discreet.query import to_sql
@@ -114,5 +114,5 @@ def _own_ledger(schema: Schema, where: str | Path | None) -> Iterator[Ledger | N
 
 def _untouched(caps: Caps, model: str, analyst: str | None) -> Balance:
     cap = caps.dataset if analyst is None else caps.analyst
-    promise = Terms.opened(cap).promise(model)
+    promise = promise_to(analyst, Terms.opened(cap).promise(model))
     return Balance(cast("Model", model), analyst, NOTHING, NOTHING, cap, cap.epsilon, (), promise)

@@ -7,7 +7,7 @@ weaker ones as well; an `approx-dp` or `individual-dp` charge debits its own mod
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from operator import add
 from typing import NamedTuple
@@ -106,11 +106,20 @@ def spent(account: Account, model: Model, terms: Terms) -> Fraction | None:
 
 
 def delta(account: Account, model: Model, terms: Terms) -> Fraction:
-    """The delta that goes with the epsilon spent: that of the answers, and half of the cap's where orders are used."""
+    """The delta that goes with the epsilon spent: that of the answers, and half of the first where orders are used.
+
+    A delta that was lowered since does not count: it may have been lowered because of answers.
+    """
     if model != "approx-dp":
         return Fraction(0)
     pure = not account.other and spent(account, model, terms) == fraction(account.epsilon)
-    return fraction(account.delta) + (0 if pure else terms.cap.delta / 2)
+    return fraction(account.delta) + (0 if pure else terms.delta / 2)
+
+
+def promise(largest: Account, model: Model, terms: Terms) -> str:
+    """What holds for all answers of an account together, given its largest totals over all epochs."""
+    first = replace(terms, cap=replace(terms.cap, delta=terms.delta))
+    return terms.promise(model, spent(largest, model, first), delta(largest, model, first))
 
 
 def fits(account: Account, model: Model, terms: Terms) -> bool:

@@ -97,6 +97,8 @@ def _sha256(text: str) -> str:
 
 RELEASED = digest("release")
 """What every release is found by."""
+UNRECORDED: Body = {"unrecorded": True}
+"""What the entry of a loss has that was admitted under caps that the ledger does not know."""
 
 
 def written(body: Mapping[str, Any]) -> str:

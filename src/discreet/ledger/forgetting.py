@@ -60,15 +60,18 @@ def _charges(head: Head, forgotten: Forgotten) -> Iterator[Charge]:
 
 
 def _enter(connection: Connection, head: Head, charge: Charge) -> Head:
-    """One charge to the data set, with an answer, so that the analysts can be charged as for that answer again."""
+    """One charge to the data set, with an answer, so that the analysts can be charged as for that answer again.
+
+    The caps that it was admitted under are not known, and its entries say so.
+    """
     others = sorted(set(rows.owners(connection, head)) - {DATASET, WHO})
     head = head.drawn(charge.model, charge.part)
-    paid = chain.charged(head, charge)
+    paid = chain.charged(head, charge) | chain.UNRECORDED
     head = _append(connection, head, paid, DATASET, WHO)
     rows.add_answer(connection, head.dataset, head.seq, WHAT)
     head = _append(connection, head, chain.answered(head, paid, WHAT))
     for analyst in others:
-        reused = chain.reused(head, replace(charge, analyst=analyst), paid)
+        reused = chain.reused(head, replace(charge, analyst=analyst), paid) | chain.UNRECORDED
         head = _append(connection, head, reused, analyst)
     return head
 
@@ -77,4 +80,7 @@ def _append(connection: Connection, head: Head, body: Body, *owners: str) -> Hea
     for owner in owners:
         before = rows.position(connection, head, owner, None, ()).root
         rows.save(connection, head, owner, None, before.plus(cost(body["model"], chain.spend_of(body))))
+        terms = rows.find_terms(connection, head.dataset, owner)
+        if terms is not None:
+            rows.save_terms(connection, head.dataset, owner, replace(terms, late=True))
     return rows.append(connection, head, body)

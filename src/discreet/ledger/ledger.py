@@ -19,7 +19,7 @@ from sqlalchemy import Connection, or_, select
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput, Unavailable
 from discreet.exact import positive, rational, whole
 from discreet.ledger import chain, rows, verifying
-from discreet.ledger.accounts import NOTHING, Account, delta, spent
+from discreet.ledger.accounts import NOTHING, Account, delta, promise, spent
 from discreet.ledger.amounts import stored, units
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import (
@@ -41,7 +41,7 @@ from discreet.ledger.paying import DATASET, pay, payers
 from discreet.ledger.refusal import times
 from discreet.ledger.stored import KEYED, Offer, offered, replayed
 from discreet.ledger.tables import ASKED, about, entries
-from discreet.ledger.terms import Terms, change_in_words
+from discreet.ledger.terms import Terms, change_in_words, promise_to
 from discreet.schema import Budget
 from discreet.spend import Spend, text
 
@@ -202,12 +202,14 @@ class Ledger:
             owner = DATASET if analyst is None else text(analyst, "analyst")
             total = rows.position(connection, head, owner, None, caps.models).total(NOTHING)
             released = _found(connection, dataset, chain.RELEASED)
+            largest = rows.largest_totals(connection, head, owner)
             recorded = rows.find_terms(connection, dataset, owner)
-        terms, raised = _terms(recorded, cap, owner)
+        opened = Terms.opened(cap, late=largest != NOTHING) if recorded is None else recorded
+        terms, raised = _terms(opened, cap, owner)
         models = [model for model in MODELS if model in caps.models]
         weaker = {"dp": head.weaker, "approx-dp": released, "individual-dp": released}
         flags = {model: ((WEAKER,) if weaker[model] else ()) + raised for model in models}
-        return tuple(_balance(total, model, analyst, terms, flags[model]) for model in models)
+        return tuple(_balance(total, largest, model, analyst, terms, flags[model]) for model in models)
 
     def offered(self, charge: Charge) -> Offer | None:
         """What the charge would get without paying for a draw: under its key, or stored; else None."""
@@ -286,20 +288,21 @@ def _found(connection: Connection, dataset: str, finds: str) -> bool:
     return connection.execute(before.limit(1)).one_or_none() is not None
 
 
-def _terms(recorded: Terms | None, cap: Budget, owner: str) -> tuple[Terms, tuple[str, ...]]:
+def _terms(recorded: Terms, cap: Budget, owner: str) -> tuple[Terms, tuple[str, ...]]:
     """The terms under a cap, for display; a delta that was raised is not used, and a flag says so."""
-    if recorded is None:
-        return Terms.opened(cap), ()
     try:
         return recorded.under(cap, owner), ()
     except InvalidInput as refusal:
         return recorded.under(replace(cap, delta=recorded.delta)), (str(refusal),)
 
 
-def _balance(total: Account, model: Model, analyst: str | None, terms: Terms, flags: tuple[str, ...]) -> Balance:
+def _balance(
+    total: Account, largest: Account, model: Model, analyst: str | None, terms: Terms, flags: tuple[str, ...]
+) -> Balance:
     epsilon, cap = spent(total, model, terms), terms.cap
     left = Fraction(0) if epsilon is None else max(Fraction(0), cap.epsilon - epsilon)
-    return Balance(model, analyst, epsilon, delta(total, model, terms), cap, left, flags, terms.promise(model))
+    told = promise_to(analyst, promise(largest, model, terms))
+    return Balance(model, analyst, epsilon, delta(total, model, terms), cap, left, flags, told)
 
 
 def _line(body: Body) -> Entry:

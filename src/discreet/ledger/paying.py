@@ -87,7 +87,8 @@ def _record_terms(connection: Connection, head: Head, owners: tuple[Owner, ...],
     opened: dict[str, Terms] = {}
     for owner in owners if more != NOTHING else ():
         if owner.recorded is None and owner.terms.orders:
-            opened[owner.name] = replace(owner.terms, late=rows.was_charged(connection, head, owner.name))
+            late = rows.largest_totals(connection, head, owner.name) != NOTHING
+            opened[owner.name] = replace(owner.terms, late=late)
             rows.save_terms(connection, head.dataset, owner.name, opened[owner.name])
         elif owner.recorded is not None and owner.recorded != owner.terms:
             head = rows.append(connection, head, chain.capped(head, owner.name, owner.recorded, owner.terms))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from discreet.ledger import chain
 from discreet.ledger.accounts import NOTHING, PAST, Account, cost
 from discreet.ledger.chain import Body, Head
@@ -98,7 +100,7 @@ class Replay:
             self.terms[owner] = terms
 
     def _was_charged(self, owner: str) -> bool:
-        return any(key[1] == owner for key in self.spent)
+        return any(key[1] == owner and spent != NOTHING for key, spent in self.spent.items())
 
     def _change_cap(self, body: Body) -> None:
         owner, terms = body["analyst"] or DATASET, Terms.from_json(body["terms"])
@@ -113,6 +115,8 @@ class Replay:
         self.answered.add(source["seq"])
 
     def _debit(self, owner: str, body: Body) -> None:
+        if body.get("unrecorded") is True and owner in self.terms:
+            self.terms[owner] = replace(self.terms[owner], late=True)
         part = chain.part_of(body)
         key = (self.head.epoch, owner, part.kind if part else "", part.name if part else "")
         self.spent[key] = self.spent.get(key, NOTHING).plus(cost(body["model"], chain.spend_of(body)))

@@ -133,23 +133,17 @@ def save_terms(connection: Connection, dataset: str, owner: str, terms: Terms) -
         connection.execute(insert(caps), {"dataset": dataset, "owner": owner, "terms": text})
 
 
-def was_charged(connection: Connection, head: Head, owner: str) -> bool:
-    """Whether an owner has been charged anything, in this epoch or before."""
-    found = (
-        select(literal(1)).where(
-            table.c.dataset == head.dataset, table.c.epoch.in_((PAST, head.epoch)), table.c.owner == owner
-        )
-        for table in (accounts, parts)
-    )
-    return connection.execute(union_all(*found).limit(1)).first() is not None
+def largest_totals(connection: Connection, head: Head, owner: str) -> Account:
+    """The largest of an owner's totals, over this epoch and all before: no unit has lost more."""
+    before = _account(connection, ACCOUNT, _account_key(replace(head, epoch=PAST), owner))
+    return before.most(position(connection, head, owner, None, COMPONENTS).total(NOTHING))
 
 
 def carry_over(connection: Connection, head: Head, fresh: Head, disjoint: bool) -> None:
     """Close an epoch: every owner's total joins its past; the next begins with that, or with nothing if disjoint."""
     past = replace(fresh, epoch=PAST)
     for owner in owners(connection, head):
-        before = _account(connection, ACCOUNT, _account_key(past, owner))
-        most = before.most(position(connection, head, owner, None, COMPONENTS).total(NOTHING))
+        most = largest_totals(connection, head, owner)
         save(connection, past, owner, None, most)
         if not disjoint:
             save(connection, fresh, owner, None, most)

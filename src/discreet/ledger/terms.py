@@ -31,6 +31,12 @@ NO_DELTA = Fraction(1, 10**6)
 HIGHEST = "the highest cap declared before the first answer"
 AFTER_THE_FACT = "the weaker statement after the fact holds (see 'When a budget changes' in the documentation)"
 PRESUMED = "this presumes that cap and delta were not chosen because of answers given before the ledger recorded them"
+NO_EPSILON = "no epsilon that was fixed in advance is promised"
+UNRECORDED = f"{NO_EPSILON}, because answers were given under caps that this ledger has no record of"
+OTHER_ANALYSTS = (
+    "this presumes that nothing this analyst asks, may ask or is told follows from answers that only others paid for; "
+    "the promise of the data set's account, for all analysts together, does not presume it"
+)
 STEPS = (1000, 1090, 1189, 1297, 1414, 1542, 1682, 1834)
 """Thousandths of 2^(i/8): the public grid of orders less one consists of these, times powers of 2."""
 
@@ -40,9 +46,9 @@ class Terms:
     """The cap in force, and what was fixed when the account was opened.
 
     `ceiling` is the highest epsilon that the first cap declared possible and `delta` the first delta above 0, which is
-    never exceeded later. `highest` is the highest epsilon that was ever in force. `late` accounts had been charged
-    before their cap was recorded, by an older discreet or for what a restored ledger had forgotten, or before they had
-    a delta.
+    never exceeded later. `highest` is the highest epsilon that was ever in force. `late` accounts have losses under
+    caps that were not recorded, by an older discreet or for what a restored ledger had forgotten; those with a
+    `late_delta` had losses before they had a delta.
     """
 
     cap: Budget
@@ -51,6 +57,7 @@ class Terms:
     highest: Fraction
     orders: Orders
     late: bool = False
+    late_delta: bool = False
 
     def __post_init__(self) -> None:
         """The orders pay for one another, and the cap is within what was fixed."""
@@ -78,9 +85,9 @@ class Terms:
             )
         if cap == self.cap:
             return self
-        late = self.late or (not self.delta and cap.delta > 0)
+        late = self.late_delta or (not self.delta and cap.delta > 0)
         highest = max(self.highest, cap.epsilon)
-        return replace(self, cap=cap, delta=self.delta or cap.delta, highest=highest, late=late)
+        return replace(self, cap=cap, delta=self.delta or cap.delta, highest=highest, late_delta=late)
 
     def routes(self) -> tuple[tuple[Fraction, Fraction], ...]:
         """The orders, each with the epsilon it costs before anything is spent."""
@@ -95,6 +102,7 @@ class Terms:
             "highest": str(self.highest),
             "orders": [[str(order), str(share)] for order, share in self.orders],
             "late": self.late,
+            "late_delta": self.late_delta,
         }
 
     @staticmethod
@@ -103,16 +111,22 @@ class Terms:
         ceiling, delta, highest = (_number(told[name]) for name in ("ceiling", "delta", "highest"))
         orders = tuple((_number(order), _number(share)) for order, share in told["orders"])
         cap = Budget(**{name: _number(value) for name, value in told["cap"].items()})
-        return Terms(cap, ceiling, delta, highest, orders, told["late"] is True)
+        return Terms(cap, ceiling, delta, highest, orders, told["late"] is True, told["late_delta"] is True)
 
     @property
     def unchanged(self) -> bool:
         """Whether the cap in force is the first one, and all that was fixed follows from it."""
-        return (self.ceiling, self.delta, self.highest) == (self.cap.ceiling, self.cap.delta, self.cap.epsilon)
+        fixed = (self.ceiling, self.delta, self.highest) == (self.cap.ceiling, self.cap.delta, self.cap.epsilon)
+        return fixed and not self.late_delta
 
-    def promise(self, model: str) -> str:
-        """What holds for all answers of the account together."""
-        return _pure_promise(self, model) if model != "approx-dp" else _approximate_promise(self)
+    def promise(self, model: str, spent: Fraction | None = Fraction(0), delta: Fraction = Fraction(0)) -> str:
+        """What holds for all answers of the account together.
+
+        `spent` and `delta` bound what any unit has lost, in whichever snapshot; no epsilon does where `spent` is None.
+        """
+        if model != "approx-dp":
+            return _pure_promise(self, model, spent or Fraction(0))
+        return _late_promise(self, spent, delta) if self.late else _approximate_promise(self)
 
 
 @lru_cache(maxsize=1024)
@@ -129,6 +143,11 @@ def _number(text: str) -> Fraction:
         return Fraction(text)
     except ZeroDivisionError:
         raise ValueError from None
+
+
+def promise_to(analyst: str | None, promise: str) -> str:
+    """The promise of an account, with what it presumes where it is one analyst's and not the data set's."""
+    return promise if analyst is None else f"{promise}; {OTHER_ANALYSTS}"
 
 
 def change_in_words(owner: str, before: Budget, after: Budget) -> str:
@@ -190,10 +209,14 @@ def _order_for(epsilon: float, ln_delta: float) -> Fraction:
     return 1 + Fraction(STEPS[step], 1000) * Fraction(2) ** octave
 
 
-def _pure_promise(terms: Terms, model: str) -> str:
+def _pure_promise(terms: Terms, model: str, spent: Fraction) -> str:
     kind = "differential privacy" if model == "dp" else "individual DP, which is weaker than differential privacy,"
-    factor = f"e^{format_cost(terms.highest)}"
+    factor = f"e^{format_cost(max(terms.highest, spent))}"
     reached = f"the answers given so far are at most {factor} times as likely as with one unit's data changed"
+    if terms.late:
+        return f"{UNRECORDED}; {reached}"
+    if spent > terms.highest:
+        return f"{NO_EPSILON}, because {format_cost(spent)} was spent while no cap held for {model}; {reached}"
     if terms.highest > terms.ceiling:
         return f"{_undeclared(terms)}; {reached}"
     whole = f"all answers of this account together satisfy {kind} with epsilon {format_cost(terms.ceiling)}"
@@ -203,7 +226,7 @@ def _pure_promise(terms: Terms, model: str) -> str:
 def _approximate_promise(terms: Terms) -> str:
     delta = format_cost(terms.delta)
     reached = f"for the cap of {format_cost(terms.highest)} reached so far only {AFTER_THE_FACT}"
-    presumed = f"; {PRESUMED}" if terms.late else ""
+    presumed = f"; {PRESUMED}" if terms.late_delta else ""
     if terms.highest > terms.ceiling:
         return f"{_undeclared(terms)}; {reached}, with delta {delta}{presumed}"
     whole = f"approximate differential privacy with epsilon {format_cost(terms.ceiling)} and delta {delta}"
@@ -211,9 +234,14 @@ def _approximate_promise(terms: Terms) -> str:
     return f"all answers of this account together satisfy {whole}{more}{presumed}"
 
 
+def _late_promise(terms: Terms, spent: Fraction | None, delta: Fraction) -> str:
+    if spent is None:
+        return f"{UNRECORDED}; nor is any other, since some of those answers need a delta and the cap recorded has none"
+    epsilon, chance = format_cost(max(terms.highest, spent)), format_cost(max(terms.delta, delta))
+    reached = f"for the epsilon of {epsilon} reached so far only {AFTER_THE_FACT}, with delta {chance}"
+    return f"{UNRECORDED}; {reached}; {PRESUMED}"
+
+
 def _undeclared(terms: Terms) -> str:
     first = format_cost(terms.ceiling)
-    return (
-        "no epsilon that was fixed in advance is promised, because the cap was raised to "
-        f"{format_cost(terms.highest)}, above {first}, {HIGHEST}"
-    )
+    return f"{NO_EPSILON}, because the cap was raised to {format_cost(terms.highest)}, above {first}, {HIGHEST}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from discreet.ledger.terms import promise_to
+
 Example = dict[str, Any]
 
 ANSWER = "8b66be51e35e1055ea4b5287df43bc8a"
@@ -25,7 +27,7 @@ BALANCE: Example = {
     "cap": {"epsilon": "1", "delta": "1/10000000"},
     "left": "9/10",
     "flags": [],
-    "promise": "all answers of this account together satisfy differential privacy with epsilon 1",
+    "promise": promise_to("ann", "all answers of this account together satisfy differential privacy with epsilon 1"),
 }
 WHOLE = BALANCE | {
     "analyst": None,
