@@ -18,10 +18,12 @@ import pytest
 
 from discreet import Custodian, InvalidInput, Prior
 from discreet.custodian.draw import exact, release
+from discreet.custodian.previewing import previewed
 from discreet.custodian.reader import Reader
 from discreet.errors import Unsupported
 from discreet.inference.belief import believed
 from discreet.planner.choose import plan
+from discreet.planner.individual import AboutOne
 from discreet.planner.plan import Plan
 from discreet.planner.refined import RefinedTotal, on_grid
 from discreet.query import parse_sql
@@ -413,3 +415,100 @@ def test_a_truth_beyond_the_ends_is_answered_by_what_is_nearest() -> None:
     source = MemorySource(declared(10), [{UNIT: "p1", "age": 90}])
     found = np.array([float(number_of(value)) for value in draws(planned, source, 400)])
     assert found.max() <= 30
+
+
+def coverage(planned: Plan, own: Schema, column: str, truths: list[int]) -> float:
+    """How often the 95 % interval of a draw holds the truth it was drawn for."""
+    held = 0
+    for truth in truths:
+        source = MemorySource(own, [{UNIT: "p1", column: truth}])
+        cells, reader = planned.cells(), Reader(planned)
+        secret = exact(planned, source, cells, planned.query.where)
+        law = reader.posterior(0, release(planned, secret, [0] * len(cells)).numbers[0][0])
+        assert law is not None
+        low, high = law.interval(0.95)
+        held += low <= truth <= high
+    return held / len(truths)
+
+
+@pytest.mark.parametrize(
+    ("text", "prior", "truths"),
+    [
+        ("SELECT income FROM t FOR UNIT 'p1'", "uniform(20, 60)", range(20, 61)),
+        ("SELECT income FROM t FOR UNIT 'p1'", "uniform(100, 800000)", range(100, 800_001)),
+        ("SELECT MAX(income) FROM t", "uniform(20, 60)", range(20, 61)),
+        ("SELECT MAX(income) FROM t", "uniform(20, 30)", range(20, 31)),
+    ],
+)
+def test_an_interval_of_wide_bins_holds_the_truth_as_often_as_it_says(text: str, prior: str, truths: range) -> None:
+    """Truths drawn from the prior; the entropy is seeded. Five standard deviations of 400 draws are 0.055."""
+    own = declared(1)
+    planned = plan(own, parse_sql(text, own), 5, None, prior)
+    chance = random.Random(7)
+    assert coverage(planned, own, "income", [chance.choice(truths) for _ in range(400)]) >= 0.95 - 0.055
+
+
+def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
+    """Its interval goes from the first possible value to the last, and it has a spread."""
+    own = declared(1)
+    planned = plan(own, parse_sql("SELECT MAX(income) FROM t", own), 5, None, "uniform(20, 30)")
+    before = Reader(planned).before(0)
+    assert before is not None
+    assert before.interval(0.95) == (20.0, 30.0)
+    assert (before.mean(), before.median()) == (25.0, 25.0)
+    assert before.variance() == pytest.approx((11**2 - 1) / 12)
+    assert planned.prior_error == pytest.approx(planned.expected_error)
+    wide = plan(
+        own, parse_sql("SELECT MAX(income) FROM t", own), 5, None, "0.5 uniform(20, 30) + 0.5 uniform(900, 901)"
+    )
+    before = Reader(wide).before(0)
+    assert before is not None
+    assert before.interval(0.95) == (20.0, 901.0)
+    assert before.mean() == pytest.approx((25 + 900.5) / 2)
+
+
+def test_a_narrow_prior_of_one_person_has_a_candidate_for_every_value() -> None:
+    """However wide the column: epsilon is spent on telling the possible values apart."""
+    own = declared(10)
+    planned = asked_of_one("uniform(20, 30)", column="income")
+    measured = planned.measurements[0]
+    assert isinstance(measured, AboutOne)
+    assert (measured.candidates.width, measured.candidates.count) == (1, 11)
+    assert [measured.truth(code) for code in (0, 20, 30, 1_000_000)] == [-20, 0, 10, 999_980]
+    for truth, end in ((0, 20), (1_000_000, 30)):
+        sure = plan(own, planned.query, 50, None, "uniform(20, 30)")
+        assert set(draws(sure, MemorySource(own, [{UNIT: "p1", "income": truth}]), 20)) == {end}
+    assert planned.question() != asked_of_one("uniform(20, 31)", column="income").question()
+
+
+@pytest.mark.parametrize("function", ["MAX", "MIN", "SECOND_MAX"])
+def test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_more(function: str) -> None:
+    own = declared(60)
+    planned = plan(own, parse_sql(f"SELECT {function}(income) FROM t", own), 1, None, "uniform(100000, 100010)")
+    assert planned.uses_prior
+    found = draws(planned, MemorySource(own, rows(random.Random(5), 60)), 20)
+    assert all(100_000 <= number_of(value) <= 100_010 for value in found)
+    assert "values outside 100,000 to 100,010 are impossible" in planned.prior_words
+
+
+@pytest.mark.parametrize("prior", ["normal(50, 4)", "uniform(17, 90)"])
+def test_a_prior_that_is_not_used_is_said_to_be_not_used(prior: str) -> None:
+    """It holds nothing impossible, and a draw at so small an epsilon would hardly tell more than it does."""
+    own = declared(60)
+    planned = plan(own, parse_sql("SELECT MAX(age) FROM t", own), Fraction(1, 100), None, prior)
+    assert not planned.uses_prior
+    assert planned.prior_use is None
+    assert planned.prior_words.startswith("The prior is not used for this answer: a draw from it would hardly")
+    assert previewed(planned, "").prior_use == planned.prior_words
+    assert not plan(own, planned.query, Fraction(1, 100)).prior_words
+
+
+def test_a_weight_of_a_value_that_the_column_cannot_have_goes_to_no_other() -> None:
+    with pytest.raises(InvalidInput, match="none of its values possible"):
+        asked_of_one('{"20.75": 1, "21.75": 2}')
+    with pytest.raises(InvalidInput, match="none of its values possible"):
+        asked_of_one(Prior.weights({"20.75": 1, "21.75": 2}))
+    kept = asked_of_one('{"20.5": 1, "21": 2, "21.5": 4, "23": 6}').measurements[0]
+    assert isinstance(kept, AboutOne)
+    assert kept.refined.positions.tolist() == [21 - 17, 23 - 17]
+    assert kept.refined.stated.tolist() == [0.25, 0.75]

@@ -5,6 +5,7 @@ Floats, because it describes and decides nothing: what carries privacy was drawn
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,13 +26,15 @@ class Posterior:
 
     Probabilities of cells between rising edges, for numbers; or of names, for categories.
 
-    `points` are the values that the cells stand for, where these are not their middles.
+    `points` are the values that the cells stand for, where these are not their middles. `step` is how far apart values
+    are, where it is known: a cell then holds the values at whole steps from half a step after its lower edge.
     """
 
     mass: Array
     edges: Array | None = None
     names: tuple[str, ...] | None = None
     points: Array | None = None
+    step: float | None = None
 
     def __post_init__(self) -> None:
         """One probability for each cell or name; together 1."""
@@ -57,8 +60,11 @@ class Posterior:
         return float(self.mass @ self.centres)
 
     def variance(self) -> float:
-        """How uncertain it leaves one."""
-        return float(self.mass @ (self.centres - self.mean()) ** 2)
+        """How uncertain it leaves one; with the spread of even values within a cell, where their step is known."""
+        within = 0.0
+        if self.step is not None and self.points is None:
+            within = float(self.mass @ np.maximum(np.diff(self._line()) ** 2 - self.step**2, 0.0)) / 12
+        return float(self.mass @ (self.centres - self.mean()) ** 2) + within
 
     def median(self) -> float:
         """As likely below as above."""
@@ -66,19 +72,34 @@ class Posterior:
 
     def quantile(self, order: float) -> float:
         """The value below which a share of the probability lies; inside a cell of many values, as far along it."""
-        sums = np.cumsum(self.mass)
-        wanted = order * float(sums[-1]) * (1 - 1e-12)
-        at = min(int(np.searchsorted(sums, wanted, side="left")), len(self.mass) - 1)
+        at, along = self._reached(order)
         edges, widths = self._line(), np.diff(self._line())
-        if self.points is not None or self.mass[at] <= 0 or widths[at] < 1.5 * float(widths.min()):
+        one = float(widths.min()) if self.step is None else self.step
+        if self.points is not None or self.mass[at] <= 0 or widths[at] < 1.5 * one:
             return float(self.centres[at])
-        before = float(sums[at] - self.mass[at])
-        return float(edges[at] + widths[at] * min(max((wanted - before) / float(self.mass[at]), 0.0), 1.0))
+        if self.step is None:
+            return float(edges[at] + widths[at] * along)
+        count = round(float(widths[at]) / self.step)
+        return float(edges[at]) + self.step * (min(max(math.ceil(along * count), 1), count) - 0.5)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """The central interval that holds it with at least that probability."""
+        """The central interval that holds it with at least that probability.
+
+        Where the step of the values is known it ends at the first value of one cell and the last of another, so that it
+        holds however the values within a cell are distributed.
+        """
         miss = (1 - float(between(confidence, 0, 1, "confidence"))) / 2
-        return self.quantile(miss), self.quantile(1 - miss)
+        if self.step is None or self.points is not None:
+            return self.quantile(miss), self.quantile(1 - miss)
+        (first, _), (last, _) = self._reached(miss), self._reached(1 - miss)
+        edges, half = self._line(), self.step / 2
+        low, high = float(edges[first]) + half, float(edges[last + 1]) - half
+        # One value alone is its cell's middle, to the last digit.
+        narrow = 3 * half
+        return (
+            float(self.centres[first]) if edges[first + 1] - edges[first] < narrow else low,
+            float(self.centres[last]) if edges[last + 1] - edges[last] < narrow else high,
+        )
 
     def probability(self, name: str) -> float:
         """The probability of a category."""
@@ -96,6 +117,14 @@ class Posterior:
             return {"probabilities": dict(self.probabilities())}
         low, high = self.interval(0.95)
         return {"mean": self.mean(), "median": self.median(), "interval_95": [low, high]}
+
+    def _reached(self, order: float) -> tuple[int, float]:
+        """The cell where the probability from the lowest value on reaches a share, and how far along it."""
+        sums = np.cumsum(self.mass)
+        wanted = order * float(sums[-1]) * (1 - 1e-12)
+        at = min(int(np.searchsorted(sums, wanted, side="left")), len(self.mass) - 1)
+        inside = float(self.mass[at])
+        return at, min(max((wanted - float(sums[at]) + inside) / inside, 0.0), 1.0) if inside > 0 else 0.0
 
     def _line(self) -> Array:
         if self.edges is None:

@@ -112,7 +112,7 @@ def previewed(planned: Plan, question: str) -> Preview:
         prior_error=alone,
         pictured=pictured(planned),
         error_of=error_of(planned) if error else "",
-        prior_use="" if planned.prior_use is None else planned.prior_use.words,
+        prior_use=planned.prior_words,
     )
 
 

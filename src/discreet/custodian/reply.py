@@ -80,7 +80,7 @@ def answer(
         shaped=plan.uses_prior,
         prior=plan.prior is not None,
         prior_tail=None if plan.prior_use is None else plan.prior_use.tail,
-        prior_use="" if plan.prior_use is None else plan.prior_use.words,
+        prior_use=plan.prior_words,
     )
     first = plan.measurements[0]
     if isinstance(first, Nested):

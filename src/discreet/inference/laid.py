@@ -56,13 +56,14 @@ class Cells:
 class Laid:
     """How much of the shapes lies in the cells, the probability of each there, and a possible place for each.
 
-    `stands` is the possible place nearest to the middle of a cell; `count` how many places of it, from the first
-    possible one to the last, there are: 0 where the shapes hold none of them possible.
+    `stands` is the possible place nearest to the middle of a cell; `lows` the first possible one, and `count` how many
+    places there are from it to the last: 0 where the shapes hold none of them possible.
     """
 
     held: float
     shares: Array
     stands: Integers
+    lows: Integers
     count: Integers
 
 
@@ -84,7 +85,7 @@ def lay(shapes: Shapes, cells: Cells, exclude: bool) -> Laid:
                 found.add(where, own)
     if not exclude:
         found.add(slice(0, len(law)), cells.within)
-    return Laid(held, law, found.stands, np.maximum(found.high - found.low + 1, 0))
+    return Laid(held, law, found.stands, found.low, np.maximum(found.high - found.low + 1, 0))
 
 
 def _part(term: Term, cells: Cells, exclude: bool) -> tuple[slice, Array, Range]:

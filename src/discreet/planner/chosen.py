@@ -35,6 +35,7 @@ MOST_COUNTS = 2**22
 FEWEST = 256
 """Over many cells the candidates are fewer, so that all counts together stay within memory."""
 WORTHWHILE = 0.95
+NO_HELP = "a draw from it would hardly tell more than it does, and a choice by rank uses all rows"
 PLACES: dict[str, tuple[int, Literal["top", "bottom"]]] = {"max": (1, "top"), "second_max": (2, "top")}
 PLACES |= {"min": (1, "bottom")}
 Counts = NDArray[np.int64]
@@ -104,6 +105,8 @@ class Chosen:
     """What was weighed beside it: for an extreme with a prior, and where a mean of ranks could stand for one rank."""
     use: PriorUse | None = None
     """How the analyst's prior was used; None where there is none, or the mechanism does not use it."""
+    unused: str = ""
+    """Why the analyst's prior was not used, where there is one that was not."""
 
     @property
     def uses_prior(self) -> bool:
@@ -255,7 +258,9 @@ def chosen(
     if placed is not None and aggregate.function in PLACES:
         refined = _refined(aggregate, candidates, share, neighbours, placed, None)
         ranked = _by_rank(aggregate, candidates, share, rows)
-        return replace(refined, rival=ranked) if _says_something(refined) else replace(ranked, rival=refined)
+        if _excludes(candidates, placed) or _says_something(refined):
+            return replace(refined, rival=ranked)
+        return replace(ranked, rival=refined, unused=NO_HELP)
     match aggregate.function:
         case "quantile" if interval:
             point = _quantile(aggregate, candidates, share / 2, neighbours, rows, placed)
@@ -346,6 +351,11 @@ def _by(placed: Placed | None, choice: Chosen) -> Chosen:
     if placed is None:
         return choice
     return replace(choice, candidates=choice.candidates.under(placed), stated=placed.stated, use=placed.use)
+
+
+def _excludes(candidates: Candidates, placed: Placed) -> bool:
+    """Whether a prior holds a value impossible that a choice by rank could return."""
+    return len(placed.used) < candidates.count or candidates.under(placed) is not candidates
 
 
 def _says_something(refined: Chosen) -> bool:

@@ -31,18 +31,22 @@ HALF = Fraction(1, 2)
 POSITIONS = Grid(Fraction(0), Fraction(1))
 Integers = NDArray[np.int64]
 Hull = tuple[Fraction, Fraction] | None
+Standing = tuple[Integers, Integers, Integers]
+"""For every position the code that stands for it, its lowest possible code, and the codes from there to the highest."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Placed:
     """A prior over positions, as stated and as used, on the same positions.
 
-    Each position stands for one of `codes`, which the prior holds possible, and for so many as `spans` says.
+    Each position stands for one of `codes`, which the prior holds possible; its possible codes are from that of `lows`
+    over so many as `spans` says.
     """
 
     stated: Prior
     used: Prior
     codes: Integers
+    lows: Integers
     spans: Integers
     use: PriorUse
 
@@ -55,7 +59,8 @@ class Placed:
 def even(column: Column, width: int, count: int) -> Placed:
     """Every position alike, where the analyst states nothing."""
     prior, spans = Prior.uniform(0, count - 1), np.minimum(width, column.size - np.arange(count) * width)
-    return Placed(prior, prior, _middles(column, width, 0, count), spans, PriorUse(tail=False))
+    lows = column.lower + np.arange(count) * width
+    return Placed(prior, prior, _middles(column, width, 0, count), lows, spans, PriorUse(tail=False))
 
 
 def on_positions(column: Column, width: int, count: int, given: str | Prior, tail: bool | None = None) -> Placed:
@@ -74,7 +79,8 @@ def on_positions(column: Column, width: int, count: int, given: str | Prior, tai
         return _shaped(column, width, count, shapes, mixed)
     prior = _days(column, given) if column.kind == "date" else _numbers(column, given)
     mixed = mixes_tail(tail, heavy=False, ended=True, drawn=True)
-    return _rounded(column, width, prior.index, prior.grid or POSITIONS, prior.mass / prior.total, mixed, False)
+    grid, joined = prior.grid or POSITIONS, not isinstance(given, str) and _holds_codes(column, prior.grid or POSITIONS)
+    return _rounded(column, width, prior.index, grid, prior.mass / prior.total, mixed, False, joined)
 
 
 def with_tail(prior: Prior) -> Prior:
@@ -108,8 +114,9 @@ def _named(column: Column, width: int, given: str | Prior) -> Placed:
     order = np.argsort(codes)
     places, new = np.unique(codes[order] // width, return_index=True)
     own = Prior(fixed(np.add.reduceat(prior.mass[order], new)), fixed(places), POSITIONS, None)
-    stands, spans = _standing(column, width, codes[order], new)
-    return Placed(own, own, stands, spans, PriorUse(tail=False, excludes=len(names) < len(known)))
+    return Placed(
+        own, own, *_standing(column, width, codes[order], new), PriorUse(tail=False, excludes=len(names) < len(known))
+    )
 
 
 def _weighed(text: str) -> Prior:
@@ -145,11 +152,18 @@ def _day(column: Column, value: object) -> int:
     return days(str(value), f"{column.name} is a date; a value of its prior")
 
 
-def _rounded(column: Column, width: int, index: Integers, grid: Grid, shares: Array, tail: bool, heavy: bool) -> Placed:
+def _holds_codes(column: Column, grid: Grid) -> bool:
+    """Whether every value of the column is a point of the grid, so that none between two points lacks a weight."""
+    return (column.step / grid.step).denominator == 1 and (grid.origin / grid.step).denominator == 1
+
+
+def _rounded(
+    column: Column, width: int, index: Integers, grid: Grid, shares: Array, tail: bool, heavy: bool, joined: bool
+) -> Placed:
     """The shares of numbers on a grid, at the codes nearest to them; what is outside the bounds is left out.
 
-    Points of a grid as fine as the column's that follow one another hold all between them possible, and are rounded to
-    codes between the first and the last of them; any other point is a code or impossible.
+    Where they are joined, points that follow one another hold all between them possible, and are rounded to codes
+    between the first and the last of them; any other point is a code, or is left out as impossible.
     """
     first, stride = grid.origin / column.step - column.lower, grid.step / column.step
     ends = (math.ceil((edge - first) / stride) for edge in (-HALF, column.size - HALF))
@@ -161,25 +175,25 @@ def _rounded(column: Column, width: int, index: Integers, grid: Grid, shares: Ar
     away = float(near) + float(min(stride, Fraction(FAR))) * (index[start:stop] - index[start])
     nearest = np.floor(away + 1e-9)  # half way between two codes is the upper one, whatever floats make of it
     nearest = np.clip(nearest, 0, column.size - 1).astype(np.int64)
-    least, most = (ends[start:stop] for ends in _runs(index, first, stride, column.size))
+    least, most = (ends[start:stop] for ends in _runs(index, first, stride, column.size, joined))
     kept = np.flatnonzero(least <= most)
     inside, codes = shares[start:stop][kept], np.clip(nearest, least, np.maximum(least, most))[kept]
     if inside.sum() < LEAST_INSIDE:
         raise _none(column)
     new = np.flatnonzero(np.diff(codes // width, prepend=-1))
-    stands, spans = _standing(column, width, codes, new)
+    standing = _standing(column, width, codes, new)
     same = len(kept) == len(nearest) and bool((codes == nearest).all())
     hull = Fraction(grid.value(int(index[0]))), Fraction(grid.value(int(index[-1])))
     use = PriorUse(tail, _told(column, hull), rule=1 if same and (tail or heavy) else 2)
-    return _made(codes[new] // width, np.add.reduceat(inside, new), stands, spans, use)
+    return _made(codes[new] // width, np.add.reduceat(inside, new), standing, use)
 
 
-def _runs(index: Integers, first: Fraction, stride: Fraction, size: int) -> tuple[Integers, Integers]:
+def _runs(index: Integers, first: Fraction, stride: Fraction, size: int, joined: bool) -> tuple[Integers, Integers]:
     """For every point, the least and the greatest code between the ends of its run; none where these are swapped.
 
     A point is first + stride * index, in codes counted from the lowest.
     """
-    fresh = np.diff(index, prepend=index[0] - 2) != 1 if stride <= 1 else np.ones(len(index), dtype=bool)
+    fresh = np.diff(index, prepend=index[0] - 2) != 1 if joined else np.ones(len(index), dtype=bool)
     starts = np.flatnonzero(fresh)
     lasts = np.append(starts[1:], len(index)) - 1
     scale = math.lcm(first.denominator, stride.denominator)
@@ -198,8 +212,8 @@ def _within(column: Column, hull: Hull) -> tuple[int, int]:
     return max(0, first - column.lower), min(column.size - 1, last - column.lower)
 
 
-def _standing(column: Column, width: int, codes: Integers, new: Integers) -> tuple[Integers, Integers]:
-    """For every position, which begin at `new` among rising codes, the code nearest to its middle; and its span.
+def _standing(column: Column, width: int, codes: Integers, new: Integers) -> Standing:
+    """For every position, which begin at `new` among rising codes, the code nearest to its middle, the lowest, the span.
 
     The codes that come in are counted from the lowest, those that go out are the column's own.
     """
@@ -207,7 +221,7 @@ def _standing(column: Column, width: int, codes: Integers, new: Integers) -> tup
     off = np.abs(codes - (codes // width * width + (width - 1) // 2))
     best = off == np.repeat(np.minimum.reduceat(off, new), sizes)
     nearest = np.flatnonzero(best)[np.searchsorted(np.flatnonzero(best), new)]
-    return column.lower + codes[nearest], codes[new + sizes - 1] - codes[new] + 1
+    return column.lower + codes[nearest], column.lower + codes[new], codes[new + sizes - 1] - codes[new] + 1
 
 
 def _shaped(column: Column, width: int, count: int, shapes: Shapes, tail: bool) -> Placed:
@@ -220,7 +234,8 @@ def _shaped(column: Column, width: int, count: int, shapes: Shapes, tail: bool) 
         every = np.arange(points)
         laid = _laid(column, own, Cells(grid, np.arange(points + 1), every, (0, points - 1)), exclude)
         kept = np.flatnonzero(laid.count)
-        return _rounded(column, width, kept, grid, laid.shares[kept] * laid.held, tail, shapes.heavy)
+        joined = grid.step <= column.step
+        return _rounded(column, width, kept, grid, laid.shares[kept] * laid.held, tail, shapes.heavy, joined)
     within = _within(column, shapes.ends)
     first, last = within[0] // width, min(count - 1, within[1] // width)
     if within[1] < within[0]:
@@ -230,7 +245,8 @@ def _shaped(column: Column, width: int, count: int, shapes: Shapes, tail: bool) 
     laid = _laid(column, own, Cells(Grid(column.lower * column.step, column.step), cuts, middles, within), exclude)
     kept = np.flatnonzero(laid.count)
     use = PriorUse(tail, _told(column, hull), rule=1 if tail or shapes.heavy else 2)
-    return _made(first + kept, laid.shares[kept], column.lower + laid.stands[kept], laid.count[kept], use)
+    standing = column.lower + laid.stands[kept], column.lower + laid.lows[kept], laid.count[kept]
+    return _made(first + kept, laid.shares[kept], standing, use)
 
 
 def _reaches(column: Column, low: Fraction, high: Fraction) -> bool:
@@ -252,10 +268,10 @@ def _middles(column: Column, width: int, first: int, stop: int) -> Integers:
     return column.lower + np.minimum(np.arange(first, stop) * width + (width - 1) // 2, column.size - 1)
 
 
-def _made(places: Integers, shares: Array, codes: Integers, spans: Integers, use: PriorUse) -> Placed:
+def _made(places: Integers, shares: Array, standing: Standing, use: PriorUse) -> Placed:
     """The prior over places of these shares, and as it is used."""
     stated = Prior(fixed(masses(shares / shares.sum())), fixed(places), POSITIONS, None)
-    return Placed(stated, with_tail(stated) if use.tail else stated, codes, spans, use)
+    return Placed(stated, with_tail(stated) if use.tail else stated, *standing, use)
 
 
 def _told(column: Column, hull: Hull) -> tuple[str, str] | None:

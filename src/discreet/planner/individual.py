@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -93,8 +93,21 @@ def about_one(
     own = default_distance(column) if distance is None else resolve_distance(column, distance)
     bins, name = (column, candidates.width, candidates.count), refinement_name(prior is None, distance)
     placed = even(*bins) if prior is None else on_positions(*bins, prior, tail)
+    use = None if prior is None else placed.use
+    if prior is not None and not column.categories:
+        near = _between(column, int(placed.lows[0]), int(placed.lows[-1] + placed.spans[-1]) - 1)
+        if near.width < candidates.width:
+            candidates, placed = near, on_positions(near.column, near.width, near.count, prior, tail)
     refined = Refined.of(candidates, placed, epsilon, "individual", schema.neighbours, own)
-    return AboutOne(refined.candidates, refined, prior is None, name, None if prior is None else placed.use)
+    return AboutOne(refined.candidates, refined, prior is None, name, use)
+
+
+def _between(column: Column, low: int, high: int) -> Candidates:
+    """Candidates from the lowest code that a prior holds possible to the highest: narrower than those of all codes.
+
+    A truth beyond them has a position before the first or after the last, as far away as it is.
+    """
+    return Candidates.of(replace(column, lower=low, upper=high, missing=None), MOST_CANDIDATES)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -111,6 +111,15 @@ class Plan:
         return self.belief.use(drawn=False) if self.belief is not None and isinstance(one, Noisy) else None
 
     @property
+    def prior_words(self) -> str:
+        """How the analyst's prior is used, or that it is not and why, in one sentence; nothing where there is none."""
+        one = self.measurements[0]
+        if self.prior_use is not None:
+            return self.prior_use.words
+        why = one.unused if isinstance(one, Chosen) else "it is public already" if isinstance(one, Known) else ""
+        return f"The prior is not used for this answer: {why}." if why and self.prior is not None else ""
+
+    @property
     def account(self) -> str:
         """The model in whose accounts it is paid."""
         return "approx-dp" if self.guarantee.model == "zcdp" else self.guarantee.model

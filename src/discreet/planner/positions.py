@@ -37,13 +37,16 @@ Integers = NDArray[np.int64]
 class Candidates:
     """Equal bins of a column's codes from its lowest; each stands for the code in its middle, or for that of `codes`.
 
-    A prior with ends may hold the code in the middle impossible: then one that is possible stands for the bin.
+    A prior with ends may hold the code in the middle impossible: then one that is possible stands for the bin. `lows`
+    are then the lowest possible codes of the bins, and `spans` how many codes there are up to the highest.
     """
 
     column: Column
     width: int
     count: int
     codes: Integers | None = field(default=None, compare=False, repr=False)
+    lows: Integers | None = field(default=None, compare=False, repr=False)
+    spans: Integers | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
     def of(column: Column, most: int) -> Candidates:
@@ -60,12 +63,9 @@ class Candidates:
         if (placed.spans == sizes[at]).all() and (placed.codes == codes[at]).all():
             return self
         codes[at] = placed.codes
-        return replace(self, codes=codes)
-
-    @property
-    def _stands(self) -> Array:
-        """The codes that stand for all positions, for what may be approximate."""
-        return np.asarray(self.codes, dtype=np.float64)
+        lows = self.column.lower + first
+        lows[at], sizes[at] = placed.lows, placed.spans
+        return replace(self, codes=codes, lows=lows, spans=sizes)
 
     @property
     def bins(self) -> Bins:
@@ -94,13 +94,31 @@ class Candidates:
             first_codes = positions * self.width if self.codes is None else self.codes[positions]
             names = tuple(self.column.categories[code] for code in first_codes)
             return Posterior(whole, None, names)
+        step = float(self.column.step)
+        if self.lows is not None and self.spans is not None:
+            return _possible(self.lows[positions], self.spans[positions], whole, step)
         first, last = int(positions[0]), int(positions[-1])
         cells = np.zeros(last - first + 1)
         cells[positions - first] = whole
         codes = self.column.lower + np.arange(first, last + 2, dtype=np.float64) * self.width
-        edges = (np.minimum(codes, self.column.upper + 1) - 0.5) * float(self.column.step)
-        points = None if self.codes is None else float(self.column.step) * self._stands[first : last + 1]
-        return Posterior(cells, edges, None, points)
+        edges = (np.minimum(codes, self.column.upper + 1) - 0.5) * step
+        return Posterior(cells, edges, None, None, step)
+
+
+def _possible(lows: Integers, spans: Integers, mass: Array, step: float) -> Posterior:
+    """A law over bins, each from its lowest possible code over its span; what lies between two bins is impossible.
+
+    Only where every bin has a single possible code are these codes all there is: a bin of several is no atom.
+    """
+    if (spans == 1).all():
+        codes = lows.astype(np.float64)
+        middles = (codes[1:] + codes[:-1]) / 2
+        edges = np.concatenate(([codes[0] - 0.5], middles, [codes[-1] + 0.5]))
+        return Posterior(mass, step * edges, None, step * codes)
+    edges = np.unique(np.concatenate((lows, lows + spans)))
+    cells = np.zeros(len(edges) - 1)
+    cells[np.searchsorted(edges, lows)] = mass
+    return Posterior(cells, step * (edges - 0.5), None, None, step)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
