@@ -42,7 +42,7 @@ def test_a_tight_claim_is_approached_and_not_passed() -> None:
     found = audit_mechanism(geometric(1), 0, 1, 1, draws=100_000)
     assert not found.violated
     assert 0.93 < found.lower_bound < 1
-    assert found.sentence() == f"No violation above {math.ceil(1000 * found.lower_bound) / 1000} found with " + (
+    assert found.sentence() == f"No violation above {math.ceil(10_000 * found.lower_bound) / 10_000} found with " + (
         "100,000 draws at 99.9 %."
     )
 
@@ -248,12 +248,12 @@ def test_what_was_not_told_apart_is_said_so() -> None:
 
 
 def test_a_bound_has_as_many_digits_as_it_takes() -> None:
-    """1.0004 is above 1, and 1.000 is not; a bound that is not above the claim has three."""
+    """1.0004 is above 1, and 1.000 is not; a bound that is not above the claim has four."""
     found = replace(audit_mechanism(geometric(1), 0, 1, 1, draws=1000), lower_bound=1.0004)
     assert "epsilon is at least 1.0004 at" in found.sentence()
     assert replace(found, lower_bound=1 + 2**-52).bound_words() == "1.0000000000000002"
     assert replace(found, lower_bound=1.25999, epsilon=Fraction(1)).bound_words() == "1.259"
-    assert replace(found, lower_bound=0.98765).bound_words() == "0.987"
+    assert replace(found, lower_bound=0.98765).bound_words() == "0.9876"
 
 
 def test_the_worst_of_many_pairs_is_audited() -> None:
