@@ -213,7 +213,7 @@ def _within(column: Column, hull: Hull) -> tuple[int, int]:
 
 
 def _standing(column: Column, width: int, codes: Integers, new: Integers) -> Standing:
-    """Of every position, which begin at `new` among rising codes: the code nearest to its middle, the lowest, the span.
+    """For every position, which begin at `new` among rising codes: the one nearest to its middle, the lowest, the span.
 
     The codes that come in are counted from the lowest, those that go out are the column's own.
     """
