@@ -647,7 +647,7 @@ def test_all_that_was_forgotten_is_confirmed(schema: Path, tmp_path: Path) -> No
     ledger, copy, new = schema.parent / "registry.discreet" / "ledger.db", tmp_path / "copy.db", tmp_path / "new.db"
     told = done("ledger", "backup", ledger, copy, "--json").document
     said = done("ledger", "restore", copy, new, "--forgotten", "0.5", "--forgotten-delta", "1e-6").out
-    assert "Epsilon 0.5 and delta 1e-06 were entered as spent since" in said
+    assert "Epsilon 0.5 and delta 1e-6 were entered as spent since" in said
     now = done("ledger", "verify", new, "--json").document
     for when, heads in (("in the back-up", told), ("now", now)):
         lines = [" ".join(line.split()) for line in said.splitlines()]
