@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from discreet.words import value
-
 from demo.questions import Told
 from discreet.exact import shown
-
-ROUND = 1000
-"""Numbers from here on lose their decimals."""
+from discreet.formatting import format_ends, format_number, format_value
 
 
 def number(told: object) -> str:
     """A number without digits that mean nothing."""
     if isinstance(told, float):
-        return f"{told:,.0f}" if abs(told) >= ROUND else f"{told:,.4g}"
-    return value(told)
+        return format_number(told)
+    return format_value(told)
 
 
 def answer_of(told: Told) -> str:
@@ -38,7 +34,7 @@ def between_of(told: Told) -> str:
     span = answer.interval() if known is None else known.interval(0.95)
     if not isinstance(span, tuple) or isinstance(span[0], Mapping):
         return ""
-    return f"{number(span[0])} to {number(span[1])}"
+    return " to ".join(format_ends(*span))
 
 
 def price_of(told: Told) -> str:

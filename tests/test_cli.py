@@ -311,7 +311,7 @@ def test_a_median_with_a_prior_is_told_as_it_was_drawn(schema: Path) -> None:
 def test_a_tail_can_be_asked_for_and_declined(schema: Path) -> None:
     asked = ("preview", schema, "SELECT MEDIAN(age) FROM registry", "--epsilon", "0.5", "--prior", "uniform(40, 60)")
     stated = "The prior is used as stated: values outside 40 to 60 are impossible, also if the truth is one of them."
-    for option, words in (((), stated), (("--no-tail",), stated), (("--tail",), "A tenth of a heavy tail")):
+    for option, words in (((), stated), (("--no-tail",), stated), (("--tail",), "A tenth of the prior's weight")):
         assert done(*asked, *option, "--json").document["prior_use"].startswith(words)
     assert "prior is used as stated" in " ".join(done(*asked).out.split())
 

@@ -428,10 +428,10 @@ def test_a_closed_client_asks_no_more(service: Scripted) -> None:
 
 # The same calls as a custodian's.
 
-NOT_OVER_HTTP = {"open", "check", "rehearse", "stale", "unpaid", "settling", "notable"}
+NOT_OVER_HTTP = {"open", "check", "rehearse", "stale", "unpaid", "settling", "notable", "shared_session"}
 """What is done where the rows are: opening, registering, watching; a rehearsing client is made by rehearsal=True."""
-NOT_SAID = {"analyst", "log"}
-"""Who asks is whom the token was given to; a log is what the processes of a service share."""
+NOT_SAID = {"analyst"}
+"""Who asks is whom the token was given to."""
 
 
 def calls(kind: type) -> dict[str, inspect.Signature]:

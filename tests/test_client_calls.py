@@ -135,7 +135,7 @@ def test_a_posterior_tells_what_was_told_and_refuses_the_rest(service: Scripted)
     assert isinstance(known, discreet.Posterior)
     assert (known.numeric, known.mean(), known.median(), known.interval()) == (True, 1230.5, 1230.0, (1199.0, 1262.0))
     assert (known.quantile(0.025), known.quantile(0.5), known.quantile(0.975)) == (1199.0, 1230.0, 1262.0)
-    assert repr(known) == "Posterior(mean 1230.5, 95 % between 1199 and 1262)"
+    assert repr(known) == "Posterior(mean 1,231, 95 % between 1,199 and 1,262)"
     untold: list[Callable[[], object]] = [known.variance, lambda: known.mass, lambda: known.centres]
     untold += [lambda: known.quantile(0.1), lambda: known.interval(0.9), lambda: known.probability("a")]
     for ask in untold:

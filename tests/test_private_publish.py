@@ -18,6 +18,7 @@ from commands import discreet, done, files
 from discreet import BudgetExceeded, ClaimFailed, Custodian, InvalidInput, Unavailable, Unsupported
 from discreet.custodian.assessing import assess_release
 from discreet.custodian.verifying import verify_release
+from discreet.formatting import round_up
 from discreet.sample import EDUCATION, write_registry
 from discreet.service.jobs import run_next
 from discreet.service.store.tokens import create_token
@@ -488,7 +489,7 @@ def test_the_error_is_told_beforehand_for_nothing(schema: Path, tmp_path: Path) 
     for plan in told["plans"]:
         out = tmp_path / f"{plan['method']}.csv"
         made = done(*words, "--method", plan["method"], "--out", out, "--json").document
-        rounded = {name: float(f"{error:.3g}") for name, error in plan["expected_error"].items()}
+        rounded = {name: float(round_up(error, 3)) for name, error in plan["expected_error"].items()}
         assert made["manifest"]["expected_error"] == rounded
     assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "12"
     said = done(*words, "--preview").out

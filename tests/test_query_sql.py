@@ -594,7 +594,7 @@ LONG = {
     "tokens": ("SELECT COUNT(*) FROM registry WHERE " + "1=1+" * 1200, "4000 words"),
     "NUL": ("SELECT COUNT(*) FROM registry WHERE city = 'a\0'", "NUL"),
     "surrogate": ("SELECT COUNT(*) FROM registry WHERE city = '\ud800'", "halves of characters"),
-    "not text": (b"SELECT COUNT(*) FROM registry", "is text, got bytes"),
+    "not text": (b"SELECT COUNT(*) FROM registry", "must be text, got bytes"),
 }
 
 

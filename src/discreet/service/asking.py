@@ -92,7 +92,7 @@ def check_least(limits: Limits, size: Fraction, delta: bool = False) -> None:
 
 def _root(square: Fraction) -> Fraction:
     """The square root, rounded up: an epsilon of so much is enough."""
-    return round_up(math.nextafter(math.sqrt(square), math.inf), 4)
+    return round_up(Fraction(math.isqrt(math.ceil(square * 10**40) - 1) + 1, 10**20), 4)
 
 
 def _check_planned(limits: Limits, given: Asked, told: Guarantee | None) -> None:
