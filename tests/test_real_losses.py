@@ -5,9 +5,9 @@ which law it has on a table and on a neighbour, and computes the loss with formu
 sets, neighbours and questions. A plan passes if the loss is within the label of the reply and the charge in the ledger,
 if the replies are the same where the same was drawn, and if what is refused is refused alike and before any charge.
 
-Ways, and how many plans went through each in the last soak (`DISCREET_PLANS` sets how many are tried):
-
-TABLE
+Ways: SQL text, JSON text, a mapping, a `Query` as it was read and one with a field changed, the command, HTTP, the
+client, the console's form, sessions of several questions, and files. The soak prints how many plans went through each;
+`DISCREET_PLANS` sets how many are tried.
 
 A preview is of every question that was handed in one by one; it may read no row, and is not counted as a plan.
 
