@@ -109,6 +109,7 @@ ASKED: list[dict[str, Any]] = [
     {"question": "SELECT BIN(age, 10), AVG(bmi) FROM registry GROUP BY BIN(age, 10) ORDER BY 2 LIMIT 3"},
     {"question": "SELECT BIN(admitted, 365), COUNT(*) FROM registry GROUP BY BIN(admitted, 365)"},
     {"question": "SELECT hospital, sex, COUNT(*) FROM registry GROUP BY ROLLUP (hospital, sex)"},
+    {"question": "SELECT admitted, COUNT(*) FROM registry GROUP BY ROLLUP (admitted)"},
     {"question": HISTOGRAM},
     {"question": "SELECT HISTOGRAM(admitted, 16) FROM registry"},
     {"question": "SELECT COUNT(*) FROM registry"},

@@ -25,6 +25,8 @@ NO_POPULATION = (
     "an interval for the population is of COUNT, of AVG and of proportions, in the groups of GROUP BY too; not of a "
     "HISTOGRAM or ROLLUP, of medians or of sums"
 )
+ALL = "(all)"
+"""Stands in a row of a ROLLUP for a key that it is a total over; also where the key is a date."""
 MOST_POSTERIORS = 512
 """JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from discreet.answer import MOST_POSTERIORS, Answer, InRange, Interval, Population, Reconciled, Reply
+from discreet.answer import ALL, MOST_POSTERIORS, Answer, InRange, Interval, Population, Reconciled, Reply
 from discreet.client.posterior import ToldPosterior, require_95
 from discreet.client.reading import Told, guarantee_from
 from discreet.errors import InvalidInput
@@ -98,7 +98,7 @@ def _rows(told: Sequence[Told], dates: frozenset[str]) -> tuple[Mapping[str, Rep
 
 
 def _value(value: Reply, is_date: bool) -> Reply:
-    return date.fromisoformat(value) if is_date and isinstance(value, str) else value
+    return date.fromisoformat(value) if is_date and isinstance(value, str) and value != ALL else value
 
 
 def _at_95(spans: Spans, confidence: float) -> Spans:

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.answer import NO_RANGES, Answer, InRange, Interval, Reconciled
+from discreet.answer import ALL, NO_RANGES, Answer, InRange, Interval, Reconciled
 from discreet.bars import Bars
 from discreet.custodian.draw import Released
 from discreet.custodian.layout import arranged, key_value, plain, rows_told
@@ -38,8 +38,6 @@ from discreet.schema.column import Value
 MOST_BARS = 100
 PLACES = 2
 """Decimals of counts and of their intervals: the noise is far coarser."""
-ALL = "(all)"
-"""Stands in a row of a ROLLUP for a key that it is a total over."""
 Array = NDArray[np.float64]
 Node = tuple[int, int]
 """A level and a place in it."""
