@@ -679,7 +679,7 @@ def explore(run: Callable[[Script], Released], keyed: bool) -> Output:
     numbers = _placed(flat(plain), flat(run(told)))
     adaptive = _adapts(run, zero)
     ends = None
-    if numbers is None:
+    if numbers is None or _at_its_end(run, plain, numbers, zero.numbers):
         assert zero.numbers == 1, "numbers that are cut come one at a time"
         ends = min(flat(run(Script(lambda _: -HUGE)))), max(flat(run(Script(lambda _: HUGE))))
         numbers = [(flat(plain)[0], {0: 1})]
@@ -687,6 +687,11 @@ def explore(run: Callable[[Script], Released], keyed: bool) -> Output:
             wanted = min(max(numbers[0][0] + shift, ends[0]), ends[1])
             assert flat(run(Script(lambda _, shift=shift: shift))) == [wanted]
     return Output(zero.noised, numbers, zero.picked, plain.cells, run, ends, adaptive=adaptive)
+
+
+def _at_its_end(run: Callable[[Script], Released], plain: Released, numbers: Sequence[Placed], drawn: int) -> bool:
+    """Whether the one number is at its upper end already, so that only noise below 0 moves it."""
+    return drawn == len(numbers) == 1 and not numbers[0][1] and flat(run(Script(lambda _: -HUGE))) != flat(plain)
 
 
 def _placed(plain: Sequence[int], told: Sequence[int]) -> list[Placed] | None:
