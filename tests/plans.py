@@ -108,7 +108,7 @@ def random_schema(chance: random.Random, name: str = "t") -> dict[str, Any]:
     public = [own for own in ("sex", "grade", "smoker") if own in columns]
     if public and chance.random() < 0.3:
         made["partition"] = chance.choice(public)
-    if "sex" in columns and chance.random() < 0.2:
+    if "sex" in columns and made.get("units", 2) > 1 and chance.random() < 0.2:
         told = {"statistic": "women", "value": "2", "question": f"SELECT COUNT(*) FROM {name} WHERE sex = 'F'"}
         made["published"] = [told]
     if "age" in columns and chance.random() < 0.15:
@@ -207,7 +207,14 @@ class Asker:
             kinds += [self.person, self.person]
         if "city" in self.made["columns"] and ("approx-dp" in self.models or self.chance.random() < 0.1):
             kinds += [self.keyed, self.keyed]
+        if self.complete and self.made["neighbours"] == "replace-one" and self.made["unit"]["rows"] == 1:
+            kinds += [self.ranks, self.ranks]
         return self.chance.choice(kinds)()
+
+    @property
+    def complete(self) -> Sequence[str]:
+        """Numbers of which none is missing: under replace-one, how many there are is public."""
+        return [own for own in self.made["columns"] if own in NUMBERS and "missing" in self.made["columns"][own]]
 
     @property
     def models(self) -> Sequence[str]:
@@ -284,6 +291,18 @@ class Asker:
         column, bins = self.number(dates=True), self.chance.choice((2, 3, 4, 8))
         made = self.ask([(f"HISTOGRAM({column}, {bins})", {"histogram": column, "bins": bins})])
         return replace(made, ranges=(ENDS[column],) if self.chance.random() < 0.5 else ())
+
+    def ranks(self) -> Ask:
+        """What needs a public number of values: means of ranks, and individual DP where the schema allows it."""
+        column, share = self.chance.choice(self.complete), self.chance.choice(("0.05", "0.2", "0.4"))
+        sql, document = f"TRIMMED_MEAN({column}, {share})", {"trimmed_mean": column, "share": share}
+        given = {"epsilon": self.chance.choice(("1", "3.7", "8"))}
+        if "individual-dp" in self.models and self.chance.random() < 0.7:
+            kind = self.chance.choice(("median", "min", "max", "second_max"))
+            sql, document = f"{kind.upper()}({column})", {kind: column}
+            given["model"] = "individual-dp"
+        name = self.made["name"]
+        return Ask(f"SELECT {sql} FROM {name}", {"from": name, "select": [document]}, given)
 
     def rollup(self) -> Ask:
         keys = list({json.dumps(key[1]): key for key in (self.key(), self.key())}.values())
