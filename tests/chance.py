@@ -25,11 +25,6 @@ PASSED, FAILED = 0, 1
 """How pytest ends where tests ran."""
 
 
-def names_of(line: str) -> str:
-    """The test of a line that a run wrote."""
-    return line.partition("\t")[0]
-
-
 def run(words: Sequence[str], seed: str | None = None) -> tuple[int, list[str]]:
     """How pytest ended, and the tests that failed."""
     environment = os.environ if seed is None else os.environ | {"DISCREET_TEST_SEED": seed}
@@ -56,7 +51,7 @@ def main(given: Sequence[str] | None = None) -> int:
         if asked.names is None:
             print("a run of all tests, to see which of them sample", flush=True)
             run([*how, "--sampling-to", str(names)])
-        tests = [names_of(line) for line in names.read_text().splitlines()]
+        tests = names.read_text().splitlines()
         files = sorted({test.partition("::")[0] for test in tests})
         print(f"{len(tests)} tests sample, in {len(files)} files", flush=True)
         found: Counter[str] = Counter()

@@ -253,9 +253,7 @@ def _guard_opendp() -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("chance")
-    group.addoption(
-        "--sampling-to", metavar="FILE", help="write the names of all tests that sampled to a file, and how many bytes"
-    )
+    group.addoption("--sampling-to", metavar="FILE", help="write the names of all tests that sampled to a file")
     group.addoption("--sampling-from", metavar="FILE", help="run only the tests that such a file names")
 
 
@@ -273,7 +271,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if named := config.getoption("sampling_from"):
-        wanted = {line.partition("\t")[0] for line in Path(named).read_text().splitlines()}
+        wanted = set(Path(named).read_text().splitlines())
         left = [item for item in items if name_of(item) not in wanted]
         items[:] = [item for item in items if name_of(item) in wanted]
         config.hook.pytest_deselected(items=left)
@@ -321,8 +319,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         if seeding.sampled or item.get_closest_marker(MARKER):
-            taken = followed.stream.taken if followed.stream else 0
-            item.user_properties.append((SAMPLED_BY, f"{name_of(item)}\t{taken}"))
+            item.user_properties.append((SAMPLED_BY, name_of(item)))
 
 
 @pytest.hookimpl(wrapper=True)

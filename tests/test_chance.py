@@ -21,6 +21,9 @@ WITHOUT_A_SEED = {"Random", "random.Random", "seed", "random.seed"}
 """What Python seeds from the system, without a call of `os.urandom`, where it is given nothing."""
 SYSTEMS = re.compile(r"\bos\.getrandom\b|/dev/u?random\b")
 
+SAMPLING = "tests/test_selection.py::test_costs"
+"""A quick test that samples."""
+
 FOLLOWING = """
 import json, os, random, secrets, subprocess, sys, uuid
 import pytest
@@ -207,13 +210,15 @@ def test_the_tests_that_sample_are_told_and_can_be_run_alone(tmp_path: Path) -> 
     (tmp_path / "test_some.py").write_text(text + "".join(f"def test_{name}(): {do}\n" for name, do in does.items()))
     file = tmp_path / "names.txt"
     assert pytest_run(tmp_path, "--sampling-to", str(file)).returncode == 0
-    told = file.read_text()
-    assert told == "test_some.py::test_draws\t8\ntest_some.py::test_draws_below\t0\n"
-    assert [chance.names_of(line) for line in told.splitlines()] == [
-        "test_some.py::test_draws",
-        "test_some.py::test_draws_below",
-    ]
+    assert file.read_text() == "test_some.py::test_draws\ntest_some.py::test_draws_below\n"
     assert "2 passed, 2 deselected" in pytest_run(tmp_path, "--sampling-from", str(file)).stdout
+
+
+def test_all_that_sample_are_run_again_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "names.txt"
+    file.write_text(f"{SAMPLING}\n")
+    assert chance.main(["--times", "1", "--alone", "--names", str(file)]) == 0
+    assert "0 of 1 tests failed in any of 1 runs" in capsys.readouterr().out
 
 
 def unseeded(source: str) -> list[str]:

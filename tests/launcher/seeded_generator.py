@@ -57,10 +57,8 @@ class Stream:
         self._few: Random = random.Random(seed)
         self._many: Any = None
         self.imported = random.Random(f"{seed} imported")
-        self.taken = 0
 
     def take(self, count: int) -> bytes:
-        self.taken += count
         if count < LONG:
             return self._few.randbytes(count)
         if self._many is None:
