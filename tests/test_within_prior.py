@@ -23,6 +23,7 @@ from discreet.custodian.reader import Reader
 from discreet.errors import Unsupported
 from discreet.inference.belief import believed
 from discreet.planner.choose import plan
+from discreet.planner.chosen import Chosen, RefinedStatistic
 from discreet.planner.individual import AboutOne
 from discreet.planner.plan import Plan
 from discreet.planner.refined import RefinedTotal, on_grid
@@ -361,7 +362,8 @@ def test_stored_answers_of_another_law_have_another_name() -> None:
     assert "prior_rule" not in json.loads(spread[0])
     for prior, column in (("cauchy(25, 3)", "age"), ('{"g1": 1}', "grade")):
         assert "prior_rule" not in json.loads(asked_of_one(prior, None, column).question())
-    assert json.loads(asked_of_one("normal(25, 3) on [20.5, 30.5] step 1").question())["prior_rule"] == 2
+    assert json.loads(asked_of_one("normal(25, 3) on [20.5, 30.5] step 1").question())["prior_rule"] == 4
+    assert json.loads(asked_of_one("cauchy(25, 3) on [20.5, 30.5] step 1").question())["prior_rule"] == 2
 
 
 def total(prior: str | Prior, tail: bool | None = None, low: int = 0, high: int = 1000) -> Prior:
@@ -514,3 +516,106 @@ def test_a_weight_of_a_value_that_the_column_cannot_have_goes_to_no_other() -> N
     assert isinstance(kept, AboutOne)
     assert kept.refined.positions.tolist() == [21 - 17, 23 - 17]
     assert kept.refined.stated.tolist() == [0.25, 0.75]
+
+
+def law_used(planned: Plan) -> tuple[object, ...]:
+    """All that an answer is drawn by."""
+    one = planned.measurements[0]
+    if isinstance(one, Chosen):
+        prior = one.choice.refined.refinement.prior if isinstance(one.choice, RefinedStatistic) else one._base
+    else:
+        assert isinstance(one, AboutOne | RefinedTotal)
+        prior = one.refinement.prior if isinstance(one, RefinedTotal) else one.refined.refinement.prior
+    assert prior is not None
+    codes = "" if isinstance(one, RefinedTotal) else str(one.candidates.codes)
+    return prior.grid, tuple(prior.index.tolist()), tuple(prior.mass.tolist()), codes
+
+
+TEXTS = (
+    "uniform(22, 30) on [20.25, 80.25] step 0.5",
+    "uniform(20, 30) on [17.5, 89.5] step 1.5",
+    "normal(25, 3) on [20.5, 30.5] step 1",
+    "cauchy(25, 3) on [20.5, 30.5] step 1",
+    "uniform(20, 30)",
+    "triangular(20.5, 21, 30)",
+    "normal(25, 3)",
+    "normal(25, 3) on [20, 30]",
+    "0.5 cauchy(25, 3) + 0.5 uniform(20, 30)",
+    '{"20.5": 1, "21": 2, "23": 6}',
+    '{"20": 1, "21": 2, "23": 6}',
+)
+
+
+@pytest.mark.parametrize("prior", TEXTS)
+@pytest.mark.parametrize(
+    ("text", "distance"),
+    [
+        ("SELECT age FROM t FOR UNIT 'p1'", None),
+        ("SELECT income FROM t FOR UNIT 'p1'", None),
+        ("SELECT MAX(age) FROM t", "continuous"),
+        ("SELECT MEDIAN(age) FROM t", None),
+        ("SELECT MODE(age) FROM t", None),
+        ("SELECT SUM(age) FROM t", "continuous"),
+        ("SELECT AVG(age) FROM t", "continuous"),
+        ("SELECT COUNT(*) FROM t WHERE age > 30", "nominal"),
+    ],
+)
+def test_another_law_has_another_name(text: str, distance: str | None, prior: str) -> None:
+    """Else an answer drawn with a tail is told to who holds what lies in it impossible."""
+    own = declared(1 if "SUM" in text else 60)
+    query = parse_sql(text, own)
+    made = [plan(own, query, 1, None, prior, distance=distance, tail=tail) for tail in (None, True, False)]
+    laws, names = [law_used(one) for one in made], [one.question() for one in made]
+    for one in range(3):
+        for two in range(one):
+            assert (laws[one] == laws[two]) == (names[one] == names[two])
+
+
+@pytest.mark.parametrize("prior", TEXTS[:2])
+def test_an_answer_with_a_tail_is_not_told_to_who_asks_without_one(tmp_path: Path, prior: str) -> None:
+    """Through the public door: the second answer is another draw, and lies between the ends."""
+    with Custodian.open(write_registry(tmp_path, patients=60)) as custodian:
+        question = "SELECT MEDIAN(age) FROM registry WHERE age > 18"
+        custodian.answer(question, epsilon=0.4, prior=prior, tail=True)
+        told = custodian.answer(question, epsilon=0.4, prior=prior)
+        assert not told.stored
+        assert isinstance(told.value, int | float)
+        assert 20 <= told.value <= 30
+        assert custodian.answer(question, epsilon=0.4, prior=prior).stored
+
+
+def test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other() -> None:
+    own = declared(10)
+    query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 30", own)
+    planned = plan(own, query, 3, None, '{"2.5": 1, "3": 1, "3.25": 5, "4": 3}', distance="continuous")
+    assert set(draws(planned, MemorySource(own, rows(random.Random(1), 10)), 40)) <= {3, 4}
+    assert "values outside 3 to 4 are impossible" in planned.prior_words
+    assert json.loads(planned.question())["prior_rule"] == 3
+    right = plan(own, query, 3, None, '{"3": 1, "4": 3}', distance="continuous")
+    assert json.loads(right.question())["prior_rule"] == 2
+    assert total(Prior.weights({Fraction("7.5"): 1, 9: 3, 10: 4})).support == (9, 10)
+    assert total(Prior.uniform(Fraction("7.5"), 10, Fraction(1, 2))).support == (8, 9, 10)
+    for prior in ('{"200.5": 1, "300.25": 1}', Prior.uniform(Fraction("0.5"), Fraction("9.5"))):
+        for asked in ("SELECT SUM(age) FROM t", "SELECT COUNT(*) FROM t WHERE age > 30"):
+            with pytest.raises(InvalidInput, match=r"none of the values possible that|lies outside"):
+                plan(own, parse_sql(asked, own), 3, None, prior, distance="continuous")
+    averaged = parse_sql("SELECT AVG(age) FROM t", own)
+    between = plan(own, averaged, 3, None, '{"20.25": 1, "30.55": 1}', distance="continuous")
+    assert set(draws(between, MemorySource(own, rows(random.Random(1), 10)), 40)) <= {
+        Fraction("20.25"),
+        Fraction("30.55"),
+    }
+
+
+def test_a_column_cut_to_a_prior_keeps_the_weights_that_went_into_it() -> None:
+    """A point beside the lowest possible value goes to it; cutting the column there must not drop it."""
+    weights = {Fraction(81, 4): 997} | {Fraction(quarter, 4): 1 for quarter in range(82, 122)}
+    planned = asked_of_one(Prior.weights(weights), column="income")
+    measured = planned.measurements[0]
+    assert isinstance(measured, AboutOne)
+    assert (measured.candidates.width, measured.candidates.count) == (1, 10)
+    assert measured.refined.stated[0] == pytest.approx(1001 / 1037)
+    by_year = asked_of_one(Prior.weights(weights)).measurements[0]
+    assert isinstance(by_year, AboutOne)
+    assert measured.refined.stated == pytest.approx(by_year.refined.stated)
+    assert json.loads(planned.question())["prior_rule"] == 3
