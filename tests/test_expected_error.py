@@ -126,9 +126,12 @@ def errors(own: Plan, count: int, generator: np.random.Generator) -> np.ndarray:
     if isinstance(one, Noisy):
         return of_noise(own, one, truths(own, count, generator))
     if isinstance(one, RefinedTotal):
-        values, law = one.refinement.prior.floats(), one.stated / one.stated.sum()
-        drawn = generator.choice(len(values), count, p=law)
-        return np.array([mean(one.posterior(released(one, values[at]))) - values[at] for at in drawn])
+        grid, runs = one.refinement.prior.grid, one.gridded.truths
+        assert grid is not None
+        drawn = generator.choice(len(runs.lows), count, p=runs.stated / runs.stated.sum())
+        places = runs.lows[drawn] + generator.integers(0, runs.spans[drawn])
+        values = [float(grid.value(int(place))) for place in places]
+        return np.array([mean(one.posterior(released(one, value))) - value for value in values])
     assert isinstance(one, Chosen | AboutOne)
     refined = one.choice.refined if isinstance(one, Chosen) and isinstance(one.choice, RefinedStatistic) else None
     own_refined = refined if refined is not None else one.refined  # type: ignore[union-attr]

@@ -18,6 +18,7 @@ from discreet.exact import between
 from discreet.formatting import format_estimate
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,7 +28,8 @@ class Posterior:
     Probabilities of cells between rising edges, for numbers; or of names, for categories.
 
     `points` are the values that the cells stand for, where these are not their middles. `step` is how far apart values
-    are, where it is known: a cell then holds the values at whole steps from half a step after its lower edge.
+    are, where it is known: a cell then holds the values at whole steps from half a step after its lower edge. With
+    `between` it also holds what lies between two of them, and between the last and the first of the next cell.
     """
 
     mass: Array
@@ -35,6 +37,7 @@ class Posterior:
     names: tuple[str, ...] | None = None
     points: Array | None = None
     step: float | None = None
+    between: bool = False
 
     def __post_init__(self) -> None:
         """One probability for each cell or name; together 1."""
@@ -92,14 +95,17 @@ class Posterior:
         if self.step is None or self.points is not None:
             return self.quantile(miss), self.quantile(1 - miss)
         (first, _), (last, _) = self._reached(miss), self._reached(1 - miss)
-        edges, half = self._line(), self.step / 2
-        low, high = float(edges[first]) + half, float(edges[last + 1]) - half
+        return self._end(first, first - 1), self._end(last, last + 1)
+
+    def _end(self, at: int, beside: int) -> float:
+        """The first or the last that a cell holds, on the side of the cell beside it."""
+        edges, half, upper = self._line(), (self.step or 0.0) / 2, beside > at
+        edge = float(edges[at + upper])
+        if self.between and 0 <= beside < len(self.mass) and self.mass[beside] > 0:
+            return edge
         # One value alone is its cell's middle, to the last digit.
-        narrow = 3 * half
-        return (
-            float(self.centres[first]) if edges[first + 1] - edges[first] < narrow else low,
-            float(self.centres[last]) if edges[last + 1] - edges[last] < narrow else high,
-        )
+        alone = edges[at + 1] - edges[at] < 3 * half
+        return float(self.centres[at]) if alone else edge - half if upper else edge + half
 
     def probability(self, name: str) -> float:
         """The probability of a category."""
@@ -137,3 +143,22 @@ class Posterior:
             return f"Posterior({len(self.names)} categories, {likely} the likeliest)"
         mean, low, high = format_estimate(self.mean(), *self.interval(0.95))
         return f"Posterior(mean {mean}, 95 % between {low} and {high})"
+
+
+def law_of_runs(
+    lows: Integers, spans: Integers, mass: Array, origin: float, step: float, between: bool = False
+) -> Posterior:
+    """A law over runs of places on a grid, each from its low over its span; what lies between two runs is impossible.
+
+    Only where every run is a single place, and nothing is between two, are these places all there is: a run of several
+    is no atom.
+    """
+    if (spans == 1).all() and not between:
+        places = lows.astype(np.float64)
+        middles = (places[1:] + places[:-1]) / 2
+        edges = np.concatenate(([places[0] - 0.5], middles, [places[-1] + 0.5]))
+        return Posterior(mass, origin + step * edges, None, origin + step * places)
+    edges = np.unique(np.concatenate((lows, lows + spans)))
+    cells = np.zeros(len(edges) - 1)
+    cells[np.searchsorted(edges, lows)] = mass
+    return Posterior(cells, origin + step * (edges - 0.5), None, None, step, between)

@@ -44,6 +44,18 @@ def mixes_tail(tail: bool | None, heavy: bool, ended: bool, drawn: bool) -> bool
     return not (drawn and ended) if tail is None else tail
 
 
+def rule_of(tail: bool, heavy: bool, moved: bool) -> int:
+    """The rule of `PriorUse` that a law was made by: another one for every law that a prior may lead to.
+
+    `tail` is whether one was mixed in, `moved` whether numbers went elsewhere than to the nearest values there are.
+    """
+    if heavy:  # no tail is ever mixed in
+        return 2 if moved else 1
+    if moved:
+        return 4 if tail else 3
+    return 1 if tail else 2
+
+
 @dataclass(frozen=True, slots=True)
 class PriorUse:
     """How a prior was used: with a tenth of its weight in a heavy tail, or as stated; and the ends it stays within."""
@@ -55,8 +67,9 @@ class PriorUse:
     rule: int = 1
     """How the law that answers are drawn from follows from what was stated, for the names of stored answers.
 
-    By rule 1 numbers went to the nearest values there are, and a tail was always mixed in unless there was one. It is 2
-    where what is used now is another law.
+    By rule 1 numbers go to the nearest values there are, and a tail is mixed in unless there is one. By rule 2 there is
+    none beside what was stated. By rules 3 and 4, without and with a tail, some numbers are no values there are, and go
+    to other values between the ends or are left out; both were called 2 once, so no answer of these is found by 2.
     """
 
     @property
@@ -117,6 +130,8 @@ class Belief(ABC):
     """Whether it holds nothing possible beyond the ends of what was stated."""
     ends: tuple[str, str] | None
     """The ends that nothing lies beyond, as people read them; of one that is ended, or is stated between two."""
+    moved: bool = False
+    """Whether numbers that were stated are left out, since the number cannot be them."""
 
     def tailed(self, drawn: bool) -> bool:
         """Whether a tail is mixed in: where the answer is drawn from it, or where it only weighs noise."""
@@ -126,7 +141,7 @@ class Belief(ABC):
         """How it is used there."""
         tailed = self.tailed(drawn)
         ends = None if tailed and self.ended else self.ends
-        return PriorUse(tailed, ends, rule=1 if tailed or self.heavy else 2)
+        return PriorUse(tailed, ends, rule=rule_of(tailed, self.heavy, self.moved))
 
     @abstractmethod
     def cells(self, knots: Sequence[Knot] = (), fine: int = FINE, edges: Array | None = None) -> Cells:
@@ -238,10 +253,14 @@ class Shaped(Belief):
 
 @dataclass(frozen=True, eq=False)
 class Pointed(Belief):
-    """Numbers and their probabilities, as given one by one; no other number is held possible."""
+    """Numbers and their probabilities, as given one by one; no other number is held possible.
+
+    Each is a value that the number can have; some that it cannot have were left out where it is `moved`.
+    """
 
     prior: Prior
     tail: bool | None = None
+    moved: bool = False
     heavy: bool = False
     ended: bool = True
 
@@ -327,7 +346,24 @@ def believed(
     inside = (values >= float(low)) & (values <= float(high))
     if float(mass[inside].sum()) < LEAST_INSIDE:
         raise outside(low, high, what)
-    return Pointed(Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail)
+    kept = inside if dense else inside & _on_steps(prior.index, prior.grid, low, step)
+    if float(mass[kept].sum()) < LEAST_INSIDE:
+        raise InvalidInput(
+            f"the prior holds none of the values possible that {what} can have, which are {shown(step)} apart; "
+            "give weights to such values"
+        )
+    moved = bool((inside & ~kept).any())
+    return Pointed(Prior(prior.mass[kept], prior.index[kept], prior.grid, None), tail, moved)
+
+
+def _on_steps(index: NDArray[np.int64], grid: Grid, low: Fraction, step: Fraction) -> NDArray[np.bool_]:
+    """Which points of a grid lie whole steps from the lowest value. In whole numbers: one that is off is impossible."""
+    first, stride = (grid.origin - low) / step, grid.step / step
+    scale = math.lcm(first.denominator, stride.denominator)
+    offset, slope = int(first * scale) % scale, int(stride * scale) % scale
+    if slope == 0:
+        return np.full(len(index), offset == 0)
+    return np.asarray((offset + slope * index.astype(object)) % scale == 0, dtype=bool)
 
 
 def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what: str, dense: bool) -> Shaped:

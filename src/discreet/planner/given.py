@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import shown
-from discreet.inference.belief import LEAST_INSIDE, TAIL, PriorUse, ends_told, mixes_tail
+from discreet.inference.belief import LEAST_INSIDE, TAIL, PriorUse, ends_told, mixes_tail, rule_of
 from discreet.inference.laid import Cells, Laid, lay
 from discreet.prior import Array, Grid, Prior, fixed, grid_between, masses
 from discreet.schema import Column
@@ -36,11 +36,19 @@ Standing = tuple[Integers, Integers, Integers]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Points:
+    """Rising codes of a column, perhaps the same several times, and the share of each."""
+
+    codes: Integers
+    shares: Array
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Placed:
     """A prior over positions, as stated and as used, on the same positions.
 
     Each position stands for one of `codes`, which the prior holds possible; its possible codes are from that of `lows`
-    over so many as `spans` says.
+    over so many as `spans` says. `points` are the codes that the numbers of a prior on a grid went to.
     """
 
     stated: Prior
@@ -49,6 +57,7 @@ class Placed:
     lows: Integers
     spans: Integers
     use: PriorUse
+    points: Points | None = None
 
     @property
     def blur(self) -> float:
@@ -81,6 +90,18 @@ def on_positions(column: Column, width: int, count: int, given: str | Prior, tai
     mixed = mixes_tail(tail, heavy=False, ended=True, drawn=True)
     grid, joined = prior.grid or POSITIONS, not isinstance(given, str) and _holds_codes(column, prior.grid or POSITIONS)
     return _rounded(column, width, prior.index, grid, prior.mass / prior.total, mixed, False, joined)
+
+
+def in_narrower_bins(
+    placed: Placed, column: Column, width: int, count: int, given: str | Prior, tail: bool | None = None
+) -> Placed:
+    """The same prior on the positions of a column that is cut to the codes it holds possible.
+
+    Numbers on a grid keep the codes that they went to before: one beside the cut column may have gone into it.
+    """
+    if placed.points is None:
+        return on_positions(column, width, count, given, tail)
+    return _binned(column, width, placed.points, placed.use)
 
 
 def with_tail(prior: Prior) -> Prior:
@@ -180,12 +201,18 @@ def _rounded(
     inside, codes = shares[start:stop][kept], np.clip(nearest, least, np.maximum(least, most))[kept]
     if inside.sum() < LEAST_INSIDE:
         raise _none(column)
-    new = np.flatnonzero(np.diff(codes // width, prepend=-1))
-    standing = _standing(column, width, codes, new)
     same = len(kept) == len(nearest) and bool((codes == nearest).all())
     hull = Fraction(grid.value(int(index[0]))), Fraction(grid.value(int(index[-1])))
-    use = PriorUse(tail, _told(column, hull), rule=1 if same and (tail or heavy) else 2)
-    return _made(codes[new] // width, np.add.reduceat(inside, new), standing, use)
+    use = PriorUse(tail, _told(column, hull), rule=rule_of(tail, heavy, moved=not same))
+    return _binned(column, width, Points(column.lower + codes, inside), use)
+
+
+def _binned(column: Column, width: int, points: Points, use: PriorUse) -> Placed:
+    """Codes and their shares in bins of so many codes, each at the bin that holds it."""
+    codes = points.codes - column.lower
+    new = np.flatnonzero(np.diff(codes // width, prepend=-1))
+    standing = _standing(column, width, codes, new)
+    return _made(codes[new] // width, np.add.reduceat(points.shares, new), standing, use, points)
 
 
 def _runs(index: Integers, first: Fraction, stride: Fraction, size: int, joined: bool) -> tuple[Integers, Integers]:
@@ -244,7 +271,7 @@ def _shaped(column: Column, width: int, count: int, shapes: Shapes, tail: bool) 
     middles = _middles(column, width, first, last + 1) - column.lower
     laid = _laid(column, own, Cells(Grid(column.lower * column.step, column.step), cuts, middles, within), exclude)
     kept = np.flatnonzero(laid.count)
-    use = PriorUse(tail, _told(column, hull), rule=1 if tail or shapes.heavy else 2)
+    use = PriorUse(tail, _told(column, hull), rule=rule_of(tail, shapes.heavy, moved=False))
     standing = column.lower + laid.stands[kept], column.lower + laid.lows[kept], laid.count[kept]
     return _made(first + kept, laid.shares[kept], standing, use)
 
@@ -268,10 +295,10 @@ def _middles(column: Column, width: int, first: int, stop: int) -> Integers:
     return column.lower + np.minimum(np.arange(first, stop) * width + (width - 1) // 2, column.size - 1)
 
 
-def _made(places: Integers, shares: Array, standing: Standing, use: PriorUse) -> Placed:
+def _made(places: Integers, shares: Array, standing: Standing, use: PriorUse, points: Points | None = None) -> Placed:
     """The prior over places of these shares, and as it is used."""
     stated = Prior(fixed(masses(shares / shares.sum())), fixed(places), POSITIONS, None)
-    return Placed(stated, with_tail(stated) if use.tail else stated, *standing, use)
+    return Placed(stated, with_tail(stated) if use.tail else stated, *standing, use, points)
 
 
 def _told(column: Column, hull: Hull) -> tuple[str, str] | None:

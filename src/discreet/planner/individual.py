@@ -16,7 +16,7 @@ from discreet.kernel.individual import IndividualOrderStatistic
 from discreet.kernel.order_statistic import Statistic
 from discreet.planner.chosen import default_distance, refinement_name, resolve_distance, whose
 from discreet.planner.facts import Facts
-from discreet.planner.given import even, on_positions
+from discreet.planner.given import even, in_narrower_bins, on_positions
 from discreet.planner.positions import MOST_CANDIDATES, Candidates, Refined
 from discreet.posterior import Posterior
 from discreet.prior import Prior
@@ -97,7 +97,8 @@ def about_one(
     if prior is not None and not column.categories:
         near = _between(column, int(placed.lows[0]), int(placed.lows[-1] + placed.spans[-1]) - 1)
         if near.width < candidates.width:
-            candidates, placed = near, on_positions(near.column, near.width, near.count, prior, tail)
+            candidates = near
+            placed = in_narrower_bins(placed, near.column, near.width, near.count, prior, tail)
     refined = Refined.of(candidates, placed, epsilon, "individual", schema.neighbours, own)
     return AboutOne(refined.candidates, refined, prior is None, name, use)
 

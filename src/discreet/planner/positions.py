@@ -21,7 +21,7 @@ from discreet.exact import shown
 from discreet.inference.drawn import MOST_VALUES, best_up, posterior_of_draw, root_mean_square
 from discreet.kernel.refinement import Refinement
 from discreet.planner.given import Placed
-from discreet.posterior import Posterior
+from discreet.posterior import Posterior, law_of_runs
 from discreet.prior import Prior
 from discreet.query.totals import Bins
 from discreet.schema import Column
@@ -96,29 +96,13 @@ class Candidates:
             return Posterior(whole, None, names)
         step = float(self.column.step)
         if self.lows is not None and self.spans is not None:
-            return _possible(self.lows[positions], self.spans[positions], whole, step)
+            return law_of_runs(self.lows[positions], self.spans[positions], whole, 0.0, step)
         first, last = int(positions[0]), int(positions[-1])
         cells = np.zeros(last - first + 1)
         cells[positions - first] = whole
         codes = self.column.lower + np.arange(first, last + 2, dtype=np.float64) * self.width
         edges = (np.minimum(codes, self.column.upper + 1) - 0.5) * step
         return Posterior(cells, edges, None, None, step)
-
-
-def _possible(lows: Integers, spans: Integers, mass: Array, step: float) -> Posterior:
-    """A law over bins, each from its lowest possible code over its span; what lies between two bins is impossible.
-
-    Only where every bin has a single possible code are these codes all there is: a bin of several is no atom.
-    """
-    if (spans == 1).all():
-        codes = lows.astype(np.float64)
-        middles = (codes[1:] + codes[:-1]) / 2
-        edges = np.concatenate(([codes[0] - 0.5], middles, [codes[-1] + 0.5]))
-        return Posterior(mass, step * edges, None, step * codes)
-    edges = np.unique(np.concatenate((lows, lows + spans)))
-    cells = np.zeros(len(edges) - 1)
-    cells[np.searchsorted(edges, lows)] = mass
-    return Posterior(cells, step * (edges - 0.5), None, None, step)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

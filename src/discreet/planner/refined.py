@@ -18,15 +18,17 @@ from numpy.typing import NDArray
 from discreet.distance import Continuous, Distance
 from discreet.errors import InvalidInput
 from discreet.inference.belief import LEAST_INSIDE, TAIL, Belief, Pointed, PriorUse, Shaped
-from discreet.inference.drawn import best_up, posterior_of_draw, root_mean_square
-from discreet.inference.laid import Cells, lay
+from discreet.inference.drawn import Truths, best_up, error_about_truths, posterior_of_truths
+from discreet.inference.laid import Cells, Laid, lay
 from discreet.kernel.refinement import Refinement
 from discreet.planner.noisy import Form
-from discreet.posterior import Posterior
+from discreet.posterior import Posterior, law_of_runs
 from discreet.prior import Grid, Prior
 from discreet.query.totals import Amounts
 
 POINTS = 2048
+PARTS = 8
+"""What a point of many values stands for is told apart in at least so many parts, where a truth is weighed."""
 REACH = 64
 """The grid of a prior reaches so many of its standard deviations out."""
 WEIGHT = 2.0**58
@@ -38,12 +40,33 @@ NO_VALUE = "the prior holds no value possible that the answer can have; widen it
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Gridded:
+    """A belief about a number: the prior that an answer is drawn from, what was stated there, and where a truth can be.
+
+    Few points are drawn, each of which may stand for many values; `truths` are these. With `between` the number can
+    also have values between two places of the grid.
+    """
+
+    prior: Prior
+    stated: NDArray[np.float64]
+    truths: Truths
+    between: bool = False
+
+    def law(self, mass: NDArray[np.float64]) -> Posterior:
+        """Probabilities of the truths as a law over values."""
+        grid = self.prior.grid or Grid(Fraction(0), Fraction(1))
+        return law_of_runs(
+            self.truths.lows, self.truths.spans, mass, float(grid.origin), float(grid.step), self.between
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class RefinedTotal:
     """The exact number of a form, told by a refinement of a prior over numbers."""
 
     form: Form
     refinement: Refinement
-    stated: NDArray[np.float64]
+    gridded: Gridded
     use: PriorUse
     name: str = "refinement of your prior"
 
@@ -69,17 +92,16 @@ class RefinedTotal:
 
     def before(self) -> Posterior:
         """The prior as it was stated."""
-        return _law(self.refinement.prior, self.stated)
+        return self.gridded.law(self.gridded.truths.stated)
 
     def posterior(self, released: Sequence[int]) -> Posterior:
         """What is known after the draw: its law is public."""
-        prior = self.refinement.prior
-        at = int(np.searchsorted(prior.index, released[0]))
-        return _law(prior, posterior_of_draw(self.refinement, at))
+        at = int(np.searchsorted(self.refinement.prior.index, released[0]))
+        return self.gridded.law(posterior_of_truths(self.refinement, at, self.gridded.truths))
 
     def expected_error(self) -> float:
-        """The root mean square error of the posterior mean, the prior being right."""
-        return root_mean_square(self.refinement, self.stated) or 0.0
+        """The root mean square error of the posterior mean, the prior being right, with what a point stands for."""
+        return error_about_truths(self.refinement, self.gridded.truths)
 
     def words(self, confidence: float) -> str:  # noqa: ARG002 (nothing more can be said at any confidence)
         """What may be said of it without looking."""
@@ -90,22 +112,24 @@ def refined_total(
     form: Form, belief: Belief, epsilon: Fraction, neighbours: str, distance: Distance | None
 ) -> RefinedTotal:
     """The refinement of a belief on a grid of at most a few thousand points."""
-    own, (prior, stated) = distance or Continuous(), on_grid(belief)
-    plain = Refinement.of(prior, epsilon, "statistic", neighbours, own)
-    refinement = Refinement.of(prior, epsilon, "statistic", neighbours, own, up=best_up(plain, stated))
-    return RefinedTotal(form, refinement, stated, belief.use(drawn=True))
+    own, gridded = distance or Continuous(), on_grid(belief)
+    plain = Refinement.of(gridded.prior, epsilon, "statistic", neighbours, own)
+    up = best_up(plain, gridded.stated)
+    refinement = Refinement.of(gridded.prior, epsilon, "statistic", neighbours, own, up=up)
+    return RefinedTotal(form, refinement, gridded, belief.use(drawn=True))
 
 
-def on_grid(belief: Belief) -> tuple[Prior, NDArray[np.float64]]:
-    """What the answer is drawn from, as whole masses on a few thousand points; and what was stated, there.
+def on_grid(belief: Belief) -> Gridded:
+    """What the answer is drawn from, as whole masses on a few thousand points; what was stated, and of which values.
 
     Every point is a value that the number can have. Without a tail none lies beyond the ends of a prior that has some:
     which points those are is decided in exact arithmetic, and the others have no mass at all.
     """
     if isinstance(belief, Pointed):
-        if not belief.tailed(drawn=True):
-            return belief.prior, belief.mass
-        return Prior(_whole(belief.used), belief.prior.index, belief.prior.grid, None), belief.mass
+        prior = belief.prior
+        if belief.tailed(drawn=True):
+            prior = Prior(_whole(belief.used), prior.index, prior.grid, None)
+        return Gridded(prior, belief.mass, Truths.at_points(prior, belief.mass))
     shaped, tailed = cast(Shaped, belief), belief.tailed(drawn=True)
     exclude = shaped.ended and not tailed
     cells = _cells(shaped, exclude)
@@ -113,9 +137,43 @@ def on_grid(belief: Belief) -> tuple[Prior, NDArray[np.float64]]:
     if laid.held < LEAST_INSIDE:
         raise InvalidInput(NO_VALUE)
     kept = np.flatnonzero(laid.count)
-    stated = laid.shares[kept] / laid.shares[kept].sum()
-    used = (1 - TAIL) * stated + TAIL * shaped.tail_on(cells.edges()) if tailed else stated
-    return Prior(_whole(used), laid.stands[kept], cells.grid, None), stated
+    stated = _share(laid.shares[kept])
+    prior = Prior(_whole(_use(shaped, cells, stated)), laid.stands[kept], cells.grid, None)
+    between = shaped.top is not None or cells.grid.step > shaped.grid.step
+    return Gridded(prior, stated, _truths(shaped, cells, laid, prior, stated), between)
+
+
+def _use(shaped: Shaped, cells: Cells, stated: NDArray[np.float64]) -> NDArray[np.float64]:
+    """With the tail, where there is one; all cells are possible then."""
+    if not shaped.tailed(drawn=True):
+        return stated
+    return (1 - TAIL) * stated + TAIL * shaped.tail_on(cells.edges())
+
+
+def _truths(shaped: Shaped, cells: Cells, laid: Laid, prior: Prior, stated: NDArray[np.float64]) -> Truths:
+    """The values that the points of some cells stand for, in parts of the cells: these have values of every likelihood.
+
+    The first and the last value of a cell and the point itself are apart: half way to the next point a truth makes both
+    as likely, and by equality only the point is known.
+    """
+    widths = np.diff(cells.cuts)
+    if (widths == 1).all():
+        return Truths.at_points(prior, stated)
+    firsts, points = cells.cuts[:-1], laid.stands[laid.count > 0]
+    parts = [firsts + widths * part // PARTS for part in range(PARTS)]
+    cuts = np.unique(np.concatenate((cells.cuts, firsts + 1, cells.cuts[1:] - 1, points, points + 1, *parts)))
+    finer = Cells(cells.grid, cuts, (cuts[:-1] + cuts[1:] - 1) // 2, cells.within)
+    exclude = shaped.ended and not shaped.tailed(drawn=True)
+    own = lay(shaped.shapes, finer, exclude)
+    of_cell = np.searchsorted(cells.cuts, cuts[:-1], side="right") - 1
+    kept = np.flatnonzero((own.count > 0) & (laid.count[of_cell] > 0))
+    shares = _share(own.shares[kept])
+    owners = np.searchsorted(np.flatnonzero(laid.count), of_cell[kept])
+    return Truths(own.lows[kept], own.count[kept], owners, shares, _use(shaped, finer, shares))
+
+
+def _share(mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(mass / mass.sum(), dtype=np.float64)
 
 
 def _cells(belief: Shaped, exclude: bool) -> Cells:
@@ -152,12 +210,3 @@ def _finer(belief: Shaped, top: Fraction) -> tuple[Grid, int]:
 def _whole(mass: NDArray[np.float64]) -> NDArray[np.int64]:
     """Probabilities of what is possible as whole masses, none 0."""
     return np.maximum(np.rint(mass * WEIGHT), 1).astype(np.int64)
-
-
-def _law(prior: Prior, mass: object) -> Posterior:
-    values = prior.floats()
-    half = float((prior.grid or Grid(Fraction(0), Fraction(1))).step) / 2
-    middle = (values[1:] + values[:-1]) / 2
-    edges = np.concatenate(([values[0] - half], middle, [values[-1] + half]))
-    law = np.asarray(mass, dtype=float)
-    return Posterior(law / law.sum(), edges, None, values)
