@@ -339,7 +339,7 @@ class Forgets:
         self._all.insert(place, one)
         return True
 
-    def keep(self, place: int, released: str) -> str:
+    def keep(self, _: int, released: str) -> str:
         return released
 
 
