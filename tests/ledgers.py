@@ -76,6 +76,7 @@ def without_models(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(Terms, "opened", staticmethod(lambda cap, _=None: opened(cap)))
     monkeypatch.setattr(Terms, "under", lambda terms, cap, owner="", _=None, **__: under(terms, cap, owner))
     monkeypatch.setattr(rows, "find_forgotten", lambda *_: Spend())
+    monkeypatch.setattr(paying, "shown_held", lambda _: ())
     return monkeypatch
 
 
