@@ -15,11 +15,12 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import inspect, select
 
-from discreet.ledger import Caps, Charge, Ledger, Receipt, paying
+from discreet.ledger import Caps, Charge, Ledger, Receipt, paying, rows
 from discreet.ledger.charge import Model
 from discreet.ledger.opening import database_at
 from discreet.ledger.tables import METADATA, about
 from discreet.ledger.tables import caps as recorded
+from discreet.ledger.terms import Terms
 from discreet.schema import Budget
 from discreet.spend import Part, Spend
 
@@ -66,6 +67,24 @@ def schema_of(dsn: str) -> str:
 def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charges are entered as before format 3: without the caps that they were admitted under."""
     monkeypatch.setattr(paying, "_record_terms", lambda _, head, *__: (head, {}))
+
+
+@pytest.fixture
+def without_models(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Terms are recorded as in format 3: without the models that a cap holds for."""
+    opened, under = Terms.opened, Terms.under
+    monkeypatch.setattr(Terms, "opened", staticmethod(lambda cap, _=None: opened(cap)))
+    monkeypatch.setattr(Terms, "under", lambda terms, cap, owner="", _=None, **__: under(terms, cap, owner))
+    monkeypatch.setattr(rows, "find_forgotten", lambda *_: Spend())
+    monkeypatch.setattr(paying, "shown_held", lambda _: ())
+    return monkeypatch
+
+
+def make_format_3(where: str) -> None:
+    """Give a ledger that was filled with the fixture `without_models` the format that it is in."""
+    with Ledger.open(where) as ledger, ledger._database.writing() as connection:
+        connection.exec_driver_sql("UPDATE ledger_version SET version_num = '3'")
+        connection.exec_driver_sql("UPDATE ledger_about SET version = 3")
 
 
 def make_old(where: str) -> None:

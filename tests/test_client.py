@@ -428,7 +428,7 @@ def test_a_closed_client_asks_no_more(service: Scripted) -> None:
 
 # The same calls as a custodian's.
 
-NOT_OVER_HTTP = {"open", "check", "rehearse", "stale", "unpaid", "settling", "notable", "shared_session"}
+NOT_OVER_HTTP = {"open", "check", "rehearse", "stale", "unpaid", "notable"}
 """What is done where the rows are: opening, registering, watching; a rehearsing client is made by rehearsal=True."""
 NOT_SAID = {"analyst"}
 """Who asks is whom the token was given to."""

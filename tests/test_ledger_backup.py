@@ -304,7 +304,7 @@ def test_a_restored_ledger_goes_on(filled: str, file: Path, place: str) -> None:
     with Ledger.existing(place) as ledger:
         assert ledger.charge(ask(2, snapshot="s2"), LIMITS).charged
         assert ledger.verify().entries == told.entries + 1
-    assert Ledger.upgrade(place) == 3
+    assert Ledger.upgrade(place) == 4
 
 
 def test_a_restored_file_is_for_its_owner(backed: Path, tmp_path: Path) -> None:
@@ -372,8 +372,8 @@ def test_a_log_that_a_lost_ledger_left_is_not_taken_for_the_restored_one(backed:
         ("DELETE FROM ledger_entries WHERE seq = 9", ClaimFailed, "it is missing"),
         ("UPDATE ledger_heads SET weaker = NOT weaker", ClaimFailed, "does not follow from its entries"),
         ("DELETE FROM ledger_heads", ClaimFailed, "which has no head"),
-        ("UPDATE ledger_about SET version = 1", InvalidInput, "has format 1, this discreet needs 3"),
-        ("UPDATE ledger_about SET version = 4", InvalidInput, "made by a newer discreet"),
+        ("UPDATE ledger_about SET version = 1", InvalidInput, "has format 1, this discreet needs 4"),
+        ("UPDATE ledger_about SET version = 5", InvalidInput, "made by a newer discreet"),
         ("DROP TABLE ledger_about", InvalidInput, "there is no ledger in that database"),
         ("DROP TABLE ledger_parts", Unavailable, "damaged, or is not a ledger"),
     ],

@@ -116,7 +116,7 @@ def test_an_older_ledger_is_not_opened_and_not_touched(old: str) -> None:
         with pytest.raises(InvalidInput) as told:
             opened(old)
         assert str(told.value) == (
-            "the ledger has format 1, this discreet needs 3; copy it (discreet ledger backup) and run: "
+            "the ledger has format 1, this discreet needs 4; copy it (discreet ledger backup) and run: "
             "discreet ledger upgrade"
         )
     assert shape(old) == before
@@ -167,9 +167,9 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     make_old(str(place))
     refused = discreet("ledger", "verify", place)
     assert (refused.code, "run: discreet ledger upgrade" in refused.err) == (2, True)
-    assert done("ledger", "upgrade", place).out == "The ledger has format 3 now; it had 1.\n"
-    assert done("ledger", "upgrade", place).out == "The ledger has format 3 already; nothing was changed.\n"
-    assert done("ledger", "upgrade", place, "--json").document == {"before": 3, "format": 3}
+    assert done("ledger", "upgrade", place).out == "The ledger has format 4 now; it had 1.\n"
+    assert done("ledger", "upgrade", place).out == "The ledger has format 4 already; nothing was changed.\n"
+    assert done("ledger", "upgrade", place, "--json").document == {"before": 4, "format": 4}
     assert done("ledger", "verify", place, "--json").document["heads"] == heads
     assert discreet("ledger", "upgrade", tmp_path / "none.db").code == 2
 

@@ -28,12 +28,21 @@ from discreet.formatting import format_cost
 from discreet.ledger import Caps, Charge, chain, paying, rows
 from discreet.ledger.tables import caps as recorded
 from discreet.ledger.tables import entries
-from discreet.ledger.terms import AFTER_THE_FACT, NO_EPSILON, OTHER_ANALYSTS, PRESUMED, UNRECORDED, Terms
+from discreet.ledger.terms import (
+    AFTER_THE_FACT,
+    NO_EPSILON,
+    OTHER_ANALYSTS,
+    PRESUMED,
+    UNRECORDED,
+    WEAKER_ANSWERS,
+    Terms,
+    as_long_as,
+)
 from discreet.schema import Budget
 from discreet.spend import Spend
-from ledgers import DATASET, EVERY, ask, caps, fill, ledger, make_old, rows_of, where
+from ledgers import DATASET, EVERY, ask, caps, fill, ledger, make_format_3, make_old, rows_of, where, without_models
 
-__all__ = ["ledger", "where"]  # fixtures
+__all__ = ["ledger", "where", "without_models"]  # fixtures
 
 Stage = tuple[float, float]
 """The cap in force, and all the rho that was admitted until then."""
@@ -249,7 +258,7 @@ def test_a_delta_may_come_later_once_since_nothing_but_pure_losses_came_before(l
     orders = terms_of(ledger).orders
     ledger.charge(gaussian(2), limits(1))
     assert (terms_of(ledger).orders, terms_of(ledger).delta) == (orders, Fraction(1, 10**6))
-    assert ledger.balance(DATASET, limits(1))[1].promise.endswith(f"and delta 1e-6; {PRESUMED}")
+    assert ledger.balance(DATASET, limits(1))[1].promise.endswith(f"1e-6, {as_long_as('approx-dp')}; {PRESUMED}")
     with pytest.raises(InvalidInput, match="delta of budget cannot be raised"):
         ledger.charge(gaussian(3), limits(1, "1e-5"))
 
@@ -358,9 +367,13 @@ def declared(epsilon: object, most: object) -> Caps:
 def test_without_a_ceiling_the_promise_is_of_the_first_cap(ledger: Ledger) -> None:
     ledger.charge(gaussian(1), limits(1))
     told = promises(ledger, limits(1))
-    assert told["dp"] == "all answers of this account together satisfy differential privacy with epsilon 1"
+    assert told["dp"] == (
+        "all answers of this account together satisfy differential privacy with epsilon 1, as long as none is given "
+        f"under a higher cap or while dp is not among the models; {WEAKER_ANSWERS}"
+    )
     assert told["approx-dp"] == (
-        "all answers of this account together satisfy approximate differential privacy with epsilon 1 and delta 1e-6"
+        "all answers of this account together satisfy approximate differential privacy with epsilon 1 and delta 1e-6, "
+        "as long as none is given under a higher cap or while approx-dp is not among the models"
     )
 
 
@@ -370,11 +383,13 @@ def test_a_declared_ceiling_is_promised_and_the_cap_reached_only_after_the_fact(
         ledger.charge(gaussian(now), declared(now, 3))
         assert promises(ledger, declared(now, 3))["approx-dp"] == (
             "all answers of this account together satisfy approximate differential privacy with epsilon 3 and delta "
-            "1e-6; this epsilon is the highest cap declared before the first answer, and for the cap of "
-            f"{now} reached so far only {AFTER_THE_FACT}"
+            f"1e-6, {as_long_as('approx-dp')}; this epsilon is the highest cap declared before the first answer, and "
+            f"for the cap of {now} reached so far only {AFTER_THE_FACT}"
         )
     ledger.charge(gaussian("last"), declared(3, 3))
-    assert promises(ledger, declared(1, 3))["approx-dp"].endswith("with epsilon 3 and delta 1e-6")
+    assert promises(ledger, declared(1, 3))["approx-dp"].endswith(
+        f"with epsilon 3 and delta 1e-6, {as_long_as('approx-dp')}"
+    )
 
 
 def test_a_cap_above_the_ceiling_is_allowed_and_leaves_only_the_statement_after_the_fact(ledger: Ledger) -> None:
@@ -389,8 +404,7 @@ def test_a_cap_above_the_ceiling_is_allowed_and_leaves_only_the_statement_after_
         )
         assert told["dp"] == (
             "no epsilon that was fixed in advance is promised, because the cap was raised to 5, above 3, the highest "
-            "cap declared before the first answer; the answers given so far are at most e^5 times as likely as with "
-            "one unit's data changed"
+            f"cap declared before the first answer; {AT_MOST.replace('e^9', 'e^5')}; {WEAKER_ANSWERS}"
         )
         ledger.charge(gaussian(str(later)), later)
 
@@ -411,7 +425,10 @@ def old_ledger(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ledger.register(DATASET, "0f", "s2", disjoint=True)
 
 
-AT_MOST = "the answers given so far are at most e^9 times as likely as with one unit's data changed"
+AT_MOST = (
+    "the answers of this account so far, each given all that was answered before it, are together at most e^9 times as "
+    "likely as with one unit's data changed"
+)
 
 
 def test_after_an_upgrade_the_promise_covers_what_was_spent_before_it(
@@ -424,11 +441,13 @@ def test_after_an_upgrade_the_promise_covers_what_was_spent_before_it(
             if charged:
                 ledger.charge(replace(gaussian(3), snapshot="s2"), limits(5))
             told = promises(ledger, limits(5))
-            assert told["dp"] == told["individual-dp"] == f"{UNRECORDED}; {AT_MOST}"
+            beside = f"; {WEAKER_ANSWERS}" if charged else ""
+            assert told["individual-dp"] == f"{UNRECORDED}; {AT_MOST}"
+            assert told["dp"] == f"{UNRECORDED}; {AT_MOST}{beside}"
             assert told["approx-dp"].startswith(f"{UNRECORDED}; for the epsilon of ")
             assert told["approx-dp"].endswith(f" reached so far only {AFTER_THE_FACT}, with delta 1e-6; {PRESUMED}")
             own = ledger.balance(DATASET, limits(5), "ann")[0].promise
-            assert own == f"{UNRECORDED}; {AT_MOST}; {OTHER_ANALYSTS}"
+            assert own == f"{UNRECORDED}; {AT_MOST}{beside}; {OTHER_ANALYSTS}"
         assert not terms_of(ledger).late_delta
         ledger.charge(replace(ask(4, 1), snapshot="s2"), limits(20))
         assert "at most e^20 times" in promises(ledger, limits(5))["dp"]
@@ -472,7 +491,7 @@ def test_a_charge_of_nothing_before_the_first_cap_is_no_loss(ledger: Ledger) -> 
     ledger.charge(ask(1, model="approx-dp", spend=Spend()), limits(7))
     ledger.charge(ask(2, 1), limits(1))
     assert not terms_of(ledger).late
-    assert promises(ledger, limits(1))["dp"].endswith("satisfy differential privacy with epsilon 1")
+    assert "satisfy differential privacy with epsilon 1, as long as" in promises(ledger, limits(1))["dp"]
     ledger.verify()
 
 
@@ -481,15 +500,15 @@ def test_a_lowered_cap_after_other_units_came_leaves_the_promise_of_the_first(le
     ledger.register(DATASET, "0f", "s2", disjoint=True)
     for _ in range(2):
         told = promises(ledger, limits(5))
-        assert told["dp"] == "all answers of this account together satisfy differential privacy with epsilon 10"
-        assert told["approx-dp"].endswith("with epsilon 10 and delta 1e-6")
+        assert "satisfy differential privacy with epsilon 10, as long as" in told["dp"]
+        assert told["approx-dp"].endswith(f"with epsilon 10 and delta 1e-6, {as_long_as('approx-dp')}")
         ledger.charge(replace(gaussian(2), snapshot="s2"), limits(5))
 
 
 def test_a_delta_that_comes_later_takes_nothing_from_the_pure_promise(ledger: Ledger) -> None:
     ledger.charge(ask(1), caps(1))
     ledger.charge(gaussian(2), limits(1))
-    assert promises(ledger, limits(1))["dp"].endswith("satisfy differential privacy with epsilon 1")
+    assert "satisfy differential privacy with epsilon 1, as long as" in promises(ledger, limits(1))["dp"]
     ledger.verify()
 
 
@@ -499,9 +518,197 @@ def test_a_model_that_no_cap_held_for_promises_no_less_than_was_spent(ledger: Le
     for number in range(6):
         ledger.charge(ask(number, spend=cheap), replace(limits(1), models=("approx-dp",)))
     told = promises(ledger, limits(1))
-    assert told["dp"] == (
-        f"{NO_EPSILON}, because 3 was spent while no cap held for dp; {AT_MOST.replace('e^9', 'e^3')}"
-    )
+    assert told["dp"] == f"{not_held('dp')}; {AT_MOST.replace('e^9', 'e^3')}"
+    assert holds_in_advance(told["approx-dp"])
+
+
+def not_held(model: str) -> str:
+    return f"{NO_EPSILON}, because this ledger does not show that {model} was among the models at every answer"
+
+
+def holds_in_advance(promise: str) -> bool:
+    return promise.startswith("all answers of this account together satisfy ")
+
+
+def test_a_model_that_was_taken_away_and_put_back_promises_what_was_spent_meanwhile(ledger: Ledger) -> None:
+    """Gaussian answers up to the cap of 1, then a pure one while approx-dp is not looked at: 1.985 is spent.
+
+    The delta of both at epsilon 1 is 0.06. At the epsilon that is told it is within the delta that is told.
+    """
+    ledger.charge(gaussian(1, "0.021"), limits(1))
+    ledger.charge(ask(2, 1), replace(limits(1), models=("dp",)))
+    for charged in (False, True):
+        if charged:
+            ledger.charge(ask(3, model="individual-dp", spend=Spend()), limits(1))
+        told = ledger.balance(DATASET, limits(1))[1]
+        assert told.epsilon is not None
+        assert Fraction(198, 100) < told.epsilon < 2
+        assert told.promise == (
+            f"{not_held('approx-dp')}; for the epsilon of {format_cost(told.epsilon)} reached so far only "
+            f"{AFTER_THE_FACT}, with delta 1e-6"
+        )
+        assert best_stopping([(1 - 1, 0.021)]) > 0.05  # a pure loss of 1 leaves nothing of a cap of 1
+        assert best_stopping([(float(told.epsilon) - 1, 0.021)]) <= 1e-6
+    assert holds_in_advance(promises(ledger, limits(1))["dp"])
+    changed = [entry.query for entry in ledger.history(DATASET) if entry.kind == "cap" and entry.analyst is None]
+    assert changed == ["the data set's budget: models changed from dp, approx-dp, individual-dp to dp"]
+    ledger.verify()
+
+
+def test_a_model_allowed_later_is_not_promised_because_this_transcript_fits(ledger: Ledger) -> None:
+    """Eight pure answers of 0.1 are below the cap; 400 of 0.01 would have been admitted as well, and are above it."""
+    alone = replace(limits(1), models=("approx-dp",))
+    assert ledger.times(ask("small", "0.01"), alone) >= 400
+    for number in range(8):
+        ledger.charge(ask(number), alone)
+    for charged in (False, True):
+        if charged:
+            ledger.charge(ask("later"), limits(1))
+        told = promises(ledger, limits(1))
+        assert told["dp"] == f"{not_held('dp')}; {AT_MOST.replace('e^9', 'e^1')}"
+        assert told["individual-dp"].startswith(not_held("individual-dp"))
+        assert holds_in_advance(told["approx-dp"])
+    ledger.verify()
+
+
+def test_a_model_that_dp_stood_for_keeps_its_promise(ledger: Ledger) -> None:
+    """Where only dp was allowed only dp answers were given, and what they add up to is the same in every model."""
+    ledger.charge(ask(1), caps(1, delta="1e-6"))
+    assert terms_of(ledger).held == EVERY
+    ledger.charge(gaussian(2), caps(1, delta="1e-6", models=("approx-dp", "dp")))
+    assert (terms_of(ledger).models, terms_of(ledger).held) == (("dp", "approx-dp"), EVERY)
+    assert all(map(holds_in_advance, promises(ledger, limits(1)).values()))
+    ledger.charge(ask(3), caps(1, delta="1e-6", models=("dp",)))
+    assert terms_of(ledger).held == ("dp", "individual-dp")
+    told = promises(ledger, limits(1))
+    assert [holds_in_advance(told[model]) for model in EVERY] == [True, False, True]
+    ledger.verify()
+
+
+def test_models_that_admit_nothing_or_are_written_in_another_order_are_no_change(ledger: Ledger) -> None:
+    ledger.charge(ask(1), limits(1))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(ask(2, 5), caps(1, delta="1e-6"))
+    ledger.charge(ask(3), replace(limits(1), models=EVERY[::-1]))
+    assert not [body for body in bodies(ledger) if body["kind"] == "cap"]
+    assert all(map(holds_in_advance, promises(ledger, limits(1)).values()))
+
+
+def test_models_that_were_not_held_cannot_be_entered_as_held(ledger: Ledger) -> None:
+    ledger.charge(gaussian(1), limits(1))
+    before = terms_of(ledger)
+    forged = replace(before.under(before.cap, models=("dp",)), held=EVERY)
+    with ledger._database.writing() as connection:
+        head = rows.registered(rows.hold_head(connection, DATASET), DATASET)
+        rows.append(connection, head, chain.capped(head, "", before, forged))
+        rows.save_terms(connection, DATASET, "", forged)
+    with pytest.raises(ClaimFailed, match="entry 3 of data set 'census' is not what was written"):
+        ledger.verify()
+
+
+def test_disjoint_snapshots_within_their_caps_keep_the_promise(ledger: Ledger) -> None:
+    """Units of the first have lost Gaussian answers, those of the second pure ones: nobody has lost both."""
+    ledger.charge(gaussian(1, "0.021"), limits(1))
+    ledger.register(DATASET, "0f", "s2", disjoint=True)
+    ledger.charge(ask(2, 1, snapshot="s2"), limits(1))
+    assert all(map(holds_in_advance, promises(ledger, limits(1)).values()))
+
+
+# Ledgers of format 3, which recorded caps and no models
+
+
+def test_a_ledger_of_format_3_promises_in_advance_only_what_its_entries_show(
+    where: str, without_models: pytest.MonkeyPatch
+) -> None:
+    """Gaussian answers show that approx-dp was allowed; which models a pure answer was held against is not shown."""
+    with Ledger.open(where) as ledger:
+        ledger.register(DATASET, "0f", "s1", disjoint=False)
+        ledger.charge(replace(gaussian(1), analyst="rho"), limits(1))
+        ledger.register("other", "0e", "s1", disjoint=False)
+        for question in (ask(2), gaussian(3)):
+            ledger.charge(replace(question, dataset="other"), limits(1))
+        ledger.charge(replace(gaussian(4), analyst="rho"), limits(2))
+        head = ledger.verify()
+        assert not any("models" in body["terms"] for body in bodies(ledger) if body["kind"] == "cap")
+    make_format_3(where)
+    without_models.undo()
+    before = rows_of(where)
+    assert Ledger.upgrade(where) == 3
+    assert rows_of(where) == before
+    with Ledger.existing(where) as ledger:
+        assert ledger.verify() == head
+        for charged in (False, True):
+            if charged:
+                ledger.charge(replace(gaussian(5), analyst="rho"), limits(2))
+                ledger.charge(replace(gaussian(5), dataset="other"), limits(1))
+                assert "the budget of rho: models recorded as dp, approx-dp, individual-dp" in [
+                    entry.query for entry in ledger.history(DATASET)
+                ]
+            own = {one.model: one.promise for one in ledger.balance(DATASET, limits(2), "rho")}
+            assert "because the cap was raised to 2, above 1" in own["approx-dp"]
+            assert own["dp"].startswith(not_held("dp"))
+            told = {one.model: one.promise for one in ledger.balance("other", limits(1))}
+            assert told["dp"].startswith(not_held("dp"))
+            assert told["approx-dp"].startswith(not_held("approx-dp"))
+            ledger.verify()
+
+
+# Accounts that a restored ledger may have forgotten something of
+
+
+def restored(where: str, tmp_path: Path) -> Path:
+    """A back-up, then a charge of 1 by zoe that it does not have, then the restore that says so."""
+    with Ledger.open(where) as ledger:
+        ledger.register(DATASET, "0f", "s1", disjoint=False)
+        ledger.charge(ask(1), limits(10, analyst=1))
+        Ledger.backup(where, tmp_path / "backup.db")
+        ledger.charge(ask(2, 1, analyst="zoe"), limits(10, analyst=1))
+    Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=1, forgotten_delta=1e-7)
+    return tmp_path / "again.db"
+
+
+def test_an_account_opened_after_a_restore_promises_what_it_may_have_lost_before(where: str, tmp_path: Path) -> None:
+    """Zoe spent 1 that nobody recorded, and may spend 1 again: in all 2, and no epsilon was fixed in advance."""
+    with Ledger.existing(restored(where, tmp_path)) as ledger:
+        for spent in (1, 2):
+            told = {one.model: one.promise for one in ledger.balance(DATASET, limits(10, analyst=1), "zoe")}
+            assert told["dp"].startswith(f"{UNRECORDED}; {AT_MOST.replace('e^9', f'e^{spent}')}")
+            assert told["approx-dp"].startswith(f"{UNRECORDED}; for the epsilon of ")
+            if spent == 1:
+                ledger.charge(ask(3, 1, analyst="zoe"), limits(10, analyst=1))
+        zoe, ann = terms_of(ledger, "zoe"), terms_of(ledger, "ann")
+        assert (zoe.late, zoe.forgotten, zoe.forgotten_delta) == (True, 1, Fraction(1, 10**7))
+        assert (ann.late, ann.forgotten) == (True, 0)  # it was charged to her account
+        ledger.verify()
+
+
+def test_what_may_have_been_forgotten_of_an_account_cannot_be_left_out_unseen(where: str, tmp_path: Path) -> None:
+    with Ledger.existing(restored(where, tmp_path)) as ledger:
+        with pytest.MonkeyPatch.context() as unseen:
+            unseen.setattr(rows, "find_forgotten", lambda *_: Spend())
+            ledger.charge(ask(3, 1, analyst="zoe"), limits(10, analyst=1))
+        with pytest.raises(ClaimFailed, match="is not what was written: it does not follow"):
+            ledger.verify()
+
+
+def test_an_account_that_format_3_opened_after_a_restore_is_told_of_it_with_the_next_charge(
+    where: str, tmp_path: Path, without_models: pytest.MonkeyPatch
+) -> None:
+    place = restored(where, tmp_path)
+    with Ledger.existing(place) as ledger:
+        ledger.charge(ask(3, "0.5", analyst="zoe"), limits(10, analyst=1))
+        assert not terms_of(ledger, "zoe").late
+        ledger.verify()
+    without_models.undo()
+    with Ledger.existing(place) as ledger:
+        ledger.verify()
+        for _ in range(2):
+            own = ledger.balance(DATASET, limits(10, analyst=1), "zoe")[0].promise
+            assert own.startswith(f"{UNRECORDED}; {AT_MOST.replace('e^9', 'e^1.5')}")
+            ledger.charge(ask(4, "0.1", analyst="zoe", spend=Spend(), model="approx-dp"), limits(10, analyst=1))
+        ledger.charge(ask(5, "0.5", analyst="zoe"), limits(10, analyst=1))
+        assert (terms_of(ledger, "zoe").late, terms_of(ledger, "zoe").forgotten) == (True, 1)
+        ledger.verify()
 
 
 def test_a_delta_that_was_lowered_is_not_the_delta_that_is_shown(ledger: Ledger) -> None:

@@ -109,7 +109,7 @@ def test_the_ledger_too_knows_the_life_that_answers_in_a_session(tmp_path: Path)
     config = config_in(tmp_path, 50)
     with Store.open(config.store) as store, Custodian.open(config.datasets[0].schema) as custodian:
         first, other = (
-            custodian.shared_session(20, 0.05, "ann", "key", StoredLog(store, name, name))
+            custodian._shared_session(20, 0.05, "ann", "key", StoredLog(store, name, name))
             for name in ("first", "other")
         )
         assert first.answer(COUNT["question"]).rows

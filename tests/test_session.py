@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -12,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from discreet import BudgetExceeded, Custodian, DiscreetError, InvalidInput, Ledger, Unavailable, Unsupported
-from discreet.custodian.session import TOGETHER, Session, open_session
+from discreet.custodian.session import TOGETHER, Admitted, Log, Session, open_session
 from discreet.ledger import Caps
 from discreet.query.totals import Amounts, Cell, Totals
+from discreet.sample import write_registry
 from discreet.schema import Schema
+from discreet.service.store.counting import StoredLog
 from discreet.sources.memory import MemorySource
 from tables import schema
 
@@ -319,3 +322,51 @@ def test_threads_cannot_overdraw_a_session(ledger: Ledger) -> None:
             answered = list(pool.map(ask, range(1, 7)))
         assert s.left == 0
     assert sum(answered) == 4
+
+
+class Forgets:
+    """A log with one name for all sessions that keeps nothing of what was answered in them."""
+
+    mark = "mine"
+
+    def __init__(self) -> None:
+        self._all: list[Admitted] = []
+
+    def since(self, place: int) -> list[Admitted]:
+        return self._all[place:]
+
+    def admit(self, place: int, one: Admitted) -> bool:
+        self._all.insert(place, one)
+        return True
+
+    def keep(self, _: int, released: str) -> str:
+        return released
+
+
+class ForgetsToo(StoredLog):
+    def __init__(self) -> None:
+        self.mark = "mine"
+
+    since, admit, keep = Forgets.since, Forgets.admit, Forgets.keep  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("kind", [Forgets, ForgetsToo])
+def test_a_log_of_a_caller_s_own_opens_no_session(tmp_path: Path, kind: type[Log]) -> None:
+    """With one that forgets, one charge bought as many draws as anyone liked."""
+    with Custodian.open(write_registry(tmp_path, patients=40)) as custodian:
+        with pytest.raises(InvalidInput, match="the log of a session must be the one that the service keeps"):
+            custodian._shared_session(10, 0.1, "ann", "k", kind())
+        assert custodian.budget()[0].epsilon == 0
+
+
+def test_no_public_name_takes_a_log_or_what_is_called_before_a_draw_is_stored() -> None:
+    """Either decides whether a question is drawn again; a wait that fails leaves what was drawn unstored."""
+    public = {
+        name: inspect.signature(call).parameters
+        for kind in (Custodian, Session)
+        for name, call in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_")
+    }
+    assert not {"shared_session", "settling"} & public.keys()
+    assert not [name for name, taken in public.items() if "log" in taken]
+    assert not {"log", "settle"} & set(Session.__slots__)

@@ -131,4 +131,14 @@ FAULTS = (
         "key=key, fresh=True)",
         ("test_private_publish.py::test_a_private_file_is_charged_and_says_what_it_is",),
     ),
+    Fault(
+        "any-log-of-a-session",
+        "custodian",
+        "A session takes a log of any class.",
+        "With a log that forgets, one charge buys as many draws as one likes.",
+        "custodian/session.py",
+        "own = Memory() if log is None else _require_own_log(log)",
+        "own = Memory() if log is None else log",
+        ("test_session.py::test_a_log_of_a_caller_s_own_opens_no_session",),
+    ),
 )

@@ -223,20 +223,20 @@ class Custodian:
         key: str | None = None,
     ) -> Session:
         """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
-        return self.shared_session(noise_scale, epsilon, analyst, key, None)
+        return self._shared_session(noise_scale, epsilon, analyst, key, None)
 
-    def shared_session(
+    def _shared_session(
         self, noise_scale: object, epsilon: object, analyst: str, key: str | None, log: Log | None
     ) -> Session:
-        """Open a session that several processes answer in under the same key: for the operator of a service.
+        """Open a session that several processes answer in under the same key: for the service alone.
 
-        The log decides what was admitted and drawn before, so it must be the operator's own, never an analyst's.
+        The log decides what was admitted and drawn before: whoever chooses it has answers drawn again for one charge.
         """
         analyst, key = _names(analyst, key)
         self._require_current()
         names = self.schema, self._source, self._ledger, self._caps, self._snapshot.name
         opened = open_session(*names, noise_scale, epsilon, analyst, key, log)
-        opened.note, opened.settle = self._note, self._settle
+        opened.note, opened._settle = self._note, self._settle
         return opened
 
     def publish(
@@ -331,7 +331,7 @@ class Custodian:
         made._draws = False
         return made
 
-    def settling(self, wait: Callable[[], None]) -> Custodian:
+    def _settling(self, wait: Callable[[], None]) -> Custodian:
         """The same, open as long as this is: `wait` is called between a draw and all that shows that it was made.
 
         How long reading took is then told by nothing that others can see, if `wait` ends at a moment that does not

@@ -114,5 +114,5 @@ def _own_ledger(schema: Schema, where: str | Path | None) -> Iterator[Ledger | N
 
 def _untouched(caps: Caps, model: str, analyst: str | None) -> Balance:
     cap = caps.dataset if analyst is None else caps.analyst
-    promise = promise_to(analyst, Terms.opened(cap).promise(model))
+    promise = promise_to(analyst, Terms.opened(cap, caps.models).promise(model))
     return Balance(cast("Model", model), analyst, NOTHING, NOTHING, cap, cap.epsilon, (), promise)

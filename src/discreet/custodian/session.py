@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -24,6 +25,7 @@ from discreet.exact import positive, shown
 from discreet.formatting import format_cost
 from discreet.kernel.entropy import SYSTEM, bits
 from discreet.ledger import Caps, Charge, Ledger
+from discreet.plain import require_own
 from discreet.planner.asked import LEAST, MOST, check_epsilon
 from discreet.planner.atoms import Count
 from discreet.planner.choose import counted_plan
@@ -39,6 +41,8 @@ from discreet.spend import Spend
 if TYPE_CHECKING:
     from discreet.sources.plan import Source
 
+SERVICE_LOGS = "discreet.service.store.counting"
+"""The module of the only class that keeps what a session admitted for several processes."""
 TOGETHER = "the promise is for all answers of the session together"
 
 
@@ -134,7 +138,7 @@ class Session:
     _drawn: dict[int, str] = field(default_factory=dict, repr=False)
     note: str | None = None
     """What all its answers are warned of."""
-    settle: Callable[[], None] = _at_once
+    _settle: Callable[[], None] = _at_once
     """Called between a draw and all that shows that it was made."""
     _open: bool = True
     _lock: Lock = field(default_factory=Lock, repr=False)
@@ -197,7 +201,7 @@ class Session:
         try:
             drawn = before or self._read(planned)
         finally:
-            self.settle()
+            self._settle()
         text = before or self._log.keep(place, drawn)
         self._drawn[place] = text
         reply = answer(planned, from_text(text)[2], told, FREE, self._paid.entry, self._paid.spent())
@@ -241,6 +245,7 @@ def open_session(
     """Charge the whole epsilon durably, and open; nothing is read. The same key never pays twice."""
     scale, loss = scale_of(noise_scale), positive(epsilon, "epsilon")
     check_epsilon(loss)
+    own = Memory() if log is None else _require_own_log(log)
     if schema.rows > loss * scale:
         raise InvalidInput(
             f"with epsilon {shown(loss)} a session needs a noise scale of at least {format_cost(schema.rows / loss)} "
@@ -251,8 +256,14 @@ def open_session(
     spend = Spend(loss, loss**2 / 2)
     names = schema.name, snapshot_name, analyst
     receipt = ledger.charge(Charge(*names, question, said, "dp", spend, loss, key=key, fresh=True), caps)
-    own = Memory() if log is None else log
     return Session(scale, Tally(schema, loss), Paid(ledger, caps, schema.name, receipt.entry, own.mark), source, own)
+
+
+def _require_own_log(log: Log) -> Log:
+    """The service's own log: one of another class may forget, and everything it forgot would be drawn again."""
+    service = sys.modules.get(SERVICE_LOGS)  # looked up, since imports point inwards; whoever has such a log loaded it
+    kinds: tuple[type[Log], ...] = () if service is None else (service.StoredLog,)
+    return require_own(log, kinds, "the log of a session must be the one that the service keeps")
 
 
 def scale_of(noise_scale: object) -> Fraction:

@@ -13,7 +13,7 @@ from operator import add
 from typing import NamedTuple
 
 from discreet.ledger.amounts import fraction, units
-from discreet.ledger.charge import Model
+from discreet.ledger.charge import MODELS, Model
 from discreet.ledger.terms import Terms
 from discreet.spend import KINDS, Kind, Part, Spend
 
@@ -116,10 +116,34 @@ def delta(account: Account, model: Model, terms: Terms) -> Fraction:
     return fraction(account.delta) + (0 if pure else terms.delta / 2)
 
 
-def promise(largest: Account, model: Model, terms: Terms) -> str:
-    """What holds for all answers of an account together, given its largest totals over all epochs."""
+def shown_held(largest: Account) -> tuple[Model, ...]:
+    """The models that were allowed at every charge of an account, as its largest totals alone show.
+
+    A charge that is not pure was admitted in its own model; which models a pure one was held against is not shown.
+    """
+    if largest.dp:
+        return ()
+    own: dict[Model, bool] = {model: any(getattr(largest, name) for name in COMPONENTS[model]) for model in MODELS}
+    only = [model for model, charged in own.items() if charged]
+    return tuple(only) if len(only) == 1 else ()
+
+
+def promise(total: Account, largest: Account, model: Model, terms: Terms) -> str:
+    """What holds for all answers of an account together, given its total now and its largest over all epochs.
+
+    The largest are taken component by component: they may be above the cap where no epoch was (approx-dp).
+    """
     first = replace(terms, cap=replace(terms.cap, delta=terms.delta))
-    return terms.promise(model, spent(largest, model, first), delta(largest, model, first))
+    now = spent(total if model == "approx-dp" else largest, model, first)
+    lost = largest.plus(_cost_of_forgotten(terms))
+    too_much = now is None or now > terms.highest
+    return terms.promise(model, spent(lost, model, first), delta(lost, model, first), too_much)
+
+
+def _cost_of_forgotten(terms: Terms) -> Account:
+    """What a restored ledger has no entry of, as one pure loss and a chance that it was none."""
+    epsilon = terms.forgotten
+    return cost("dp", Spend(epsilon, epsilon**2 / 2)).plus(Account(delta=units(terms.forgotten_delta)))
 
 
 def fits(account: Account, model: Model, terms: Terms) -> bool:

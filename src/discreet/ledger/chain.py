@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -97,6 +97,9 @@ def _sha256(text: str) -> str:
 
 RELEASED = digest("release")
 """What every release is found by."""
+RESTORER = "custodian"
+FORGOTTEN = "spend since the back-up that was restored"
+"""In whose name a restored ledger is charged what it may have forgotten, and as which query."""
 UNRECORDED: Body = {"unrecorded": True}
 """What the entry of a loss has that was admitted under caps that the ledger does not know."""
 
@@ -193,6 +196,16 @@ def spend_of(body: Body) -> Spend:
 def part_of(body: Body) -> Part | None:
     """The part that an entry is on."""
     return None if body["part"] is None else Part(**body["part"])
+
+
+def is_forgotten(body: Body) -> bool:
+    """Whether an entry charges the data set what a restored ledger may have forgotten."""
+    return (body["kind"], body["analyst"], body["query"]) == ("charge", RESTORER, FORGOTTEN)
+
+
+def sum_forgotten(bodies: Iterable[Body]) -> Spend:
+    """What several such entries charge together."""
+    return sum(map(spend_of, filter(is_forgotten, bodies)), Spend())
 
 
 def asked_epsilon(body: Body) -> Fraction:

@@ -1,7 +1,8 @@
 """Spend that a ledger has forgotten, entered again as far as anybody can tell: an upper bound, whatever is left.
 
 Answers that were given after a back-up are with the analysts, and not in the ledger that is restored from it. The bound
-is charged to the data set, and to every analyst who has an account, since nobody knows whose answers they were.
+is charged to the data set, and to every analyst who has an account, since nobody knows whose answers they were. Of an
+account that is opened later nobody knows that either: its terms have the bound (accounts.md).
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ from sqlalchemy import Connection, select
 from discreet.errors import InvalidInput
 from discreet.ledger import chain, rows
 from discreet.ledger.accounts import cost
+from discreet.ledger.chain import FORGOTTEN as WHAT
+from discreet.ledger.chain import RESTORER as WHO
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import Charge
 from discreet.ledger.paying import DATASET
 from discreet.ledger.tables import heads
 from discreet.spend import Spend, amount
-
-WHO = "custodian"
-WHAT = "spend since the back-up that was restored"
 
 
 @dataclass(frozen=True, slots=True)

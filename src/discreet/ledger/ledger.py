@@ -37,11 +37,11 @@ from discreet.ledger.charge import (
 )
 from discreet.ledger.database import Database
 from discreet.ledger.opening import existing_database, existing_ledger_in, ledger_at, ledger_in, upgrade
-from discreet.ledger.paying import DATASET, pay, payers
+from discreet.ledger.paying import DATASET, pay, payers, recall
 from discreet.ledger.refusal import times
 from discreet.ledger.stored import KEYED, Offer, offered, replayed
 from discreet.ledger.tables import ASKED, about, entries
-from discreet.ledger.terms import Terms, change_in_words, promise_to
+from discreet.ledger.terms import WEAKER_ANSWERS, Terms, change_in_words, promise_to
 from discreet.schema import Budget
 from discreet.spend import Spend, text
 
@@ -204,8 +204,9 @@ class Ledger:
             released = _found(connection, dataset, chain.RELEASED)
             largest = rows.largest_totals(connection, head, owner)
             recorded = rows.find_terms(connection, dataset, owner)
-        opened = Terms.opened(cap, late=largest != NOTHING) if recorded is None else recorded
-        terms, raised = _terms(opened, cap, owner)
+            opened = Terms.opened(cap, caps.models) if recorded is None else recorded
+            opened = recall(connection, head, owner, opened, opening=recorded is None)
+        terms, raised = _terms(opened, cap, owner, caps.models)
         models = [model for model in MODELS if model in caps.models]
         weaker = {"dp": head.weaker, "approx-dp": released, "individual-dp": released}
         flags = {model: ((WEAKER,) if weaker[model] else ()) + raised for model in models}
@@ -288,12 +289,12 @@ def _found(connection: Connection, dataset: str, finds: str) -> bool:
     return connection.execute(before.limit(1)).one_or_none() is not None
 
 
-def _terms(recorded: Terms, cap: Budget, owner: str) -> tuple[Terms, tuple[str, ...]]:
+def _terms(recorded: Terms, cap: Budget, owner: str, models: tuple[str, ...]) -> tuple[Terms, tuple[str, ...]]:
     """The terms under a cap, for display; a delta that was raised is not used, and a flag says so."""
     try:
-        return recorded.under(cap, owner), ()
+        return recorded.under(cap, owner, models), ()
     except InvalidInput as refusal:
-        return recorded.under(replace(cap, delta=recorded.delta)), (str(refusal),)
+        return recorded.under(replace(cap, delta=recorded.delta), owner, models), (str(refusal),)
 
 
 def _balance(
@@ -301,14 +302,14 @@ def _balance(
 ) -> Balance:
     epsilon, cap = spent(total, model, terms), terms.cap
     left = Fraction(0) if epsilon is None else max(Fraction(0), cap.epsilon - epsilon)
-    told = promise_to(analyst, promise(largest, model, terms))
-    return Balance(model, analyst, epsilon, delta(total, model, terms), cap, left, flags, told)
+    told = promise(total, largest, model, terms) + (f"; {WEAKER_ANSWERS}" if WEAKER in flags else "")
+    return Balance(model, analyst, epsilon, delta(total, model, terms), cap, left, flags, promise_to(analyst, told))
 
 
 def _line(body: Body) -> Entry:
     told = Entry(body["seq"], body["kind"], body["at"], body["snapshot"])
     if body["kind"] == "cap":
-        before, after = (Terms.from_json(body[name]).cap for name in ("before", "terms"))
+        before, after = (Terms.from_json(body[name]) for name in ("before", "terms"))
         return replace(told, analyst=body["analyst"], query=change_in_words(body["analyst"] or "", before, after))
     if body["kind"] in {"register", "release"}:
         return replace(told, query=body.get("query"))

@@ -8,13 +8,13 @@ from sqlalchemy import Connection
 
 from discreet.errors import Unavailable
 from discreet.ledger import chain, rows, stored
-from discreet.ledger.accounts import NOTHING, Account, cost, debited
+from discreet.ledger.accounts import NOTHING, Account, cost, debited, shown_held
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import Caps, Charge, Receipt
 from discreet.ledger.refusal import Owner, Refusal
 from discreet.ledger.terms import Terms
 from discreet.schema import Budget
-from discreet.spend import Part
+from discreet.spend import Part, Spend
 
 DATASET = ""
 """The owner of the data set's own accounts."""
@@ -75,8 +75,26 @@ def _owner(
 ) -> Owner:
     models = tuple(model for model in debited(charge.model) if model in caps.models)
     recorded = rows.find_terms(connection, head.dataset, name)
-    terms = Terms.opened(cap) if recorded is None else recorded.under(cap, name)
+    if recorded is None:
+        terms = Terms.opened(cap, caps.models)
+    else:
+        terms = recall(connection, head, name, recorded).under(cap, name, caps.models)
     return Owner(name, rows.position(connection, head, name, part, models), terms, models, recorded)
+
+
+def recall(connection: Connection, head: Head, owner: str, terms: Terms, opening: bool = False) -> Terms:
+    """Terms with what the entries show of charges that were admitted before their models were recorded."""
+    if terms.models is not None and not opening:
+        return terms
+    largest = rows.largest_totals(connection, head, owner)
+    forgotten = rows.find_forgotten(connection, head.dataset, owner)
+    return recalled(terms, largest, forgotten, opening)
+
+
+def recalled(terms: Terms, largest: Account, forgotten: Spend, opening: bool) -> Terms:
+    """The same, given what any unit lost before, and what was forgotten beside it."""
+    after = terms.after(opening and largest != NOTHING, forgotten.epsilon, forgotten.delta)
+    return after if opening else replace(after, held=shown_held(largest))
 
 
 def _record_terms(connection: Connection, head: Head, owners: tuple[Owner, ...], more: Account) -> tuple[Head, Body]:
@@ -87,8 +105,7 @@ def _record_terms(connection: Connection, head: Head, owners: tuple[Owner, ...],
     opened: dict[str, Terms] = {}
     for owner in owners if more != NOTHING else ():
         if owner.recorded is None and owner.terms.orders:
-            late = rows.largest_totals(connection, head, owner.name) != NOTHING
-            opened[owner.name] = replace(owner.terms, late=late)
+            opened[owner.name] = recall(connection, head, owner.name, owner.terms, opening=True)
             rows.save_terms(connection, head.dataset, owner.name, opened[owner.name])
         elif owner.recorded is not None and owner.recorded != owner.terms:
             head = rows.append(connection, head, chain.capped(head, owner.name, owner.recorded, owner.terms))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
 
 from discreet.ledger import chain
 from discreet.ledger.accounts import NOTHING, PAST, Account, cost
 from discreet.ledger.chain import Body, Head
-from discreet.ledger.paying import DATASET
+from discreet.ledger.paying import DATASET, recalled
 from discreet.ledger.terms import Terms
+from discreet.spend import Spend
 
 Key = tuple[int, str, str, str]
 """Epoch, owner, kind and name of the part; the last two empty for the root."""
@@ -23,6 +26,8 @@ class Replay:
         self.terms: dict[str, Terms] = {}
         self.answered: set[int] = set()
         self._ledger = ledger
+        self._forgotten: dict[int, Body] = {}
+        self._reused: set[tuple[str, int]] = set()
         self._snapshots: set[str] = set()
 
     def follow(self, text: str, body: Body, source: str | None, answer: str | None) -> None:
@@ -83,6 +88,8 @@ class Replay:
         self._open_accounts(body, (DATASET, body["analyst"]))
         for owner in (DATASET, body["analyst"]):
             self._debit(owner, body)
+        if chain.is_forgotten(body):
+            self._forgotten[body["seq"]] = body
 
     def _reuse(self, body: Body, source: Body) -> None:
         _must(source["kind"] == "charge" and source["seq"] in self.answered)
@@ -91,21 +98,39 @@ class Replay:
         _must(chain.asked_epsilon(body) <= chain.asked_epsilon(source))
         self._open_accounts(body, (body["analyst"],))
         self._debit(body["analyst"], body)
+        self._reused.add((body["analyst"], source["seq"]))
 
     def _open_accounts(self, body: Body, payers: tuple[str, ...]) -> None:
         for owner, told in body.get("opens", {}).items():
             terms = Terms.from_json(told)
             _must(owner in payers and owner not in self.terms)
-            _must(terms.unchanged and terms.late == self._was_charged(owner))
+            _must(terms.unchanged and terms == self._opened(owner, terms))
             self.terms[owner] = terms
 
-    def _was_charged(self, owner: str) -> bool:
-        return any(key[1] == owner and spent != NOTHING for key, spent in self.spent.items())
+    def _opened(self, owner: str, terms: Terms) -> Terms:
+        """The terms as they must be where their account is opened now; before format 4 they had nothing forgotten."""
+        bare = replace(terms, late=False, forgotten=Fraction(0), forgotten_delta=Fraction(0))
+        forgotten = Spend() if terms.models is None else self._uncharged(owner)
+        return recalled(bare, self._charged(owner), forgotten, opening=True)
+
+    def _charged(self, owner: str) -> Account:
+        """The sum of all that an owner was ever charged: above 0 where its largest totals are."""
+        return reduce(Account.plus, (spent for key, spent in self.spent.items() if key[1] == owner), NOTHING)
+
+    def _uncharged(self, owner: str) -> Spend:
+        """What a restored ledger may have forgotten of an owner, and has not charged to it."""
+        if owner in {DATASET, chain.RESTORER}:
+            return Spend()
+        return chain.sum_forgotten(body for seq, body in self._forgotten.items() if (owner, seq) not in self._reused)
 
     def _change_cap(self, body: Body) -> None:
         owner, terms = body["analyst"] or DATASET, Terms.from_json(body["terms"])
         before = self.terms[owner]
-        _must(Terms.from_json(body["before"]) == before != terms == before.under(terms.cap))
+        _must(Terms.from_json(body["before"]) == before != terms)
+        known = before
+        if before.models is None and terms.models is not None:
+            known = recalled(before, self._charged(owner), self._uncharged(owner), opening=False)
+        _must(terms == known.under(terms.cap, models=terms.models))
         self.terms[owner] = terms
 
     def _answer(self, body: Body, source: Body, answer: str | None) -> None:

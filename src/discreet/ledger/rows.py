@@ -28,7 +28,7 @@ from discreet.ledger.amounts import read, stored
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.tables import accounts, answers, caps, entries, heads, parts
 from discreet.ledger.terms import Terms, read_terms
-from discreet.spend import KINDS, Kind, Part
+from discreet.spend import KINDS, Kind, Part, Spend
 
 
 def _by(table: Table, *names: str) -> list[Any]:
@@ -49,6 +49,12 @@ PART = select(*(parts.c[name] for name in Account._fields)).where(*_by(parts, *P
 SAVE_ACCOUNT = update(accounts).where(*_by(accounts, *ACCOUNT_KEY))
 SAVE_PART = update(parts).where(*_by(parts, *PART_KEY))
 TERMS = select(caps.c.terms).where(*_by(caps, "dataset", "owner"))
+FORGOTTEN = select(entries.c.body).where(
+    *_by(entries, "dataset", "analyst"),
+    entries.c.kind == "charge",
+    entries.c.body.contains(chain.written({"query": chain.FORGOTTEN})[1:-1]),
+)
+REUSED = select(entries.c.source).where(*_by(entries, "dataset", "analyst"), entries.c.kind == "reuse")
 SAVE_TERMS = update(caps).where(*_by(caps, "dataset", "owner"))
 
 
@@ -137,6 +143,18 @@ def largest_totals(connection: Connection, head: Head, owner: str) -> Account:
     """The largest of an owner's totals, over this epoch and all before: no unit has lost more."""
     before = _account(connection, ACCOUNT, _account_key(replace(head, epoch=PAST), owner))
     return before.most(position(connection, head, owner, None, COMPONENTS).total(NOTHING))
+
+
+def find_forgotten(connection: Connection, dataset: str, owner: str) -> Spend:
+    """What a restored ledger may have forgotten of an owner, and has not charged to it."""
+    if owner in {"", chain.RESTORER}:  # were charged all of it
+        return Spend()
+    by = {"by_dataset": dataset, "by_analyst": chain.RESTORER}
+    found = [chain.read(body) for body in connection.execute(FORGOTTEN, by).scalars()]
+    if not found:
+        return Spend()
+    paid = set(connection.execute(REUSED, by | {"by_analyst": owner}).scalars())
+    return chain.sum_forgotten(body for body in found if body["seq"] not in paid)
 
 
 def carry_over(connection: Connection, head: Head, fresh: Head, disjoint: bool) -> None:

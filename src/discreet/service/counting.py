@@ -101,7 +101,7 @@ def resumed(entered: Entered, custodian: Custodian, kept: Counting) -> Session:
         raise InvalidInput(ENDED)
     log = StoredLog(entered.service.store, kept.id, life)
     numbers = asking.exact(kept.noise_scale, "noise_scale"), asking.exact(kept.epsilon, "epsilon")
-    session = custodian.settling(entered.settle).shared_session(*numbers, kept.analyst, f"session {kept.id}", log)
+    session = custodian._settling(entered.settle)._shared_session(*numbers, kept.analyst, f"session {kept.id}", log)
     session.catch_up()
     return session
 

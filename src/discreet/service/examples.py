@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.ledger.terms import promise_to
+from discreet.ledger.terms import as_long_as, promise_to
 
 Example = dict[str, Any]
 
@@ -20,6 +20,7 @@ GUARANTEE: Example = {
     "assumptions": [],
     "words": "Differential privacy with epsilon 0.1 when one unit (person_id) is replaced by any other.",
 }
+ALL_ANSWERS = "all answers of this account together satisfy differential privacy"
 BALANCE: Example = {
     "model": "dp",
     "analyst": "ann",
@@ -27,13 +28,13 @@ BALANCE: Example = {
     "cap": {"epsilon": "1", "delta": "1/10000000"},
     "left": "9/10",
     "flags": [],
-    "promise": promise_to("ann", "all answers of this account together satisfy differential privacy with epsilon 1"),
+    "promise": promise_to("ann", f"{ALL_ANSWERS} with epsilon 1, {as_long_as('dp')}"),
 }
 WHOLE = BALANCE | {
     "analyst": None,
     "cap": {"epsilon": "3", "delta": "1/1000000"},
     "left": "29/10",
-    "promise": "all answers of this account together satisfy differential privacy with epsilon 3",
+    "promise": f"{ALL_ANSWERS} with epsilon 3, {as_long_as('dp')}",
 }
 MEANING = (
     "You believed it to be about 12,000, between 10,236 and 13,764 with a probability of 95 %; the private answer is "

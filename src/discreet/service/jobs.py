@@ -105,7 +105,7 @@ def _carried_out(
     _require_token(service, job)
     with service.holdings.custodian(job.dataset, job.rehearsal) as custodian:
         if job.kind == "ask":
-            settling = custodian.settling(settle)
+            settling = custodian._settling(settle)
             kept = asking.ask(service, settling, job.rehearsal, job.analyst, job.key, said, job.at)
             return {"answer": kept.id}
         folder = _made(folder_of(service.config, job))

@@ -182,7 +182,7 @@ def answer(entered: Entered, key: str, said: dict[str, Any]) -> Kept:
     if kept is not None:
         return kept
     with service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
-        settling = custodian.settling(entered.settle)
+        settling = custodian._settling(entered.settle)
         return asking.same(asking.ask(service, settling, entered.rehearsal, who, key, said, entered.at), said)
 
 
