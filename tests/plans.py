@@ -207,6 +207,8 @@ class Asker:
             kinds += [self.person, self.person]
         if "city" in self.made["columns"] and ("approx-dp" in self.models or self.chance.random() < 0.1):
             kinds += [self.keyed, self.keyed]
+        if self.made["neighbours"] == "replace-one":
+            kinds += [self.mean_of_some]
         if self.complete and self.made["neighbours"] == "replace-one" and self.made["unit"]["rows"] == 1:
             kinds += [self.ranks, self.ranks]
         return self.chance.choice(kinds)()
@@ -291,6 +293,12 @@ class Asker:
         column, bins = self.number(dates=True), self.chance.choice((2, 3, 4, 8))
         made = self.ask([(f"HISTOGRAM({column}, {bins})", {"histogram": column, "bins": bins})])
         return replace(made, ranges=(ENDS[column],) if self.chance.random() < 0.5 else ())
+
+    def mean_of_some(self) -> Ask:
+        """How many rows it is of is not public, so a sum and a count are told together."""
+        column, name, (sql, document) = self.number(), self.made["name"], self.condition()
+        asked = {"from": name, "select": [{"avg": column}], "where": document}
+        return Ask(f"SELECT AVG({column}) FROM {name} WHERE {sql}", asked, {"epsilon": self.epsilon()})
 
     def ranks(self) -> Ask:
         """What needs a public number of values: means of ranks, and individual DP where the schema allows it."""
