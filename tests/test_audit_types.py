@@ -370,6 +370,13 @@ def test_last_digits_of_large_whole_numbers_count_in_a_list_and_not_in_an_array(
     assert audit_mechanism(lambda data, n: np.array(mechanism(data, n)), 0, 1, 1, draws=1000).lower_bound == 0
 
 
+def test_infinite_numbers_side_by_side_are_no_obstacle() -> None:
+    """Their difference is NaN: not a word of it, and no alarm."""
+    rows = np.arange(3000.0).reshape(1000, 3) % 7
+    rows[::5] = math.inf, math.inf, -math.inf
+    assert audit_mechanism(lambda _, n: rows[:n], 0, 1, 1, draws=1000).lower_bound == 0
+
+
 # --- no honest mechanism is accused
 
 
