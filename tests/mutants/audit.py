@@ -31,10 +31,9 @@ FAULTS = (
         "Zeros at the end of a text are taken off only after it was tried as a number.",
         "Digits with zeros are a number in an array of texts and a text in one of objects: a rare None decides which.",
         "audit/values.py",
-        """            number = _written(text)
-            return text if number is None""",
-        """            number = _written(value if isinstance(value, str) else value.decode("latin-1"))
-            return text if number is None""",
+        'return _plain_text((value if isinstance(value, str) else value.decode("latin-1")).rstrip("\\0"))',
+        """text = value if isinstance(value, str) else value.decode("latin-1")
+            return text.rstrip("\\0") if _written(text) is None else _plain_text(text)""",
         (
             "test_audit_types.py::test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read[digits]",
         ),

@@ -40,22 +40,20 @@ def plain_value(value: object) -> object:
     None, NaN and NaT are one too, and so are a date and its midnight.
     """
     match value:
+        case bytes() | str():
+            return _plain_text((value if isinstance(value, str) else value.decode("latin-1")).rstrip("\0"))
         case tuple() | list():
             return tuple(map(plain_value, value))
         case np.ndarray():
-            return plain_value(
-                value.tolist() if value.dtype.kind not in "mMV" else list(value) if value.ndim else value[()]
-            )
+            if value.dtype.kind not in "mMV":
+                return plain_value(value.tolist())
+            return plain_value(list(value) if value.ndim else value[()])
         case np.datetime64() | date():
             return _or_nan(moment_of(value))
         case np.timedelta64() | timedelta():
             return _or_nan(duration_of(value))
         case np.void() if value.dtype.names:
             return tuple(plain_value(value[name]) for name in value.dtype.names)
-        case bytes() | str():
-            text = (value if isinstance(value, str) else value.decode("latin-1")).rstrip("\0")
-            number = _written(text)
-            return text if number is None else plain_value(number)
         case complex() | np.complexfloating():
             return _plain_complex(complex(value))
         case np.floating():
@@ -69,6 +67,14 @@ def plain_value(value: object) -> object:
 
 def _or_nan(value: Ticks | int | None) -> object:
     return NAN if value is None else value if isinstance(value, Ticks) else _plain_number(value)
+
+
+def _plain_text(text: str) -> object:
+    """The number that numpy writes so, or the text."""
+    number = _written(text)
+    if number is None:
+        return text
+    return _plain_complex(number) if isinstance(number, complex) else _plain_number(number)
 
 
 def _plain_complex(number: complex) -> object:
@@ -86,7 +92,7 @@ def _plain_number(number: Number) -> object:
 
 
 @lru_cache(maxsize=4096)
-def _written(text: str) -> complex | None:
+def _written(text: str) -> int | float | complex | None:
     """The number that numpy writes so."""
     if text in {"True", "False"}:
         return int(text == "True")
