@@ -26,6 +26,41 @@ FAULTS = (
         ("test_audit_kinds.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",),
     ),
     Fault(
+        "audit-zeros-after-digits",
+        "audit",
+        "Zeros at the end of a text are taken off only after it was tried as a number.",
+        "Digits with zeros are a number in an array of texts and a text in one of objects: a rare None decides which.",
+        "audit/values.py",
+        'return _plain_text((value if isinstance(value, str) else value.decode("latin-1")).rstrip("\\0"))',
+        """text = value if isinstance(value, str) else value.decode("latin-1")
+            return text.rstrip("\\0") if _written(text) is None else _plain_text(text)""",
+        (
+            "test_audit_types.py::test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read[digits]",
+        ),
+    ),
+    Fault(
+        "audit-moments-as-python-has-them",
+        "audit",
+        "A moment in nanoseconds is the whole number that Python makes of it, and one in days a date.",
+        "A rare draw in nanoseconds changes how all other moments are read, and honest mechanisms are accused.",
+        "audit/values.py",
+        "return _or_nan(moment_of(value))",
+        "return value.tolist() if isinstance(value, np.datetime64) else _or_nan(moment_of(value))",
+        (
+            "test_audit_types.py::test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read[days]",
+        ),
+    ),
+    Fault(
+        "audit-masked-entries-as-objects",
+        "audit",
+        "A masked training draw counts as an object that made an array one of objects.",
+        "A rare answer such as None changes how all others of a masked array are read.",
+        "audit/reading.py",
+        "if raw.dtype != object or not isinstance(given, np.ndarray) or _is_masked(raw):",
+        "if raw.dtype != object or not isinstance(given, np.ndarray):",
+        ("test_audit_types.py::test_masked_entries_and_fields_are_read_by_value",),
+    ),
+    Fault(
         "audit-event-chosen-by-test-draws",
         "audit",
         "The event is chosen by all draws, and tested on half of them.",

@@ -175,9 +175,9 @@ def audit_mechanism(
     """A lower bound on the epsilon of a mechanism, from `draws` independent draws with each of two neighbours.
 
     `mechanism(D, n)` returns n draws: an array of numbers, truth values or strings, an array with a row for each, or a
-    list of numbers, texts, moments, rows of these, or anything that can be hashed. A mechanism that keeps its claim on
-    D and D2 is accused with probability at most 1 - confidence. An audit finds, it never proves: nothing found is
-    nothing found.
+    list of numbers, texts, moments, rows of these, or anything that can be hashed. In an array numbers are compared as
+    64-bit floats; a list keeps all digits and types. A mechanism that keeps its claim on D and D2 is accused with
+    probability at most 1 - confidence. An audit finds, it never proves: nothing found is nothing found.
     """
     claim = Claim.of(epsilon, delta, draws, confidence)
     show = progress or _silent

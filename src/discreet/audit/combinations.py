@@ -6,9 +6,11 @@ sums and differences: where these are many, a part of the shape draws says which
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations as pairs_of
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,15 +68,24 @@ def _sum_and_difference(draws: Draws, first: int, second: int) -> Iterator[Numbe
     a, b = column(draws, first), column(draws, second)
     of = "of the answer"
     names = [draws.titles[at].removesuffix(of).rstrip() for at in (first, second)]
-    yield Number(f"{names[0]} minus {names[1]} {of}", lambda rows: cast("Columns", a.of(rows) - b.of(rows)), a.floating)
-    yield Number(f"{names[0]} plus {names[1]} {of}", lambda rows: cast("Columns", a.of(rows) + b.of(rows)), a.floating)
+    for word, combine in (("minus", operator.sub), ("plus", operator.add)):
+        yield Number(f"{names[0]} {word} {names[1]} {of}", partial(_combine, combine, a, b), a.floating)
+
+
+def _combine(how: Callable[[Any, Any], Any], a: Number, b: Number, rows: Draws) -> Columns:
+    """That of two infinite numbers may be NaN, which is an answer like others."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return cast("Columns", how(a.of(rows), b.of(rows)))
 
 
 def _total(draws: Draws) -> Number:
     floating = cast("Columns", draws.columns).dtype.kind == "f"
-    return Number(
-        "the sum of all numbers of the answer", lambda rows: cast("Columns", rows.columns).sum(axis=1), floating
-    )
+    return Number("the sum of all numbers of the answer", _sum_of_all, floating)
+
+
+def _sum_of_all(rows: Draws) -> Columns:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return cast("Columns", cast("Columns", rows.columns).sum(axis=1))
 
 
 def _differ(number: Number, one: Draws, two: Draws) -> float:

@@ -143,7 +143,7 @@ def _places(count: int) -> Keys:
 
 def _atoms(in_order: Keys) -> Keys:
     """Values that recur, the most frequent ones where there are many."""
-    starts = np.flatnonzero(np.diff(in_order, prepend=in_order[0] - 1))
+    starts = np.flatnonzero(np.concatenate([[True], in_order[1:] != in_order[:-1]]))
     counts = np.diff(starts, append=len(in_order))
     often = np.flatnonzero(counts >= RECURS)
     if len(often) > MOST_ATOMS:

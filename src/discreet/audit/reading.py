@@ -15,6 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.audit.draws import Columns, Draws, Told
+from discreet.audit.moments import (
+    MONTHS,
+    Ticks,
+    coarsest,
+    coarsest_of,
+    column_in_unit,
+    has_plain_unit,
+    in_unit,
+)
 from discreet.audit.values import (
     MOST_EXACT,
     NAN,
@@ -36,7 +45,6 @@ MOST_ENTRIES = 256
 ELSE = -(2**63)
 """In a column of whole numbers: what is none, or has more than 62 binary digits."""
 SEEN_ELSEWHERE = -1
-UNITS = ("D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 
 Pair = Sequence[list[object]]
 
@@ -48,7 +56,7 @@ def read_pair(one: object, two: object, count: int) -> tuple[Draws, Draws]:
     its type. In lists each draw has a type of its own, which is looked at, and whole numbers of any size are exact.
     """
     pair = [_returned(raw, count) for raw in (one, two)]
-    if all(map(_keeps_types, pair)):
+    if all(map(_keeps_types, (one, two), pair)):
         pair = list(map(_as_list, pair))
     arrays = [raw for raw in pair if isinstance(raw, np.ndarray)]
     if not arrays:
@@ -59,11 +67,11 @@ def read_pair(one: object, two: object, count: int) -> tuple[Draws, Draws]:
         kinds = {raw.dtype.kind for raw in arrays}
         if kinds <= set("biufc") and arrays[0].size:
             return _of_columns(*_by_value([_as_floats(raw) for raw in arrays]))
-        if kinds in ({"m"}, {"M"}) and arrays[0].size:
+        if kinds in ({"m"}, {"M"}) and _has_plain_moments(arrays):
             return _of_columns(*_moments(arrays))
-    values = [list(map(plain_value, _listed(_as_list(raw)))) for raw in pair]
-    numbers = _all_of_numbers(values)
-    return _of_columns(*_by_value(numbers)) if numbers else _of_lists(values)
+    values = [_hashable(list(map(plain_value, _as_list(raw)))) for raw in pair]
+    columns = _all_of_numbers(values) or _all_of_moments(values)
+    return _of_columns(*columns) if columns else _of_lists(values)
 
 
 def _returned(raw: object, count: int) -> NDArray[Any] | list[object]:
@@ -76,11 +84,14 @@ def _returned(raw: object, count: int) -> NDArray[Any] | list[object]:
     return raw
 
 
-def _keeps_types(raw: NDArray[Any] | list[object]) -> bool:
-    """Whether every draw has its own type, whatever the test draws are: in a list, or by training draws alone."""
+def _keeps_types(given: object, raw: NDArray[Any] | list[object]) -> bool:
+    """Whether every draw has its own type, whatever the test draws are: in a list, or by training draws alone.
+
+    pandas and others change draws for the sake of others even among objects: None is NaN beside texts.
+    """
     if isinstance(raw, list):
         return True
-    if raw.dtype != object:
+    if raw.dtype != object or not isinstance(given, np.ndarray) or _is_masked(raw):
         return False
     try:
         return np.array(raw[TRAINING].tolist()).dtype == object
@@ -93,8 +104,8 @@ def _is_masked(raw: NDArray[Any]) -> bool:
 
 
 def _as_list(raw: NDArray[Any] | list[object]) -> list[object]:
-    """The single draws; moments as numpy has them, since Python's have no nanoseconds."""
-    if isinstance(raw, np.ndarray) and raw.dtype.kind not in "mM":
+    """The single draws; moments as numpy has them, since what Python makes of them depends on their unit."""
+    if isinstance(raw, np.ndarray) and raw.dtype.kind not in "mMV":
         return cast("list[object]", raw.tolist())
     return list(raw)
 
@@ -125,21 +136,58 @@ def _as_floats(raw: NDArray[Any]) -> NDArray[Any]:
 
 def _all_of_numbers(pair: Pair) -> list[NDArray[Any]]:
     """Arrays, where all training draws are numbers, or tables of them of one shape; what is no such is NaN."""
-    shapes = {_shape(value) for own in pair for value in own[TRAINING]}
-    if len(shapes) != 1 or None in shapes or 0 in cast("tuple[int, ...]", next(iter(shapes))):
+    shape = _common_shape(pair, _is_plain_number)
+    if shape is None:
         return []
-    (shape,) = cast("set[tuple[int, ...]]", shapes)
     rest = np.full(shape, complex(NAN, NAN))
-    return [np.array([value if _shape(value) == shape else rest for value in own], np.complex128) for own in pair]
+    fits = [[value if _shape(value, _is_plain_number) == shape else rest for value in own] for own in pair]
+    return _by_value([np.array(own, np.complex128) for own in fits])
 
 
-def _shape(value: object) -> tuple[int, ...] | None:
-    """That of a number, of a row of them, and so on; None where there is anything else."""
+def _all_of_moments(pair: Pair) -> list[NDArray[Any]]:
+    """The same for moments or durations, with NaN between them, in the coarsest unit that holds all training draws."""
+    shape = _common_shape(pair, _is_moment)
+    if shape is None:
+        return []
+    known = {entry for own in pair for value in own[TRAINING] for entry in entries_of(value)} - {NAN}
+    ticks = cast("set[Ticks]", known)
+    kinds = {each.kind for each in ticks}
+    if len(kinds) != 1:
+        return []
+    (kind,) = kinds
+    unit = "" if kind == MONTHS else coarsest({each.count for each in ticks})
+    rest = np.full(shape, ELSE)
+
+    def told(value: object) -> object:
+        if _shape(value, _is_moment) != shape:
+            return rest
+        return np.array([in_unit(entry, kind, unit, ELSE) for entry in entries_of(value)], np.int64).reshape(shape)
+
+    return [np.array(list(map(told, own)), np.int64) for own in pair]
+
+
+def _common_shape(pair: Pair, fits: Callable[[object], bool]) -> tuple[int, ...] | None:
+    """That of all training draws, where it is one, of such entries, and not empty."""
+    shapes = {_shape(value, fits) for own in pair for value in own[TRAINING]}
+    shape = shapes.pop() if len(shapes) == 1 else None
+    return None if shape is None or 0 in shape else shape
+
+
+def _shape(value: object, fits: Callable[[object], bool]) -> tuple[int, ...] | None:
+    """That of one entry, of a row of them, and so on; None where there is anything that does not fit."""
     if not isinstance(value, tuple):
-        return () if isinstance(value, int | float | complex) else None
-    shapes = set(map(_shape, value))
+        return () if fits(value) else None
+    shapes = {_shape(entry, fits) for entry in value}
     inner = shapes.pop() if len(shapes) == 1 else None
     return (0,) if not value else None if inner is None else (len(value), *inner)
+
+
+def _is_plain_number(value: object) -> bool:
+    return isinstance(value, int | float | complex)
+
+
+def _is_moment(value: object) -> bool:
+    return isinstance(value, Ticks) or value is NAN
 
 
 def _by_value(pair: list[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -148,7 +196,7 @@ def _by_value(pair: list[NDArray[Any]]) -> list[NDArray[Any]]:
     A number that does not fit is one value, ELSE or NaN. -0 is no whole number.
     """
     if any(raw.dtype.kind == "c" for raw in pair):
-        pair = [raw.astype(np.complex128) for raw in pair]
+        pair = [np.where(np.isnan(raw), NAN, raw.astype(np.complex128)) for raw in pair]
         real = [(raw.imag == 0) & ~np.signbit(raw.imag) for raw in pair]
         if not all(bool(own[TRAINING].all()) for own in real):
             return pair
@@ -159,15 +207,15 @@ def _by_value(pair: list[NDArray[Any]]) -> list[NDArray[Any]]:
     return [np.where(own, np.where(own, raw, 0).astype(np.int64), ELSE) for own, raw in zip(whole, pair, strict=True)]
 
 
+def _has_plain_moments(pair: list[NDArray[Any]]) -> bool:
+    """Whether there are any among the training draws, in units of one length."""
+    return all(map(has_plain_unit, pair)) and not all(bool(np.isnat(raw[TRAINING]).all()) for raw in pair)
+
+
 def _moments(pair: list[NDArray[Any]]) -> list[NDArray[Any]]:
     """Moments in the coarsest unit that holds all training draws; what does not fit is ELSE, as no moment is."""
-    kind = pair[0].dtype.kind
-    for unit in UNITS:
-        told = [raw.astype(f"{kind}8[{unit}]") for raw in pair]
-        fits = [np.isnat(raw) | (own.astype(raw.dtype) == raw) for own, raw in zip(told, pair, strict=True)]
-        if all(bool(own[TRAINING].all()) for own in fits):
-            break
-    return [np.where(own, raw.astype(np.int64), ELSE) for own, raw in zip(fits, told, strict=True)]
+    unit = coarsest_of([raw[TRAINING] for raw in pair])
+    return [column_in_unit(raw, unit, ELSE) for raw in pair]
 
 
 def _of_columns(one: NDArray[Any], two: NDArray[Any]) -> tuple[Draws, Draws]:
@@ -191,7 +239,10 @@ def _titles(width: int) -> tuple[str, ...]:
 
 
 def _listed(raw: list[object]) -> list[object]:
-    listed = [frozen(each) for each in raw]
+    return _hashable([frozen(each) for each in raw])
+
+
+def _hashable(listed: list[object]) -> list[object]:
     if not all(map(hashable, listed)):
         raise InvalidInput("a draw is a number, a row of numbers, or what can be hashed such as a string or a tuple")
     return listed

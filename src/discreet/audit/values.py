@@ -12,6 +12,8 @@ from typing import cast
 
 import numpy as np
 
+from discreet.audit.moments import Ticks, duration_of, microseconds_of, moment_of
+
 Number = int | float | Fraction
 
 LARGEST = int(np.finfo(np.float64).max)
@@ -33,26 +35,64 @@ def frozen(value: object) -> object:
 
 
 def plain_value(value: object) -> object:
-    """A value of an array, without the type that numpy gives it for the sake of others: 1, 1.0, True, '1' are one."""
+    """A value of an array, without the type that it has for the sake of others: 1, 1.0, True, '1', b'1\\0' are one.
+
+    None, NaN and NaT are one too, and so are a date and its midnight.
+    """
     match value:
-        case tuple():
+        case bytes() | str():
+            return _plain_text((value if isinstance(value, str) else value.decode("latin-1")).rstrip("\0"))
+        case tuple() | list():
             return tuple(map(plain_value, value))
-        case bytes():
-            return plain_value(value.decode("latin-1"))
-        case str():
-            number = _written(value)
-            return value.rstrip("\0") if number is None else plain_value(number)
-        case complex():
-            return plain_value(value.real) if value.imag == 0 and math.copysign(1, value.imag) > 0 else value
-        case int() | float():
-            number = nearest(value)
-            whole = abs(number) <= MOST_EXACT and number.is_integer() and (number or math.copysign(1, number) > 0)
-            return int(number) if whole else frozen(number)
-    return value
+        case np.ndarray():
+            if value.dtype.kind not in "mMV":
+                return plain_value(value.tolist())
+            return plain_value(list(value) if value.ndim else value[()])
+        case np.datetime64() | date():
+            return _or_nan(moment_of(value))
+        case np.timedelta64() | timedelta():
+            return _or_nan(duration_of(value))
+        case np.void() if value.dtype.names:
+            return tuple(plain_value(value[name]) for name in value.dtype.names)
+        case complex() | np.complexfloating():
+            return _plain_complex(complex(value))
+        case np.floating():
+            return _plain_number(float(value))
+        case np.generic():
+            return plain_value(value.item())
+        case float() | Decimal() | Rational():
+            return _plain_number(cast("Number", number_of(value)))
+    return NAN if value is None or type(value).__name__ == "NAType" else value
+
+
+def _or_nan(value: Ticks | int | None) -> object:
+    return NAN if value is None else value if isinstance(value, Ticks) else _plain_number(value)
+
+
+def _plain_text(text: str) -> object:
+    """The number that numpy writes so, or the text."""
+    number = _written(text)
+    if number is None:
+        return text
+    return _plain_complex(number) if isinstance(number, complex) else _plain_number(number)
+
+
+def _plain_complex(number: complex) -> object:
+    """Without an imaginary part it is a real one; NaN where one of the two is."""
+    if math.isnan(number.real) or math.isnan(number.imag):
+        return NAN
+    return number if number.imag or math.copysign(1, number.imag) < 0 else _plain_number(number.real)
+
+
+def _plain_number(number: Number) -> object:
+    """The nearest float, as a whole number where it is one and no larger ones are between floats; -0 is none."""
+    near = nearest(number)
+    whole = abs(near) <= MOST_EXACT and near.is_integer() and (near or math.copysign(1, near) > 0)
+    return int(near) if whole else frozen(near)
 
 
 @lru_cache(maxsize=4096)
-def _written(text: str) -> complex | None:
+def _written(text: str) -> int | float | complex | None:
     """The number that numpy writes so."""
     if text in {"True", "False"}:
         return int(text == "True")
@@ -70,6 +110,8 @@ def kind_of(value: object) -> str:
     """The type of a value; of a row, those of its entries."""
     if value is None:
         return "None"
+    if isinstance(value, Ticks):
+        return value.kind
     if not isinstance(value, tuple):
         return type(value).__name__
     kinds = list(map(kind_of, value))
@@ -95,6 +137,8 @@ def number_of(entry: object) -> Number | None:
     match entry:
         case bool() | int():
             return int(entry)
+        case Ticks():
+            return microseconds_of(entry)
         case float():
             return entry
         case str() | np.floating():
@@ -129,7 +173,7 @@ def nearest(number: Number, origin: float = 0.0) -> float:
 
 def _of_decimal(number: Decimal) -> Number:
     if not number.is_finite():
-        return float(number)
+        return NAN if number.is_nan() else float(number)
     if number and not FINEST_DIGIT < number.adjusted() <= math.log10(LARGEST):
         return math.copysign(LARGEST if number.adjusted() > 0 else 0.0, number)
     return Fraction(number)
