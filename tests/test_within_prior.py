@@ -702,6 +702,8 @@ def test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other() -> None:
     assert json.loads(right.question())["prior_rule"] == 2
     assert total(Prior.weights({Fraction("7.5"): 1, 9: 3, 10: 4})).support == (9, 10)
     assert total(Prior.uniform(Fraction("7.5"), 10, Fraction(1, 2))).support == (8, 9, 10)
+    finer = total(Prior.uniform(Fraction("7.4"), 10, Fraction(1, 10)))  # goes to the nearest values within its ends
+    assert (finer.support, finer.mass.tolist()) == ((8, 9, 10), [11, 10, 6])
     for prior in ('{"200.5": 1, "300.25": 1}', Prior.uniform(Fraction("0.5"), Fraction("9.5"))):
         for asked in ("SELECT SUM(age) FROM t", "SELECT COUNT(*) FROM t WHERE age > 30"):
             with pytest.raises(InvalidInput, match=r"none of the values possible that|lies outside"):

@@ -327,8 +327,8 @@ FAULTS = (
         "Weights of numbers that a count or a sum cannot be are kept.",
         "A count of 5/2 is told.",
         "inference/belief.py",
-        "    kept = inside if dense else inside & _on_steps(prior.index, prior.grid, low, step)\n",
-        "    kept = inside\n",
+        "    if dense:\n        return Pointed(",
+        "    if not dense or dense:\n        return Pointed(",
         ("test_within_prior.py::test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other",),
     ),
     Fault(

@@ -32,6 +32,7 @@ TAIL = 0.1
 LEAST_INSIDE = 1e-3
 FINE, COARSE = 480, 100
 MOST_POINTS = 600
+FARTHEST = 2**62
 
 
 def mixes_tail(tail: bool | None, heavy: bool, ended: bool, drawn: bool) -> bool:
@@ -131,7 +132,7 @@ class Belief(ABC):
     ends: tuple[str, str] | None
     """The ends that nothing lies beyond, as people read them; of one that is ended, or is stated between two."""
     moved: bool = False
-    """Whether numbers that were stated are left out, since the number cannot be them."""
+    """Whether numbers that were stated are left out or moved to others, since the number cannot be them."""
 
     def tailed(self, drawn: bool) -> bool:
         """Whether a tail is mixed in: where the answer is drawn from it, or where it only weighs noise."""
@@ -255,7 +256,8 @@ class Shaped(Belief):
 class Pointed(Belief):
     """Numbers and their probabilities, as given one by one; no other number is held possible.
 
-    Each is a value that the number can have; some that it cannot have were left out where it is `moved`.
+    Each is a value that the number can have. Where it is `moved` some that were given are none: of a grid that is finer
+    than the values they went to the nearest ones, of weights they were left out.
     """
 
     prior: Prior
@@ -346,24 +348,62 @@ def believed(
     inside = (values >= float(low)) & (values <= float(high))
     if float(mass[inside].sum()) < LEAST_INSIDE:
         raise outside(low, high, what)
-    kept = inside if dense else inside & _on_steps(prior.index, prior.grid, low, step)
+    if dense:
+        return Pointed(Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail)
+    size = math.floor((high - low) / step) + 1
+    first, stride = (prior.grid.origin - low) / step, prior.grid.step / step
+    joined = isinstance(given, Prior) and (1 / stride).denominator == (first / stride).denominator == 1
+    codes = _nearest_codes(prior.index, first, stride)
+    least, most = bound_runs(prior.index, first, stride, size, joined)
+    kept = np.flatnonzero(inside & (least <= most))
     if float(mass[kept].sum()) < LEAST_INSIDE:
         raise InvalidInput(
             f"the prior holds none of the values possible that {what} can have, which are {shown(step)} apart; "
             "give weights to such values"
         )
-    moved = bool((inside & ~kept).any())
-    return Pointed(Prior(prior.mass[kept], prior.index[kept], prior.grid, None), tail, moved)
+    if len(kept) == inside.sum() and not _are_between(prior.index[kept], first, stride).any():
+        return Pointed(Prior(prior.mass[kept], prior.index[kept], prior.grid, None), tail)
+    codes = np.clip(codes, least, np.maximum(least, most))[kept]
+    new = np.flatnonzero(np.diff(codes, prepend=-1))
+    moved = Prior(np.add.reduceat(prior.mass[kept], new), codes[new], Grid(low, step), None)
+    return Pointed(moved, tail, moved=True)
 
 
-def _on_steps(index: NDArray[np.int64], grid: Grid, low: Fraction, step: Fraction) -> NDArray[np.bool_]:
-    """Which points of a grid lie whole steps from the lowest value. In whole numbers: one that is off is impossible."""
-    first, stride = (grid.origin - low) / step, grid.step / step
+def bound_runs(
+    index: NDArray[np.int64], first: Fraction, stride: Fraction, size: int, joined: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For every point, the least and the greatest code between the ends of its run; none where these are swapped.
+
+    A point is first + stride * index, in codes counted from the lowest of so many. Where points are joined, those that
+    follow one another are one run, and hold all between them possible; else each is a run of its own.
+    """
+    fresh = np.diff(index, prepend=index[0] - 2) != 1 if joined else np.ones(len(index), dtype=bool)
+    starts = np.flatnonzero(fresh)
+    lasts = np.append(starts[1:], len(index)) - 1
+    scale = math.lcm(first.denominator, stride.denominator)
+    offset, slope = int(first * scale), int(stride * scale)
+    # Whole numbers of any size: a code beyond an end by rounding would be an impossible answer.
+    low, high = (offset + slope * index[ends].astype(object) for ends in (starts, lasts))
+    least, most = np.clip(-(-low // scale), 0, size), np.clip(high // scale, -1, size - 1)
+    sizes = lasts - starts + 1
+    return np.repeat(least.astype(np.int64), sizes), np.repeat(most.astype(np.int64), sizes)
+
+
+def _nearest_codes(index: NDArray[np.int64], first: Fraction, stride: Fraction) -> NDArray[np.int64]:
+    """The code nearest to every point first + stride * index; of two, the upper one."""
+    scale = 2 * math.lcm(first.denominator, stride.denominator)
+    offset, slope = int(first * scale) + scale // 2, int(stride * scale)
+    codes = (offset + slope * index.astype(object)) // scale
+    return np.asarray(np.clip(codes, -FARTHEST, FARTHEST), dtype=np.int64)
+
+
+def _are_between(index: NDArray[np.int64], first: Fraction, stride: Fraction) -> NDArray[np.bool_]:
+    """Which points first + stride * index are no codes. In whole numbers: one that is off by little is impossible."""
     scale = math.lcm(first.denominator, stride.denominator)
     offset, slope = int(first * scale) % scale, int(stride * scale) % scale
     if slope == 0:
-        return np.full(len(index), offset == 0)
-    return np.asarray((offset + slope * index.astype(object)) % scale == 0, dtype=bool)
+        return np.full(len(index), offset != 0)
+    return np.asarray((offset + slope * index.astype(object)) % scale != 0, dtype=bool)
 
 
 def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what: str, dense: bool) -> Shaped:

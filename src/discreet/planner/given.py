@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import shown
-from discreet.inference.belief import LEAST_INSIDE, TAIL, PriorUse, ends_told, mixes_tail, rule_of
+from discreet.inference.belief import LEAST_INSIDE, TAIL, PriorUse, bound_runs, ends_told, mixes_tail, rule_of
 from discreet.inference.laid import Cells, Laid, lay
 from discreet.prior import Array, Grid, Prior, fixed, grid_between, masses
 from discreet.schema import Column
@@ -196,7 +196,7 @@ def _rounded(
     away = float(near) + float(min(stride, Fraction(FAR))) * (index[start:stop] - index[start])
     nearest = np.floor(away + 1e-9)  # half way between two codes is the upper one, whatever floats make of it
     nearest = np.clip(nearest, 0, column.size - 1).astype(np.int64)
-    least, most = (ends[start:stop] for ends in _runs(index, first, stride, column.size, joined))
+    least, most = (ends[start:stop] for ends in bound_runs(index, first, stride, column.size, joined))
     kept = np.flatnonzero(least <= most)
     inside, codes = shares[start:stop][kept], np.clip(nearest, least, np.maximum(least, most))[kept]
     if inside.sum() < LEAST_INSIDE:
@@ -213,23 +213,6 @@ def _binned(column: Column, width: int, points: Points, use: PriorUse) -> Placed
     new = np.flatnonzero(np.diff(codes // width, prepend=-1))
     standing = _standing(column, width, codes, new)
     return _made(codes[new] // width, np.add.reduceat(points.shares, new), standing, use, points)
-
-
-def _runs(index: Integers, first: Fraction, stride: Fraction, size: int, joined: bool) -> tuple[Integers, Integers]:
-    """For every point, the least and the greatest code between the ends of its run; none where these are swapped.
-
-    A point is first + stride * index, in codes counted from the lowest.
-    """
-    fresh = np.diff(index, prepend=index[0] - 2) != 1 if joined else np.ones(len(index), dtype=bool)
-    starts = np.flatnonzero(fresh)
-    lasts = np.append(starts[1:], len(index)) - 1
-    scale = math.lcm(first.denominator, stride.denominator)
-    offset, slope = int(first * scale), int(stride * scale)
-    # Whole numbers of any size: a code beyond an end by rounding would be an impossible answer.
-    low, high = (offset + slope * index[ends].astype(object) for ends in (starts, lasts))
-    least, most = np.clip(-(-low // scale), 0, size), np.clip(high // scale, -1, size - 1)
-    sizes = lasts - starts + 1
-    return np.repeat(least.astype(np.int64), sizes), np.repeat(most.astype(np.int64), sizes)
 
 
 def _within(column: Column, hull: Hull) -> tuple[int, int]:
