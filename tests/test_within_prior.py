@@ -21,7 +21,7 @@ from discreet.custodian.draw import exact, release
 from discreet.custodian.previewing import previewed
 from discreet.custodian.reader import Reader
 from discreet.errors import Unsupported
-from discreet.inference.belief import believed
+from discreet.inference.belief import Pointed, believed
 from discreet.inference.drawn import posterior_of_truths
 from discreet.kernel.refinement import Refinement
 from discreet.planner.choose import plan
@@ -365,7 +365,7 @@ def test_stored_answers_of_another_law_have_another_name() -> None:
     for prior, column in (("cauchy(25, 3)", "age"), ('{"g1": 1}', "grade")):
         assert "prior_rule" not in json.loads(asked_of_one(prior, None, column).question())
     assert json.loads(asked_of_one("normal(25, 3) on [20.5, 30.5] step 1").question())["prior_rule"] == 4
-    assert json.loads(asked_of_one("cauchy(25, 3) on [20.5, 30.5] step 1").question())["prior_rule"] == 2
+    assert json.loads(asked_of_one("cauchy(25, 3) on [20.5, 30.5] step 1").question())["prior_rule"] == 5
 
 
 def total(prior: str | Prior, tail: bool | None = None, low: int = 0, high: int = 1000) -> Prior:
@@ -702,8 +702,13 @@ def test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other() -> None:
     assert json.loads(right.question())["prior_rule"] == 2
     assert total(Prior.weights({Fraction("7.5"): 1, 9: 3, 10: 4})).support == (9, 10)
     assert total(Prior.uniform(Fraction("7.5"), 10, Fraction(1, 2))).support == (8, 9, 10)
-    finer = total(Prior.uniform(Fraction("7.4"), 10, Fraction(1, 10)))  # goes to the nearest values within its ends
-    assert (finer.support, finer.mass.tolist()) == ((8, 9, 10), [11, 10, 6])
+    tenths = Prior.uniform(Fraction("7.4"), 10, Fraction(1, 10))  # goes to the nearest values within its ends
+    assert (total(tenths).support, total(tenths).mass.tolist()) == ((8, 9, 10), [11, 10, 6])
+    far = believed(tenths, -Fraction(10**15), Fraction(10**15), Fraction(1), "SUM")  # codes are counted from near it
+    assert isinstance(far, Pointed)
+    assert far.prior.support == (8, 9, 10)
+    huge = believed('{"1e15": 1, "2e15": 1}', -Fraction(10**16), Fraction(10**16), Fraction(1, 10**6), "SUM")
+    assert (huge.ends, huge.moved) == (("1e15", "2e15"), False)
     for prior in ('{"200.5": 1, "300.25": 1}', Prior.uniform(Fraction("0.5"), Fraction("9.5"))):
         for asked in ("SELECT SUM(age) FROM t", "SELECT COUNT(*) FROM t WHERE age > 30"):
             with pytest.raises(InvalidInput, match=r"none of the values possible that|lies outside"):

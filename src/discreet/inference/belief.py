@@ -33,6 +33,7 @@ LEAST_INSIDE = 1e-3
 FINE, COARSE = 480, 100
 MOST_POINTS = 600
 FARTHEST = 2**62
+"""Codes are counted up to here."""
 
 
 def mixes_tail(tail: bool | None, heavy: bool, ended: bool, drawn: bool) -> bool:
@@ -51,7 +52,7 @@ def rule_of(tail: bool, heavy: bool, moved: bool) -> int:
     `tail` is whether one was mixed in, `moved` whether numbers went elsewhere than to the nearest values there are.
     """
     if heavy:  # no tail is ever mixed in
-        return 2 if moved else 1
+        return 5 if moved else 1
     if moved:
         return 4 if tail else 3
     return 1 if tail else 2
@@ -70,7 +71,8 @@ class PriorUse:
 
     By rule 1 numbers go to the nearest values there are, and a tail is mixed in unless there is one. By rule 2 there is
     none beside what was stated. By rules 3 and 4, without and with a tail, some numbers are no values there are, and go
-    to other values between the ends or are left out; both were called 2 once, so no answer of these is found by 2.
+    to other values between the ends or are left out; rule 5 is the same of a prior that is heavy itself. These were
+    called 2 once, so no answer of them is found by 2.
     """
 
     @property
@@ -350,51 +352,63 @@ def believed(
         raise outside(low, high, what)
     if dense:
         return Pointed(Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail)
-    size = math.floor((high - low) / step) + 1
     first, stride = (prior.grid.origin - low) / step, prior.grid.step / step
-    joined = isinstance(given, Prior) and (1 / stride).denominator == (first / stride).denominator == 1
-    codes = _nearest_codes(prior.index, first, stride)
-    least, most = bound_runs(prior.index, first, stride, size, joined)
-    kept = np.flatnonzero(inside & (least <= most))
-    if float(mass[kept].sum()) < LEAST_INSIDE:
+    between = inside & _are_between(prior.index, first, stride)
+    finer = isinstance(given, Prior) and (1 / stride).denominator == (first / stride).denominator == 1
+    kept = inside & ~between
+    found = Prior(prior.mass[kept], prior.index[kept], prior.grid, None) if kept.any() else None
+    if finer and between.any():
+        found = _at_nearest(prior, prior.grid, inside, low, high, step)
+    if found is None or found.total < LEAST_INSIDE * prior.total:
         raise InvalidInput(
             f"the prior holds none of the values possible that {what} can have, which are {shown(step)} apart; "
             "give weights to such values"
         )
-    if len(kept) == inside.sum() and not _are_between(prior.index[kept], first, stride).any():
-        return Pointed(Prior(prior.mass[kept], prior.index[kept], prior.grid, None), tail)
-    codes = np.clip(codes, least, np.maximum(least, most))[kept]
-    new = np.flatnonzero(np.diff(codes, prepend=-1))
-    moved = Prior(np.add.reduceat(prior.mass[kept], new), codes[new], Grid(low, step), None)
-    return Pointed(moved, tail, moved=True)
+    return Pointed(found, tail, moved=bool(between.any()))
+
+
+def _at_nearest(
+    prior: Prior, finer: Grid, inside: NDArray[np.bool_], low: Fraction, high: Fraction, step: Fraction
+) -> Prior | None:
+    """A prior on a grid finer than the values, its points at the values nearest to them between the ends of their run.
+
+    Codes are counted from a value near the first point, so that they are small wherever the grid lies.
+    """
+    near = math.floor((finer.value(int(prior.index[0])) - low) / step)
+    grid = Grid(low + near * step, step)
+    first, stride = (finer.origin - grid.origin) / step, finer.step / step
+    least, most = bound_runs(prior.index, first, stride, -near, math.floor((high - low) / step) - near, joined=True)
+    kept = np.flatnonzero(inside & (least <= most))
+    if not len(kept):
+        return None
+    scale = 2 * math.lcm(first.denominator, stride.denominator)
+    offset, slope = int(first * scale) + scale // 2, int(stride * scale)
+    nearest = (offset + slope * prior.index[kept].astype(object)) // scale  # of two, the upper one
+    codes = np.clip(nearest.astype(np.int64), least[kept], most[kept])
+    new = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
+    return Prior(np.add.reduceat(prior.mass[kept], new), codes[new], grid, None)
 
 
 def bound_runs(
-    index: NDArray[np.int64], first: Fraction, stride: Fraction, size: int, joined: bool
+    index: NDArray[np.int64], first: Fraction, stride: Fraction, lowest: int, highest: int, joined: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For every point, the least and the greatest code between the ends of its run; none where these are swapped.
 
-    A point is first + stride * index, in codes counted from the lowest of so many. Where points are joined, those that
-    follow one another are one run, and hold all between them possible; else each is a run of its own.
+    A point is first + stride * index, in codes, of which there are those from the lowest to the highest. Where points
+    are joined, those that follow one another are one run, and hold all between them possible; else each is a run of
+    its own.
     """
     fresh = np.diff(index, prepend=index[0] - 2) != 1 if joined else np.ones(len(index), dtype=bool)
     starts = np.flatnonzero(fresh)
     lasts = np.append(starts[1:], len(index)) - 1
     scale = math.lcm(first.denominator, stride.denominator)
     offset, slope = int(first * scale), int(stride * scale)
+    lowest, highest = max(lowest, -FARTHEST), min(highest, FARTHEST)
     # Whole numbers of any size: a code beyond an end by rounding would be an impossible answer.
     low, high = (offset + slope * index[ends].astype(object) for ends in (starts, lasts))
-    least, most = np.clip(-(-low // scale), 0, size), np.clip(high // scale, -1, size - 1)
+    least, most = np.clip(-(-low // scale), lowest, highest + 1), np.clip(high // scale, lowest - 1, highest)
     sizes = lasts - starts + 1
     return np.repeat(least.astype(np.int64), sizes), np.repeat(most.astype(np.int64), sizes)
-
-
-def _nearest_codes(index: NDArray[np.int64], first: Fraction, stride: Fraction) -> NDArray[np.int64]:
-    """The code nearest to every point first + stride * index; of two, the upper one."""
-    scale = 2 * math.lcm(first.denominator, stride.denominator)
-    offset, slope = int(first * scale) + scale // 2, int(stride * scale)
-    codes = (offset + slope * index.astype(object)) // scale
-    return np.asarray(np.clip(codes, -FARTHEST, FARTHEST), dtype=np.int64)
 
 
 def _are_between(index: NDArray[np.int64], first: Fraction, stride: Fraction) -> NDArray[np.bool_]:

@@ -196,7 +196,7 @@ def _rounded(
     away = float(near) + float(min(stride, Fraction(FAR))) * (index[start:stop] - index[start])
     nearest = np.floor(away + 1e-9)  # half way between two codes is the upper one, whatever floats make of it
     nearest = np.clip(nearest, 0, column.size - 1).astype(np.int64)
-    least, most = (ends[start:stop] for ends in bound_runs(index, first, stride, column.size, joined))
+    least, most = (ends[start:stop] for ends in bound_runs(index, first, stride, 0, column.size - 1, joined))
     kept = np.flatnonzero(least <= most)
     inside, codes = shares[start:stop][kept], np.clip(nearest, least, np.maximum(least, most))[kept]
     if inside.sum() < LEAST_INSIDE:
