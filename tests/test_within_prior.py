@@ -6,6 +6,7 @@ Every test that samples here holds for every draw there can be, so that it canno
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
 from discreet.schema.column import EPOCH, Value
+from discreet.shapes import read_shapes
 from discreet.sources.memory import UNIT, MemorySource
 from tables import schema
 
@@ -623,6 +625,96 @@ def test_an_interval_of_a_mean_holds_values_between_the_steps() -> None:
         assert low <= 20.125 <= high
         assert 0 <= high - low < 0.5
         assert prior[0] == "n" or low >= 20
+
+
+def held_and_error(one: RefinedTotal, chances: dict[Fraction, float]) -> tuple[float, float]:
+    """How often the 95 % interval holds a truth of this law, and the error of the posterior mean: over all draws."""
+    prior, held, square = one.refinement.prior, 0.0, 0.0
+    told = [one.posterior((int(place),)) for place in prior.index]
+    means, (lows, highs) = np.array([law.mean() for law in told]), np.array([law.interval(0.95) for law in told]).T
+    for truth, chance in chances.items():
+        law, number = one.refinement.law(truth), float(truth)
+        factors = np.array([float(value) for value in law.factors.values])[law.blocks]  # type: ignore[attr-defined]
+        drawn = prior.mass / prior.total * factors
+        held += chance * float(drawn @ ((lows <= number) & (number <= highs)))
+        square += chance * float(drawn @ (means - number) ** 2)
+    return held, square**0.5
+
+
+@pytest.mark.parametrize(
+    ("asked", "number", "apart", "epsilon", "prior"),
+    [
+        ("AVG(load)", 20, Fraction(1, 4), 3, "normal(100, 1) on [90.1, 100]"),
+        ("AVG(load)", 20, Fraction(1, 4), 10, "normal(100, 1) on [90.1, 100]"),
+        ("AVG(load)", 20, Fraction(1, 4), 3, "laplace(100, 0.5) on [90.1, 100]"),
+        ("AVG(load)", 20, Fraction(1, 4), 10, "normal(95, 1) on [90.1, 99.9]"),
+        ("AVG(age)", 10, Fraction(1, 10), 10, "normal(30, 0.1) on [25.05, 30]"),
+        ("AVG(age)", 10, Fraction(1, 10), 10, "uniform(25.05, 30)"),
+        ("AVG(age)", 1, Fraction(1), 1, "uniform(20.3, 30)"),
+        ("TRIMMED_MEAN(age, 0.1)", 10, Fraction(1, 8), 3, "normal(30, 0.1) on [25.05, 30]"),
+    ],
+)
+def test_an_interval_of_a_refined_mean_holds_any_mean_between_the_ends_of_the_prior(
+    asked: str, number: int, apart: Fraction, epsilon: int, prior: str
+) -> None:
+    """Also where the prior ends at no mean. Exact: every truth there is by every draw there can be."""
+    load = Column("load", "number", lower=0, upper=40, step=Fraction(5), missing=0)
+    own = schema("replace-one", 1, number, columns=BY_NAME | {"load": load})
+    planned = plan(own, parse_sql(f"SELECT {asked} FROM t", own), epsilon, None, prior, distance="continuous")
+    one, shapes = planned.measurements[0], read_shapes(prior)
+    assert isinstance(one, RefinedTotal)
+    low, high = shapes.hull or (Fraction(0), Fraction(0))
+    means = [place * apart for place in range(math.ceil(low / apart), math.floor(high / apart) + 1)]
+    edges = np.array([float(mean) for mean in (*means, means[-1] + apart)]) - float(apart) / 2
+    chances = shapes.terms[0].between(edges) if shapes.terms[0].spread else np.ones(len(means))
+    held, error = held_and_error(one, dict(zip(means, (chances / chances.sum()).tolist(), strict=True)))
+    assert held >= 0.95
+    assert planned.expected_error == pytest.approx(error, rel=1e-3)
+    assert set(one.refinement.prior.support) == set(means)
+
+
+def test_a_mean_of_a_secret_number_of_rows_may_lie_beyond_the_last_step() -> None:
+    """Of a prior as narrow as two of them."""
+    own = declared(10)
+    query = parse_sql("SELECT AVG(age) FROM t WHERE income > 3", own)
+    planned = plan(own, query, 1, None, "normal(30, 1e-10) on [29.9999999999, 30]", distance="continuous")
+    one = planned.measurements[0]
+    assert isinstance(one, RefinedTotal)
+    assert len(one.refinement.prior) == 2
+    assert one.before().interval(0.95) == (29.9999999999, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "prior", "rules"),
+    [
+        ("AVG(age)", "normal(25, 3) on [20.01, 30]", (7, 7, 6)),
+        ("AVG(age)", "cauchy(25, 3) on [20.01, 30]", (6, 6, 6)),
+        ("AVG(age)", "normal(25, 3) on [20, 30.01]", (None, None, 2)),
+        ("AVG(age)", "normal(25, 3)", (None, None, 2)),
+        ("AVG(age)", "uniform(20, 30)", (2, None, 2)),
+        ("AVG(age)", "uniform(20.01, 30)", (6, None, 6)),
+        ("AVG(age)", "uniform on [20, 30.01]", (6, 7, 6)),
+        ("AVG(age)", '{"20.01": 1, "21": 2}', (2, None, 2)),
+        ("TRIMMED_MEAN(age, 0.1)", "uniform(20, 30)", (6, 7, 6)),
+        ("TRIMMED_MEAN(age, 0.01)", "uniform(20, 30)", (2, None, 2)),
+        ("VAR(age)", "normal(25, 3) on [20.01, 30]", (None, None, 2)),
+    ],
+)
+def test_a_mean_whose_law_was_another_once_has_another_name(
+    asked: str, prior: str, rules: tuple[int | None, ...]
+) -> None:
+    """Without a word on a tail, with one, and with none; where the law stayed what it was, so did the name."""
+    own = declared(60)
+    query = parse_sql(f"SELECT {asked} FROM t", own)
+    made = [plan(own, query, 1, None, prior, distance="continuous", tail=tail) for tail in (None, True, False)]
+    assert tuple(json.loads(one.question()).get("prior_rule") for one in made) == rules
+
+
+def test_a_prior_between_two_means_is_refused() -> None:
+    own = declared(10)
+    for prior in ("normal(20.35, 1) on [20.31, 20.39]", "uniform(20.31, 20.39)"):
+        with pytest.raises(InvalidInput, match=r"holds no(ne of the)? values? possible that"):
+            plan(own, parse_sql("SELECT AVG(age) FROM t", own), 1, None, prior, distance="continuous")
 
 
 def law_used(planned: Plan) -> tuple[object, ...]:

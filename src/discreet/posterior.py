@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.exact import between
 from discreet.formatting import format_estimate
+from discreet.prior import Grid
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -27,17 +29,18 @@ class Posterior:
 
     Probabilities of cells between rising edges, for numbers; or of names, for categories.
 
-    `points` are the values that the cells stand for, where these are not their middles. `step` is how far apart values
-    are, where it is known: a cell then holds the values at whole steps from half a step after its lower edge. With
-    `between` it also holds what lies between two of them, and between the last and the first of the next cell.
+    `points` are the values that the cells stand for, where these are not their middles. `grid` is where values are, if
+    that is known: a cell then holds the values at whole steps from half a step after its lower edge. With
+    `ends`, the least and the greatest value there can be, it also holds what lies between two of them, between the last
+    and the first of the next cell, and from the outermost ones to the ends.
     """
 
     mass: Array
     edges: Array | None = None
     names: tuple[str, ...] | None = None
     points: Array | None = None
-    step: float | None = None
-    between: bool = False
+    grid: Grid | None = None
+    ends: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         """One probability for each cell or name; together 1."""
@@ -51,6 +54,11 @@ class Posterior:
     def numeric(self) -> bool:
         """Whether it is over numbers."""
         return self.edges is not None
+
+    @cached_property
+    def step(self) -> float | None:
+        """How far apart values are, where that is known."""
+        return None if self.grid is None else float(self.grid.step)
 
     @cached_property
     def centres(self) -> Array:
@@ -79,11 +87,11 @@ class Posterior:
         edges, widths = self._line(), np.diff(self._line())
         one = float(widths.min()) if self.step is None else self.step
         if self.points is not None or self.mass[at] <= 0 or widths[at] < 1.5 * one:
-            return float(self.centres[at])
+            return self._value(float(self.centres[at]))
         if self.step is None:
             return float(edges[at] + widths[at] * along)
         count = round(float(widths[at]) / self.step)
-        return float(edges[at]) + self.step * (min(max(math.ceil(along * count), 1), count) - 0.5)
+        return self._value(float(edges[at]) + self.step * (min(max(math.ceil(along * count), 1), count) - 0.5))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """The central interval that holds it with at least that probability.
@@ -101,11 +109,17 @@ class Posterior:
         """The first or the last that a cell holds, on the side of the cell beside it."""
         edges, half, upper = self._line(), (self.step or 0.0) / 2, beside > at
         edge = float(edges[at + upper])
-        if self.between and 0 <= beside < len(self.mass) and self.mass[beside] > 0:
+        if self.ends is not None and not 0 <= beside < len(self.mass):
+            return self.ends[upper]
+        if self.ends is not None and self.mass[beside] > 0:
             return edge
-        # One value alone is its cell's middle, to the last digit.
-        alone = edges[at + 1] - edges[at] < 3 * half
-        return float(self.centres[at]) if alone else edge - half if upper else edge + half
+        return self._value(edge - half if upper else edge + half)
+
+    def _value(self, near: float) -> float:
+        """The value that a number is, but for what floats make of it: to the last digit, as the truth is read."""
+        if self.grid is None:
+            return near
+        return float(self.grid.value(round((Fraction(near) - self.grid.origin) / self.grid.step)))
 
     def probability(self, name: str) -> float:
         """The probability of a category."""
@@ -146,19 +160,20 @@ class Posterior:
 
 
 def law_of_runs(
-    lows: Integers, spans: Integers, mass: Array, origin: float, step: float, between: bool = False
+    lows: Integers, spans: Integers, mass: Array, grid: Grid, ends: tuple[float, float] | None = None
 ) -> Posterior:
     """A law over runs of places on a grid, each from its low over its span; what lies between two runs is impossible.
 
-    Only where every run is a single place, and nothing is between two, are these places all there is: a run of several
-    is no atom.
+    Only where every run is a single place, and there are no ends that values lie anywhere between, are these places all
+    there is: a run of several is no atom.
     """
-    if (spans == 1).all() and not between:
+    origin, step = float(grid.origin), float(grid.step)
+    if (spans == 1).all() and ends is None:
         places = lows.astype(np.float64)
         middles = (places[1:] + places[:-1]) / 2
         edges = np.concatenate(([places[0] - 0.5], middles, [places[-1] + 0.5]))
-        return Posterior(mass, origin + step * edges, None, origin + step * places)
+        return Posterior(mass, origin + step * edges, None, origin + step * places, grid)
     edges = np.unique(np.concatenate((lows, lows + spans)))
     cells = np.zeros(len(edges) - 1)
     cells[np.searchsorted(edges, lows)] = mass
-    return Posterior(cells, origin + step * (edges - 0.5), None, None, step, between)
+    return Posterior(cells, origin + step * (edges - 0.5), None, None, grid, ends)

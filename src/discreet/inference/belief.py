@@ -72,7 +72,8 @@ class PriorUse:
     By rule 1 numbers go to the nearest values there are, and a tail is mixed in unless there is one. By rule 2 there is
     none beside what was stated. By rules 3 and 4, without and with a tail, some numbers are no values there are, and go
     to other values between the ends or are left out; rule 5 is the same of a prior that is heavy itself. These were
-    called 2 once, so no answer of them is found by 2.
+    called 2 once, so no answer of them is found by 2. By rules 6 and 7, without and with a tail mixed in, a mean of a
+    public number of rows has its own values; answers were drawn once from places counted from the prior's own ends.
     """
 
     @property
@@ -179,6 +180,10 @@ class Shaped(Belief):
     tail: bool | None = None
     top: Fraction | None = None
     """The greatest value of a number that is not always on the grid, a mean or a variance; None where it is."""
+    anew: bool = False
+    """Whether it was laid once on other places than values of the number, so that its answers have new names."""
+    cut_anew: bool = False
+    """The same, but only where what lies beyond the ends of its shapes is impossible."""
 
     @cached_property
     def low(self) -> float:
@@ -204,6 +209,12 @@ class Shaped(Belief):
     def ended(self) -> bool:  # type: ignore[override] # worked out from the shapes
         """Whether all shapes have ends."""
         return self.shapes.ended
+
+    def use(self, drawn: bool) -> PriorUse:
+        use = super().use(drawn)
+        if self.anew or (self.cut_anew and self.ended and not use.tail):
+            return replace(use, rule=7 if use.tail else 6)
+        return use
 
     def cells(self, knots: Sequence[Knot] = (), fine: int = FINE, edges: Array | None = None) -> Cells:
         cuts = self._edges((*self._knots, *knots), fine, edges)
@@ -334,13 +345,18 @@ def believed(
     what: str,
     tail: bool | None = None,
     dense: bool = False,
+    once: Fraction | None = None,
 ) -> Belief:
     """What an analyst gave, as a belief about a number between low and high; refused from it alone.
 
-    With `dense` the number can have values between the steps too.
+    With `dense` the number can have values between the steps too. A mean of a public number of rows cannot, but its law
+    was once laid as if it could, at steps of `once`: names of answers tell the two laws apart. Numbers that are given
+    one by one for a mean stay what they are.
     """
     if isinstance(given, str) and not given.lstrip().startswith("{"):
-        return replace(_shaped(read_shapes(given), low, high, step, what, dense), tail=tail)
+        shapes = read_shapes(given)
+        own = _shaped(shapes, low, high, step, what, dense)
+        return replace(own if once is None else _told_anew(own, shapes, low, high, step, once), tail=tail)
     prior = Prior.parse(given) if isinstance(given, str) else given
     if not isinstance(prior, Prior):
         raise InvalidInput(f"a prior is text or a Prior, got {type(prior).__name__}; {GRAMMAR}")
@@ -350,7 +366,7 @@ def believed(
     inside = (values >= float(low)) & (values <= float(high))
     if float(mass[inside].sum()) < LEAST_INSIDE:
         raise outside(low, high, what)
-    if dense:
+    if dense or once is not None:
         return Pointed(Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail)
     first, stride = (prior.grid.origin - low) / step, prior.grid.step / step
     between = inside & _are_between(prior.index, first, stride)
@@ -360,10 +376,7 @@ def believed(
     if finer and between.any():
         found = _at_nearest(prior, prior.grid, inside, low, high, step)
     if found is None or found.total < LEAST_INSIDE * prior.total:
-        raise InvalidInput(
-            f"the prior holds none of the values possible that {what} can have, which are {shown(step)} apart; "
-            "give weights to such values"
-        )
+        raise no_value(step, what, "give weights to such values")
     return Pointed(found, tail, moved=bool(between.any()))
 
 
@@ -428,7 +441,7 @@ def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what:
     if dense:
         ends = max(lower, low), min(upper, high)
     if ends[1] < ends[0]:
-        raise outside(low, high, what)
+        raise outside(low, high, what) if upper < low or high < lower else no_value(step, what, "widen it")
     own = shapes.within(*ends)
     whole = np.array([float(ends[0] - step / 2), float(ends[1] + step / 2)])
     held = sum(float(term.share) * float(term.between(whole)[0]) for term in own.possible)
@@ -437,6 +450,26 @@ def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what:
     hull = ends_told(own.hull if shapes.ended else shapes.ends, *ends)
     return Shaped(
         own, Grid(ends[0], step), math.floor((ends[1] - ends[0]) / step) + 1, hull, None, ends[1] if dense else None
+    )
+
+
+def _told_anew(own: Shaped, shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, once: Fraction) -> Shaped:
+    """The same, and whether its law was another when places went by steps of `once` from the lower end of the prior.
+
+    Where nothing beyond the ends of shapes is possible these were places too, however fine that made the others.
+    """
+    lower, upper = (min(max(end, low), high) for end in shapes.ends or (low, high))
+    bare = any(not term.numbers for term in shapes.possible)
+    places = {lower, upper} if bare else {lower}
+    cuts = {end for term in own.shapes.possible for end in term.ends if lower <= end <= upper}
+    moved, cut = (any((end - low) % step for end in ends) for ends in (places, cuts))
+    return replace(own, anew=moved or once != step, cut_anew=cut)
+
+
+def no_value(step: Fraction, what: str, instead: str) -> InvalidInput:
+    """Why a prior cannot be used: it lies between the values that the number can have."""
+    return InvalidInput(
+        f"the prior holds none of the values possible that {what} can have, which are {shown(step)} apart; {instead}"
     )
 
 

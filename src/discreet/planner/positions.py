@@ -22,7 +22,7 @@ from discreet.inference.drawn import MOST_VALUES, best_up, posterior_of_draw, ro
 from discreet.kernel.refinement import Refinement
 from discreet.planner.given import Placed
 from discreet.posterior import Posterior, law_of_runs
-from discreet.prior import Prior
+from discreet.prior import Grid, Prior
 from discreet.query.totals import Bins
 from discreet.schema import Column
 from discreet.schema.column import Value
@@ -94,15 +94,15 @@ class Candidates:
             first_codes = positions * self.width if self.codes is None else self.codes[positions]
             names = tuple(self.column.categories[code] for code in first_codes)
             return Posterior(whole, None, names)
-        step = float(self.column.step)
+        grid = Grid(Fraction(0), self.column.step)
         if self.lows is not None and self.spans is not None:
-            return law_of_runs(self.lows[positions], self.spans[positions], whole, 0.0, step)
+            return law_of_runs(self.lows[positions], self.spans[positions], whole, grid)
         first, last = int(positions[0]), int(positions[-1])
         cells = np.zeros(last - first + 1)
         cells[positions - first] = whole
         codes = self.column.lower + np.arange(first, last + 2, dtype=np.float64) * self.width
-        edges = (np.minimum(codes, self.column.upper + 1) - 0.5) * step
-        return Posterior(cells, edges, None, None, step)
+        edges = (np.minimum(codes, self.column.upper + 1) - 0.5) * float(grid.step)
+        return Posterior(cells, edges, None, None, grid)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -43,21 +43,19 @@ NO_VALUE = "the prior holds no value possible that the answer can have; widen it
 class Gridded:
     """A belief about a number: the prior that an answer is drawn from, what was stated there, and where a truth can be.
 
-    Few points are drawn, each of which may stand for many values; `truths` are these. With `between` the number can
-    also have values between two places of the grid.
+    Few points are drawn, each of which may stand for many values; `truths` are these. With `ends` the number can also
+    have values between two places of the grid, and from the outermost ones to the ends.
     """
 
     prior: Prior
     stated: NDArray[np.float64]
     truths: Truths
-    between: bool = False
+    ends: tuple[float, float] | None = None
 
     def law(self, mass: NDArray[np.float64]) -> Posterior:
         """Probabilities of the truths as a law over values."""
         grid = self.prior.grid or Grid(Fraction(0), Fraction(1))
-        return law_of_runs(
-            self.truths.lows, self.truths.spans, mass, float(grid.origin), float(grid.step), self.between
-        )
+        return law_of_runs(self.truths.lows, self.truths.spans, mass, grid, self.ends)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -132,15 +130,24 @@ def on_grid(belief: Belief) -> Gridded:
         return Gridded(prior, belief.mass, Truths.at_points(prior, belief.mass))
     shaped, tailed = cast(Shaped, belief), belief.tailed(drawn=True)
     exclude = shaped.ended and not tailed
-    cells = _cells(shaped, exclude)
+    reach = _reach(shaped, exclude)
+    cells = _cells(shaped, exclude, *reach)
     laid = lay(shaped.shapes, cells, exclude)
     if laid.held < LEAST_INSIDE:
         raise InvalidInput(NO_VALUE)
     kept = np.flatnonzero(laid.count)
     stated = _share(laid.shares[kept])
     prior = Prior(_whole(_use(shaped, cells, stated)), laid.stands[kept], cells.grid, None)
+    truths = _truths(shaped, cells, laid, prior, stated)
     between = shaped.top is not None or cells.grid.step > shaped.grid.step
-    return Gridded(prior, stated, _truths(shaped, cells, laid, prior, stated), between)
+    return Gridded(prior, stated, truths, _ends(cells, truths, *reach) if between else None)
+
+
+def _ends(cells: Cells, truths: Truths, low: Fraction, high: Fraction) -> tuple[float, float]:
+    """The least and the greatest of values that need be on no grid: beyond its outermost places, where truths are."""
+    first, last = int(truths.lows[0]), int(truths.lows[-1] + truths.spans[-1] - 1)
+    least = low if first == cells.within[0] else cells.grid.value(first)
+    return float(least), float(high if last == cells.within[1] else cells.grid.value(last))
 
 
 def _use(shaped: Shaped, cells: Cells, stated: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -176,17 +183,21 @@ def _share(mass: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(mass / mass.sum(), dtype=np.float64)
 
 
-def _cells(belief: Shaped, exclude: bool) -> Cells:
-    """Cells of equal numbers of values: all there are, or as far out as a prior matters."""
-    grid, count = _finer(belief, belief.top) if exclude and belief.top is not None else (belief.grid, belief.count)
-    first, last = 0, count - 1
+def _reach(belief: Shaped, exclude: bool) -> tuple[Fraction, Fraction]:
+    """From where to where values are weighed: all there are, or as far out as a prior matters."""
     mean, away = Fraction(belief.mean), REACH * Fraction(max(belief.sd, belief.step, abs(belief.mean) * ROUNDING))
-    ends = [(mean - away, mean + away)]
+    top = Fraction(belief.grid.value(belief.count - 1)) if belief.top is None else belief.top
+    lows, highs = [belief.grid.origin, mean - away], [top, mean + away]
     if exclude and belief.shapes.hull is not None:
-        ends.append(belief.shapes.hull)
-    for low, high in ends:
-        first = max(first, math.ceil((low - grid.origin) / grid.step))
-        last = min(last, math.floor((high - grid.origin) / grid.step))
+        lows.append(belief.shapes.hull[0])
+        highs.append(belief.shapes.hull[1])
+    return max(lows), min(highs)
+
+
+def _cells(belief: Shaped, exclude: bool, low: Fraction, high: Fraction) -> Cells:
+    """Cells of equal numbers of values, from low to high."""
+    grid = belief.grid if belief.top is None or not exclude else _finer(belief, belief.top)
+    first, last = math.ceil((low - grid.origin) / grid.step), math.floor((high - grid.origin) / grid.step)
     if last < first:
         raise InvalidInput(NO_VALUE)
     stride = -(-(last + 1 - first) // FARTHEST)
@@ -197,14 +208,14 @@ def _cells(belief: Shaped, exclude: bool) -> Cells:
     return Cells(own, cuts, (cuts[:-1] + cuts[1:] - 1) // 2, (0, count - 1))
 
 
-def _finer(belief: Shaped, top: Fraction) -> tuple[Grid, int]:
+def _finer(belief: Shaped, top: Fraction) -> Grid:
     """The grid of a number that is not always on it, made so fine that the ends of all its shapes are, if it can be."""
     origin, step = belief.grid.origin, belief.grid.step
     ends = [end - origin for term in belief.shapes.possible for end in term.ends if origin <= end <= top]
     scale = math.lcm(step.denominator, *(end.denominator for end in ends))
     fine = Fraction(math.gcd(int(step * scale), *(int(end * scale) for end in ends)), scale)
     count = math.floor((top - origin) / fine) + 1
-    return (Grid(origin, fine), count) if count <= FARTHEST else (belief.grid, belief.count)
+    return Grid(origin, fine) if count <= FARTHEST else belief.grid
 
 
 def _whole(mass: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from discreet.planner.estimates import Linear
 from discreet.planner.facts import Facts
 from discreet.planner.meaning import Meaning
 from discreet.planner.noisy import Form, Noisy, forms, laplace, staircase
+from discreet.planner.ranks import trimmed
 from discreet.planner.refined import RefinedTotal, refined_total
 from discreet.prior import Prior
 from discreet.query.query import Aggregate
@@ -24,6 +25,7 @@ NUMBER = Column("a number", "number")
 UNBOUNDED = 2**40
 USUAL_ROWS = 1000
 FINEST = 2**40
+MEANS = {"avg", "trimmed_mean"}
 BETTER = 0.97
 """A mechanism that is the best for one prior alone must be better by this, so that one draw serves all priors."""
 WITHIN_REACH = 1.0
@@ -60,8 +62,10 @@ def belief_of(
     rows = UNBOUNDED if schema.units is None else schema.units * schema.rows
     what = aggregate.function.upper().replace("_", " ") + ("" if column is None else f" of {column.name}")
     low, high, step = _range(aggregate, column, facts, rows)
-    dense = aggregate.function not in {"count", "count_distinct", "sum"}
-    return believed(prior, low, high, step, what, tail, dense)
+    known = facts.known_rows(column) if aggregate.function in MEANS else None
+    once = None if column is None or known is None else column.step / known
+    dense = aggregate.function not in {"count", "count_distinct", "sum"} and once is None
+    return believed(prior, low, high, step, what, tail, dense, once)
 
 
 def _range(aggregate: Aggregate, column: Column | None, facts: Facts, rows: int) -> tuple[Fraction, Fraction, Fraction]:
@@ -75,8 +79,8 @@ def _range(aggregate: Aggregate, column: Column | None, facts: Facts, rows: int)
             least, most = rows * min(low, Fraction(0)), rows * max(high, Fraction(0))
         return least, max(most, least + step), step
     width = max(high - low, step)
-    if aggregate.function in {"avg", "trimmed_mean"}:
-        return low, low + width, width / FINEST if known is None else step / known
+    if aggregate.function in MEANS:
+        return low, low + width, width / FINEST if known is None else _step_of_means(aggregate, column, facts, known)
     largest = width**2 / 2
     root = Fraction(math.isqrt(math.ceil(largest * 2**20)) + 1, 2**10)
     return (
@@ -84,6 +88,17 @@ def _range(aggregate: Aggregate, column: Column | None, facts: Facts, rows: int)
         if aggregate.function == "stddev"
         else (Fraction(0), largest, largest / FINEST)
     )
+
+
+def _step_of_means(aggregate: Aggregate, column: Column, facts: Facts, rows: int) -> Fraction:
+    """How far apart the means of a public number of rows are, or of their ranks: a sum of codes over how many they are.
+
+    Of ranks in wide bins it is half of that, since a bin stands for its middle (ranks.md).
+    """
+    if aggregate.function == "avg":
+        return column.step / rows
+    ranks = trimmed(aggregate, column, facts)
+    return column.step / (ranks.count if ranks.candidates.width == 1 else 2 * ranks.count)
 
 
 def options(
