@@ -34,6 +34,9 @@ def run(words: Sequence[str], seed: str | None = None) -> tuple[int, list[str]]:
         raise SystemExit(f"pytest ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     lines = [line for line in done.stdout.splitlines() if line]
     print(f"{f'seed {seed}: ' if seed else ''}{lines[-1]}", flush=True)
+    for line in lines:
+        if line.startswith(("FAILED", "ERROR")):  # at once, and with its reason
+            print(f"  {line}", flush=True)
     return done.returncode, failed
 
 

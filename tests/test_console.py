@@ -607,16 +607,18 @@ def test_answers_are_compared_downloaded_and_copied(asked: Desk, analyst: str) -
     page = asked.live.page(analyst, ASK, permissions=["clipboard-read", "clipboard-write"])
     ask(page, "SELECT COUNT(*) FROM registry WHERE age > 35", "normal(100, 20)")
     ask(page, "SELECT hospital, COUNT(*) FROM registry GROUP BY hospital")
-    assert page.locator("svg.inline-bar").count() == 9
+    expect(page.locator("svg.inline-bar")).to_have_count(9)
     for name in ("JSON", "CSV"):
         with page.expect_download() as fetched:
             page.click(f"a[download]:has-text('{name}')")
         assert b"COUNT(*)" in Path(fetched.value.path()).read_bytes()
     page.click("text=As Python")
     page.click("[data-copy=as-python]")
+    expect(page.locator("[data-copy=as-python]")).to_have_text("Copied")
     assert "client.answer(" in page.evaluate("navigator.clipboard.readText()")
     ask(page, "SELECT COUNT(*) FROM registry WHERE age < 35")
     page.click("nav >> text=History")
+    expect(page.locator("tbody input")).to_have_count(3)
     for box in page.locator("tbody input").all():
         box.check()
     page.click("text=Compare those ticked")

@@ -99,7 +99,7 @@ def test_weaker_charges_leave_the_dp_account_alone_but_flag_it_for_good(ledger: 
     assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 1, "individual-dp": 1}
     ledger.charge(ask(2, 2, model="individual-dp"), limits)
     assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 1, "individual-dp": 3}
-    assert [balance.flags for balance in ledger.balance(DATASET, limits)] == [(WEAKER,), (), ()]
+    assert [balance.flags for balance in ledger.balance(DATASET, limits)] == [(WEAKER,), (WEAKER,), ()]
     ledger.charge(ask(3, 2, model="approx-dp"), limits)
     assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 3, "individual-dp": 3}
     ledger.register(DATASET, "0f", "s2", disjoint=True)

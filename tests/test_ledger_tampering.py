@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, Table, and_, delete, insert, select, update
 
 from discreet import ClaimFailed, Unavailable
-from discreet.ledger import Ledger, chain
+from discreet.ledger import Ledger, chain, rows
 from discreet.ledger.tables import accounts, answers, entries, heads, parts
 from discreet.spend import Part
 from ledgers import DATASET, EVERY, answered, ask, caps, ledger, where
@@ -163,6 +164,29 @@ def test_a_charge_has_one_answer(written: Ledger) -> None:
         _write_anew(connection, 6, told)
     with pytest.raises(ClaimFailed, match=at_entry(6)):
         written.verify()
+
+
+@pytest.mark.parametrize("kind", ["charge", "reuse"])
+def test_what_was_forgotten_cannot_lose_its_mark(tmp_path: Path, kind: str) -> None:
+    """With every hash recomputed, and the terms as if nothing had been admitted under caps that nobody recorded."""
+    limits = caps(1, delta="1e-6", models=EVERY)
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.register(DATASET, "0f", "s1", disjoint=False)
+        ledger.charge(ask(1), limits)
+    Ledger.backup(tmp_path / "ledger.db", tmp_path / "backup.db")
+    Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=0.5)
+    with Ledger.existing(tmp_path / "again.db") as again:
+        bodies = [chain.read(row["body"]) for row in rows_of(again, entries)]
+        marked = next(body for body in bodies if body["kind"] == kind and "unrecorded" in body)
+        owner = "" if kind == "charge" else "ann"
+        with again._database.writing() as connection:
+            _write_anew(connection, marked["seq"], {"unrecorded": False})
+            terms = rows.find_terms(connection, DATASET, owner)
+            assert terms is not None
+            assert terms.late
+            rows.save_terms(connection, DATASET, owner, replace(terms, late=False))
+        with pytest.raises(ClaimFailed, match=at_entry(marked["seq"])):
+            again.verify()
 
 
 def _write_anew(connection: Connection, seq: int, change: dict[str, object]) -> None:

@@ -322,6 +322,16 @@ FAULTS = (
         ("test_within_prior.py::test_an_answer_with_a_tail_is_not_told_to_who_asks_without_one",),
     ),
     Fault(
+        "one-name-for-two-laws-of-a-heavy-prior",
+        "planner",
+        "A heavy prior whose numbers are no values of the column has the name that another law had before.",
+        "An answer drawn by the other law is told, with a posterior that is not its own.",
+        "inference/belief.py",
+        "        return 5 if moved else 1\n",
+        "        return 2 if moved else 1\n",
+        ("test_within_prior.py::test_stored_answers_of_another_law_have_another_name",),
+    ),
+    Fault(
         "weights-of-no-count",
         "planner",
         "Weights of numbers that a count or a sum cannot be are kept.",

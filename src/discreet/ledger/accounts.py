@@ -15,6 +15,7 @@ from typing import NamedTuple
 from discreet.ledger.amounts import fraction, units
 from discreet.ledger.charge import MODELS, Model
 from discreet.ledger.terms import Terms
+from discreet.schema import Budget
 from discreet.spend import KINDS, Kind, Part, Spend
 
 
@@ -128,15 +129,15 @@ def shown_held(largest: Account) -> tuple[Model, ...]:
     return tuple(only) if len(only) == 1 else ()
 
 
-def promise(total: Account, largest: Account, model: Model, terms: Terms) -> str:
-    """What holds for all answers of an account together, given its total now and its largest over all epochs.
+def promise(largest: Account, model: Model, terms: Terms, raised: bool) -> str:
+    """What holds for all answers of an account together, given its largest totals over all epochs.
 
-    The largest are taken component by component: they may be above the cap where no epoch was (approx-dp).
+    They are taken component by component: in approx-dp they may be above the cap where no epoch was. Where no reach was
+    ever `raised`, none was (accounts.md).
     """
     first = replace(terms, cap=replace(terms.cap, delta=terms.delta))
-    now = spent(total if model == "approx-dp" else largest, model, first)
     lost = largest.plus(_cost_of_forgotten(terms))
-    too_much = now is None or now > terms.highest
+    too_much = exceeds(largest, model, terms) and (raised or model != "approx-dp")
     return terms.promise(model, spent(lost, model, first), delta(lost, model, first), too_much)
 
 
@@ -153,6 +154,11 @@ def fits(account: Account, model: Model, terms: Terms) -> bool:
         return False
     epsilon = spent(account, model, terms)
     return epsilon is not None and epsilon <= cap.epsilon
+
+
+def exceeds(account: Account, model: Model, terms: Terms) -> bool:
+    """Whether an account is above the highest cap that was ever in force, with the first delta."""
+    return not fits(account, model, replace(terms, cap=Budget(terms.highest, terms.delta)))
 
 
 def all_fit(account: Account, models: Iterable[Model], terms: Terms) -> bool:

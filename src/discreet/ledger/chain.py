@@ -45,6 +45,10 @@ class Head:
         """How many parts of each kind one unit touches; 0 where there are none."""
         return {"partition": self.partition_reach, "individual": self.individual_reach}
 
+    def raised(self, part: Part | None) -> bool:
+        """Whether a charge on the part says that one unit touches more parts of its kind than was said before."""
+        return part is not None and 0 < self.reach[part.kind] < part.reach
+
     def _reached(self, part: Part | None) -> Head:
         """The largest reach ever named counts."""
         if part is None or part.reach <= self.reach[part.kind]:

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, or_, select
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput, Unavailable
 from discreet.exact import positive, rational, whole
 from discreet.ledger import chain, rows, verifying
-from discreet.ledger.accounts import NOTHING, Account, delta, promise, spent
+from discreet.ledger.accounts import NOTHING, Account, delta, exceeds, promise, spent
 from discreet.ledger.amounts import stored, units
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import (
@@ -201,16 +201,18 @@ class Ledger:
             head = rows.registered(rows.find_head(connection, dataset), dataset)
             owner = DATASET if analyst is None else text(analyst, "analyst")
             total = rows.position(connection, head, owner, None, caps.models).total(NOTHING)
-            released = _found(connection, dataset, chain.RELEASED)
+            uncounted = _uncounted(connection, head)
             largest = rows.largest_totals(connection, head, owner)
             recorded = rows.find_terms(connection, dataset, owner)
             opened = Terms.opened(cap, caps.models) if recorded is None else recorded
             opened = recall(connection, head, owner, opened, opening=recorded is None)
-        terms, raised = _terms(opened, cap, owner, caps.models)
+            terms, refused = _terms(opened, cap, owner, caps.models)
+            above = "approx-dp" in terms.held and exceeds(largest, "approx-dp", terms)
+            raised = above and rows.reach_was_raised(connection, dataset)
         models = [model for model in MODELS if model in caps.models]
-        weaker = {"dp": head.weaker, "approx-dp": released, "individual-dp": released}
-        flags = {model: ((WEAKER,) if weaker[model] else ()) + raised for model in models}
-        return tuple(_balance(total, largest, model, analyst, terms, flags[model]) for model in models)
+        flags = {model: ((WEAKER,) if model in uncounted else ()) + refused for model in models}
+        promises = {model: promise(largest, model, terms, raised) for model in models}
+        return tuple(_balance(total, model, analyst, terms, flags[model], promises[model]) for model in models)
 
     def offered(self, charge: Charge) -> Offer | None:
         """What the charge would get without paying for a draw: under its key, or stored; else None."""
@@ -223,7 +225,7 @@ class Ledger:
         """How many more answers of this cost fit now; it reserves nothing. At most a million are told."""
         with self._database.reading() as connection:
             head = rows.registered(rows.find_head(connection, charge.dataset), charge.dataset)
-            return times(charge, payers(connection, head.drawn(charge.model, charge.part), charge, caps))
+            return times(charge, payers(connection, head, charge, caps))
 
     def history(self, dataset: str, analyst: str | None = None, limit: int = 100) -> list[Entry]:
         """The last registrations, charges, reuses, releases and changed caps, newest first; or those of one analyst."""
@@ -289,6 +291,16 @@ def _found(connection: Connection, dataset: str, finds: str) -> bool:
     return connection.execute(before.limit(1)).one_or_none() is not None
 
 
+def _uncounted(connection: Connection, head: Head) -> set[Model]:
+    """The models whose accounts do not count all that was answered or released."""
+    if not head.weaker:
+        return set()
+    if _found(connection, head.dataset, chain.RELEASED):
+        return set(MODELS)
+    drawn = rows.drawn_beside_dp(connection, head.dataset)
+    return {model for model in MODELS if model == "dp" or drawn - {model}}
+
+
 def _terms(recorded: Terms, cap: Budget, owner: str, models: tuple[str, ...]) -> tuple[Terms, tuple[str, ...]]:
     """The terms under a cap, for display; a delta that was raised is not used, and a flag says so."""
     try:
@@ -298,11 +310,11 @@ def _terms(recorded: Terms, cap: Budget, owner: str, models: tuple[str, ...]) ->
 
 
 def _balance(
-    total: Account, largest: Account, model: Model, analyst: str | None, terms: Terms, flags: tuple[str, ...]
+    total: Account, model: Model, analyst: str | None, terms: Terms, flags: tuple[str, ...], promised: str
 ) -> Balance:
     epsilon, cap = spent(total, model, terms), terms.cap
     left = Fraction(0) if epsilon is None else max(Fraction(0), cap.epsilon - epsilon)
-    told = promise(total, largest, model, terms) + (f"; {WEAKER_ANSWERS}" if WEAKER in flags else "")
+    told = promised + (f"; {WEAKER_ANSWERS}" if WEAKER in flags else "")
     return Balance(model, analyst, epsilon, delta(total, model, terms), cap, left, flags, promise_to(analyst, told))
 
 

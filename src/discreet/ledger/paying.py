@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from discreet.errors import Unavailable
+from discreet.errors import InvalidInput, Unavailable
 from discreet.ledger import chain, rows, stored
-from discreet.ledger.accounts import NOTHING, Account, cost, debited, shown_held
+from discreet.ledger.accounts import COMPONENTS, NOTHING, Account, cost, debited, exceeds, shown_held
 from discreet.ledger.chain import Body, Head
-from discreet.ledger.charge import Caps, Charge, Receipt
+from discreet.ledger.charge import MODELS, Caps, Charge, Receipt
 from discreet.ledger.refusal import Owner, Refusal
 from discreet.ledger.terms import Terms
 from discreet.schema import Budget
@@ -22,6 +22,8 @@ DATASET = ""
 
 def pay(connection: Connection, charge: Charge, caps: Caps) -> Receipt | Refusal:
     """A retry gets its receipt, a stored answer is shared, a new draw is paid; what does not fit changes nothing."""
+    if chain.FORGOTTEN in {charge.question, charge.query}:
+        raise InvalidInput(f"{chain.FORGOTTEN!r} is what a restored ledger was charged; name the question otherwise")
     head = rows.registered(rows.hold_head(connection, charge.dataset), charge.dataset)
     known = stored.replayed(connection, charge)
     if known is not None:
@@ -41,21 +43,40 @@ def pay(connection: Connection, charge: Charge, caps: Caps) -> Receipt | Refusal
 
 def _draw(connection: Connection, head: Head, charge: Charge, caps: Caps) -> Receipt | Refusal:
     """A new answer: the data set pays, and so does the analyst."""
-    head = head.drawn(charge.model, charge.part)
     owners = payers(connection, head, charge, caps)
     more = cost(charge.model, charge.spend)
     if not all(owner.affords(more) for owner in owners):
         return Refusal(charge, owners)
+    head = head.drawn(charge.model, charge.part)
     head, opens = _record_terms(connection, head, owners, more)
     return _paid(connection, head, chain.charged(head, charge) | opens, owners, more)
 
 
 def payers(connection: Connection, head: Head, charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
-    """Who pays for a new answer: the data set and the analyst."""
-    return (
-        _owner(connection, head, charge, charge.part, DATASET, caps.dataset, caps),
-        _owner(connection, head, charge, charge.part, charge.analyst, caps.analyst, caps),
-    )
+    """Who pays for a new answer: the data set and the analyst. Given the head as it is before."""
+    drawn = head.drawn(charge.model, charge.part)
+    whole = _owner(connection, drawn, charge, charge.part, DATASET, caps.dataset, caps)
+    own = _owner(connection, drawn, charge, charge.part, charge.analyst, caps.analyst, caps)
+    if head.raised(charge.part) and not _raise_fits(connection, drawn, (whole, own)):
+        return replace(whole, closed=True), replace(own, closed=True)
+    return whole, own
+
+
+def _raise_fits(connection: Connection, head: Head, paying: tuple[Owner, ...]) -> bool:
+    """Whether all accounts keep their promises once parts charged before count as often as the head now says.
+
+    That is a loss in every model and for every owner, whatever the charge itself costs, and whoever pays for it.
+    """
+    terms = {owner.name: owner.terms for owner in paying if owner.recorded is not None}
+    for name in rows.owners(connection, head):
+        recorded = rows.find_terms(connection, head.dataset, name)
+        if recorded is None or recorded.late:
+            continue
+        promised = terms.get(name) or recall(connection, head, name, recorded)
+        total = rows.position(connection, head, name, None, COMPONENTS).total(NOTHING)
+        if any(model in promised.held and exceeds(total, model, promised) for model in MODELS):
+            return False
+    return True
 
 
 def _reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body) -> Receipt | Refusal:

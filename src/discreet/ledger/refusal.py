@@ -19,6 +19,10 @@ from discreet.spend import KINDS
 DIGITS = 6
 MOST_TIMES = 10**6
 NOTHING_MORE = "nothing more like it can be answered"
+TOO_FAR = (
+    "this question says that one unit touches {} parts, more than was said before; what was answered on parts so far "
+    "would count as often, and be more than an account's cap; ask about the whole data set"
+)
 FILE = "file "
 """How the query of a charge for a file begins."""
 
@@ -27,7 +31,8 @@ FILE = "file "
 class Owner:
     """The data set ("") or an analyst, who pays for a charge: where its account stands, and under what terms.
 
-    `recorded` are the terms that the ledger has of it, if it has any: others are recorded with the charge.
+    `recorded` are the terms that the ledger has of it, if it has any: others are recorded with the charge. Nothing fits
+    an account that is `closed` to the charge, since it names a reach at which parts charged before would be too much.
     """
 
     name: str
@@ -35,10 +40,11 @@ class Owner:
     terms: Terms
     models: tuple[Model, ...]
     recorded: Terms | None = None
+    closed: bool = False
 
     def affords(self, more: Account) -> bool:
         """Whether one more cost fits."""
-        return all_fit(self.position.total(more), self.models, self.terms)
+        return not self.closed and all_fit(self.position.total(more), self.models, self.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,8 @@ class Refusal:
         """What was asked, what is left, what would fit."""
         if self.stored is not None:
             return BudgetExceeded(self._of_reuse(self.stored))
+        if self.charge.part is not None and any(owner.closed for owner in self.owners):
+            return BudgetExceeded(TOO_FAR.format(self.charge.part.reach))
         left = min(_delta_left(owner) for owner in self.owners)
         return BudgetExceeded(self._of_delta(left) if self.charge.spend.delta > left else self._of_draw())
 

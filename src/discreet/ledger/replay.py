@@ -86,6 +86,7 @@ class Replay:
     def _charge(self, body: Body) -> None:
         self.head = self.head.drawn(body["model"], chain.part_of(body))
         self._open_accounts(body, (DATASET, body["analyst"]))
+        _must(not chain.is_forgotten(body) or self._says_unrecorded(body, DATASET, body["analyst"]))
         for owner in (DATASET, body["analyst"]):
             self._debit(owner, body)
         if chain.is_forgotten(body):
@@ -97,8 +98,14 @@ class Replay:
         _must((body["finds"], body["stored_epsilon"]) == (source["question"], source["asked_epsilon"]))
         _must(chain.asked_epsilon(body) <= chain.asked_epsilon(source))
         self._open_accounts(body, (body["analyst"],))
+        _must(not chain.is_forgotten(source) or self._says_unrecorded(body, body["analyst"]))
         self._debit(body["analyst"], body)
         self._reused.add((body["analyst"], source["seq"]))
+
+    def _says_unrecorded(self, body: Body, *payers: str) -> bool:
+        """Whether the entry of a forgotten loss says so; before format 4, which recorded no models, it need not."""
+        recorded = [self.terms[owner] for owner in payers if owner in self.terms]
+        return body.get("unrecorded") is True or all(terms.models is None for terms in recorded)
 
     def _open_accounts(self, body: Body, payers: tuple[str, ...]) -> None:
         for owner, told in body.get("opens", {}).items():

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     CompoundSelect,
     Connection,
     Row,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     bindparam,
     insert,
     literal,
+    or_,
     select,
     union_all,
     update,
@@ -26,6 +28,7 @@ from discreet.ledger import chain
 from discreet.ledger.accounts import COMPONENTS, NOTHING, PAST, Account, Position
 from discreet.ledger.amounts import read, stored
 from discreet.ledger.chain import Body, Head
+from discreet.ledger.charge import Model
 from discreet.ledger.tables import accounts, answers, caps, entries, heads, parts
 from discreet.ledger.terms import Terms, read_terms
 from discreet.spend import KINDS, Kind, Part, Spend
@@ -33,6 +36,10 @@ from discreet.spend import KINDS, Kind, Part, Spend
 
 def _by(table: Table, *names: str) -> list[Any]:
     return [table.c[name] == bindparam(f"by_{name}") for name in names]
+
+
+def _of_the_dataset(table: Table, *any_of: ColumnElement[bool]) -> Select[Any]:
+    return select(table.c.epoch).where(*_by(table, "dataset"), table.c.owner == "", or_(*any_of)).limit(1)
 
 
 # Written once: to build a statement takes longer than to run it.
@@ -55,6 +62,18 @@ FORGOTTEN = select(entries.c.body).where(
     entries.c.body.contains(chain.written({"query": chain.FORGOTTEN})[1:-1]),
 )
 REUSED = select(entries.c.source).where(*_by(entries, "dataset", "analyst"), entries.c.kind == "reuse")
+BESIDE_DP: Mapping[Model, list[Select[Any]]] = {
+    "approx-dp": [
+        _of_the_dataset(table, table.c.epsilon != table.c.dp, table.c.other != stored(0), table.c.delta != stored(0))
+        for table in (accounts, parts)
+    ],
+    "individual-dp": [_of_the_dataset(table, table.c.individual != table.c.dp) for table in (accounts, parts)],
+}
+ON_PARTS = (
+    select(entries.c.body)
+    .where(*_by(entries, "dataset"), entries.c.kind == "charge", entries.c.body.contains('"part":{'))
+    .order_by(entries.c.seq)
+)
 SAVE_TERMS = update(caps).where(*_by(caps, "dataset", "owner"))
 
 
@@ -143,6 +162,26 @@ def largest_totals(connection: Connection, head: Head, owner: str) -> Account:
     """The largest of an owner's totals, over this epoch and all before: no unit has lost more."""
     before = _account(connection, ACCOUNT, _account_key(replace(head, epoch=PAST), owner))
     return before.most(position(connection, head, owner, None, COMPONENTS).total(NOTHING))
+
+
+def reach_was_raised(connection: Connection, dataset: str) -> bool:
+    """Whether a charge ever said that one unit touches more parts of a kind than another said of the same epoch."""
+    found: dict[tuple[int, Kind], int] = {}
+    for text in connection.execute(ON_PARTS, {"by_dataset": dataset}).scalars():
+        body = chain.read(text)
+        part = chain.part_of(body)
+        if part is not None and found.setdefault((body["epoch"], part.kind), part.reach) < part.reach:
+            return True
+    return False
+
+
+def drawn_beside_dp(connection: Connection, dataset: str) -> set[Model]:
+    """The models, but dp, in which answers were drawn that cost anything: in some account they differ from dp."""
+    drawn: set[Model] = set()
+    for model, differing in BESIDE_DP.items():
+        if any(connection.execute(one, {"by_dataset": dataset}).first() is not None for one in differing):
+            drawn.add(model)
+    return drawn
 
 
 def find_forgotten(connection: Connection, dataset: str, owner: str) -> Spend:

@@ -35,11 +35,12 @@ AFTER_THE_FACT = "the weaker statement after the fact holds (see 'When a budget 
 PRESUMED = "this presumes that cap and delta were not chosen because of answers given before the ledger recorded them"
 NO_EPSILON = "no epsilon that was fixed in advance is promised"
 UNRECORDED = f"{NO_EPSILON}, because answers were given under caps that this ledger has no record of"
-TOO_MUCH = f"{NO_EPSILON}, because more was spent than any cap in force allowed"
+TOO_MUCH = f"{NO_EPSILON}, because more may have been spent than any cap in force allowed"
 EACH = "each given all that was answered before it"
 CHANGED = "with one unit's data changed"
 WEAKER_ANSWERS = (
-    "answers and files under weaker promises are not of this account, which bounds what its own answers add to them"
+    "answers or files under promises that this account does not count were given too; it bounds what its own answers "
+    "add to them"
 )
 OTHER_ANALYSTS = (
     "this presumes that nothing this analyst asks, may ask or is told follows from answers that only others paid for; "
