@@ -277,8 +277,8 @@ FAULTS = (
         "A bin that holds several possible values is told as if it held one.",
         "An interval said to hold with 95 % holds the truth one time in fifteen.",
         "posterior.py",
-        "    if (spans == 1).all() and not between:\n",
-        "    if not between:\n",
+        "    if (spans == 1).all() and ends is None:\n",
+        "    if ends is None:\n",
         ("test_within_prior.py::test_a_bin_of_several_possible_values_is_no_single_value",),
     ),
     Fault(
