@@ -845,16 +845,31 @@ def test_a_release_that_comes_too_late_is_not_entered(schema: Path, tmp_path: Pa
     assert not list((schema.parent / "registry.discreet" / "releases").glob("*"))
 
 
+WAITS_HALFWAY = """
+import os, sys, time
+link = os.link
+
+def wait_after_the_manifest(*given):
+    if os.path.exists(f"{sys.argv[-1]}.manifest.json"):
+        time.sleep(600)
+    link(*given)
+
+os.link = wait_after_the_manifest
+from discreet.cli import main
+main()
+"""
+"""The command, which puts the first of its files in their place and then goes on no more."""
+
+
 def test_a_stopped_command_leaves_nothing(tmp_path: Path) -> None:
     """SIGTERM in the midst of it takes away what is half made."""
     (tmp_path / "own").mkdir()
-    schema = write_registry(tmp_path / "own", 2000)  # so many that it is not over before it is stopped
-    command = [sys.executable, "-m", "discreet", "publish", str(schema), "--method", "mdav", "-k", "5"]
-    running = subprocess.Popen([*command, "--out", str(tmp_path / "out.csv")], stderr=subprocess.PIPE)
-    for _ in range(600):
-        if list(tmp_path.glob(".discreet-*")):
-            break
+    schema, out = write_registry(tmp_path / "own", 200), tmp_path / "out.csv"
+    command = [sys.executable, "-c", WAITS_HALFWAY, "publish", str(schema), "--method", "mdav", "-k", "5"]
+    running = subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.PIPE)
+    while not list(tmp_path.glob("out*")) and running.poll() is None:
         time.sleep(0.05)
+    assert list(tmp_path.glob(".discreet-*"))
     running.terminate()
     running.communicate()
     assert running.returncode == 128 + 15
