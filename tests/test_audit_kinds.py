@@ -89,48 +89,6 @@ def test_numbers_without_a_sign_are_read_by_training_draws() -> None:
     assert beyond.columns.tolist() == [[4.0], [3.0], [2.0**64], [1.0]]
 
 
-Values = list[Any]
-WHOLE, FLOATS, ROWS = [*range(-4, 16)], [at / 4 for at in range(20)], [(at, -at) for at in range(20)]
-DAYS = [np.datetime64("2020-01-01") + at for at in range(20)]
-
-
-@pytest.mark.parametrize(
-    ("usual", "strange"),
-    [
-        *(
-            (WHOLE, one)
-            for one in (2**62, 2**63, 2**64, 0.5, -0.0, math.nan, math.inf, 1j, None, "x", b"x", Fraction(1, 3))
-        ),
-        *(([at << 58 for at in WHOLE], one) for one in (2**63, 2**64, 0.5, None, 1j, "x")),
-        *(([at + 2**62 for at in WHOLE], one) for one in (2**63, 2**64, 0.5, None, "x")),
-        *((FLOATS, one) for one in (2**64, None, 1j, "x")),
-        *(([*FLOATS[:10], *WHOLE[:10]], one) for one in (2**64, None, 1j, "x")),
-        *(([at % 3 == 0 for at in WHOLE], one) for one in (2, 0.5, None, "x")),
-        *(([complex(at, 1) for at in WHOLE], one) for one in (None, "x")),
-        *((ROWS, (one, 1)) for one in (2**63, 2**64, 0.5, None, 1j, "x")),
-        *((list("abcdefghijklmnopqrst"), one) for one in ("longer", 1, None, b"x")),
-        *((DAYS, np.datetime64(one)) for one in ("2020-01-01T00:00:01", "2020-01-01T00:00:00.000000001", "NaT")),
-    ],
-)
-@pytest.mark.parametrize("two_alike", [False, True])
-def test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read(
-    usual: Values, strange: object, two_alike: bool
-) -> None:
-    odd = [*usual[:7], strange, *usual[8:]]
-    before = read_pair(np.array(usual), np.array(usual), 20)
-    after = read_pair(np.array(odd), np.array(odd if two_alike else usual), 20)
-    rest = [at for at in range(20) if at != 7]
-    for one, two in zip(before, after, strict=True):
-        assert (one.titles, one.shape) == (two.titles, two.shape)
-        assert [(told.name, told.values) for told in one.told] == [(told.name, told.values) for told in two.told]
-        assert all((a.keys[rest] == b.keys[rest]).all() for a, b in zip(one.told, two.told, strict=True))
-        if one.columns is None or two.columns is None:
-            assert one.columns is two.columns
-        else:
-            assert one.columns.dtype == two.columns.dtype
-            assert np.array_equal(one.columns[rest], two.columns[rest], equal_nan=True)
-
-
 def scaled_geometric(seed: int, dress: Callable[[int], object]) -> Mechanism:
     """Epsilon is exactly 1 for 7 and 8, and numpy is left to choose the type of the array."""
     generator = chance(seed)

@@ -235,6 +235,39 @@ def assert_read_alike(one: Pair, two: Pair, rest: list[int]) -> None:
             assert np.array_equal(a.columns[rest], b.columns[rest], equal_nan=True)
 
 
+Values = list[Any]
+WHOLE, FLOATS, ROWS = [*range(-4, 16)], [at / 4 for at in range(20)], [(at, -at) for at in range(20)]
+DAYS = [np.datetime64("2020-01-01") + at for at in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("usual", "strange"),
+    [
+        *(
+            (WHOLE, one)
+            for one in (2**62, 2**63, 2**64, 0.5, -0.0, math.nan, math.inf, 1j, None, "x", b"x", Fraction(1, 3))
+        ),
+        *(([at << 58 for at in WHOLE], one) for one in (2**63, 2**64, 0.5, None, 1j, "x")),
+        *(([at + 2**62 for at in WHOLE], one) for one in (2**63, 2**64, 0.5, None, "x")),
+        *((FLOATS, one) for one in (2**64, None, 1j, "x")),
+        *(([*FLOATS[:10], *WHOLE[:10]], one) for one in (2**64, None, 1j, "x")),
+        *(([at % 3 == 0 for at in WHOLE], one) for one in (2, 0.5, None, "x")),
+        *(([complex(at, 1) for at in WHOLE], one) for one in (None, "x")),
+        *((ROWS, (one, 1)) for one in (2**63, 2**64, 0.5, None, 1j, "x")),
+        *((list("abcdefghijklmnopqrst"), one) for one in ("longer", 1, None, b"x")),
+        *((DAYS, np.datetime64(one)) for one in ("2020-01-01T00:00:01", "2020-01-01T00:00:00.000000001", "NaT")),
+    ],
+)
+@pytest.mark.parametrize("two_alike", [False, True])
+def test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read(
+    usual: Values, strange: object, two_alike: bool
+) -> None:
+    odd = [*usual[:7], strange, *usual[8:]]
+    before = read_pair(np.array(usual), np.array(usual), 20)
+    after = read_pair(np.array(odd), np.array(odd if two_alike else usual), 20)
+    assert_read_alike(before, after, [at for at in range(20) if at != 7])
+
+
 USUAL: dict[str, Callable[[int], Any]] = {
     "days": lambda at: DAY + at,
     "hours": lambda at: DAY.astype("M8[h]") + at,

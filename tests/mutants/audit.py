@@ -13,7 +13,7 @@ FAULTS = (
         "audit/reading.py",
         "return np.array(raw[TRAINING].tolist()).dtype == object",
         "return True",
-        ("test_audit_kinds.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",),
+        ("test_audit_types.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",),
     ),
     Fault(
         "audit-whole-numbers-by-test-draws",
@@ -23,7 +23,7 @@ FAULTS = (
         "audit/reading.py",
         "if not all(bool(own[TRAINING].all()) for own in whole):",
         "if not all(bool(own.all()) for own in whole):",
-        ("test_audit_kinds.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",),
+        ("test_audit_types.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",),
     ),
     Fault(
         "audit-zeros-after-digits",

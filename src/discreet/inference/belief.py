@@ -469,7 +469,7 @@ def _told_anew(own: Shaped, shapes: Shapes, low: Fraction, high: Fraction, step:
 def no_value(step: Fraction, what: str, instead: str) -> InvalidInput:
     """Why a prior cannot be used: it lies between the values that the number can have."""
     return InvalidInput(
-        f"the prior holds none of the values possible that {what} can have, which are {shown(step)} apart; {instead}"
+        f"the prior gives no probability to any value that {what} can have; these are {shown(step)} apart; {instead}"
     )
 
 

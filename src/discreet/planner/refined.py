@@ -36,7 +36,7 @@ FARTHEST = 2**58
 """Places on a grid are whole numbers below this, so that four times one fits into 64 bits."""
 ROUNDING = 2.0**-40
 """The mean of a prior may be off by this share of it."""
-NO_VALUE = "the prior holds no value possible that the answer can have; widen it, or give another"
+NO_VALUE = "the prior gives no probability to any value that the answer can have; widen it, or give another"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
