@@ -7,6 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+from discreet.planner.noisy import Noisy
+from discreet.planner.plan import Plan
 from discreet.schema import Budget, Column, Schema
 
 Row = dict[str, int | str | None]
@@ -78,3 +80,11 @@ def neighbours_of(units: Units, relation: str, rows: int, chance: random.Random)
 def rows_of(units: Units) -> list[Row]:
     """As a snapshot in memory keeps them."""
     return [row | {"#unit": name} for name, own in units.items() for row in own]
+
+
+def farthest(planned: Plan, confidence: float) -> float:
+    """How far off a plan's one answer may be with that probability, and half its interval: the larger of both."""
+    (noisy,) = planned.measurements
+    assert isinstance(noisy, Noisy)
+    meaning = planned.meaning(noisy)
+    return max(meaning.reach(confidence), meaning.half_width(confidence))

@@ -14,11 +14,10 @@ from discreet import BudgetExceeded, InvalidInput, Unsupported
 from discreet.accuracy import LEAST, MOST, Accuracy
 from discreet.custodian import preview
 from discreet.planner.choose import plan
-from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Plan
 from discreet.query import parse_sql
 from discreet.schema import Budget, Schema
-from tables import schema
+from tables import farthest, schema
 
 COUNT = "SELECT COUNT(*) FROM t WHERE age > 0"
 REPLACE, ADD = schema("replace-one", 1, 10_000), schema("add-remove", 1, 10_000)
@@ -27,13 +26,6 @@ SEVERAL = schema("add-remove", 3, 10_000)
 
 def planned(question: str, declared: Schema, **more: object) -> Plan:
     return plan(declared, parse_sql(question, declared), most=Fraction(20), **more)  # type: ignore[arg-type]
-
-
-def reach(own: Plan, confidence: float) -> float:
-    """How far off the answer may be with that probability."""
-    (noisy,) = own.measurements
-    assert isinstance(noisy, Noisy)
-    return own.meaning(noisy).reach(confidence)
 
 
 def missed(epsilon: Fraction, distance: int) -> float:
@@ -101,10 +93,10 @@ def test_fifty_people_with_95_percent() -> None:
 def test_other_totals_cost_the_smallest_epsilon(declared: Schema, aggregate: str, accuracy: str) -> None:
     """As near as asked, and not so with a hundredth less."""
     question, asked = f"SELECT {aggregate} FROM t WHERE age > 0", Accuracy.parse(accuracy)
-    own = planned(question, declared, accuracy=accuracy)
-    assert reach(own, float(asked.confidence)) <= asked.distance
-    less = planned(question, declared, epsilon=own.epsilon * Fraction(99, 100))
-    assert reach(less, float(asked.confidence)) > asked.distance * Fraction(99, 100)
+    own = planned(question, declared, accuracy=accuracy, rows=4000)
+    assert farthest(own, float(asked.confidence)) <= asked.distance
+    less = planned(question, declared, epsilon=own.epsilon * Fraction(99, 100), rows=4000)
+    assert farthest(less, float(asked.confidence)) > asked.distance * Fraction(99, 100)
 
 
 def test_what_is_known_does_not_make_an_accuracy_cheaper() -> None:
@@ -143,5 +135,15 @@ def test_only_of_what_has_a_public_law(aggregate: str) -> None:
 def test_any_budget_will_do() -> None:
     """An epsilon so large that there is no noise left to speak of is no trouble while searching for a small one."""
     assert REPLACE.budget.epsilon == 10**6
-    told = preview(REPLACE, "SELECT AVG(score) FROM t WHERE age > 0", accuracy="±0.2")
+    told = preview(REPLACE, "SELECT AVG(score) FROM t WHERE age > 0", accuracy="±0.2", rows=5000)
     assert 0 < (told.cost.epsilon or 0) < 1
+
+
+@pytest.mark.parametrize("declared", [REPLACE, ADD, SEVERAL], ids=["replace-one", "add-remove", "several rows"])
+@pytest.mark.parametrize("aggregate", ["AVG(score)", "VAR(score)", "STDDEV(score)"])
+def test_the_accuracy_of_a_mean_needs_the_number_of_rows(declared: Schema, aggregate: str) -> None:
+    """With a condition nobody knows how many rows there are: a guess would promise what may not be kept."""
+    question = f"SELECT {aggregate} FROM t WHERE age > 0"
+    with pytest.raises(InvalidInput, match=r"depends on how many rows are selected.*give rows, the fewest"):
+        preview(declared, question, accuracy="±0.5")
+    assert preview(declared, question, accuracy="±0.5", rows=2000).cost.epsilon

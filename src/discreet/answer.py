@@ -102,6 +102,8 @@ class Answer:
     intervals: Intervals = field(repr=False, compare=False)
     posteriors: Posteriors = field(repr=False, compare=False)
     warning: str | None = None
+    missed_accuracy: str = ""
+    """That it is less accurate than was requested, in a sentence; empty where it is as accurate."""
     shaped: bool = False
     prior: bool = False
     """Whether a prior was given, so that `posteriors` may have something to tell."""
@@ -236,7 +238,7 @@ class Answer:
         told["posteriors"] = None if len(self.rows) > MOST_POSTERIORS else self._posteriors()
         told["reconciled"] = self._reconciled()
         told |= {"shaped_by_prior": self.shaped, "prior_tail": self.prior_tail, "prior_use": self.prior_use}
-        told |= {"warning": self.warning, "meaning": self.meaning}
+        told |= {"missed_accuracy": self.missed_accuracy, "warning": self.warning, "meaning": self.meaning}
         told |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
         told["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}
         return told | {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json()}

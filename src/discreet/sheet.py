@@ -20,7 +20,8 @@ def as_text(answer: Answer) -> str:
     head, *rows = _cells(answer)
     widths = [max(len(line[at]) for line in (head, *rows)) for at in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (head, *rows)]
-    return "\n".join(line.rstrip() for line in (*lines, *_below(answer)))
+    first = [answer.missed_accuracy] if answer.missed_accuracy else []
+    return "\n".join(line.rstrip() for line in (*first, *lines, *_below(answer)))
 
 
 def as_html(answer: Answer) -> str:
@@ -29,7 +30,8 @@ def as_html(answer: Answer) -> str:
     titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     below = "".join(f"<p>{escape(line)}</p>" for line in _below(answer))
-    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{below}"
+    first = f"<p><strong>{escape(answer.missed_accuracy)}</strong></p>" if answer.missed_accuracy else ""
+    return f"{first}<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
 def _cells(answer: Answer) -> list[list[str]]:

@@ -14,7 +14,7 @@ from discreet.answer import Answer, InRange, Interval, Population
 from discreet.cli.population import population_lines
 from discreet.cli.show import bar, facts, left, table, text, warning
 from discreet.custodian import Preview
-from discreet.formatting import format_cost, format_number, format_percent_at_least, format_value
+from discreet.formatting import format_cost, format_number, format_percent_at_least, format_upper, format_value
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance
 from discreet.ledger.refusal import MOST_TIMES
@@ -27,6 +27,7 @@ RECONCILED = "reconciled"
 MOST_BESIDE = 2
 """With more numbers to a row a table has no room for the reconciled ones too; JSON has them."""
 ERROR = "expected error (root mean square)"
+ROWS, WITHIN = "rows selected, at least", "within"
 
 
 def answer_screen(
@@ -38,6 +39,8 @@ def answer_screen(
 ) -> Iterator[RenderableType]:
     """One number large and plain, or a table; below it all that belongs to it."""
     spans = answer.intervals(0.95)
+    if answer.missed_accuracy:
+        yield warning(answer.missed_accuracy)
     if answer.single:
         yield from _one(answer, spans[0])
     else:
@@ -113,6 +116,9 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
         pairs["prior"] = preview.prior_use
     pairs |= {"cost": _amount(preview.cost) + stored, "left": left(preview.balances), "more such": _times(preview)}
     yield facts(pairs)
+    if preview.accuracy_by_rows:
+        yield ""
+        yield _by_rows(preview)
     yield ""
     yield _candidates(preview)
     yield from (warning(said) for said in preview.warnings)
@@ -123,6 +129,14 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
 def _times(preview: Preview) -> str:
     count = f"{preview.times:,}" if preview.times < MOST_TIMES else f"{MOST_TIMES:,} or more"
     return f"the budget holds {count} such question{'' if preview.times == 1 else 's'}"
+
+
+def _by_rows(preview: Preview) -> Table:
+    """How the accuracy depends on the number of rows."""
+    made = table("number", ROWS, WITHIN, right=(ROWS, WITHIN))
+    for one in preview.accuracy_by_rows:
+        made.add_row(*map(text, (one.name, f"{one.rows:,}", format_upper(one.within))))
+    return made
 
 
 def _candidates(preview: Preview) -> Table:

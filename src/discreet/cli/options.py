@@ -65,7 +65,8 @@ Tail = Annotated[
     ),
 ]
 Rows = Annotated[
-    str | None, typer.Option(metavar="N", help="About how many rows you expect, to choose a mechanism for means.")
+    str | None,
+    typer.Option(metavar="N", help="Fewest rows you expect to be selected; states the accuracy of a mean for it."),
 ]
 Constraints = Annotated[
     list[str] | None,

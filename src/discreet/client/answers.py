@@ -51,6 +51,7 @@ def answer_from(told: Told, more: More, prior: bool) -> Answer:
         intervals=partial(_at_95, spans),
         posteriors=_posteriors(told["posteriors"]),
         warning=told["warning"],
+        missed_accuracy=told.get("missed_accuracy", ""),
         shaped=told["shaped_by_prior"],
         prior=prior,
         prior_tail=told.get("prior_tail"),

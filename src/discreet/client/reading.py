@@ -63,6 +63,7 @@ def guarantee_from(told: Told) -> Guarantee:
 
 def preview_from(told: Told) -> Preview:
     """What a question would cost and be good for."""
+    from discreet.custodian.accuracy import AccuracyForRows
     from discreet.custodian.previewing import Preview
     from discreet.planner.plan import Candidate
 
@@ -87,6 +88,7 @@ def preview_from(told: Told) -> Preview:
         prior_use=told.get("prior_use", ""),
         balances=balances_from(told["budget"]),
         times=told["times"],
+        accuracy_by_rows=tuple(AccuracyForRows(**one) for one in told.get("accuracy_by_rows", ())),
     )
 
 

@@ -390,7 +390,7 @@ class Custodian:
         stored = plan_like(planned, drawn)
         if stored.question() != planned.question():
             raise Internal("a stored answer was drawn by another plan")
-        return stored
+        return replace(stored, requested=planned.requested)
 
     def _draw(self, planned: Plan) -> str:
         """Read rows and draw: after the charge, so whatever happens here the charge stands."""

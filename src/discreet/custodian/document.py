@@ -20,6 +20,7 @@ def preview_to_json(preview: Preview) -> dict[str, object]:
         "prior_error": preview.prior_error,
         "reason": preview.reason,
         "accuracy": preview.accuracy,
+        "accuracy_by_rows": [asdict(one) for one in preview.accuracy_by_rows],
     }
     told["candidates"] = [
         {

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
+from discreet.custodian.accuracy import AccuracyForRows, accuracy_by_rows, state_accuracy
 from discreet.custodian.question import Question, read
 from discreet.custodian.reader import Reader
-from discreet.custodian.reply import accuracy as accuracy_words
 from discreet.errors import BudgetExceeded
 from discreet.formatting import format_number
 from discreet.guarantee import Guarantee
@@ -20,6 +20,7 @@ from discreet.planner.asked import Asked, Given
 from discreet.planner.choose import plan, plan_asked
 from discreet.planner.chosen import Chosen
 from discreet.planner.nested import Nested
+from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Candidate, Plan
 from discreet.planner.ranks import MEAN_OF_RANKS
 from discreet.planner.together import mean_errors
@@ -63,6 +64,8 @@ class Preview:
     """How the prior would be used, in a sentence; empty where none would."""
     balances: tuple[Balance, ...] = ()
     times: int = 0
+    accuracy_by_rows: tuple[AccuracyForRows, ...] = ()
+    """How the accuracy of a mean or variance depends on the number of rows selected, where that is not public."""
 
 
 def charge_of(
@@ -105,7 +108,8 @@ def previewed(planned: Plan, question: str) -> Preview:
         cost=nothing if planned.free else planned.guarantee,
         expected_error=planned.expected_error,
         candidates=planned.candidates,
-        accuracy=accuracy_words(planned, planned.confidence),
+        accuracy=state_accuracy(planned, planned.confidence),
+        accuracy_by_rows=accuracy_by_rows(planned, planned.confidence),
         guarantee=planned.guarantee,
         reason=reason(planned),
         warnings=tuple(weak),
@@ -126,11 +130,21 @@ def _hardly(worse: bool) -> str:
 def error_of(planned: Plan) -> str:
     """What the expected error is of: of nested counts it is a mean over all that they tell."""
     if planned.belief is not None or planned.prior is not None:
-        return "of what you will know: your prior and the answer together"
+        return f"of what you will know: your prior and the answer together{_for_rows(planned)}"
     if not isinstance(planned.measurements[0], Nested):
-        return "of the raw answer"
+        return f"of the raw answer{_for_rows(planned)}"
     ranges = planned.query.nesting == "ranges"
     return "of a range, on average over all ranges" if ranges else "of a count, on average over all rows"
+
+
+def _for_rows(planned: Plan) -> str:
+    """The number of rows that an expected error is for, where it is not public."""
+    noisy = [one for one in planned.measurements if isinstance(one, Noisy)]
+    if not any(planned.meaning(one).depends_on_rows for one in noisy):
+        return ""
+    expected = planned.expected_rows
+    guess = "" if expected.source == "stated" else ", which is only a guess"
+    return f", if about {expected.number:,} rows are selected{guess}"
 
 
 def pictured(planned: Plan) -> bool:

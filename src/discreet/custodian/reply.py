@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import Any
 
 from discreet.answer import Answer, Interval
+from discreet.custodian.accuracy import accuracy_of_answer, missed_accuracy, state_accuracy
 from discreet.custodian.draw import Released
 from discreet.custodian.layout import arranged, key_value, rows_told
 from discreet.custodian.nested import nested_answer, ranged
@@ -18,13 +19,11 @@ from discreet.custodian.reader import Reader
 from discreet.custodian.reconciling import or_as_drawn, reconciled
 from discreet.custodian.stating import Stated
 from discreet.custodian.telling import drawing, sentence, with_picture
-from discreet.formatting import VALUE_DIGITS, format_percent_at_least, format_upper
 from discreet.guarantee import Guarantee
 from discreet.pictures import Drawing
-from discreet.planner.estimates import Linear, Weighted
 from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
-from discreet.planner.plan import Counted, Known, Measurement, Plan
+from discreet.planner.plan import Plan
 from discreet.posterior import Posterior
 from discreet.query.query import Output
 from discreet.query.totals import Cell
@@ -69,7 +68,7 @@ def answer(
         numbers=tuple(output.label for output in outputs if output.key is None),
         rows=(),
         mechanism=plan.mechanism,
-        accuracy=accuracy(plan, plan.confidence),
+        accuracy=state_accuracy(plan, plan.confidence),
         guarantee=plan.guarantee,
         cost=_cost(plan, paid),
         spent=spent,
@@ -93,17 +92,27 @@ def _told_by(made: Answer, plan: Plan, released: Released, stated: Sequence[Stat
     layout, reader = plan.query.presentation, Reader(plan)
     rows = [_row(reader, cell, numbers) for cell, numbers in zip(released.cells, released.numbers, strict=True)]
     order = arranged(rows, layout)
+    intervals = cache(partial(_each, partial(_spans, reader), released, tuple(order)))
+    shown = rows_told(rows, order, layout)
     told = replace(
         made,
-        rows=rows_told(rows, order, layout),
-        intervals=cache(partial(_each, partial(_spans, reader), released, tuple(order))),
+        rows=shown,
+        intervals=intervals,
         posteriors=partial(_each, partial(_posteriors, reader), released, tuple(order)),
         warning=_warning(reader, released, order),
         generalise=partial(generalised, reader, released, tuple(order)) if generalises(plan) else None,
     )
+    if plan.requested is not None or _depends_on_rows(plan):
+        spans = intervals(plan.confidence)
+        accuracy = accuracy_of_answer(plan, shown, spans)
+        told = replace(told, accuracy=accuracy, missed_accuracy=missed_accuracy(plan, shown, spans))
     fitting = partial(reconciled, told, reader, released, tuple(order), tuple(stated))
     fitted = replace(told, reconcile=cache(partial(or_as_drawn, told, fitting)))
     return ranged(_with_meaning(fitted, reader, released, order), plan, released)
+
+
+def _depends_on_rows(plan: Plan) -> bool:
+    return any(isinstance(one, Noisy) and plan.meaning(one).depends_on_rows for one in plan.measurements)
 
 
 def _with_meaning(made: Answer, reader: Reader, released: Released, order: Sequence[int]) -> Answer:
@@ -169,37 +178,6 @@ def _posteriors(reader: Reader, numbers: Sequence[tuple[int, ...]]) -> Mapping[s
 def _labelled(plan: Plan) -> list[tuple[str, int]]:
     """The numbers of a reply by name, and the measurement each is of."""
     return [(output.label, output.aggregate or 0) for output in plan.query.presentation.outputs if output.key is None]
-
-
-def accuracy(plan: Plan, confidence: float) -> str:
-    """What may be said of each number's error before it is drawn; by name where there are several."""
-    said = [_accuracy(plan, one, confidence) for one in plan.measurements]
-    if len(said) == 1:
-        return said[0]
-    outputs = (output for output in plan.query.presentation.outputs if output.key is None)
-    named = {output.aggregate or 0: output.label for output in outputs if output.order == 0}
-    return "; ".join(f"{named[at]}: {words}" for at, words in enumerate(said) if at in named)
-
-
-def _accuracy(plan: Plan, one: Measurement, confidence: float) -> str:
-    sure = format_percent_at_least(confidence)
-    likely = f"with a probability of at least {sure}"
-    if isinstance(one, Known):
-        return "exact: the schema makes it public"
-    if isinstance(one, Counted):
-        reach = one.threshold.noise.interval(confidence)[1]
-        least = one.threshold.least
-        return (
-            f"keys of fewer than about {least:,} units are not shown; others are within {format_upper(reach)} {likely}"
-        )
-    if isinstance(one, Noisy):
-        reach = plan.meaning(one).reach(confidence)
-        of = "" if one.form.ranks is None else f" of the {one.form.ranks.name}"
-        rows = "" if isinstance(one.form.estimate, Linear | Weighted) else f" if about {plan.rows:,} rows are selected"
-        if rows:
-            return f"within about {format_upper(reach)}{of} with a probability of about {sure}{rows}"
-        return f"within {format_upper(reach, VALUE_DIGITS)}{of} {likely}"
-    return one.words(confidence)
 
 
 def public_answer(plan: Plan, question: str, spent: Mapping[str, Fraction | None]) -> Answer:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,10 @@ Array = NDArray[np.float64]
 SHARES = np.linspace(0.0, 1.0, 17)
 GRID = np.linspace(0.0, 1.0, 65)
 ROWS, MIDDLES = 120, 40
+STAND_IN = (0.01, 0.5)
+"""The part of the chance to miss that is left to stand-ins for a mean; the second where the first is too little."""
+ONCE = 1e-6
+"""How rarely an interval may be wider than was said beforehand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +99,39 @@ class Ratio:
         one, two = (part for part in self.slopes(np.array([0.0, 1.0])))
         weights = self.weights(share)
         return abs(float(weights[0] * (one[1] - one[0]) + weights[1] * (two[1] - two[0])))
+
+    def error_bound(self, confidence: float, rows: float) -> float:
+        """How far the mean that is told may be off, with this probability, where at least so many rows have a value.
+
+        At the share q the weighted sum is slope * rows * (p - q) plus noise, and the mean that is told lies beyond q
+        where that sum has changed its sign. So it lies farther than h from the truth p only where the noise at p + h,
+        or at p - h, goes beyond slope * rows * h on one side; the tails of both sides together are those of one sum.
+        Where less than one row is told a stand-in is told, whatever the truth: that has a small part of the chance.
+        """
+        miss = 1 - confidence
+        for part in STAND_IN:
+            if self._fewest_rows(rows, part * miss) >= 1:
+                return self._per_rows(1 - (1 - part) * miss, rows)
+        return self.width
+
+    def half_width_bound(self, confidence: float, rows: float) -> float:
+        """Half the interval of an answer is at most this, but once in a million, where so many rows have a value.
+
+        The interval ends where the weighted sum reaches its limit, and that sum falls by the noisy number of rows.
+        """
+        fewest = self._fewest_rows(rows, ONCE)
+        return self._per_rows(confidence, fewest) if fewest >= 1 else self.width
+
+    def _per_rows(self, confidence: float, rows: float) -> float:
+        """How far the weighted sum of the noises goes, at the worst share, as a distance of means."""
+        if not self.width:
+            return 0.0
+        farthest = float(self.limits(confidence).max())
+        return min(farthest / (self._per_share(0.5) * rows) * self.width, self.width)
+
+    def _fewest_rows(self, rows: float, chance: float) -> float:
+        """The noisy number of rows is smaller with at most this chance."""
+        return rows - quantile(self.noise, self._counting, 1 - 2 * chance) - sum(map(abs, self._counting)) / 2
 
     @cached_property
     def _limits(self) -> dict[float, Array]:
@@ -197,6 +235,77 @@ class Squares:
         """The variance of d that a value of the answer stands for."""
         square = value**2 if self.root else value
         return square * 4 / self.unit**2
+
+    def error_bound(self, confidence: float, rows: float) -> float:
+        """How far the variance that is told may be off, with this probability, for at least so many rows with a value.
+
+        With rows n, noises z0, z1 and z2 of the three totals, n' = n + z0, m and s the mean of d and of d^2,
+
+            n' (told - true) = z0 (W^2/2 + 2 m^2 - s) - 2 m z1 + z2 / 2 - (z1 - m z0)^2 / n'
+
+        before the factor n' / (n' - 1). So it lies beyond h only where the first three, with z0 weighed by h more, go
+        beyond n h on one side, or within the square of that. All of it is largest where |m| = W.
+        """
+        most = self._largest
+        part, known = (1 - confidence) / 100, self.rows is not None
+        main = 1 - 97 * part
+        if known:
+            count, fewest, square = cast(float, self.rows), cast(float, self.rows), self._farthest((1.0, 0.0), 1 - part)
+        else:
+            count, square = rows, self._farthest((self.width, 1.0, 0.0), 1 - part)
+            fewest = rows - self._farthest((1.0, 0.0, 0.0), 1 - 2 * part)
+        if fewest < 2:
+            return self._told(most)
+        curved, off = square**2 / fewest, 0.0
+        for _ in range(50):
+            weights = (2 * self.width, 0.5) if known else (1.5 * self.width**2 + off, 2 * self.width, 0.5)
+            needed = (self._farthest(weights, main) + curved) / count
+            if needed <= off:
+                break
+            off = needed * 1.0001
+            if off >= most:
+                return self._told(most)
+        else:
+            return self._told(most)
+        few = 0.0 if known else (count - fewest) / ((fewest - 1) * (count - 1)) * self.width**2
+        return self._told(min(off * fewest / (fewest - 1) + few, most))
+
+    def _farthest(self, weights: tuple[float, ...], confidence: float) -> float:
+        """How far a weighted sum of the noises goes with this probability, the noises spread over their cells."""
+        return quantile(self.noise, weights, confidence) + sum(map(abs, weights)) / 2
+
+    @property
+    def _largest(self) -> float:
+        """The largest variance of d that is ever told."""
+        return 2 * self.width**2
+
+    def _told(self, spread: float) -> float:
+        """How far apart two answers are whose variances of d are so far apart, at most."""
+        off = spread / 4 * self.unit**2
+        # Two roots are no farther apart than the root of how far apart their squares are.
+        return math.sqrt(off) if self.root else off
+
+    def half_width_bound(self, reach: Sequence[float], rows: float) -> float:
+        """Half the interval of an answer is at most this, but once in a million, where so many rows have a value.
+
+        `reach` is how far the interval lets the noises go. It is widest where the fewest rows are told, the mean is at
+        a bound and the squares are largest, all with their noise.
+        """
+        width, one, two = self.width, *reach[-2:]
+        units = ((1.0, 0.0), (0.0, 1.0)) if self.rows is not None else ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+        first, second = (self._farthest(own, 1 - ONCE) for own in units)
+        if self.rows is not None:
+            count = fewest = most = self.rows
+        else:
+            off = self._farthest((1.0, 0.0, 0.0), 1 - ONCE)
+            count, fewest, most = rows, rows - off - reach[0], rows - off + reach[0]
+        if fewest < 2:
+            return self._told(self._largest) / 2
+        sums, squares = count * width + first, count * width**2 + second
+        means = ((sums + one) / fewest) ** 2 - (max(sums - one, 0.0) / most) ** 2
+        parts = max((squares + two) / fewest - (squares - two) / most, 2 * two / fewest)
+        whole = (means + parts / 2) * fewest / (fewest - 1) + self._largest / (fewest - 1)
+        return self._told(min(whole, self._largest)) / 2
 
     def posterior(self, belief: Belief, released: Sequence[int], raw: float, most: float) -> Posterior:
         """What is known of the variance, rows and mean summed out: any mean is alike beforehand."""

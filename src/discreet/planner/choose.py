@@ -21,6 +21,7 @@ from discreet.kernel.quantile import Quantile, Quantiles
 from discreet.planner.asked import Asked, asked
 from discreet.planner.chosen import Chosen, Mode, chosen
 from discreet.planner.estimates import Linear
+from discreet.planner.expected_rows import ONE_ROW, ExpectedRows, expect_rows
 from discreet.planner.facts import Facts
 from discreet.planner.individual import AboutOne, about_one, order_statistic
 from discreet.planner.meaning import Meaning
@@ -35,7 +36,7 @@ from discreet.planner.sharing import TOTALS, form_of, implied_epsilon, known_num
 from discreet.planner.sizing import as_near, epsilon_for
 from discreet.planner.threshold import Threshold
 from discreet.planner.together import Counts, alone, together
-from discreet.planner.totals import Total, belief_of, best, expected_rows, options, weighed
+from discreet.planner.totals import Total, belief_of, best, options, weighed
 from discreet.query.checked import checked_query
 from discreet.query.predicate import FALSE, TRUE
 from discreet.query.query import Aggregate, Query
@@ -91,7 +92,6 @@ def _plain(schema: Schema, query: Query, facts: Facts, request: Asked) -> Plan:
 
 def _nested(query: Query, facts: Facts, epsilon: Fraction, request: Asked) -> Measured | None:
     """The best of the ways to measure blocks with their cells; None where a stored answer was drawn cell by cell."""
-    schema = facts.schema
     found = ways(query, facts, epsilon, request.delta)
     able = [one for one in found if one.measurement is not None and one.name in (request.like or (one.name,))]
     if not able:
@@ -99,7 +99,7 @@ def _nested(query: Query, facts: Facts, epsilon: Fraction, request: Asked) -> Me
     best_way = min(able, key=lambda one: one.expected_error)
     label = _label(query, query.aggregates[0])
     listed = [Candidate(label, one.name, one.noises.cost(), one.expected_error, one is best_way) for one in found]
-    rho, rows = best_way.noises.rho, expected_rows(schema, facts, request.rows)
+    rho, rows = best_way.noises.rho, expect_rows(facts, request.rows)
     cost = Spend(other=rho) if rho else _pure(epsilon)
     return Measured((cast(Nested, best_way.measurement),), cost, tuple(listed), None, rows)
 
@@ -145,7 +145,7 @@ class Measured:
     cost: Spend
     candidates: tuple[Candidate, ...] = ()
     belief: Belief | None = None
-    rows: int = 1
+    expected_rows: ExpectedRows = ONE_ROW
 
 
 def _measured(
@@ -153,7 +153,8 @@ def _measured(
 ) -> Measured:
     """Each aggregate that is not public already with an even share; totals share one rho where there is a delta."""
     schema = facts.schema
-    rows = expected_rows(schema, facts, request.rows)
+    expected = expect_rows(facts, request.rows)
+    rows = expected.number
     public = {aggregate: known_number(aggregate, schema, facts) for aggregate in aggregates}
     private = [aggregate for aggregate in aggregates if public[aggregate] is None]
     share = epsilon / max(1, len(private))
@@ -187,7 +188,7 @@ def _measured(
             refuse_guess(measured.form.ranks, Meaning(measured, float(rows)).expected_error(None))
         found.append(measured)
     _used(request, private, own)
-    one_by_one = Measured(tuple(found), cost, tuple(listed), belief, rows)
+    one_by_one = Measured(tuple(found), cost, tuple(listed), belief, expected)
     return _together(query, aggregates, one_by_one, facts, share, request)
 
 
@@ -322,8 +323,8 @@ def _measured_by(schema: Schema, query: Query, facts: Facts, measurement: Noisy,
     if known is not None:
         nothing = Candidate(_label(query, query.aggregates[0]), known.name, _nothing(schema), 0.0, chosen=True)
         return _plan(schema, query, Fraction(1), Measured((known,), Spend(), (nothing,)), replace(request, delta=None))
-    belief, rows = _belief(query.aggregates[0], facts, request), expected_rows(schema, facts, request.rows)
-    error = Meaning(measurement, float(rows)).expected_error(belief)
+    belief, rows = _belief(query.aggregates[0], facts, request), expect_rows(facts, request.rows)
+    error = Meaning(measurement, float(rows.number)).expected_error(belief)
     rho = cost.other
     label = Guarantee.zcdp(rho, schema.neighbours, schema.unit_name) if rho else _dp(schema, cost.epsilon)
     candidate = Candidate(_label(query, query.aggregates[0]), measurement.name, label, error, chosen=True)
@@ -435,8 +436,8 @@ def _plan(
         measured.belief,
         measured.candidates,
         None,
-        measured.rows,
-        0.95 if request.near is None else float(request.near.confidence),
+        measured.expected_rows,
+        request.near,
     )
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.inference import line, sums
 from discreet.inference.belief import Belief
-from discreet.inference.laws import deviation, quantile
+from discreet.inference.laws import deviation
 from discreet.inference.line import Combined, LineNoise, Spread
 from discreet.inference.mean import Ratio, Squares
 from discreet.kernel.noise import Independent, Noise
@@ -112,8 +112,13 @@ class Meaning:
         weights = (scale * (own.width**2 / 2 - spread), 0.0, scale / 2)
         return weights[1:] if own.rows is not None else weights
 
-    def reach(self, confidence: float) -> float:
-        """Half the interval that an answer will have with this probability; of a mean, for about so many rows."""
+    @property
+    def depends_on_rows(self) -> bool:
+        """Whether how far off it may be depends on how many rows are selected, and that number is not public."""
+        return self.ratio is not None or (self.squares is not None and self.squares.rows is None)
+
+    def reach(self, confidence: float, rows: float | None = None) -> float:
+        """How far off the answer may be with this probability; of a mean, where at least so many rows have a value."""
         estimate = self.noisy.form.estimate
         if isinstance(estimate, Linear):
             off = float(cast(Noise, self.noisy.single).interval(confidence)[1]) * abs(float(estimate.slope))
@@ -125,23 +130,16 @@ class Meaning:
             off = sums.reach(cast(Independent, self.noisy.noise), self._weights, confidence)
             whole = all(one.denominator == 1 for one in estimate.weights)
             return float(math.floor(off)) if whole else off
-        if self.ratio is not None:
-            ends = (self.ratio.scaled(share, self.rows) for share in (0.0, 0.5, 1.0))
-            return max(quantile(self.noisy.noise, weights, confidence) for weights in ends)
-        own = cast(Squares, self.squares)
-        off = quantile(self.noisy.noise, self._middling, confidence)
-        # Roots are no farther apart than the root of how far their squares are.
-        return math.sqrt(off) if own.root else off
+        told = self.ratio or cast(Squares, self.squares)
+        return told.error_bound(confidence, self.rows if rows is None else rows)
 
-    @property
-    def _middling(self) -> tuple[float, ...]:
-        """What each total adds to a variance, to first order, where the mean is half way from the middle to a bound."""
-        own = cast(Squares, self.squares)
-        count, width = own.rows or max(self.rows, 2.0), own.width
-        scale = own.unit**2 / 4 / count
-        mean, spread = width / 2, width**2 / 6
-        weights = (scale * (width**2 / 2 - spread + mean**2), scale * 2 * mean, scale / 2)
-        return weights[1:] if own.rows is not None else weights
+    def half_width(self, confidence: float) -> float:
+        """Half the interval of the answer is at most this: of a mean or variance but once in a million."""
+        if self.ratio is not None:
+            return self.ratio.half_width_bound(confidence, self.rows)
+        if self.squares is not None:
+            return self.squares.half_width_bound([float(off) for off in self._reach_once(confidence)], self.rows)
+        return self.reach(confidence)
 
     def interval(self, released: Sequence[int], confidence: float) -> tuple[float, float]:
         """Where the exact number lies with at least this probability."""

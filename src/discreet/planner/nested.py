@@ -110,9 +110,9 @@ class Nested:
     def words(self, confidence: float) -> str:
         """What may be said of its error before it is drawn."""
         finest = self.nest().node_variances()[-1]
-        off = reach(float(np.median(finest)), confidence)
-        likely = f"with a probability of about {format_percent_at_least(confidence)}"
-        return f"single cells within about {format_upper(off)} {likely}; ranges and totals have intervals of their own"
+        off = reach(float(np.max(finest)), confidence)
+        likely = f"with a probability of at least {format_percent_at_least(confidence)}"
+        return f"single cells within {format_upper(off)} {likely}; ranges and totals have intervals of their own"
 
 
 def reach(variance: float, confidence: float) -> float:

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+from discreet.accuracy import Accuracy
 from discreet.guarantee import Guarantee
 from discreet.inference.belief import Belief, PriorUse
 from discreet.planner.chosen import Chosen
+from discreet.planner.expected_rows import ONE_ROW, ExpectedRows
 from discreet.planner.individual import AboutOne, OrderStatistic
 from discreet.planner.meaning import Meaning
 from discreet.planner.nested import Nested
@@ -68,7 +70,7 @@ class Candidate:
 class Plan:
     """One measurement for each aggregate; with private keys, a threshold before them.
 
-    `rho` is set where noise was asked for by its size under approx-dp; `rows` is about how many rows are expected.
+    `rho` is set where noise was asked for by its size under approx-dp.
     """
 
     schema: Schema
@@ -82,9 +84,14 @@ class Plan:
     belief: Belief | None = None
     candidates: tuple[Candidate, ...] = ()
     rho: Fraction | None = None
-    rows: int = 1
-    confidence: float = 0.95
-    """The probability that its accuracy is told at: the one that was asked for."""
+    expected_rows: ExpectedRows = ONE_ROW
+    requested: Accuracy | None = None
+    """The accuracy that the epsilon was found for, where one was requested."""
+
+    @property
+    def confidence(self) -> float:
+        """The probability at which its accuracy is stated."""
+        return 0.95 if self.requested is None else float(self.requested.confidence)
 
     @property
     def free(self) -> bool:
@@ -142,7 +149,7 @@ class Plan:
     def meaning(self, one: Noisy) -> Meaning:
         """What a noisy measurement of this plan means."""
         most = math.inf if self.schema.units is None else float(self.schema.units * self.schema.rows)
-        return Meaning(one, float(self.rows), most)
+        return Meaning(one, float(self.expected_rows.number), most)
 
     @property
     def keys(self) -> tuple[Bins | Texts, ...]:

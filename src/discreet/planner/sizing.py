@@ -8,14 +8,15 @@ from fractions import Fraction
 from functools import cache
 
 from discreet.accuracy import Accuracy
-from discreet.errors import BudgetExceeded, Unsupported
+from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
 from discreet.formatting import format_left, format_upper
 from discreet.planner.asked import LEAST, MOST, Asked
+from discreet.planner.expected_rows import expect_rows
 from discreet.planner.facts import Facts
 from discreet.planner.meaning import Meaning
-from discreet.planner.noisy import Noisy, gaussian
+from discreet.planner.noisy import Noisy, gaussian, laplace
 from discreet.planner.sharing import TOTALS, form_of, known_number, shared
-from discreet.planner.totals import Total, expected_rows, options
+from discreet.planner.totals import Total, options
 from discreet.query.query import Aggregate, Query
 from discreet.schema import Schema
 
@@ -34,6 +35,14 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
         )
     if known_number(query.aggregates[0], schema, facts) is not None:
         return Fraction(1)
+    form = form_of(query.aggregates[0], schema, facts)
+    if request.rows is None and Meaning(laplace(form, Fraction(1)), 1.0).depends_on_rows:
+        name = query.aggregates[0].function.upper()
+        raise InvalidInput(
+            f"the accuracy of {name} depends on how many rows are selected, and that number is not public here; give "
+            "rows, the fewest rows you expect (the lower end of a noisy COUNT with the same condition is a safe "
+            "choice), or ask with an epsilon"
+        )
     most = MOST if request.most is None else min(request.most, MOST)
     distance = max(float(accuracy.distance), FINEST)
 
@@ -89,15 +98,21 @@ def _around(off: Callable[[Fraction], float], distance: float) -> tuple[Fraction
 
 
 def _reach(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked, confidence: float) -> float:
-    """Half the interval of the mechanism that is nearest."""
-    schema, rows = facts.schema, expected_rows(facts.schema, facts, request.rows)
+    """How far off the nearest mechanism may be."""
+    schema, rows = facts.schema, expect_rows(facts, request.rows).number
     column = None if aggregate.column is None else schema.column(aggregate.column)
     form = form_of(aggregate, schema, facts)
     rho, wide = shared({aggregate: form}, epsilon, request.delta)
     if wide:
-        return Meaning(gaussian(form, rho), float(rows)).reach(confidence)
+        return _farthest(gaussian(form, rho), rows, confidence)
     found = options(aggregate, column, facts, epsilon, None, None)
-    return min(Meaning(one, float(rows)).reach(confidence) for one in found if isinstance(one, Noisy))
+    return min(_farthest(one, rows, confidence) for one in found if isinstance(one, Noisy))
+
+
+def _farthest(one: Noisy, rows: int, confidence: float) -> float:
+    """The larger of the error and half the interval, of an answer that counts at least so many rows."""
+    meaning = Meaning(one, float(rows))
+    return max(meaning.reach(confidence), meaning.half_width(confidence))
 
 
 def _digits_up(number: Fraction) -> Fraction:
@@ -116,5 +131,4 @@ def _unit(number: Fraction) -> Fraction:
 
 def as_near(one: Total, asked_for: Accuracy, rows: int) -> bool:
     """Whether a noise is as near as asked; a refinement says nothing that holds whatever the prior."""
-    near = isinstance(one, Noisy) and Meaning(one, float(rows)).reach(float(asked_for.confidence))
-    return near is not False and near <= asked_for.distance
+    return isinstance(one, Noisy) and _farthest(one, rows, float(asked_for.confidence)) <= asked_for.distance

@@ -18,12 +18,11 @@ from discreet.planner.ranks import trimmed
 from discreet.planner.refined import RefinedTotal, refined_total
 from discreet.prior import Prior
 from discreet.query.query import Aggregate
-from discreet.schema import Column, Schema
+from discreet.schema import Column
 
 Total = Noisy | RefinedTotal
 NUMBER = Column("a number", "number")
 UNBOUNDED = 2**40
-USUAL_ROWS = 1000
 FINEST = 2**40
 MEANS = {"avg", "trimmed_mean"}
 BETTER = 0.97
@@ -38,18 +37,6 @@ class Option:
 
     measurement: Total
     expected_error: float
-
-
-def expected_rows(schema: Schema, facts: Facts, told: int | None) -> int:
-    """About how many rows are selected, for planning alone: as told; else from the public number of units."""
-    if told is not None:
-        return told
-    known = facts.known_rows()
-    if known is not None:
-        return known
-    if schema.units is None:
-        return USUAL_ROWS
-    return max(1, schema.units // 2 // (facts.cells or 1))
 
 
 def belief_of(

@@ -47,7 +47,7 @@ class Asked(Request):
     model: Text | None = Field(None, description="dp, approx-dp or individual-dp.", examples=[None])
     interval: StrictBool = Field(False, description="Half of epsilon for two values around a quantile.")
     rows: Annotated[StrictInt, Field(ge=1, le=10**12)] | None = Field(
-        None, description="About how many rows are expected, for means.", examples=[None]
+        None, description="The fewest rows you expect to be selected, for means and variances.", examples=[None]
     )
     tail: StrictBool | None = Field(
         None,
@@ -282,6 +282,9 @@ class AnswerDocument(BaseModel):
     shaped_by_prior: bool
     prior_tail: bool | None = Field(description="Whether a tail was mixed into the prior; null where none was used.")
     prior_use: str = Field(description="How the prior was used, in a sentence.")
+    missed_accuracy: str = Field(
+        "", description="That the answer is less accurate than was requested, in a sentence; empty where it is not."
+    )
     warning: str | None
     meaning: str
     mechanism: str
@@ -313,6 +316,10 @@ class PreviewDocument(BaseModel):
     prior_error: float | None
     reason: str
     accuracy: str
+    accuracy_by_rows: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description="How the accuracy depends on the number of rows selected, where that number is not public.",
+    )
     candidates: list[dict[str, Any]]
     guarantee: GuaranteeDocument
     cost: GuaranteeDocument
@@ -524,3 +531,5 @@ class HealthDocument(BaseModel):
     """Whether the service can answer."""
 
     status: Literal["ok", "unavailable"]
+    failing: list[Literal["store", "ledger", "disk"]] | None = None
+    """Which checks fail; left out where none does."""
