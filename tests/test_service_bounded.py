@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -255,7 +254,7 @@ def test_a_sweep_and_a_plan_are_rehearsed(service: Served) -> None:
 # A ledger that was put back
 
 
-def test_answers_do_not_go_to_the_entries_of_a_ledger_that_was_put_back(tmp_path: Path) -> None:
+def test_answers_do_not_go_to_the_entries_of_a_ledger_that_was_restored(tmp_path: Path) -> None:
     """Not even to one with the same question and the same number; nor do their pictures."""
     config, copy = config_in(tmp_path), tmp_path / "copy.db"
     file = tmp_path / "registry.discreet" / "ledger.db"
@@ -266,12 +265,12 @@ def test_answers_do_not_go_to_the_entries_of_a_ledger_that_was_put_back(tmp_path
         lost = service.post("ann", f"{HOME}/answers", prior).json()
     for path in file.parent.glob("ledger.db*"):
         path.unlink()
-    shutil.copy(copy, file)
+    Ledger.restore(copy, file, forgotten="0.1")
     with served(config) as service:
         made = service.post("ann", f"{HOME}/answers", prior).json()
-        assert made["entry"] == lost["entry"]
         told = service.get("ann", f"{HOME}/history").json()["history"]
-        assert [one["answers"] for one in told] == [[made["id"]], [kept.json()["id"]]]
+        assert [one["answers"] for one in told] == [[made["id"]], [], [kept.json()["id"]]]
+        assert told[1]["entry"] == lost["entry"]
         assert service.get("ann", f"{HOME}/answers/{lost['id']}").json() == lost
         assert service.get("ann", f"{HOME}/answers/{lost['id']}/picture").status_code == 400
         assert service.get("ann", f"{HOME}/answers/{made['id']}/picture").status_code == 200
@@ -295,23 +294,25 @@ def test_replies_about_no_one_data_set_are_told_of_too(service: Served) -> None:
 
 
 def test_health_is_looked_at_once_a_second(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all was well; where it was not, it is looked at again."""
-    looks: list[bool] = [False, False, True, False]
+    """Anyone may ask, and a look writes to every disk."""
+    looks: list[tuple[str, ...]] = [("ledger",), (), ("store", "disk")]
     now = 100.0
 
-    def look(_: object) -> bool:
+    def look(_: object) -> tuple[str, ...]:
         return looks.pop(0)
 
-    monkeypatch.setattr(watching, "healthy", look)
+    monkeypatch.setattr(watching, "failing", look)
     monkeypatch.setattr("discreet.service.routes.operating.time.monotonic", lambda: now)
     health = Health()
 
-    async def told(many: int) -> list[bool]:
-        return [await health.told(service.app.service) for _ in range(many)]
+    async def told(many: int) -> list[tuple[str, ...]]:
+        return [await health.failing(service.app.service) for _ in range(many)]
 
-    assert anyio.run(told, 9) == [False, False] + 7 * [True]
+    assert anyio.run(told, 5) == 5 * [("ledger",)]
     now += 1
-    assert anyio.run(told, 1) == [False]
+    assert anyio.run(told, 5) == 5 * [()]
+    now += 1
+    assert anyio.run(told, 2) == 2 * [("store", "disk")]
 
 
 def test_health_that_is_not_well_is_told_in_a_sentence(tmp_path: Path) -> None:

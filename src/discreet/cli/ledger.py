@@ -11,6 +11,7 @@ from discreet.cli.options import Json
 
 if TYPE_CHECKING:
     from discreet.ledger import Found, Verified
+    from discreet.ledger.forgetting import NewDataSet
 
 Place = Annotated[
     str, typer.Argument(metavar="LEDGER", help="The ledger's file or database address.", show_default=False)
@@ -41,6 +42,16 @@ Epsilon = Annotated[
 ]
 Delta = Annotated[
     str, typer.Option("--forgotten-delta", metavar="D", help="The same for delta, where approx-dp is allowed.")
+]
+New = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dataset",
+        metavar="SCHEMA",
+        help="Schema of a data set that was registered after the back-up: it is charged --forgotten too. Can be "
+        "repeated.",
+        show_default=False,
+    ),
 ]
 
 KEEP = (
@@ -82,21 +93,33 @@ def backup(ledger: Place, file: File, force: Force = False, json: Json = False) 
         _show("back-up", verified)
 
 
-def restore(file: File, ledger: NewPlace, forgotten: Epsilon, forgotten_delta: Delta = "0", json: Json = False) -> None:
+def restore(
+    file: File,
+    ledger: NewPlace,
+    forgotten: Epsilon,
+    forgotten_delta: Delta = "0",
+    dataset: New = None,
+    json: Json = False,
+) -> None:
     """Copy a back-up to where there is no ledger, with what was spent since the back-up as far as you can tell.
 
-    The ledger keeps its id, so that its data sets go on with it.
+    The ledger keeps its id, so that its data sets go on with it. Where heads of later entries were recorded, they
+    accept it only with a --forgotten above 0.
     """
     from discreet.cli import show
     from discreet.custodian.document import restored_to_json
+    from discreet.errors import InvalidInput
     from discreet.exact import rational_text
     from discreet.formatting import format_cost
     from discreet.ledger import Ledger
 
     epsilon = rational_text(forgotten, "--forgotten")
     delta = rational_text(forgotten_delta, "--forgotten-delta")
+    new = [_new_data_set(one) for one in dataset or ()]
+    if new and not epsilon:
+        raise InvalidInput("--dataset charges a data set what was forgotten, so --forgotten must be above 0")
     with show.stages() as progress:
-        restored = Ledger.restore(file, ledger, forgotten=epsilon, forgotten_delta=delta, progress=progress)
+        restored = Ledger.restore(file, ledger, forgotten=epsilon, forgotten_delta=delta, progress=progress, new=new)
     if json:
         show.document(restored_to_json(restored))
         return
@@ -133,6 +156,21 @@ def upgrade(ledger: Place, json: Json = False) -> None:
         show.screen(f"The ledger has format {VERSION} already; nothing was changed.")
     else:
         show.screen(f"The ledger has format {VERSION} now; it had {before}.")
+
+
+def _new_data_set(schema: str) -> NewDataSet:
+    """A data set as its own folder knows it."""
+    from discreet.custodian.place import Place
+    from discreet.errors import InvalidInput
+    from discreet.ledger.forgetting import NewDataSet
+    from discreet.schema import load_schema
+
+    declared = load_schema(schema)
+    manifest = Place(declared).read()
+    if manifest is None or not manifest.snapshots:
+        raise InvalidInput(f"{declared.name} was never registered, so nothing was spent on it; leave it out")
+    snapshots = tuple((one.name, one.disjoint) for one in manifest.snapshots)
+    return NewDataSet(declared.name, manifest.identity, snapshots)
 
 
 def _log(verified: Verified, more: Mapping[str, object] | None = None) -> None:

@@ -1,6 +1,6 @@
 """Which ledger keeps a data set's spend: the first it was opened with, and no other from then on.
 
-An empty ledger in its place would be a new budget.
+An empty ledger in its place would be a new budget, and an older copy would be one that was spent already.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from discreet.custodian.heads import FolderHeads
 from discreet.custodian.place import Manifest, Place
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.ledger import Ledger
@@ -16,8 +17,7 @@ from discreet.schema import Schema
 
 def bound_ledger(schema: Schema, where: str | Path | None = None, wait: float = 10) -> Ledger:
     """The data set's ledger, told of all its snapshots; bound to it now if it is the first."""
-    place = Place(schema)
-    address = where if where is not None else place.folder / "ledger.db"
+    place, address = Place(schema), ledger_address(schema, where)
     manifest = place.read()
     if manifest is not None and manifest.ledger is not None:  # for good: no need to wait for a registration under way
         return _told(schema, manifest, existing_ledger(address, wait))
@@ -39,12 +39,18 @@ def _told(schema: Schema, manifest: Manifest, ledger: Ledger) -> Ledger:
     try:
         if manifest.ledger not in (None, ledger.id):
             raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
+        ledger.record_heads(schema.name, FolderHeads(Place(schema)))  # first: nothing is entered in an older copy
         for snapshot in manifest.snapshots:
             ledger.register(schema.name, manifest.identity, snapshot.name, snapshot.disjoint)
     except DiscreetError:
         ledger.close()
         raise
     return ledger
+
+
+def ledger_address(schema: Schema, where: str | Path | None = None) -> str | Path:
+    """Where the ledger of a data set is: as told, or in its own folder."""
+    return where if where is not None else Place(schema).folder / "ledger.db"
 
 
 def existing_ledger(where: str | Path, wait: float = 10) -> Ledger:

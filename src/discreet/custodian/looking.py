@@ -9,7 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from discreet.custodian.binding import existing_ledger
+from discreet.custodian.binding import existing_ledger, ledger_address
+from discreet.custodian.heads import FolderHeads
 from discreet.custodian.place import Place, Snapshot
 from discreet.custodian.previewing import Preview, charge_of, least_left, plan_or_stored, previewed, with_offer
 from discreet.custodian.question import Question, read
@@ -45,7 +46,7 @@ def budget(schema: Schema, where: str | Path | None = None, analyst: str | None 
     """What is spent and left, of the data set and of one analyst; all is left where no question was asked yet."""
     caps = Caps(schema.budget, schema.analyst_budget, schema.models)
     owners = (None,) if analyst is None else (None, analyst)
-    with _own_ledger(schema, where) as ledger:
+    with own_ledger(schema, where) as ledger:
         if ledger is None:
             return tuple(_untouched(caps, model, owner) for owner in owners for model in schema.models)
         return tuple(balance for owner in owners for balance in ledger.balance(schema.name, caps, owner))
@@ -62,7 +63,7 @@ def preview(
     request = asked(epsilon, delta, prior, named, most=least_left(balances, model), **more)
     snapshot = current_snapshot(schema)
     at = "none yet" if snapshot is None else snapshot.name
-    with _own_ledger(schema, where) as ledger:
+    with own_ledger(schema, where) as ledger:
 
         def offer(planned: Plan) -> Offer | None:
             return None if ledger is None else ledger.offered(charge_of(planned, "a question", at, analyst))
@@ -79,7 +80,7 @@ def history(
     schema: Schema, where: str | Path | None = None, analyst: str | None = None, limit: int = 100
 ) -> list[Entry]:
     """What was asked, the latest first."""
-    with _own_ledger(schema, where) as ledger:
+    with own_ledger(schema, where) as ledger:
         return [] if ledger is None else ledger.history(schema.name, analyst, limit)
 
 
@@ -99,16 +100,17 @@ def tighter_epsilon(schema: Schema, where: str | Path | None = None, analyst: st
 
 
 @contextmanager
-def _own_ledger(schema: Schema, where: str | Path | None) -> Iterator[Ledger | None]:
+def own_ledger(schema: Schema, where: str | Path | None) -> Iterator[Ledger | None]:
     """The ledger that keeps the spend of a data set; None as long as none does."""
     place = Place(schema)
     manifest = place.read()
     if manifest is None or manifest.ledger is None:
         yield None
         return
-    with existing_ledger(where if where is not None else place.folder / "ledger.db") as ledger:
+    with existing_ledger(ledger_address(schema, where)) as ledger:
         if ledger.id != manifest.ledger:
             raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
+        ledger.compare(schema.name, FolderHeads(place))
         yield ledger
 
 

@@ -7,7 +7,7 @@ own and recomputed there; only what holds gets a name.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
 from discreet.ledger import forgetting, opening, upgrading, verifying
 from discreet.ledger.charge import Restored, Verified
 from discreet.ledger.database import Database, plainly
-from discreet.ledger.forgetting import Forgotten
+from discreet.ledger.forgetting import Forgotten, NewDataSet
 from discreet.ledger.sqlite import SQLite, looking, sync
 from discreet.ledger.tables import METADATA, SINCE, VERSION_TABLE, VERSIONS, entries, heads
 
@@ -48,28 +48,34 @@ def backup(where: str | Path, file: str | Path, force: bool, stage: Stage) -> Ve
     return verified
 
 
-def restore(file: str | Path, where: str | Path, forgotten: Forgotten, stage: Stage) -> Restored:
+def restore(
+    file: str | Path, where: str | Path, forgotten: Forgotten, stage: Stage, new: Sequence[NewDataSet] = ()
+) -> Restored:
     """Write the ledger of a back-up to where there is none, with what was forgotten: at once, or not at all."""
     source, target = _backup_at(file), opening.path_of(where)
     if target is None:
-        return _restore_to_database(source, where, forgotten, stage)
+        return _restore_to_database(source, where, forgotten, stage, new)
     target = _require_nothing(_in_folder(target))
-    with _restored(source, target.parent, forgotten, stage) as (copy, told):
+    with _restored(source, target.parent, forgotten, stage, new) as (copy, told):
         _put(copy, target, _link)
     return told
 
 
-def _restore_to_database(source: Path, where: str | Path, forgotten: Forgotten, stage: Stage) -> Restored:
+def _restore_to_database(
+    source: Path, where: str | Path, forgotten: Forgotten, stage: Stage, new: Sequence[NewDataSet]
+) -> Restored:
     with closing(opening.database_at(where, WAIT)) as database:
         with database.reading() as connection:
             _require_no_ledger(connection)
-        with _restored(source, source.parent, forgotten, stage) as (copy, told), copy.reading() as rows:
+        with _restored(source, source.parent, forgotten, stage, new) as (copy, told), copy.reading() as rows:
             _fill(database, rows, stage)
     return told
 
 
 @contextmanager
-def _restored(source: Path, folder: Path, forgotten: Forgotten, stage: Stage) -> Iterator[tuple[SQLite, Restored]]:
+def _restored(
+    source: Path, folder: Path, forgotten: Forgotten, stage: Stage, new: Sequence[NewDataSet]
+) -> Iterator[tuple[SQLite, Restored]]:
     """A copy of a back-up that holds and is of the present format, with what was forgotten."""
     with opening.naming(source), looking(source, WAIT) as connection:
         opening.require_format(opening.about_in(connection))
@@ -78,8 +84,27 @@ def _restored(source: Path, folder: Path, forgotten: Forgotten, stage: Stage) ->
         if forgotten.epsilon:
             with copy.writing() as connection:
                 forgetting.enter(connection, forgotten)
+            for one in new:
+                _add_new(copy, one, forgotten, before)
             after = _verified(copy, stage)
         yield copy, Restored(before, after)
+
+
+def _add_new(copy: SQLite, one: NewDataSet, forgotten: Forgotten, before: Verified) -> None:
+    """Register a data set that the back-up does not know, and charge it what was forgotten on each of its snapshots.
+
+    What carries over to the next snapshot is not charged again.
+    """
+    from discreet.ledger.ledger import Ledger
+
+    if one.name in before.heads:
+        raise InvalidInput(f"{one.name[:40]!r} is in the back-up and is charged anyway; leave it out")
+    ledger = Ledger(copy, opening.existing_ledger_in)
+    for number, (snapshot, disjoint) in enumerate(one.snapshots):
+        ledger.register(one.name, one.identity, snapshot, disjoint)
+        if disjoint or number == 0:
+            with copy.writing() as connection:
+                forgetting.enter_for(connection, one.name, forgotten)
 
 
 @contextmanager

@@ -15,6 +15,23 @@ from discreet.errors import Unavailable
 LOCKED = "the ledger stays locked: someone is holding it; try again later"
 DAMAGED = "the ledger is damaged, or is not a ledger; restore a copy"
 CLOSED = "the ledger cannot be opened or written: look at its address, its folder, its rights and the room on its disk"
+WAY_OUT = "discreet ledger restore FILE LEDGER --forgotten E"
+GONE = (
+    "the ledger's file is gone from its path; put it back with its -wal file, or stop the service and restore a "
+    f"back-up: {WAY_OUT}"
+)
+MOVED = (
+    "the file at the ledger's path is not the one that was opened: it was moved or replaced; put that one back, or "
+    f"stop the service and restore a back-up: {WAY_OUT}"
+)
+PARTED = (
+    "the -wal or -shm file beside the ledger was removed or replaced while it was open; stop all that has the ledger "
+    "open, so that its newest entries are written to it, then start again"
+)
+REMADE = (
+    "the database at the ledger's address is not the one that was opened: it was replaced or made anew; put that one "
+    f"back, or stop the service and restore a back-up: {WAY_OUT}"
+)
 
 SAYS: Mapping[object, str] = {
     sqlite3.SQLITE_BUSY: LOCKED,
@@ -37,6 +54,9 @@ class Database(Protocol):
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A transaction that sees one moment."""
+
+    def identity(self) -> str:
+        """Name the file or the database that is open; one that is put in its place has another name."""
 
     def close(self) -> None:
         """Let go of connections."""

@@ -39,13 +39,30 @@ class Forgotten:
             raise InvalidInput("a forgotten delta goes with a forgotten epsilon; say the most that was spent of both")
 
 
+@dataclass(frozen=True, slots=True)
+class NewDataSet:
+    """A data set that was registered after the back-up: its identity, and its snapshots with whether each is disjoint.
+
+    The back-up knows nothing of it, and it would begin with a whole budget.
+    """
+
+    name: str
+    identity: str
+    snapshots: tuple[tuple[str, bool], ...]
+
+
 def enter(connection: Connection, forgotten: Forgotten) -> None:
     """Charge what was forgotten to every data set; it is entered also where it is beyond a cap."""
     if forgotten.epsilon:
         for dataset in sorted(connection.execute(select(heads.c.dataset)).scalars()):
-            head = rows.registered(rows.hold_head(connection, dataset), dataset)
-            for charge in _charges(head, forgotten):
-                head = _enter(connection, head, charge)
+            enter_for(connection, dataset, forgotten)
+
+
+def enter_for(connection: Connection, dataset: str, forgotten: Forgotten) -> None:
+    """Charge what was forgotten to one data set, as it is registered now."""
+    head = rows.registered(rows.hold_head(connection, dataset), dataset)
+    for charge in _charges(head, forgotten):
+        head = _enter(connection, head, charge)
 
 
 def _charges(head: Head, forgotten: Forgotten) -> Iterator[Charge]:

@@ -6,19 +6,19 @@ are no refunds. Entries only ever grow, chained by their hashes; accounts follow
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, or_, select
 
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput, Unavailable
 from discreet.exact import positive, rational, whole
-from discreet.ledger import chain, rows, verifying
+from discreet.ledger import chain, recorded, rows, verifying
 from discreet.ledger.accounts import NOTHING, Account, delta, exceeds, promise, spent
 from discreet.ledger.amounts import stored, units
 from discreet.ledger.chain import Body, Head
@@ -38,12 +38,16 @@ from discreet.ledger.charge import (
 from discreet.ledger.database import Database
 from discreet.ledger.opening import existing_database, existing_ledger_in, ledger_at, ledger_in, upgrade
 from discreet.ledger.paying import DATASET, pay, payers, recall
+from discreet.ledger.recorded import HeadRecord, RecordedHead
 from discreet.ledger.refusal import times
 from discreet.ledger.stored import KEYED, Offer, offered, replayed
 from discreet.ledger.tables import ASKED, about, entries
 from discreet.ledger.terms import WEAKER_ANSWERS, Terms, change_in_words, promise_to
 from discreet.schema import Budget
 from discreet.spend import Spend, text
+
+if TYPE_CHECKING:
+    from discreet.ledger.forgetting import NewDataSet
 
 WEAKER = "the DP total no longer describes all disclosure"
 LARGE = Fraction(5)
@@ -58,6 +62,8 @@ class Ledger:
 
     def __init__(self, database: Database, find: Callable[[Database], str]) -> None:
         self._database = database
+        self._seen: dict[str, RecordedHead] = {}
+        self._records: dict[str, tuple[HeadRecord, ...]] = {}
         try:
             self.id = find(database)
         except DiscreetError:
@@ -103,21 +109,77 @@ class Ledger:
         forgotten: object,
         forgotten_delta: object = 0,
         progress: Callable[[str], None] | None = None,
+        new: Sequence[NewDataSet] = (),
     ) -> Restored:
         """Copy a back-up to where there is no ledger, after it was recomputed.
 
         What was charged since the back-up is not in it. `forgotten` is the most epsilon that may have been, 0 where
-        nothing was; it is entered as spent for every data set, and for every analyst who has an account.
+        nothing was; it is entered as spent for every data set, and for every analyst who has an account. Data sets
+        that were registered since are entered too if they are named as `new`.
         """
         from discreet.ledger import copying
         from discreet.ledger.forgetting import Forgotten
 
         since = Forgotten(rational(forgotten, "forgotten"), rational(forgotten_delta, "forgotten_delta"))
-        return copying.restore(file, where, since, progress or silent)
+        return copying.restore(file, where, since, progress or silent, new)
 
     def close(self) -> None:
         """Let go of connections."""
         self._database.close()
+
+    def identity(self) -> str:
+        """Name the file or the database that is open; one that is put in its place has another name."""
+        return self._database.identity()
+
+    def compare(self, dataset: str, *records: HeadRecord) -> None:
+        """Refuse a ledger that is behind what was recorded of a data set, without recording anything.
+
+        One that was restored with what was spent since is not refused, and one that was put in the place of the open
+        one is.
+        """
+        known = self._known(dataset, records)
+        with self._database.reading() as connection:
+            for record, head in known:
+                check = recorded.require if record is None else recorded.compare
+                check(connection, self.id, dataset, head)
+
+    def record_heads(self, dataset: str, record: HeadRecord) -> None:
+        """Compare a data set's heads with a record, before each charge from now on, and keep the record up to date.
+
+        A ledger that lacks the recorded head is refused, unless it was restored with what was spent since.
+        """
+        known = record.read(dataset)
+        with self._database.reading() as connection:
+            compared = recorded.compare(connection, self.id, dataset, known)
+        if compared.head is not None and compared.head != known:
+            record.accept(dataset, compared.head, compared.restored_at)
+        self._records[dataset] = (*self._records.get(dataset, ()), record)
+
+    @contextmanager
+    def _writing(self, dataset: str) -> Iterator[Connection]:
+        """Change a data set in one transaction, after the ledger was found to have all that was recorded of it.
+
+        What was recorded is read first: whoever recorded it had written it to the ledger before. The head that follows
+        is recorded once it is durable, and before anybody is told what was paid for.
+        """
+        known = self._known(dataset, self._records.get(dataset, ()))
+        with self._database.writing() as connection:
+            for _, head in known:
+                recorded.require(connection, self.id, dataset, head)
+            yield connection
+            after = rows.find_head(connection, dataset)
+        if after is not None:
+            self._seen[dataset] = RecordedHead(self.id, after.seq, after.hash)
+            for record, head in known:
+                if record is not None and (head is None or head.entry < after.seq):
+                    restores = () if head is None else head.restores
+                    record.advance(dataset, RecordedHead(self.id, after.seq, after.hash, restores))
+
+    def _known(
+        self, dataset: str, records: tuple[HeadRecord, ...]
+    ) -> list[tuple[HeadRecord | None, RecordedHead | None]]:
+        """The last heads of a data set that are known: by this process, and by each record."""
+        return [(None, self._seen.get(dataset)), *((record, record.read(dataset)) for record in records)]
 
     def __enter__(self) -> Self:
         return self
@@ -137,7 +199,7 @@ class Ledger:
             head = rows.find_head(connection, dataset)
             if head is not None and head.identity == identity and _registered(connection, dataset, snapshot):
                 return
-        with self._database.writing() as connection:
+        with self._writing(dataset) as connection:
             connection.execute(select(about).with_for_update())  # one registration at a time
             head = rows.hold_head(connection, dataset)
             if head is None:
@@ -164,7 +226,7 @@ class Ledger:
                 f"{charge.model} is not allowed on this data set; allowed are {', '.join(caps.models)}; "
                 f"{instead}, or add {charge.model} to the models of the schema"
             )
-        with self._database.writing() as connection:
+        with self._writing(charge.dataset) as connection:
             outcome = pay(connection, charge, caps)
         if isinstance(outcome, Receipt):
             return outcome
@@ -173,7 +235,7 @@ class Ledger:
     def store(self, dataset: str, entry: int, answer: str) -> str:
         """Keep the answer of a charge; the first one wins, and is returned to all who come later with another."""
         text(answer, "the answer", longest=None)
-        with self._database.writing() as connection:
+        with self._writing(dataset) as connection:
             head = rows.registered(rows.hold_head(connection, dataset), dataset)
             body = rows.body_of(connection, dataset, entry)
             if body is None or body["kind"] != "charge":
@@ -187,7 +249,7 @@ class Ledger:
     def release(self, dataset: str, snapshot: str, what: str, manifest: str) -> int:
         """Enter a file released under a promise that is not differential privacy; the data set is flagged for good."""
         text(what, "what was released", longest=LONGEST_QUERY)
-        with self._database.writing() as connection:
+        with self._writing(dataset) as connection:
             head = rows.registered(rows.hold_head(connection, dataset), dataset)
             if snapshot != head.snapshot:
                 raise Unavailable(f"{dataset[:40]!r} has another snapshot by now; release again")

@@ -13,7 +13,7 @@ from discreet.errors import InvalidInput, Unavailable
 from discreet.kernel.entropy import SYSTEM
 from discreet.ledger.database import DAMAGED, Database
 from discreet.ledger.postgres import Postgres
-from discreet.ledger.sqlite import SQLite
+from discreet.ledger.sqlite import SQLite, identity_of, inode_of
 from discreet.ledger.tables import METADATA, VERSION, VERSION_TABLE, VERSIONS, about
 
 POSTGRES = ("postgresql://", "postgres://", "postgresql+psycopg://")
@@ -28,21 +28,22 @@ class About:
     format: int
 
 
-def database_at(where: str | Path, timeout: float, lasting: bool = True) -> Database:
+def database_at(where: str | Path, timeout: float, lasting: bool = True, make: bool = True) -> Database:
     """The database that an address names: a file's path, sqlite:///path or postgresql://...
 
-    Without `lasting` a commit may be lost with the power: for what can be asked for again.
+    Without `lasting` a commit may be lost with the power: for what can be asked for again. Without `make` no file is
+    made where there is none.
     """
     path = path_of(where)
     if path is None:
         return Postgres("postgresql://" + str(where).partition("://")[2], timeout, lasting)
-    return SQLite(path, timeout, lasting)
+    return SQLite(path, timeout, lasting, make)
 
 
-def ledger_at(where: str | Path, timeout: float) -> Database:
+def ledger_at(where: str | Path, timeout: float, make: bool = True) -> Database:
     """The same for a ledger."""
     with naming(path_of(where)):
-        return database_at(where, timeout)
+        return database_at(where, timeout, make=make)
 
 
 def existing_database(where: str | Path, timeout: float) -> Database:
@@ -50,7 +51,13 @@ def existing_database(where: str | Path, timeout: float) -> Database:
     path = path_of(where)
     if path is not None and not (path.is_file() and path.stat().st_size):
         raise _no_ledger(f"{path.name[:40]!r} there")
-    return ledger_at(where, timeout)
+    return ledger_at(where, timeout, make=False)
+
+
+def file_identity(where: str | Path) -> str | None:
+    """The identity of the file that an address names, without opening it; None of a database in PostgreSQL."""
+    path = path_of(where)
+    return None if path is None else identity_of(inode_of(path.resolve()))
 
 
 @contextmanager

@@ -1,4 +1,9 @@
-"""A ledger in PostgreSQL, in the schema that the address leads to."""
+"""A ledger in PostgreSQL, in the schema that the address leads to.
+
+Which database is open is told by the server's system identifier, the database's number and that of the ledger's first
+table: a database that was dropped and restored under the same name has other numbers, and is refused as long as this
+one is open. `VACUUM FULL`, `CLUSTER` and an upgrade of the ledger keep all three.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +16,18 @@ from weakref import WeakSet
 
 from sqlalchemy import Connection, create_engine, text
 
-from discreet.errors import Unsupported
-from discreet.ledger.database import plainly
+from discreet.errors import Unavailable, Unsupported
+from discreet.ledger.database import REMADE, plainly
+from discreet.ledger.tables import about
 
 # A server or a user may have traded durability away; here it is asked back.
-SETTINGS = text("SELECT set_config('lock_timeout', :timeout, true), set_config('synchronous_commit', :lasting, true)")
+SETTINGS = text(
+    "SELECT set_config('lock_timeout', :timeout, true), set_config('synchronous_commit', :lasting, true), "
+    f"to_regclass('{about.name}')::oid::bigint AS table_number"
+)
+TABLE = text(f"SELECT to_regclass('{about.name}')::oid::bigint")
+SERVER = "SELECT system_identifier FROM pg_control_system()"
+DATABASE = "SELECT oid::bigint FROM pg_database WHERE datname = current_database()"
 
 _databases: WeakSet[Postgres] = WeakSet()
 
@@ -28,6 +40,8 @@ class Postgres:
             raise Unsupported("a ledger in PostgreSQL needs psycopg; run pip install '.[postgres]'")
         self._address = address
         self._timeout = timeout
+        self._opened: tuple[int | None, int] | None = None
+        self._table: int | None = None
         self._lasting = "on" if lasting else "off"
         self._engine = create_engine(
             "postgresql+psycopg://",
@@ -46,9 +60,8 @@ class Postgres:
     def writing(self) -> Iterator[Connection]:
         """A transaction that takes its locks as it goes."""
         with plainly(), self._engine.connect() as connection:
-            connection.execute(
-                SETTINGS, {"timeout": f"{max(1, int(self._timeout * 1000))}ms", "lasting": self._lasting}
-            )
+            settings = {"timeout": f"{max(1, int(self._timeout * 1000))}ms", "lasting": self._lasting}
+            self._require_table(connection.execute(SETTINGS, settings).one().table_number)
             yield connection
             connection.commit()
 
@@ -56,7 +69,21 @@ class Postgres:
     def reading(self) -> Iterator[Connection]:
         """All statements see the same moment."""
         with plainly(), self._engine.connect() as connection:
-            yield connection.execution_options(isolation_level="REPEATABLE READ")
+            steady = connection.execution_options(isolation_level="REPEATABLE READ")
+            self._require_table(steady.execute(TABLE).scalar_one())
+            yield steady
+
+    def identity(self) -> str:
+        """The numbers of the server, the database and the ledger's first table."""
+        with self.reading():
+            pass
+        return f"database {self._opened} table {self._table}"
+
+    def _require_table(self, found: int | None) -> None:
+        """Refuse a ledger that was dropped and made anew."""
+        if self._table not in (None, found):
+            raise Unavailable(REMADE)
+        self._table = found
 
     def close(self) -> None:
         """Close the connections that are not in use."""
@@ -69,7 +96,37 @@ class Postgres:
     def _connect(self) -> Any:
         import psycopg
 
-        return psycopg.connect(self._address, connect_timeout=max(2, int(self._timeout)))
+        made = psycopg.connect(self._address, connect_timeout=max(2, int(self._timeout)))
+        try:
+            self._require_database((_system_identifier(made), _number_of_database(made)))
+        except (psycopg.Error, Unavailable):
+            made.close()
+            raise
+        return made
+
+    def _require_database(self, found: tuple[int | None, int]) -> None:
+        """Refuse another server or another database than was opened first, whatever their names."""
+        if self._opened not in (None, found):
+            raise Unavailable(REMADE)
+        self._opened = found
+
+
+def _system_identifier(connection: Any) -> int | None:
+    """What a server was given when it was made; None where the user may not read it."""
+    import psycopg
+
+    try:
+        return int(connection.execute(SERVER).fetchone()[0])
+    except psycopg.errors.InsufficientPrivilege:
+        return None
+    finally:
+        connection.rollback()
+
+
+def _number_of_database(connection: Any) -> int:
+    found = int(connection.execute(DATABASE).fetchone()[0])
+    connection.rollback()
+    return found
 
 
 def _after_fork() -> None:

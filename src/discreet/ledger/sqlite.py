@@ -1,6 +1,10 @@
 """A ledger in one SQLite file: one connection in each process, a fair queue among all of them.
 
 SQLite must not be carried through a fork, so the connection is closed before one and opened again after it.
+
+A file that is moved stays open, and whoever has it open would go on writing to it while others open the file that took
+its place. So the file at the path is compared with the open one, by device and inode, when a transaction begins and
+again once it is committed. So are the files that SQLite keeps beside it: two write-ahead logs are two ledgers.
 """
 
 from __future__ import annotations
@@ -18,11 +22,20 @@ from weakref import WeakSet
 from sqlalchemy import Connection, NullPool, QueuePool, create_engine
 
 from discreet.errors import Unavailable
-from discreet.ledger.database import DAMAGED, LOCKED, plainly
+from discreet.ledger.database import DAMAGED, GONE, LOCKED, MOVED, PARTED, plainly
 from discreet.ledger.queue import turn
 
 ALONE = "ro&immutable=1"
 """Without locks, and with nothing made beside the file."""
+
+BESIDE = ("-wal", "-shm")
+"""What SQLite keeps beside a file; both stay as long as anybody has the file open."""
+OPENINGS = 3
+"""How often a file that changes while it is opened is opened again: some file systems copy it on the first opening."""
+NO_FILE = "no file"
+"""The identity of a file that is not there."""
+Inode = tuple[int, int]
+"""Device and inode, which no other file has as long as this one is open."""
 
 _databases: WeakSet[SQLite] = WeakSet()
 
@@ -30,10 +43,46 @@ _databases: WeakSet[SQLite] = WeakSet()
 class One:
     """One connection, for one thread at a time; SQLite must not be carried through a fork, so it is closed before."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        self.engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=1, max_overflow=0)
+    def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection]) -> None:
+        self.engine = create_engine("sqlite://", creator=self._opened, poolclass=QueuePool, pool_size=1, max_overflow=0)
+        self._path, self._connect = path, connect
+        self._files: tuple[Inode | None, ...] = ()
+        self._first: Inode | None = None
         self._lock = threading.Lock()
         self._held = False
+
+    @property
+    def file(self) -> Inode | None:
+        """The file that was opened first; no other is opened afterwards."""
+        return self._first
+
+    def expect(self, file: Inode | None) -> None:
+        """Open no other file than this one."""
+        self._first = file
+
+    def _opened(self) -> sqlite3.Connection:
+        """Open the file at the path, and note which it is; refuse another one than was opened before."""
+        for _ in range(OPENINGS):
+            before = inode_of(self._path)
+            if self._first not in (None, before):
+                raise Unavailable(GONE if before is None else MOVED)
+            connection = self._connect()
+            files = _inodes(self._path)
+            if files[0] is not None and files[0] == before:
+                self._files, self._first = files, files[0]
+                return connection
+            connection.close()
+        raise Unavailable(MOVED)
+
+    def require_same(self) -> None:
+        """Refuse once the path leads to other files than those that are open."""
+        now = _inodes(self._path)
+        if now[0] is None:
+            raise Unavailable(GONE)
+        if now[0] != self._files[0]:
+            raise Unavailable(MOVED)
+        if any(was not in (None, found) for was, found in zip(self._files, now, strict=True)):
+            raise Unavailable(PARTED)
 
     @contextmanager
     def transaction(self, begin: str, deadline: float) -> Iterator[Connection]:
@@ -43,7 +92,9 @@ class One:
         try:
             with self.engine.connect() as connection:
                 connection.exec_driver_sql(begin)
+                self.require_same()
                 yield connection
+                self.require_same()
         finally:
             self._lock.release()
 
@@ -64,17 +115,20 @@ class SQLite:
     Without `lasting` a commit may be lost with the power, though never with the process.
     """
 
-    def __init__(self, path: Path, timeout: float, lasting: bool = True) -> None:
+    def __init__(self, path: Path, timeout: float, lasting: bool = True, make: bool = True) -> None:
         with plainly():
             self.path = path.resolve()
             self._queue = self.path.with_name(self.path.name + ".queue")
             self._timeout, self._lasting = timeout, lasting
-            self._writer, self._reader = One(self._connect), One(self._connect)  # who reads waits for nobody's disk
-            _create(self.path)
+            # Who reads waits for nobody's disk.
+            self._writer, self._reader = One(self.path, self._connect), One(self.path, self._connect)
+            if make:
+                _create(self.path)
             if not _is_sqlite(self.path, timeout):  # before anything is put beside a file that is another's
                 raise Unavailable(DAMAGED)
             with turn(self._queue, time.monotonic() + timeout):  # two may not switch to write-ahead mode at once
                 self._writer.engine.connect().close()
+            self._reader.expect(self._writer.file)
         _databases.add(self)
 
     @contextmanager
@@ -94,6 +148,10 @@ class SQLite:
         """Readers wait for nobody but the other readers of their process."""
         with plainly(), self._reader.transaction("BEGIN", time.monotonic() + self._timeout) as connection:
             yield connection
+
+    def identity(self) -> str:
+        """Device and inode of the file that is open."""
+        return identity_of(self._writer.file)
 
     def close(self) -> None:
         """Close the connections."""
@@ -161,6 +219,25 @@ def _set_up(connection: sqlite3.Connection, lasting: bool) -> None:
     connection.execute("PRAGMA fullfsync = ON")  # macOS keeps what fsync gave it in the drive's own memory
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
         raise sqlite3.OperationalError("no write-ahead log on this file system")
+    connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # opens the log, which is then there to stay
+
+
+def inode_of(path: Path | str) -> Inode | None:
+    """Device and inode of the file at a path; None where there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def identity_of(file: Inode | None) -> str:
+    """The same as text."""
+    return NO_FILE if file is None else f"file {file[0]}:{file[1]}"
+
+
+def _inodes(path: Path) -> tuple[Inode | None, ...]:
+    return (inode_of(path), *(inode_of(f"{path}{suffix}") for suffix in BESIDE))
 
 
 def _create(path: Path) -> None:

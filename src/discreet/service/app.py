@@ -72,9 +72,9 @@ ABOUT = (
 )
 
 
-def make_app(config: Config, life: str | None = None) -> Entrance:
-    """The whole application for one worker; all workers of one run of the service are given the same `life`."""
-    service = Service.open(config, life=life)
+def make_app(config: Config, life: str | None = None, ledgers: Mapping[str, str] | None = None) -> Entrance:
+    """The whole application for one worker; all workers of one run are given the same `life` and `ledgers`."""
+    service = Service.open(config, life=life, ledgers=ledgers)
     api = FastAPI(
         title="discreet",
         version=discreet.__version__,

@@ -1,28 +1,38 @@
 """The open custodians of a service, and beside each its rehearsal: the same calls on a made-up table.
 
 A data set is opened when it is first asked for, and again when its snapshot or its schema has changed; one that cannot
-be opened is refused, and tried again a little later.
+be opened is refused, and tried again a little later. All processes of one run of the service open the same ledger, by
+device and inode or by the database's own numbers: a worker that is started again does not go on in another one.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
 from discreet.custodian import Custodian
+from discreet.custodian.binding import ledger_address
+from discreet.custodian.heads import FolderHeads
+from discreet.custodian.looking import own_ledger
+from discreet.custodian.place import Place
 from discreet.custodian.rehearsing import outgrown
 from discreet.errors import DiscreetError, InvalidInput, Unavailable, Unsupported
+from discreet.ledger import Ledger
+from discreet.ledger.database import GONE, MOVED, REMADE
+from discreet.ledger.opening import file_identity
+from discreet.ledger.sqlite import NO_FILE
 from discreet.schema import Schema, load_schema
 from discreet.schema.address import Address
 from discreet.service import logs
 from discreet.service.config import Config, DataSet
 from discreet.service.store import Store
 from discreet.service.store.answers import part_from_lost
+from discreet.service.store.heads import StoreHeads
 
 Name = tuple[str, bool]
 
@@ -64,9 +74,13 @@ class Held:
 class Holdings:
     """Every data set by name, for real and in rehearsal."""
 
-    def __init__(self, config: Config, store: Store, runs_jobs: bool = False) -> None:
+    def __init__(
+        self, config: Config, store: Store, runs_jobs: bool = False, ledgers: Mapping[str, str] | None = None
+    ) -> None:
         self._config, self._store, self._runs_jobs = config, store, runs_jobs
         self._lock = Lock()
+        self._ledgers = dict(ledgers or {})
+        """The identity of each data set's ledger, as this run of the service first opened it."""
         self._held: dict[Name, Held] = {}
         for told in config.datasets:
             schema = load_schema(told.schema)
@@ -92,6 +106,54 @@ class Holdings:
             yield lease.custodian
         finally:
             self._given_back(lease)
+
+    @property
+    def ledgers(self) -> Mapping[str, str]:
+        """The identity of each data set's ledger that was opened."""
+        return dict(self._ledgers)
+
+    def watch(self, name: str, ledger: Ledger) -> None:
+        """Compare a data set's open ledger with what the service knows of it, now and before each charge.
+
+        It must be the file or the database that this run of the service opened first, and have all that the store has
+        recorded.
+        """
+        opened = ledger.identity()
+        if self._ledgers.setdefault(name, opened) != opened:
+            raise Unavailable(MOVED if self._file_identity(name) else REMADE)
+        ledger.record_heads(name, StoreHeads(self._store))
+
+    def check_ledger(self, name: str) -> None:
+        """Refuse a ledger that is gone, replaced or set back; nothing is opened that stays open."""
+        self._require_file(name)
+        held = self._held[name, False]
+        with self._lock:
+            lease = held.lease
+            if lease is not None:
+                lease.users += 1
+        if lease is not None:
+            try:
+                self._compare(held, lease.custodian._ledger)
+            finally:
+                self._given_back(lease)
+            return
+        with own_ledger(held.schema, self._config.ledger) as ledger:
+            if ledger is not None:
+                if self._ledgers.get(name) not in (None, ledger.identity()):
+                    raise Unavailable(REMADE)
+                self._compare(held, ledger)
+
+    def _compare(self, held: Held, ledger: Ledger) -> None:
+        ledger.compare(held.schema.name, FolderHeads(Place(held.schema)), StoreHeads(self._store))
+
+    def _file_identity(self, name: str) -> str | None:
+        return file_identity(ledger_address(self._held[name, False].schema, self._config.ledger))
+
+    def _require_file(self, name: str) -> None:
+        """Refuse another file than was opened before, without opening it; of a database nothing is known yet."""
+        expected, found = self._ledgers.get(name), self._file_identity(name)
+        if expected is not None and found not in (None, expected):
+            raise Unavailable(GONE if found == NO_FILE else MOVED)
 
     def close(self) -> None:
         """Close every custodian; nobody uses one any more."""
@@ -134,6 +196,8 @@ class Holdings:
         name, file = held.schema.name, held.told.schema
         declared = load_schema(file)
         _require_name(declared, name)  # first: under another name a new data set would be registered
+        if not rehearsal:
+            self._require_file(name)
         if rehearsal:
             opened = Custodian.rehearse(file, rehearsal_folder(self._config, name))
         else:
@@ -142,7 +206,10 @@ class Holdings:
             declared = opened.schema
         try:
             _require_name(opened.schema, name)
-            part_from_lost(self._store, name, rehearsal, lambda: opened.history(limit=1)[0].entry)
+            if rehearsal:
+                part_from_lost(self._store, name, rehearsal, lambda: opened.history(limit=1)[0].entry)
+            else:
+                self.watch(name, opened._ledger)
         except DiscreetError:
             opened.close()
             raise

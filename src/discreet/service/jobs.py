@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -33,9 +33,9 @@ CUT_SHORT = Unavailable(
 STOPPED = Problem("internal", "this question stopped its runner three times; ask for less, or tell the custodian")
 
 
-def run_jobs(config: Config, stopping: Callable[[], bool]) -> None:
+def run_jobs(config: Config, stopping: Callable[[], bool], ledgers: Mapping[str, str] | None = None) -> None:
     """Run jobs until told to stop; the one at work is ended first."""
-    runner, service = identifier(), Service.open(config, runs_jobs=True)
+    runner, service = identifier(), Service.open(config, runs_jobs=True, ledgers=ledgers)
     try:
         while not stopping():
             try:

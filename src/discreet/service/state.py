@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -27,14 +28,18 @@ class Service:
     """Names the run of the service that the worker is of; sessions of counting questions end with it."""
 
     @staticmethod
-    def open(config: Config, runs_jobs: bool = False, life: str | None = None) -> Service:
-        """Open the store; data sets are opened as they are asked for. Without a `life` this is a run of its own."""
+    def open(
+        config: Config, runs_jobs: bool = False, life: str | None = None, ledgers: Mapping[str, str] | None = None
+    ) -> Service:
+        """Open the store; data sets are opened as they are asked for. Without a `life` this is a run of its own.
+
+        `ledgers` are the identities of the ledgers that the run has opened, by data set.
+        """
         store = Store.open(config.store)
         try:
             rates = Rates(config.folder / "rates", config.limits.rate, config.limits.burst)
-            return Service(
-                config, store, Holdings(config, store, runs_jobs), rates, Counts(store), life or identifier()
-            )
+            holdings = Holdings(config, store, runs_jobs, ledgers)
+            return Service(config, store, holdings, rates, Counts(store), life or identifier())
         except DiscreetError:
             store.close()
             raise

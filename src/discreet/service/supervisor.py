@@ -105,12 +105,12 @@ def run(config: Config, announce: Callable[[str], None], progress: Progress = si
     """Serve until a signal says stop. `announce` is told the address once the service answers there."""
     with closing(bound(config)) as listening:
         _import_ahead()
-        try_out(config, progress)
+        ledgers = try_out(config, progress)
         listen(listening, config)
         progress("starting")
-        given = config, listening, identifier()  # a worker that is started again is of the same life
+        given = config, listening, identifier(), ledgers  # a worker that is started again is of the same life
         posts = [Post("worker", worker.answer_requests, given) for _ in range(config.workers)]
-        posts.append(Post("runner", worker.run_jobs, (config,)))
+        posts.append(Post("runner", worker.run_jobs, (config, ledgers)))
         with _news() as (told, tell):
             try:
                 _look_out(config, listening, tell)

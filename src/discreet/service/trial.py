@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 
 from discreet.custodian import Custodian
@@ -15,8 +16,11 @@ from discreet.service.listening import check_tls
 from discreet.service.state import Service
 
 
-def try_out(config: Config, progress: Progress) -> None:
-    """Open certificate, folder, store and data sets, and close them; what was never registered is registered."""
+def try_out(config: Config, progress: Progress) -> Mapping[str, str]:
+    """Open certificate, folder, store and data sets, and close them; what was never registered is registered.
+
+    The identity of each data set's ledger, which all processes of this run must find again.
+    """
     if config.tls is not None:
         check_tls(config.tls)
     with closing(Service.open(config)) as service:
@@ -24,16 +28,19 @@ def try_out(config: Config, progress: Progress) -> None:
             progress(f"opening {name}")
             held = service.holdings.held(name)
             if held is not None:
-                _open(config, held, progress)
+                _open(service, held, progress)
+        return service.holdings.ledgers
 
 
-def _open(config: Config, held: Held, progress: Progress) -> None:
-    schema = held.schema
+def _open(service: Service, held: Held, progress: Progress) -> None:
+    schema, config = held.schema, service.config
     if engine_of(held) == "spark":  # opened by the one process that runs jobs: each Spark has a Java of its own
         if current_snapshot(schema) is None:
             raise InvalidInput(f"{schema.name} is not registered; run: discreet check {held.told.schema.name}")
-        bound_ledger(schema, config.ledger).close()
+        with bound_ledger(schema, config.ledger) as ledger:
+            service.holdings.watch(schema.name, ledger)
     else:
-        Custodian.open(held.told.schema, config.ledger, progress=progress).close()
+        with Custodian.open(held.told.schema, config.ledger, progress=progress) as custodian:
+            service.holdings.watch(schema.name, custodian._ledger)
     progress(f"making up a table to rehearse {schema.name} with")
     Custodian.rehearse(held.told.schema, rehearsal_folder(config, schema.name)).close()

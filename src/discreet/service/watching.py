@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from sqlalchemy import select
 
 from discreet.custodian import Custodian
+from discreet.custodian.binding import ledger_address
 from discreet.custodian.document import snapshot_to_json, verified_to_json
 from discreet.custodian.place import Place
 from discreet.errors import DiscreetError, Unavailable
 from discreet.formatting import format_cost, format_decimals
 from discreet.ledger import Entry
+from discreet.ledger.opening import path_of
 from discreet.schema import Schema
 from discreet.service.state import Service
 from discreet.service.store.counters import all_counts
@@ -30,18 +35,69 @@ TOO_LATE = {
     "overrun": "{} {} not ready at the deadline: raise it, or ask for less at once",
     "late": "{} left late: the machine was busy, so give it fewer or smaller questions at once",
 }
+ALERTS = ("ledger", "disk")
+"""Kinds of warnings that come first: nothing is answered until they are mended."""
+ROOM = 2**20
+"""Bytes that must be free in every folder that is written to: those of a few charges."""
 LABELS = {"requests": ("method", "route", "status"), "seconds": ("method", "route")}
 LABELS |= {"overruns": ("dataset",), "late": ("dataset",)}
 
 
-def healthy(service: Service) -> bool:
-    """Whether the store is reached."""
+def failing(service: Service) -> tuple[str, ...]:
+    """Which checks fail: store, ledger, disk. Nothing is told of any one data set, since anyone may ask."""
+    checks = {"store": _check_store, "ledger": _check_ledgers, "disk": _check_disks}
+    found = []
+    for name, check in checks.items():
+        try:
+            check(service)
+        except DiscreetError:
+            found.append(name)
+    return tuple(found)
+
+
+def _check_store(service: Service) -> None:
+    with service.store.database.reading() as connection:
+        connection.execute(select(tokens.c.id).limit(1))
+
+
+def _check_ledgers(service: Service) -> None:
+    for name in service.holdings.names:
+        service.holdings.check_ledger(name)
+
+
+def _check_disks(service: Service) -> None:
+    for folder in _folders(service):
+        require_room(folder)
+
+
+def _folders(service: Service) -> list[Path]:
+    """Every folder of this machine that the service writes to, once."""
+    config, held = service.config, [service.holdings.held(name) for name in service.holdings.names]
+    schemas = [one.schema for one in held if one is not None]
+    files = [path_of(config.store), *(path_of(ledger_address(schema, config.ledger)) for schema in schemas)]
+    folders = [config.folder, *(Place(schema).folder for schema in schemas)]
+    folders += [file.absolute().parent for file in files if file is not None]
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
+
+
+def require_room(folder: Path) -> None:
+    """Refuse a folder in which no file can be made, or on whose disk there is no room for one."""
     try:
-        with service.store.database.reading() as connection:
-            connection.execute(select(tokens.c.id).limit(1))
-    except Unavailable:
-        return False
-    return True
+        with TemporaryFile(dir=folder, buffering=0) as file:
+            _reserve(file.fileno())
+    except OSError:
+        raise Unavailable(
+            f"the folder {folder.name} cannot be written: look at its rights and the room on its disk, at least "
+            f"{ROOM // 2**20} MB"
+        ) from None
+
+
+def _reserve(file: int) -> None:
+    """Take the room of a few charges; macOS has no other way than to write."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, ROOM)
+    else:
+        os.write(file, bytes(ROOM))
 
 
 def chain(custodian: Custodian) -> dict[str, object]:
@@ -58,11 +114,31 @@ def snapshots(schema: Schema) -> list[dict[str, object]]:
 
 def warnings(service: Service) -> list[dict[str, Any]]:
     """Everything that a custodian should look at."""
-    found = [] if service.config.padding else [_warning("padding", None, "padding is off: times tell about the rows")]
+    found = list(_of_disks(service))
+    if not service.config.padding:
+        found.append(_warning("padding", None, "padding is off: times tell about the rows"))
     counts = all_counts(service.store)
     for name in service.holdings.names:
-        found += [*_of_dataset(service, name), *_of_time(counts, name)]
-    return [*found, *_of_time(counts, None)]
+        found += [*(_of_ledger(service, name) or _of_dataset(service, name)), *_of_time(counts, name)]
+    found += _of_time(counts, None)
+    return sorted(found, key=lambda one: one["kind"] not in ALERTS)
+
+
+def _of_disks(service: Service) -> Iterator[dict[str, Any]]:
+    for folder in _folders(service):
+        try:
+            require_room(folder)
+        except Unavailable as refusal:
+            yield _warning("disk", None, str(refusal))
+
+
+def _of_ledger(service: Service, name: str) -> list[dict[str, Any]]:
+    """A ledger that is gone, replaced or set back: nothing of the data set is answered until that is mended."""
+    try:
+        service.holdings.check_ledger(name)
+    except DiscreetError as refusal:
+        return [_warning("ledger", name, str(refusal))]
+    return []
 
 
 def _of_time(

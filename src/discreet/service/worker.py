@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
@@ -38,26 +38,30 @@ def grace(config: Config) -> float:
     return GRACE + 4 * max(config.deadline, *(one.deadline for one in config.datasets))
 
 
-def answer_requests(config: Config, listening: socket.socket, life: str, line: Connection) -> None:
+Ledgers = Mapping[str, str]
+"""The identity of each data set's ledger, as the supervisor opened it: a process started again opens no other."""
+
+
+def answer_requests(config: Config, listening: socket.socket, life: str, ledgers: Ledgers, line: Connection) -> None:
     """Answer requests until the line is cut; those under way are answered first."""
     _prepare("worker")
     try:
-        _answer_requests(config, listening, life, line)
+        _answer_requests(config, listening, life, ledgers, line)
     except Exception as error:  # the outermost boundary of a process: what is not ours is told without its text
         sys.exit(_failed(error))
 
 
-def run_jobs(config: Config, line: Connection) -> None:
+def run_jobs(config: Config, ledgers: Ledgers, line: Connection) -> None:
     """Run jobs until the line is cut."""
     _prepare("runner")
     try:
-        _run_jobs(config, line)
+        _run_jobs(config, ledgers, line)
     except Exception as error:  # as above
         sys.exit(_failed(error))
 
 
-def _answer_requests(config: Config, listening: socket.socket, life: str, line: Connection) -> None:
-    server = _server(config, life)
+def _answer_requests(config: Config, listening: socket.socket, life: str, ledgers: Ledgers, line: Connection) -> None:
+    server = _server(config, life, ledgers)
 
     def stop() -> None:
         server.should_exit = True
@@ -66,14 +70,14 @@ def _answer_requests(config: Config, listening: socket.socket, life: str, line: 
     server.run(sockets=[listening])
 
 
-def _server(config: Config, life: str) -> Server:
+def _server(config: Config, life: str, ledgers: Ledgers) -> Server:
     import uvicorn
 
     from discreet.service.app import make_app
 
     return uvicorn.Server(
         uvicorn.Config(
-            make_app(config, life),
+            make_app(config, life, ledgers),
             http="h11",  # the one that bounds a request's head
             h11_max_incomplete_event_size=LONGEST_HEAD,
             ws="none",
@@ -90,13 +94,13 @@ def _server(config: Config, life: str) -> Server:
     )
 
 
-def _run_jobs(config: Config, line: Connection) -> None:
+def _run_jobs(config: Config, ledgers: Ledgers, line: Connection) -> None:
     from discreet.service import jobs
 
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     _watch(line, stopping.set, grace(config))
-    jobs.run_jobs(config, stopping.is_set)
+    jobs.run_jobs(config, stopping.is_set, ledgers)
 
 
 def _prepare(name: str) -> None:

@@ -34,7 +34,8 @@ def router() -> APIRouter:
     def overview(request: Request, service: InService, _: Keeper) -> Response:
         """Every data set with what was ever spent of it, and what to look at."""
         cards = [_card(service, name) for name in service.holdings.names]
-        return page(request, "overview.html", cards=cards, warnings=watching.warnings(service))
+        found = watching.warnings(service)
+        return page(request, "overview.html", cards=cards, warnings=found, alerts=watching.ALERTS)
 
     @made.get("/datasets/{dataset}")
     def dataset(request: Request, entered: InManaged, lines: Lines = LINES[0], verify: str = "") -> Response:

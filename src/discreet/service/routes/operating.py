@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from discreet.service import documents as d
-from discreet.service import watching
+from discreet.service import logs, watching
 from discreet.service.access import InService, Keeper, principal_of, service_of
 from discreet.service.gate import looking
 from discreet.service.problems import explained, not_found
@@ -18,25 +18,28 @@ from discreet.service.routes.shared import plain, reply, told
 from discreet.service.state import Service
 
 REMEMBERED = 1.0
-"""Seconds for which it is remembered that all was well."""
+"""Seconds for which it is remembered what was seen."""
 
 
 class Health:
-    """Whether the store is reached, as of the last second: anyone may ask, and as often as they like."""
+    """Which checks fail, as of the last second: anyone may ask, and as often as they like."""
 
     def __init__(self) -> None:
-        self._well: bool | None = None
+        self._failing: tuple[str, ...] | None = None
         self._until = 0.0
 
-    async def told(self, service: Service) -> bool:
+    async def failing(self, service: Service) -> tuple[str, ...]:
         """What was seen within a second, or a new look; who asks while one looks is told what was seen before."""
-        if self._well is None or time.monotonic() >= self._until:
+        if self._failing is None or time.monotonic() >= self._until:
             self._until = math.inf
             try:
-                self._well = await to_thread.run_sync(watching.healthy, service, limiter=looking())
+                found = await to_thread.run_sync(watching.failing, service, limiter=looking())
             finally:
-                self._until = time.monotonic() + REMEMBERED * bool(self._well)
-        return self._well
+                self._until = time.monotonic() + REMEMBERED
+            if found and found != self._failing:
+                logs.write("unhealthy", where=", ".join(found))
+            self._failing = found
+        return self._failing
 
 
 def router() -> APIRouter:
@@ -45,9 +48,14 @@ def router() -> APIRouter:
 
     @made.get("/health", responses={200: reply(d.HealthDocument), 503: reply(d.HealthDocument)})
     async def health(request: Request) -> Response:
-        """Whether the store is reached; 503 where it is not."""
-        well = await seen.told(service_of(request))
-        return told({"status": "ok" if well else "unavailable"}, 200 if well else 503)
+        """Whether store and ledgers are reached and are those that were opened, and there is room on the disks.
+
+        503 where a check fails; `failing` says which: store, ledger or disk.
+        """
+        failing = await seen.failing(service_of(request))
+        if failing:
+            return told({"status": "unavailable", "failing": list(failing)}, 503)
+        return told({"status": "ok"}, 200)
 
     @made.get(
         "/metrics",

@@ -13,10 +13,10 @@ from sqlalchemy import Connection, text
 
 from discreet.errors import DiscreetError, Unavailable
 from discreet.ledger import upgrading
-from discreet.ledger.database import CLOSED, DAMAGED, LOCKED, Database
+from discreet.ledger.database import CLOSED, DAMAGED, GONE, LOCKED, MOVED, PARTED, REMADE, Database
 from discreet.ledger.opening import database_at
 
-NEWEST = "1"
+NEWEST = "2"
 VERSIONS = Path(__file__).parent / "versions"
 VERSION_TABLE = "service_version"
 CREATION_LOCK = 0x64697364  # any number that others of the same database do not use
@@ -26,6 +26,10 @@ SAYS = {
     LOCKED: "the service's store stays locked: someone is holding it; try again later",
     DAMAGED: "the service's store is damaged, or is not one; restore a copy, or start without it and make new tokens",
     CLOSED: "the service's store cannot be opened or written: look at its address, its rights and the room on its disk",
+    GONE: "the file of the service's store is gone from its path; put it back, or restart the service",
+    MOVED: "the service's store was moved or replaced while it was open; put it back, or restart the service",
+    PARTED: "the -wal or -shm file of the service's store was removed while it was open; restart the service",
+    REMADE: "the database of the service's store was replaced while it was open; put it back, or restart the service",
 }
 """What is told of a ledger's database, told of the store's."""
 
@@ -47,6 +51,11 @@ class Own:
         """A transaction that sees one moment."""
         with _told(), self.database.reading() as connection:
             yield connection
+
+    def identity(self) -> str:
+        """Name the file or the database that is open."""
+        with _told():
+            return self.database.identity()
 
     def close(self) -> None:
         """Let go of connections."""

@@ -104,6 +104,18 @@ counted = Table(
     Column("released", Text),
 )
 
+# The last head of each data set's ledger that was seen; `restores` is a JSON list of hashes.
+heads = Table(
+    "service_heads",
+    METADATA,
+    Column("dataset", Text, primary_key=True),
+    Column("ledger", Text, nullable=False),
+    Column("entry", BigInteger, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("restores", Text, nullable=False),
+    Column("at", Double, nullable=False),
+)
+
 counters = Table(
     "service_counters",
     METADATA,

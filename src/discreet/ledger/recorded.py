@@ -1,0 +1,113 @@
+"""Heads of a ledger that are recorded outside it, so that an older copy put in its place is noticed.
+
+A chain of hashes shows that an entry was changed; it does not show that the last entries are missing. So whoever uses a
+ledger records the last head of its data set elsewhere: beside the data set, and in the store of a service. Before each
+charge the ledger must have the entry of every recorded head, with its hash: one lookup by the primary key.
+
+A head is recorded only after it is durable in the ledger, and it is read before the transaction that it is compared in.
+A record may therefore be behind the ledger, as after a crash, and is never ahead of it: many processes that charge at
+once, and one that is killed at any moment, raise no false alarm.
+
+A back-up that was restored with what was spent since has entries that say so (`forgetting`). They are the way out: a
+ledger that lacks a recorded head is accepted when its data set is next opened if it has such an entry that the record
+has not seen before. An older copy of the same ledger has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlalchemy import Connection, select
+
+from discreet.errors import Unavailable
+from discreet.ledger import chain, rows
+from discreet.ledger.chain import RESTORER
+from discreet.ledger.database import WAY_OUT
+from discreet.ledger.tables import entries
+
+HASH = select(entries.c.hash).where(*rows._by(entries, "dataset", "seq"))
+RESTORES = rows.FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(entries.c.seq)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedHead:
+    """The last head of a data set that a record knows of."""
+
+    ledger: str | None
+    """The id of the ledger; None where only the number of an entry is known."""
+    entry: int
+    hash: str | None
+    restores: tuple[str, ...] = ()
+    """The hashes of the entries about forgotten spend that were seen so far."""
+
+
+class HeadRecord(Protocol):
+    """Where the last head of a data set is recorded, outside the ledger."""
+
+    def read(self, dataset: str) -> RecordedHead | None:
+        """The last head that was recorded; None where there is none."""
+
+    def advance(self, dataset: str, head: RecordedHead) -> None:
+        """Record a later head of the same ledger."""
+
+    def accept(self, dataset: str, head: RecordedHead, restored_at: int | None) -> None:
+        """Record a head as it is, after a restore from that entry on where one is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A ledger that has all that a record knows of, or that was restored since."""
+
+    head: RecordedHead | None
+    """What the record should say now; None where the ledger does not know the data set yet."""
+    restored_at: int | None
+    """The first entry of a restore that the record has not seen and that it must accept; else None."""
+
+
+def compare(connection: Connection, ledger: str, dataset: str, known: RecordedHead | None) -> Compared:
+    """Compare a ledger with a record when a data set is opened; a ledger that is behind it is refused."""
+    restores = _restores(connection, dataset)
+    head = rows.find_head(connection, dataset)
+    seen = () if known is None else known.restores
+    restored_at = None
+    if known is not None and not _has(connection, ledger, dataset, known):
+        new = [entry for entry, found in restores if found not in seen]
+        if not new or known.ledger not in (None, ledger):
+            raise _refusal(ledger, dataset, known)
+        restored_at = min(new)
+    every = tuple(dict.fromkeys([*seen, *(found for _, found in restores)]))
+    now = None if head is None else RecordedHead(ledger, head.seq, head.hash, every)
+    return Compared(now, restored_at)
+
+
+def require(connection: Connection, ledger: str, dataset: str, known: RecordedHead | None) -> None:
+    """Refuse a ledger that lacks a recorded head, before anything is charged."""
+    if known is not None and not _has(connection, ledger, dataset, known):
+        raise _refusal(ledger, dataset, known)
+
+
+def _has(connection: Connection, ledger: str, dataset: str, known: RecordedHead) -> bool:
+    """Whether the ledger is the recorded one and has the entry of the head, with its hash."""
+    found = connection.execute(HASH, {"by_dataset": dataset, "by_seq": known.entry}).scalar_one_or_none()
+    return known.ledger in (None, ledger) and found is not None and known.hash in (None, found)
+
+
+def _restores(connection: Connection, dataset: str) -> Sequence[tuple[int, str]]:
+    """The entries that charge the data set what a restored ledger may have forgotten, and their hashes."""
+    found = connection.execute(RESTORES, {"by_dataset": dataset, "by_analyst": RESTORER})
+    return [(row.seq, row.hash) for row in found if chain.is_forgotten(chain.read(row.body))]
+
+
+def _refusal(ledger: str, dataset: str, known: RecordedHead) -> Unavailable:
+    if known.ledger not in (None, ledger):
+        return Unavailable(
+            f"the spend of {dataset[:40]!r} was kept in another ledger than this one; put that ledger back, or give "
+            "the data set another name"
+        )
+    return Unavailable(
+        f"the ledger lacks entry {known.entry} of {dataset[:40]!r}, which was recorded before: an older copy, or "
+        f"another ledger, is in its place; put the newest one back, or restore a back-up with what was spent since, "
+        f"more than 0: {WAY_OUT}"
+    )

@@ -1,0 +1,63 @@
+"""The last head of each data set's ledger that the service has seen, so that an older copy of the ledger is noticed."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, func, select, update
+
+from discreet.ledger.recorded import RecordedHead
+from discreet.service.store.putting import put
+from discreet.service.store.store import Store
+from discreet.service.store.tables import answers, heads
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHeads:
+    """Heads in the store of a service.
+
+    They may be lost with the power, as an answer that is kept may: then they are behind the ledger, which is harmless.
+    """
+
+    store: Store
+
+    def read(self, dataset: str) -> RecordedHead | None:
+        """The last head that was recorded; without one, the last entry that a kept answer names."""
+        with self.store.database.reading() as connection:
+            row = connection.execute(select(heads).where(heads.c.dataset == dataset)).one_or_none()
+            if row is not None:
+                return RecordedHead(row.ledger, row.entry, row.hash, tuple(json.loads(row.restores)))
+            last = connection.execute(select(func.max(answers.c.entry)).where(*_kept(dataset))).scalar_one()
+        return None if last is None else RecordedHead(None, last, None)
+
+    def advance(self, dataset: str, head: RecordedHead) -> None:
+        """Record a later head; an earlier one than is there stays out."""
+        later = (
+            update(heads)
+            .where(heads.c.dataset == dataset, heads.c.ledger == head.ledger, heads.c.entry < head.entry)
+            .values(entry=head.entry, hash=head.hash, at=time.time())
+        )
+        with self.store.passing.writing() as connection:
+            if not connection.execute(later).rowcount:
+                known = connection.execute(select(heads.c.dataset).where(heads.c.dataset == dataset)).one_or_none()
+                if known is None:
+                    _put(connection, dataset, head)
+
+    def accept(self, dataset: str, head: RecordedHead, restored_at: int | None) -> None:
+        """Record a head as it is; after a restore, part kept answers from entries that are others' by now."""
+        with self.store.database.writing() as connection:
+            _put(connection, dataset, head)
+            if restored_at is not None:
+                lost = update(answers).where(*_kept(dataset), answers.c.entry >= restored_at)
+                connection.execute(lost.values(entry=None))
+
+
+def _kept(dataset: str) -> tuple[ColumnElement[bool], ...]:
+    return answers.c.dataset == dataset, answers.c.rehearsal.is_(False)
+
+
+def _put(connection: Connection, dataset: str, head: RecordedHead) -> None:
+    told = {"dataset": dataset, "ledger": head.ledger, "entry": head.entry, "hash": head.hash}
+    put(connection, heads, told | {"restores": json.dumps(head.restores), "at": time.time()})
