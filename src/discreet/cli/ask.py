@@ -24,6 +24,7 @@ from discreet.cli.options import (
     Prior,
     Question,
     Request,
+    Reuse,
     Rows,
     SchemaFile,
     Tail,
@@ -76,6 +77,7 @@ def ask(
     key: Key = None,
     model: Model = None,
     fresh: Fresh = False,
+    reuse: Reuse = None,
     wait: Wait = 10,
     json: Json = False,
 ) -> None:
@@ -85,6 +87,7 @@ def ask(
     from discreet.cli import show
     from discreet.cli.answers import answer_screen
     from discreet.custodian import Custodian, looking
+    from discreet.custodian.previewing import is_any_price
     from discreet.errors import InvalidInput
     from discreet.exact import rational_text
     from discreet.pictures import check_path
@@ -99,6 +102,7 @@ def ask(
     size = None if population_size is None else rational_text(population_size, "--population-size")
     to_population = population or size is not None
     # Whatever is refused is refused before anything is registered or charged.
+    is_any_price(reuse)
     custodian.check_ranges(declared, request.question, asked_ranges)
     asked = request.epsilon, request.delta, prior, model
     custodian.check_constraints(declared, request.question, constraint or (), *asked, **more)
@@ -111,7 +115,7 @@ def ask(
     with show.stages() as progress, Custodian.open(schema, ledger, None, progress, wait) as opened:
         progress("answering")
         numbers = (request.epsilon, prior, analyst, key, request.delta, model, fresh)
-        answer = opened.answer(request.question, *numbers, **more, constraints=constraint or ())
+        answer = opened.answer(request.question, *numbers, **more, constraints=constraint or (), reuse=reuse)
         balances = opened.budget(analyst)
     drawn = None if plot is None else answer.plot(plot)
     counted = [answer.range(low, high) for low, high in asked_ranges]
@@ -137,6 +141,7 @@ def preview(
     analyst: Analyst = "analyst",
     ledger: LedgerPlace = None,
     model: Model = None,
+    reuse: Reuse = None,
     json: Json = False,
 ) -> None:
     """Say what a question would cost and how good its answer would be. It reads no row and charges nothing."""
@@ -149,9 +154,8 @@ def preview(
     request = read_request(question, epsilon, delta, noise_scale, accuracy, rows)
     declared = load_schema(schema)
     numbers = (request.epsilon, prior, request.delta, model)
-    planned = looking.preview(
-        declared, ledger, analyst, request.question, *numbers, **_more(request, distance, interval, tail)
-    )
+    more = _more(request, distance, interval, tail)
+    planned = looking.preview(declared, ledger, analyst, request.question, *numbers, reuse=reuse, **more)
     if json:
         show.document(preview_to_json(planned))
     else:

@@ -57,7 +57,8 @@ def _cost(entry: Entry) -> str:
     model = "" if entry.model == "dp" else f" {entry.model}"
     part = "" if entry.part is None else f" in {entry.part.kind} {entry.part.name}"
     if entry.kind != "reuse":
-        return f"{format_cost(entry.epsilon)}{model}{part}"
+        degraded = ", a stored answer with noise added" if entry.kind == "degrade" else ""
+        return f"{format_cost(entry.epsilon)}{model}{part}{degraded}"
     paid = entry.spend.epsilon if entry.spend is not None and entry.model == "dp" else entry.epsilon
     asked = "" if paid == entry.epsilon else f" ({format_cost(entry.epsilon)} was asked)"
     return f"{format_cost(paid)}{model}{part}, reused{asked}"

@@ -26,7 +26,7 @@ Epsilon = Annotated[
     str | None,
     typer.Option(
         metavar="E",
-        help="What a new answer costs, such as 0.1; another analyst's stored one costs what it cost.",
+        help="Privacy budget for this answer, such as 0.1. It is never exceeded, but with --reuse any.",
         show_default=False,
     ),
 ]
@@ -67,6 +67,15 @@ Tail = Annotated[
 Rows = Annotated[
     str | None,
     typer.Option(metavar="N", help="Fewest rows you expect to be selected; states the accuracy of a mean for it."),
+]
+Reuse = Annotated[
+    str | None,
+    typer.Option(
+        metavar="any",
+        help="Take another analyst's stored answer also if it costs more than --epsilon. Default: add noise to it, or "
+        "draw anew.",
+        show_default=False,
+    ),
 ]
 Constraints = Annotated[
     list[str] | None,

@@ -103,6 +103,7 @@ class Client:
         rows: object = None,
         tail: bool | None = None,
         constraints: Sequence[str] = (),
+        reuse: str | None = None,
     ) -> Answer:
         """Answer, or refuse before anything is charged or read; as `Custodian.answer`.
 
@@ -110,7 +111,7 @@ class Client:
         """
         given = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
         given |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
-        given |= {"tail": tail}
+        given |= {"tail": tail, "reuse": reuse}
         body = ask_of(question, noisy(given) | {"fresh": fresh, "constraints": constraints or None})
         dataset, own = self._open(), key_of(key)
         with paid_once(own):
@@ -131,11 +132,12 @@ class Client:
         interval: bool = False,
         rows: object = None,
         tail: bool | None = None,
+        reuse: str | None = None,
     ) -> Preview:
         """What the question would cost and be good for, what is left, and how many more such questions that holds."""
         given = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
         given |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
-        given |= {"tail": tail}
+        given |= {"tail": tail, "reuse": reuse}
         return read(reading.preview_from, self._open().ask("/previews", ask_of(question, noisy(given))))
 
     def session(self, noise_scale: object, epsilon: object, key: str | None = None) -> Session:

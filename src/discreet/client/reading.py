@@ -81,6 +81,7 @@ def preview_from(told: Told) -> Preview:
         guarantee=guarantee_from(told["guarantee"]),
         reason=told["reason"],
         stored=_exact(told["stored_epsilon"]),
+        reuse=told.get("reuse", ""),
         warnings=tuple(told["warnings"]),
         prior_error=told["prior_error"],
         pictured=told["pictured"],

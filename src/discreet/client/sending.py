@@ -139,6 +139,14 @@ def _tail(given: object) -> bool:
     return given
 
 
+def _reuse(given: object) -> str:
+    """As the library reads it."""
+    from discreet.custodian.previewing import ANY_PRICE, is_any_price
+
+    is_any_price(given)
+    return ANY_PRICE
+
+
 def _rows(given: object) -> int:
     return whole(given, "the number of rows expected")
 
@@ -156,5 +164,6 @@ READ: Mapping[str, Any] = {
     "tail": _tail,
     "constraints": _constraints,
     "fresh": bool,
+    "reuse": _reuse,
 }
 """How what goes with a question is read."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from discreet.answer import Answer
 from discreet.custodian.binding import bound_ledger
-from discreet.custodian.draw import draw
+from discreet.custodian.draw import degrade, draw
 from discreet.custodian.identity import Files, require_current, seen
 from discreet.custodian.later import Later
 from discreet.custodian.place import Snapshot
@@ -24,6 +24,8 @@ from discreet.custodian.previewing import (
     ANALYST,
     Preview,
     charge_of,
+    count_more,
+    is_any_price,
     least_left,
     plan_or_stored,
     previewed,
@@ -45,7 +47,7 @@ from discreet.custodian.writing import Targets
 from discreet.distance import Distance
 from discreet.errors import DiscreetError, Internal, InvalidInput, Unavailable
 from discreet.ledger import Balance, Caps, Entry, Ledger
-from discreet.ledger.charge import Verified
+from discreet.ledger.charge import Receipt, Verified
 from discreet.ledger.stored import Offer
 from discreet.plain import plain_text
 from discreet.planner.asked import Asked, Given, asked
@@ -153,6 +155,7 @@ class Custodian:
         rows: object = None,
         tail: bool | None = None,
         constraints: Sequence[Stated] = (),
+        reuse: str | None = None,
     ) -> Answer:
         """Answer, or refuse before anything is charged or read.
 
@@ -164,21 +167,27 @@ class Custodian:
         and into shapes without ends, but not where the answer is drawn from a prior with ends. `constraints`, such as
         "total = 1000", are public facts of yours that the count's `reconciled` rows are made to fit. The same question
         again returns the stored answer and costs nothing; `fresh` pays for a new draw. `key` makes a retry safe.
+
+        No answer costs more than what was offered. Where another analyst's answer to the same question is stored, it is
+        told as it is if it costs no more, or with noise added to your epsilon where its noise is discrete Laplace; else
+        a new one is drawn. `reuse="any"` takes it as it is, for what it cost.
         """
-        query, fresh = read(question, self.schema), bool(fresh)
+        query, fresh, any_price = read(question, self.schema), bool(fresh), is_any_price(reuse)
         analyst, key = _names(analyst, key)
         more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
         request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows, tail=tail)
-        planned = plan_or_stored(self.schema, query, request, self._offer(analyst, fresh, key))
+        offer = self._offer(analyst, key, fresh=fresh, any_price=any_price)
+        planned = plan_or_stored(self.schema, query, request, offer)
         stated = plain_stated(constraints)
         check_stated(planned, stated)
         told = to_sql(query, self.schema)
         if planned.free:
             return public_answer(planned, told, self._spent()).noted(self._note)
         self._ready()
-        receipt = self._ledger.charge(charge_of(planned, told, self._snapshot.name, analyst, key, fresh), self._payable)
+        charge = charge_of(planned, told, self._snapshot.name, analyst, key, fresh, any_price)
+        receipt = self._ledger.charge(charge, self._payable)
         try:
-            drawn = receipt.answer or self._draw(planned)
+            drawn = receipt.answer or self._make_answer(planned, request, receipt)
         finally:
             self._settle()
         stored = receipt.answer or self._ledger.store(self.schema.name, receipt.entry, drawn)
@@ -203,17 +212,20 @@ class Custodian:
         interval: bool = False,
         rows: object = None,
         tail: bool | None = None,
+        reuse: str | None = None,
     ) -> Preview:
         """What the question would cost and be good for, what is left, and how many more such questions that holds."""
+        any_price = is_any_price(reuse)
         query, analyst = read(question, self.schema), _names(analyst, None)[0]
         more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
         request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows, tail=tail)
-        offer = self._offer(analyst)
+        offer = self._offer(analyst, any_price=any_price)
         planned = plan_or_stored(self.schema, query, request, offer)
-        told = with_offer(previewed(planned, to_sql(query, self.schema)), None if planned.free else offer(planned))
+        found = None if planned.free else offer(planned)
+        told = with_offer(previewed(planned, to_sql(query, self.schema)), found)
         charge = charge_of(planned, told.question, self._snapshot.name, analyst)
         told = told if self._note is None else replace(told, warnings=(self._note, *told.warnings))
-        return replace(told, balances=self.budget(analyst), times=self._ledger.times(charge, self._caps))
+        return replace(told, balances=self.budget(analyst), times=count_more(charge, self._caps, found, self._ledger))
 
     def session(
         self,
@@ -371,10 +383,12 @@ class Custodian:
     def _spent(self) -> dict[str, Fraction | None]:
         return {one.model: one.epsilon for one in self._ledger.balance(self.schema.name, self._caps)}
 
-    def _offer(self, analyst: str, fresh: bool = False, key: str | None = None) -> Callable[[Plan], Offer | None]:
+    def _offer(
+        self, analyst: str, key: str | None = None, *, fresh: bool = False, any_price: bool = False
+    ) -> Callable[[Plan], Offer | None]:
         """What is stored for a plan already, or paid for under a key."""
         return lambda planned: self._ledger.offered(
-            charge_of(planned, "a question", self._snapshot.name, analyst, key, fresh)
+            charge_of(planned, "a question", self._snapshot.name, analyst, key, fresh, any_price)
         )
 
     def _asked(self, analyst: str, epsilon: object, delta: object, *given: Any, **more: Any) -> Asked:
@@ -392,10 +406,17 @@ class Custodian:
             raise Internal("a stored answer was drawn by another plan")
         return replace(stored, requested=planned.requested)
 
-    def _draw(self, planned: Plan) -> str:
-        """Read rows and draw: after the charge, so whatever happens here the charge stands."""
+    def _make_answer(self, planned: Plan, request: Asked, receipt: Receipt) -> str:
+        """Make what was paid for, after the charge: whatever happens here the charge stands."""
         if not self._draws:
             raise InvalidInput("this question has no stored answer; ask it without saying that it must have one")
+        if receipt.degrades is None:
+            return self._draw(planned)
+        epsilon, rho, released = from_text(receipt.degrades)
+        return to_text(planned, degrade(released, self._planned_at(planned, request, epsilon, rho), planned))
+
+    def _draw(self, planned: Plan) -> str:
+        """Read rows and draw."""
         try:
             return to_text(planned, draw(planned, self._source))
         except Unavailable as failure:

@@ -34,7 +34,8 @@ def preview_to_json(preview: Preview) -> dict[str, object]:
     ]
     told |= {"guarantee": preview.guarantee.to_json(), "cost": preview.cost.to_json(), "times": preview.times}
     told["warnings"] = list(preview.warnings)
-    told |= {"stored_epsilon": _exact(preview.stored), "pictured": preview.pictured, "error_of": preview.error_of}
+    told |= {"stored_epsilon": _exact(preview.stored), "reuse": preview.reuse}
+    told |= {"pictured": preview.pictured, "error_of": preview.error_of}
     told["prior_use"] = preview.prior_use
     return told | {"budget": [balance_to_json(balance) for balance in preview.balances]}
 

@@ -13,13 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import Internal
+from discreet.kernel.degradation import LaplaceDegradation
+from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import SYSTEM
 from discreet.kernel.noise import Noise
 from discreet.planner.chosen import Chosen
 from discreet.planner.individual import AboutOne, OrderStatistic
 from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
-from discreet.planner.plan import Counted, Known, Measurement, Plan
+from discreet.planner.plan import Counted, Known, Measurement, Plan, independent_noises
 from discreet.planner.positions import Candidates
 from discreet.planner.refined import RefinedTotal
 from discreet.planner.threshold import UNITS, Threshold
@@ -119,6 +122,41 @@ def release(plan: Plan, secret: Exact, counts: Sequence[int]) -> Released:
             once[group] = column
         columns.append(column)
     return Released(tuple(secret.cells), tuple(zip(*columns, strict=True)))
+
+
+def degrade(released: Released, present: Plan, wanted: Plan) -> Released:
+    """Add noise to what was drawn by one plan, so that it is as if drawn by another plan of a smaller epsilon."""
+    columns: list[list[Numbers]] = []
+    once: dict[int, list[Numbers]] = {}
+    pairs = zip(present.measurements, wanted.measurements, zip(*released.numbers, strict=True), strict=True)
+    for before, after, numbers in pairs:
+        group = after.together if isinstance(after, Noisy) else 0
+        column = once[group] if group in once else _degraded(before, after, numbers)
+        if group:
+            once[group] = column
+        columns.append(column)
+    return Released(released.cells, tuple(zip(*columns, strict=True)))
+
+
+def _degraded(before: Measurement, after: Measurement, numbers: Sequence[Numbers]) -> list[Numbers]:
+    """The numbers of one measurement in every cell, with noise added."""
+    noises = zip(independent_noises(before), independent_noises(after), strict=True)
+    extra = [LaplaceDegradation(_laplace(one), _laplace(other)) for one, other in noises]
+    if isinstance(after, Nested):
+        blocks = zip(extra, after.measured_levels, strict=True)
+        added = after.by_cell([one.draw_units(len(level.starts), SYSTEM) for one, level in blocks], len(numbers))
+    elif extra:
+        columns = [one.draw_units(len(numbers), SYSTEM) for one in extra]
+        added = [tuple(map(int, row)) for row in zip(*columns, strict=True)]
+    else:  # public
+        return list(numbers)
+    return [tuple(map(add, *pair)) for pair in zip(numbers, added, strict=True)]
+
+
+def _laplace(noise: Noise) -> DiscreteLaplace:
+    if not isinstance(noise, DiscreteLaplace):
+        raise Internal("a stored answer without discrete Laplace noise was to be degraded")
+    return noise
 
 
 def _drawn(one: Measurement, inputs: Sequence[Any], counts: Sequence[int]) -> list[Numbers]:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, cast
 from discreet.custodian.binding import existing_ledger, ledger_address
 from discreet.custodian.heads import FolderHeads
 from discreet.custodian.place import Place, Snapshot
-from discreet.custodian.previewing import Preview, charge_of, least_left, plan_or_stored, previewed, with_offer
+from discreet.custodian.previewing import (
+    Preview,
+    charge_of,
+    count_more,
+    is_any_price,
+    least_left,
+    plan_or_stored,
+    previewed,
+    with_offer,
+)
 from discreet.custodian.question import Question, read
 from discreet.custodian.registering import require_layout
 from discreet.errors import InvalidInput
@@ -53,9 +62,16 @@ def budget(schema: Schema, where: str | Path | None = None, analyst: str | None 
 
 
 def preview(
-    schema: Schema, where: str | Path | None, analyst: str, question: Question, *numbers: Any, **more: Any
+    schema: Schema,
+    where: str | Path | None,
+    analyst: str,
+    question: Question,
+    *numbers: Any,
+    reuse: str | None = None,
+    **more: Any,
 ) -> Preview:
     """What a question would cost and be good for, what is left, and how many more such questions that holds."""
+    any_price = is_any_price(reuse)
     caps = Caps(schema.budget, schema.analyst_budget, schema.models)
     balances = budget(schema, where, analyst)
     model = "dp" if len(numbers) < 3 or numbers[2] is None else "approx-dp"
@@ -66,13 +82,15 @@ def preview(
     with own_ledger(schema, where) as ledger:
 
         def offer(planned: Plan) -> Offer | None:
-            return None if ledger is None else ledger.offered(charge_of(planned, "a question", at, analyst))
+            charge = charge_of(planned, "a question", at, analyst, any_price=any_price)
+            return None if ledger is None else ledger.offered(charge)
 
         planned = plan_or_stored(schema, read(question, schema), request, offer)
         told = previewed(planned, to_sql(planned.query, schema))
+        found = None if planned.free else offer(planned)
         charge = charge_of(planned, told.question, at, analyst)
-        count = times(charge, untouched(charge, caps)) if ledger is None else ledger.times(charge, caps)
-        told = with_offer(told, None if planned.free else offer(planned))
+        count = times(charge, untouched(charge, caps)) if ledger is None else count_more(charge, caps, found, ledger)
+        told = with_offer(told, found)
     return replace(told, balances=balances, times=count)
 
 

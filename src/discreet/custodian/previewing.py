@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from discreet.custodian.accuracy import AccuracyForRows, accuracy_by_rows, state_accuracy
 from discreet.custodian.question import Question, read
 from discreet.custodian.reader import Reader
-from discreet.errors import BudgetExceeded
+from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.formatting import format_number
 from discreet.guarantee import Guarantee
-from discreet.ledger import Balance, Caps, Charge
+from discreet.ledger import Balance, Caps, Charge, Ledger
 from discreet.ledger.refusal import times, untouched
 from discreet.ledger.stored import Offer
+from discreet.plain import plain_text
 from discreet.planner.asked import Asked, Given
 from discreet.planner.choose import plan, plan_asked
 from discreet.planner.chosen import Chosen
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from discreet.ledger.charge import Model
 
 ANALYST = "analyst"
+ANY_PRICE = "any"
 HARDLY = 0.95
 WEAK = "an epsilon above 5 is weak formal protection"
 
@@ -54,6 +56,10 @@ class Preview:
     reason: str = ""
     stored: Fraction | None = None
     """The epsilon of a stored answer that would be told instead of a new draw; `cost` is then what that costs."""
+    reuse: Literal["", "own", "shared", "degraded"] = ""
+    """Which stored answer would be told: your own, another analyst's, or another's with noise added to your epsilon.
+
+    The data set pays for none of them; you pay for what is not your own."""
     warnings: tuple[str, ...] = ()
     prior_error: float | None = None
     """The expected error of not asking: the standard deviation of the prior."""
@@ -69,12 +75,42 @@ class Preview:
 
 
 def charge_of(
-    planned: Plan, told: str, snapshot: str, analyst: str, key: str | None = None, fresh: bool = False
+    planned: Plan,
+    told: str,
+    snapshot: str,
+    analyst: str,
+    key: str | None = None,
+    fresh: bool = False,
+    any_price: bool = False,
 ) -> Charge:
     """What a plan asks of the ledger."""
-    names, model = (planned.schema.name, snapshot, analyst), cast("Model", planned.account)
-    part = planned.region()
-    return Charge(*names, planned.question(), told, model, planned.cost, planned.epsilon, part, key, fresh)
+    return Charge(
+        dataset=planned.schema.name,
+        snapshot=snapshot,
+        analyst=analyst,
+        question=planned.question(),
+        query=told,
+        model=cast("Model", planned.account),
+        spend=planned.cost,
+        epsilon=planned.epsilon,
+        part=planned.region(),
+        key=key,
+        fresh=fresh,
+        any_price=any_price,
+        degradable=planned.degradable,
+    )
+
+
+def is_any_price(reuse: object) -> bool:
+    """Whether an analyst takes another's stored answer at any price; left out, for what she offers at the most."""
+    if reuse is None:
+        return False
+    if plain_text(reuse, "reuse") != ANY_PRICE:
+        raise InvalidInput(
+            f'reuse is "{ANY_PRICE}", to take another analyst\'s stored answer also if it costs more than you offer; '
+            "otherwise leave it out"
+        )
+    return True
 
 
 def preview(
@@ -195,9 +231,11 @@ def _reason_of_several(planned: Plan) -> str:
 
 
 def with_offer(told: Preview, offer: Offer | None) -> Preview:
-    """A preview that knows of a stored answer."""
+    """A preview that knows of a stored answer; of another's that is degraded, only that there is one."""
     if offer is None:
         return told
+    if offer.kind == "degraded":
+        return replace(told, reuse=offer.kind)
     price, label = offer.price, told.guarantee
     if label.model == "zcdp":
         cost = replace(label, rho=price.other)
@@ -205,7 +243,16 @@ def with_offer(told: Preview, offer: Offer | None) -> Preview:
         cost = replace(label, epsilon=offer.epsilon)
     else:
         cost = replace(label, model="dp", epsilon=price.epsilon, delta=None)
-    return replace(told, stored=offer.epsilon, cost=cost)
+    weak = (WEAK,) if price.epsilon > 5 and WEAK not in told.warnings else ()
+    return replace(told, stored=offer.epsilon, reuse=offer.kind, cost=cost, warnings=(*told.warnings, *weak))
+
+
+def count_more(charge: Charge, caps: Caps, offer: Offer | None, ledger: Ledger) -> int:
+    """How many more new answers of the same cost the budgets hold; this one at least, where the analyst can pay it."""
+    if offer is None or offer.kind == "own":
+        return ledger.times(charge, caps)
+    priced = replace(charge, spend=offer.price)
+    return max(ledger.times(priced, caps), min(1, ledger.times(priced, caps, alone=True)))
 
 
 def plan_or_stored(schema: Schema, query: Query, request: Asked, offer: Callable[[Plan], Offer | None]) -> Plan:

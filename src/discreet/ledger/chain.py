@@ -24,6 +24,8 @@ from discreet.spend import Kind, Part, Spend
 START = "0" * 64
 HASH = re.compile("[0-9a-f]{64}")
 Body = dict[str, Any]
+AMOUNTS = ("epsilon", "rho", "other", "delta")
+"""The components of a spend, as bodies name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +171,18 @@ def reused(head: Head, charge: Charge, source: Body) -> Body:
     return _body("reuse", head) | _asked(charge) | paid | found
 
 
+def degraded(head: Head, charge: Charge, source: Body) -> Body:
+    """The body of a charge that another analyst's answer serves once noise is added; found once that has an answer."""
+    return _body("degrade", head) | _asked(charge) | _paid(charge.spend, charge.part) | {"source": source["seq"]}
+
+
 def answered(head: Head, source: Body, answer: str) -> Body:
     """The body that says which answer a charge got."""
+    own = source["question"] if source["kind"] == "charge" else degraded_name(source["question"])
     return _body("answer", head) | {
         "analyst": source["analyst"],
         "source": source["seq"],
-        "finds": source["question"],
+        "finds": own,
         "stored_epsilon": source["asked_epsilon"],
         "sha256": _sha256(answer),
     }
@@ -185,16 +193,28 @@ def finds(charge: Charge) -> str:
     return digest(charge.snapshot, charge.model, charge.question)
 
 
+def degraded_name(question: str) -> str:
+    """What a degraded answer to a question is found by: by its own analyst alone."""
+    return digest("degraded", question)
+
+
 def request(charge: Charge) -> str:
     """One name for all that a retry must repeat."""
     part = ("", "", "") if charge.part is None else (charge.part.kind, charge.part.name, str(charge.part.reach))
     spend = [plain(count) for count in _units(charge.spend)]
-    return digest(finds(charge), plain(units(charge.epsilon)), *spend, *part, str(charge.fresh))
+    consent = ("any price",) if charge.any_price else ()
+    return digest(finds(charge), plain(units(charge.epsilon)), *spend, *part, str(charge.fresh), *consent)
 
 
 def spend_of(body: Body) -> Spend:
     """What an entry paid."""
     return Spend(**{name: fraction(unplain(text)) for name, text in body["spend"].items()})
+
+
+def costs_at_most(body: Body, offer: Spend) -> bool:
+    """Whether what an entry paid is within an offer, component by component, as they are written."""
+    paid = (unplain(body["spend"][name]) for name in AMOUNTS)
+    return all(amount <= most for amount, most in zip(paid, _units(offer), strict=True))
 
 
 def part_of(body: Body) -> Part | None:
@@ -217,6 +237,11 @@ def asked_epsilon(body: Body) -> Fraction:
     return fraction(unplain(body["asked_epsilon"]))
 
 
+def stored_epsilon(body: Body) -> Fraction:
+    """The epsilon of the answer that an entry paid for: another analyst's may have a larger one than was asked for."""
+    return fraction(unplain(body.get("stored_epsilon") or body["asked_epsilon"]))
+
+
 def _body(kind: str, head: Head) -> Body:
     at = datetime.now(UTC).isoformat(timespec="seconds")
     told = {"kind": kind, "at": at, "dataset": head.dataset, "seq": head.seq + 1}
@@ -236,7 +261,7 @@ def _asked(charge: Charge) -> Body:
 
 
 def _paid(spend: Spend, part: Part | None) -> Body:
-    amounts = dict(zip(("epsilon", "rho", "other", "delta"), map(plain, _units(spend)), strict=True))
+    amounts = dict(zip(AMOUNTS, map(plain, _units(spend)), strict=True))
     told = None if part is None else {"kind": part.kind, "name": part.name, "reach": part.reach}
     return {"spend": amounts, "part": told}
 

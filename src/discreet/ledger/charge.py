@@ -43,6 +43,8 @@ class Charge:
 
     `question` names the canonical query, the mechanism, its parameters but epsilon, and the prior where one is used;
     `query` is what people read in the history. A `key` makes a retry safe; `fresh` asks for a new draw.
+    `any_price` takes another analyst's stored answer also where it costs more than `spend`; without it, nobody pays
+    more. `degradable` says that a stored answer of a larger epsilon can be turned into one of this epsilon.
     """
 
     dataset: str
@@ -56,6 +58,8 @@ class Charge:
     part: Part | None = None
     key: str | None = None
     fresh: bool = False
+    any_price: bool = False
+    degradable: bool = False
 
     def __post_init__(self) -> None:
         """Names are text; the spend is one that the model can have."""
@@ -70,7 +74,8 @@ class Charge:
         if self.part is not None:
             require_own(self.part, Part, "the part of a charge must be a Part")
         object.__setattr__(self, "epsilon", amount(self.epsilon, "epsilon"))
-        object.__setattr__(self, "fresh", bool(self.fresh))
+        for name in ("fresh", "any_price", "degradable"):
+            object.__setattr__(self, name, bool(getattr(self, name)))
         if not self.epsilon:
             raise InvalidInput("the epsilon asked for must be above 0")
         self._check_spend()
@@ -87,13 +92,15 @@ class Charge:
 class Receipt:
     """What became of a charge: the entry that paid, what it paid, and whether this very call paid it.
 
-    `answer` is the stored answer; where there is none, whoever holds the receipt draws one and stores it.
+    `answer` is the stored answer; where there is none, whoever holds the receipt makes one and stores it: from
+    `degrades`, the stored answer of a larger epsilon that noise is added to, or else by a new draw.
     """
 
     entry: int
     answer: str | None
     paid: Spend
     charged: bool
+    degrades: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +128,7 @@ class Entry:
     """
 
     entry: int
-    kind: Literal["register", "charge", "reuse", "release", "cap"]
+    kind: Literal["register", "charge", "reuse", "degrade", "release", "cap"]
     at: str
     snapshot: str
     analyst: str | None = None

@@ -238,7 +238,7 @@ class Ledger:
         with self._writing(dataset) as connection:
             head = rows.registered(rows.hold_head(connection, dataset), dataset)
             body = rows.body_of(connection, dataset, entry)
-            if body is None or body["kind"] != "charge":
+            if body is None or body["kind"] not in {"charge", "degrade"}:
                 raise InvalidInput("an answer is stored for the entry of a charge; this entry is none")
             first = rows.answer_of(connection, dataset, entry)
             if first is None:
@@ -283,11 +283,15 @@ class Ledger:
                 return Offer(charge.epsilon, Spend())
             return None if charge.fresh else offered(connection, charge)
 
-    def times(self, charge: Charge, caps: Caps) -> int:
-        """How many more answers of this cost fit now; it reserves nothing. At most a million are told."""
+    def times(self, charge: Charge, caps: Caps, alone: bool = False) -> int:
+        """How many more answers of this cost fit now; it reserves nothing. At most a million are told.
+
+        For an answer that is stored already the analyst pays `alone`.
+        """
         with self._database.reading() as connection:
             head = rows.registered(rows.find_head(connection, charge.dataset), charge.dataset)
-            return times(charge, payers(connection, head, charge, caps))
+            whole, own = payers(connection, head, charge, caps)
+            return times(charge, (own,) if alone else (whole, own))
 
     def history(self, dataset: str, analyst: str | None = None, limit: int = 100) -> list[Entry]:
         """The last registrations, charges, reuses, releases and changed caps, newest first; or those of one analyst."""

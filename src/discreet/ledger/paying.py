@@ -21,7 +21,10 @@ DATASET = ""
 
 
 def pay(connection: Connection, charge: Charge, caps: Caps) -> Receipt | Refusal:
-    """A retry gets its receipt, a stored answer is shared, a new draw is paid; what does not fit changes nothing."""
+    """A retry gets its receipt, a stored answer is shared, a new draw is paid; what does not fit changes nothing.
+
+    Nobody pays more than was offered, unless by consent: a dearer stored answer is degraded to the offer, or left.
+    """
     if chain.FORGOTTEN in {charge.question, charge.query}:
         raise InvalidInput(f"{chain.FORGOTTEN!r} is what a restored ledger was charged; name the question otherwise")
     head = rows.registered(rows.hold_head(connection, charge.dataset), charge.dataset)
@@ -35,9 +38,12 @@ def pay(connection: Connection, charge: Charge, caps: Caps) -> Receipt | Refusal
     own = stored.owned(connection, charge)
     if own is not None:
         return own
-    source = stored.bought(connection, charge)
+    source = stored.shared(connection, charge)
     if source is not None:
         return _reuse(connection, head, charge, caps, source)
+    source = stored.more_accurate(connection, charge)
+    if source is not None:
+        return _degrade(connection, head, charge, caps, source)
     return _draw(connection, head, charge, caps)
 
 
@@ -89,6 +95,17 @@ def _reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, sourc
     head, opens = _record_terms(connection, head, (owner,), more)
     receipt = _paid(connection, head, chain.reused(head, charge, source) | opens, (owner,), more)
     return replace(receipt, answer=rows.answer_of(connection, charge.dataset, source["seq"]))
+
+
+def _degrade(connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body) -> Receipt | Refusal:
+    """Another analyst's answer with noise added: the data set pays nothing, the analyst what was offered."""
+    owner = _owner(connection, head, charge, charge.part, charge.analyst, caps.analyst, caps)
+    more = cost(charge.model, charge.spend)
+    if not owner.affords(more):
+        return Refusal(charge, (owner,))
+    head, opens = _record_terms(connection, head, (owner,), more)
+    receipt = _paid(connection, head, chain.degraded(head, charge, source) | opens, (owner,), more)
+    return replace(receipt, degrades=rows.answer_of(connection, charge.dataset, source["seq"]))
 
 
 def _owner(

@@ -70,9 +70,11 @@ class Refusal:
         advice = f"ask with epsilon at most{about} {format_left(least)}" if least else NOTHING_MORE
         if self.charge.query.startswith(FILE):
             left = f"for this file the budget has {format_left(least)} left"
-        else:
+        elif "" in rooms:
             whole, own = format_left(rooms[""]), format_left(rooms[self.charge.analyst])
             left = f"for this question the data set's budget has {whole} left and the analyst's {own}"
+        else:  # of a stored answer, for which the data set pays nothing
+            left = f"for this question the analyst's budget has {format_left(least)} left"
         return f"epsilon {format_cost(self.charge.epsilon)} was asked; {left}; {advice}"
 
     def _of_delta(self, left: Fraction) -> str:

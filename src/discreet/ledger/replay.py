@@ -28,6 +28,7 @@ class Replay:
         self._ledger = ledger
         self._forgotten: dict[int, Body] = {}
         self._reused: set[tuple[str, int]] = set()
+        self._degraded: set[tuple[str, int]] = set()
         self._snapshots: set[str] = set()
 
     def follow(self, text: str, body: Body, source: str | None, answer: str | None) -> None:
@@ -40,6 +41,8 @@ class Replay:
                 self._charge(body)
             case "reuse":
                 self._reuse(body, chain.read(source or ""))
+            case "degrade":
+                self._degrade(body, chain.read(source or ""))
             case "cap":
                 self._change_cap(body)
             case "release":
@@ -102,6 +105,17 @@ class Replay:
         self._debit(body["analyst"], body)
         self._reused.add((body["analyst"], source["seq"]))
 
+    def _degrade(self, body: Body, source: Body) -> None:
+        """Less is paid than for the source, and no analyst has two answers of one draw."""
+        _must(source["kind"] == "charge" and source["seq"] in self.answered)
+        _must(all(body[name] == source[name] for name in ("question", "model", "part", "snapshot")))
+        _must(chain.asked_epsilon(body) < chain.asked_epsilon(source))
+        _must(chain.costs_at_most(body, chain.spend_of(source)))
+        _must((body["analyst"], source["seq"]) not in self._degraded)
+        self._open_accounts(body, (body["analyst"],))
+        self._debit(body["analyst"], body)
+        self._degraded.add((body["analyst"], source["seq"]))
+
     def _says_unrecorded(self, body: Body, *payers: str) -> bool:
         """Whether the entry of a forgotten loss says so; before format 4, which recorded no models, it need not."""
         recorded = [self.terms[owner] for owner in payers if owner in self.terms]
@@ -141,7 +155,7 @@ class Replay:
         self.terms[owner] = terms
 
     def _answer(self, body: Body, source: Body, answer: str | None) -> None:
-        _must(source["kind"] == "charge" and source["seq"] not in self.answered and answer is not None)
+        _must(source["kind"] in {"charge", "degrade"} and source["seq"] not in self.answered and answer is not None)
         expected = chain.answered(self.head, source, answer or "")
         _must(body == expected | {"at": body["at"]})
         self.answered.add(source["seq"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, Literal
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from discreet.errors import InvalidInput
 from discreet.ledger import chain
@@ -24,8 +25,31 @@ ENOUGH = select(entries.c.seq, entries.c.source).where(
     entries.c.finds == bindparam("finds"),
     entries.c.epsilon >= bindparam("epsilon"),
 )
-OWN = ENOUGH.where(entries.c.analyst == bindparam("analyst")).order_by(entries.c.epsilon.desc()).limit(1)
 ANY = ENOUGH.order_by(entries.c.epsilon).limit(1)
+OWN = (
+    select(entries.c.seq, entries.c.source)
+    .where(
+        entries.c.dataset == bindparam("dataset"),
+        entries.c.finds.in_((bindparam("finds"), bindparam("degraded"))),
+        entries.c.epsilon >= bindparam("epsilon"),
+        entries.c.analyst == bindparam("analyst"),
+    )
+    .order_by(entries.c.epsilon.desc())
+    .limit(1)
+)
+_degraded = entries.alias("degraded")
+UNUSED = ANY.where(
+    entries.c.kind == "answer",
+    entries.c.epsilon > bindparam("epsilon"),
+    entries.c.source.not_in(
+        select(_degraded.c.source).where(
+            _degraded.c.dataset == bindparam("dataset"),
+            _degraded.c.analyst == bindparam("analyst"),
+            _degraded.c.kind == "degrade",
+        )
+    ),
+)
+"""Draws of which the analyst was told nothing yet: two degraded answers of one draw tell more than they cost."""
 
 
 def replayed(connection: Connection, charge: Charge) -> Receipt | None:
@@ -49,44 +73,69 @@ def replayed(connection: Connection, charge: Charge) -> Receipt | None:
 
 def owned(connection: Connection, charge: Charge) -> Receipt | None:
     """The most accurate stored answer that this analyst has paid for."""
-    by = _enough(charge) | {"analyst": charge.analyst}
-    found = connection.execute(OWN, by).one_or_none()
-    if found is None:
-        return None
-    body = body_of(connection, charge.dataset, found.seq)
-    if body is not None and body["kind"] == "answer":
-        body = body_of(connection, charge.dataset, found.source)
+    body = _owned(connection, charge)
     return None if body is None else receipt(connection, body)
 
 
-def bought(connection: Connection, charge: Charge) -> Body | None:
-    """The charge whose stored answer suffices at the least epsilon, whoever paid it."""
-    found = connection.execute(ANY, _enough(charge)).one_or_none()
+def _owned(connection: Connection, charge: Charge) -> Body | None:
+    """The entry by which this analyst paid for it."""
+    named = {"analyst": charge.analyst, "degraded": chain.degraded_name(chain.finds(charge))}
+    found = connection.execute(OWN, _enough(charge) | named).one_or_none()
+    if found is None:
+        return None
+    body = body_of(connection, charge.dataset, found.seq)
+    return body_of(connection, charge.dataset, found.source) if body and body["kind"] == "answer" else body
+
+
+def shared(connection: Connection, charge: Charge) -> Body | None:
+    """The charge whose stored answer serves this one as it is: the cheapest one, at a price that was agreed to."""
+    body = _source(connection, ANY, charge)
+    agreed = body is not None and (charge.any_price or chain.costs_at_most(body, charge.spend))
+    return body if agreed else None
+
+
+def more_accurate(connection: Connection, charge: Charge) -> Body | None:
+    """The charge whose stored answer serves this one once noise is added to it."""
+    return _source(connection, UNUSED, charge) if charge.degradable else None
+
+
+def _source(connection: Connection, statement: Select[Any], charge: Charge) -> Body | None:
+    found = connection.execute(statement, _enough(charge) | {"analyst": charge.analyst}).one_or_none()
     return None if found is None else body_of(connection, charge.dataset, found.source)
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A stored answer: the epsilon it was drawn with, and what this analyst would pay for it now."""
+    """A stored answer: the epsilon that the analyst would be told it with, and what it would cost the analyst now.
+
+    `kind`: one's own, another analyst's as it is, or another's with noise added.
+    """
 
     epsilon: Fraction
     price: Spend
+    kind: Literal["own", "shared", "degraded"] = "own"
 
 
 def offered(connection: Connection, charge: Charge) -> Offer | None:
     """The stored answer that a charge would get, nothing being charged."""
-    own = connection.execute(OWN, _enough(charge) | {"analyst": charge.analyst}).one_or_none()
-    found = own if own is not None else connection.execute(ANY, _enough(charge)).one_or_none()
-    body = None if found is None else body_of(connection, charge.dataset, found.source or found.seq)
-    if body is None:
-        return None
-    return Offer(chain.asked_epsilon(body), Spend() if own is not None else chain.spend_of(body))
+    own = _owned(connection, charge)
+    if own is not None:
+        return Offer(chain.stored_epsilon(own), Spend())
+    other = shared(connection, charge)
+    if other is not None:
+        return Offer(chain.asked_epsilon(other), chain.spend_of(other), "shared")
+    if more_accurate(connection, charge) is not None:
+        return Offer(charge.epsilon, charge.spend, "degraded")
+    return None
 
 
 def receipt(connection: Connection, body: Body) -> Receipt:
     """The receipt of an entry that someone paid for before."""
-    answer = answer_of(connection, body["dataset"], body.get("source") or body["seq"])
-    return Receipt(body["seq"], answer, chain.spend_of(body), charged=False)
+    source = answer_of(connection, body["dataset"], body["source"]) if "source" in body else None
+    if body["kind"] == "reuse":
+        return Receipt(body["seq"], source, chain.spend_of(body), charged=False)
+    answer = answer_of(connection, body["dataset"], body["seq"])
+    return Receipt(body["seq"], answer, chain.spend_of(body), charged=False, degrades=source)
 
 
 def _enough(charge: Charge) -> dict[str, str]:

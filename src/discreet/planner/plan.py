@@ -15,6 +15,8 @@ from itertools import product
 from discreet.accuracy import Accuracy
 from discreet.guarantee import Guarantee
 from discreet.inference.belief import Belief, PriorUse
+from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.kernel.noise import Independent, Noise
 from discreet.planner.chosen import Chosen
 from discreet.planner.expected_rows import ONE_ROW, ExpectedRows
 from discreet.planner.individual import AboutOne, OrderStatistic
@@ -169,6 +171,14 @@ class Plan:
             return list(first.cells)
         return cells_of(self.schema, self.query)
 
+    @property
+    def degradable(self) -> bool:
+        """Whether a stored answer of a larger epsilon can be turned into this one by adding noise: degradation.md.
+
+        All its noises are discrete Laplace, and their rates are in proportion to epsilon.
+        """
+        return self.threshold is None and all(map(_is_laplace, self.measurements))
+
     def question(self) -> str:
         """What names a stored answer: all but epsilon. A prior is named by its digest, and only where it was used."""
         told: dict[str, object] = {"query": json.loads(canonical(self.query)), "model": self.guarantee.model}
@@ -214,6 +224,22 @@ def _partition(where: Predicate, column: str | None) -> int | None:
             low, high = part.ranges[0]
             return low if low == high else None
     return None
+
+
+def _is_laplace(measurement: Measurement) -> bool:
+    if isinstance(measurement, Known):
+        return True
+    noises = independent_noises(measurement)
+    return bool(noises) and all(type(noise) is DiscreteLaplace for noise in noises)
+
+
+def independent_noises(measurement: Measurement) -> tuple[Noise, ...]:
+    """The noises that are drawn one by one, of each component or of each level; none where there are no such."""
+    if isinstance(measurement, Nested):
+        return tuple(level.noise for level in measurement.levels if level.noise is not None)
+    if isinstance(measurement, Noisy) and isinstance(measurement.noise, Independent):
+        return measurement.noise.noises
+    return ()
 
 
 def _parameters(measurement: Measurement) -> list[object]:

@@ -109,7 +109,7 @@ def _check_planned(limits: Limits, given: Asked, told: Guarantee | None) -> None
 def numbers(asked: Asked) -> dict[str, Any]:
     """What `Custodian.answer` and `.preview` take besides the question, exact numbers by their decimal text."""
     noise = {name: _number(asked.get(name), name) for name in ("epsilon", "delta", "noise_scale")}
-    more = {name: asked.get(name) for name in ("prior", "model", "accuracy", "distance", "rows", "tail")}
+    more = {name: asked.get(name) for name in ("prior", "model", "accuracy", "distance", "rows", "tail", "reuse")}
     if all(one is None for one in (noise["epsilon"], noise["noise_scale"], more["accuracy"])):
         raise InvalidInput('say how much noise there may be: "epsilon": "0.1" or "accuracy": "±50 at 95%"')
     return noise | more | {"interval": bool(asked.get("interval"))}

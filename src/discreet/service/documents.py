@@ -55,6 +55,12 @@ class Asked(Request):
         "the answer is drawn from a prior with ends.",
         examples=[None],
     )
+    reuse: Literal["any"] | None = Field(
+        None,
+        description="Take another analyst's stored answer also if it costs more than you offer. Default: add noise to "
+        "it, or draw anew.",
+        examples=[None],
+    )
 
 
 class Ask(Asked):
@@ -326,6 +332,9 @@ class PreviewDocument(BaseModel):
     times: int
     warnings: list[str]
     stored_epsilon: str | None
+    reuse: Literal["", "own", "shared", "degraded"] = Field(
+        description="Which stored answer would be told: your own, another analyst's, or another's with noise added."
+    )
     pictured: bool = Field(description="Whether the answer will have a picture.")
     error_of: str = Field(description="What the expected error is of; empty where it is 0 or not known.")
     prior_use: str = Field(description="How the prior would be used, in a sentence; empty where none would.")

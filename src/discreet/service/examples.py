@@ -160,6 +160,7 @@ EXAMPLES: Mapping[str, Example] = {
         "times": 10,
         "warnings": [],
         "stored_epsilon": None,
+        "reuse": "",
         "pictured": True,
         "error_of": "of the raw answer",
         "prior_use": "",

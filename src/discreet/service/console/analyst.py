@@ -27,7 +27,7 @@ FIELDS = (
     *("question", "size", "prior", "delta", "distance", "model", "rows", "tail"),
     *("constraints", "ranges", "population_size"),
 )
-BOXES = ("interval", "fresh", "population")
+BOXES = ("interval", "fresh", "reuse", "population")
 AnswerId = Annotated[str, Path(min_length=1, max_length=64)]
 Ids = Annotated[list[str], Query(max_length=MOST_COMPARED, default_factory=list)]
 
@@ -171,7 +171,7 @@ def _said(asked: dict[str, Any]) -> dict[str, Any]:
     how = next((name for name in forms.NOISE if name in asked), "epsilon")
     told: dict[str, Any] = {name: _text(asked.get(name)) for name in FIELDS}
     told |= {name: bool(asked.get(name)) for name in BOXES}
-    return told | {"how": how, "size": _text(asked.get(how)), "fresh": False}
+    return told | {"how": how, "size": _text(asked.get(how)), "fresh": False, "reuse": False}
 
 
 def _text(told: object) -> str:

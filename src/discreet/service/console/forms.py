@@ -89,6 +89,7 @@ def asked(form: Form) -> dict[str, Any]:
     said |= {how: form.text("size")}
     said |= {name: form.text(name) for name in ("prior", "delta", "distance", "model")}
     said |= {"rows": whole(form.text("rows"), "rows"), "interval": form.ticked("interval")}
+    said |= {"reuse": "any" if form.ticked("reuse") else ""}
     return _given(said) | _tail(form.text("tail"))
 
 

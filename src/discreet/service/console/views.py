@@ -212,9 +212,12 @@ def _known(document: Document) -> Document | None:
     return law if law and "interval_95" in law else None
 
 
+DEGRADED = "An answer is stored already, and is told with noise added; the data set pays nothing more."
+
+
 def preview(made: Document, fresh: bool, rehearsal: bool) -> dict[str, Any]:
     """What a preview says of the cost and of the error, in words; standing.js says the same."""
-    cost, stored = made["cost"], made["stored_epsilon"]
+    cost, stored, degraded = made["cost"], made["stored_epsilon"], made["reuse"] == "degraded" and not fresh
     free = not any(Fraction(cost.get(name) or 0) for name in ("epsilon", "delta", "rho"))
     public, told = free and stored is None, stored is not None and not fresh
     unpaid = not (rehearsal or public or told) and made["times"] == 0
@@ -224,7 +227,7 @@ def preview(made: Document, fresh: bool, rehearsal: bool) -> dict[str, Any]:
     )
     return {
         "cost": "free" if told and free else words,
-        "stored": f"An answer of epsilon {exact(stored)} is stored, and is told." if told else "",
+        "stored": f"An answer of epsilon {exact(stored)} is stored, and is told." if told else DEGRADED * degraded,
         "error": _error(made),
         "of": made["error_of"],
         "times": f"{many} or more" if many == format_value(MOST_TIMES) else many,

@@ -1,6 +1,6 @@
 // Keeps a half-made question in this tab, so that going to an answer or to the rehearsal and back loses nothing.
 
-const LEFT_OUT = new Set(["form_token", "key", "fresh"]); // a new draw is paid for: that is said anew each time
+const LEFT_OUT = new Set(["form_token", "key", "fresh", "reuse"]); // a new draw, or a higher price: said anew each time
 
 const fieldsOf = (form) => [...form.elements].filter((one) => one.name && !LEFT_OUT.has(one.name));
 const nameOf = (form) => `discreet-ask ${form.dataset.kept}`;

@@ -4,6 +4,7 @@ import { amount, costWords, exact, told } from "./telling.js";
 
 const MOST_TIMES = 1_000_000;
 const UNPAID = "What is left does not pay for this: ask for more noise, or for something else.";
+const DEGRADED = "An answer is stored already, and is told with noise added; the data set pays nothing more.";
 const PUBLIC = "This number is public: nothing is spent.";
 
 const isNothing = (cost) => ["epsilon", "delta", "rho"].every((name) => exact(cost[name] ?? "0") === 0);
@@ -20,6 +21,11 @@ function timesOf(made, isPublic, isFree) {
   return made.times >= MOST_TIMES ? `${told(MOST_TIMES)} or more` : told(made.times);
 }
 
+function storedOf(made, stored, fresh) {
+  if (stored) return `An answer of epsilon ${costWords(made.stored_epsilon)} is stored, and is told.`;
+  return made.reuse === "degraded" && !fresh ? DEGRADED : "";
+}
+
 /** The words of a preview. With `fresh`, a new draw is paid for even where an answer is stored. */
 export function standing(made, fresh) {
   const isPublic = isNothing(made.cost) && made.stored_epsilon === null;
@@ -29,7 +35,7 @@ export function standing(made, fresh) {
   const free = stored && isNothing(cost);
   return {
     cost: free ? "free" : amount(cost),
-    stored: stored ? `An answer of epsilon ${costWords(made.stored_epsilon)} is stored, and is told.` : "",
+    stored: storedOf(made, stored, fresh),
     more: exact(cost.epsilon ?? "0"),
     error: errorOf(made),
     of: made.error_of,
