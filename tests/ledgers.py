@@ -103,6 +103,7 @@ def fill(ledger: Ledger) -> None:
     ledger.register(DATASET, "0f", "s1", disjoint=False)
     answered(ledger, ask(1, key="k"), limits, '{"value": 7}')
     ledger.charge(ask(1, analyst="bob"), limits)
+    answered(ledger, ask(1, "0.05", analyst="cat", degradable=True), limits, '{"value": 9}')
     answered(ledger, ask(2, part=Part("partition", "north", 2)), limits, '{"value": "é"}')
     ledger.register(DATASET, "0f", "s2", disjoint=False)
     ledger.charge(ask(3, model="individual-dp", snapshot="s2", part=Part("individual", "p1", 1)), limits)
@@ -143,11 +144,25 @@ def ask(
     key: str | None = None,
     fresh: bool = False,
     snapshot: str = "s1",
+    any_price: bool = False,
+    degradable: bool = False,
 ) -> Charge:
     """A request; a pure one unless it says otherwise."""
-    cost = pure(epsilon) if spend is None else spend
-    asked = Fraction(str(epsilon))
-    return Charge(DATASET, snapshot, analyst, str(question), f"SELECT {question}", model, cost, asked, part, key, fresh)
+    return Charge(
+        dataset=DATASET,
+        snapshot=snapshot,
+        analyst=analyst,
+        question=str(question),
+        query=f"SELECT {question}",
+        model=model,
+        spend=pure(epsilon) if spend is None else spend,
+        epsilon=Fraction(str(epsilon)),
+        part=part,
+        key=key,
+        fresh=fresh,
+        any_price=any_price,
+        degradable=degradable,
+    )
 
 
 def answered(ledger: Ledger, charge: Charge, limits: Caps, text: str) -> Receipt:

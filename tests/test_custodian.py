@@ -97,10 +97,40 @@ def test_the_same_question_is_the_same_answer_for_nothing(people: Custodian) -> 
 
 def test_another_analyst_pays_for_a_stored_answer_on_her_own_account(people: Custodian) -> None:
     first = people.answer(COUNT, epsilon=1, analyst="ann")
-    other = people.answer(COUNT, epsilon=0.5, analyst="bob")
+    other = people.answer(COUNT, epsilon=1, analyst="bob")
     assert other.value == first.value
     assert other.cost.epsilon == 1
     assert (spent(people), spent(people, "bob")) == (1, 1)
+
+
+def test_a_dearer_stored_answer_is_degraded_to_the_offer(people: Custodian) -> None:
+    """She pays what she offered, and the data set nothing; the answer has the noise and the label of her epsilon."""
+    people.answer(COUNT, epsilon=1, analyst="ann")
+    offer = people.preview(COUNT, epsilon=0.5, analyst="bob")
+    assert (offer.reuse, offer.stored, offer.cost.epsilon) == ("degraded", None, Fraction(1, 2))
+    other = people.answer(COUNT, epsilon=0.5, analyst="bob")
+    assert other.guarantee.epsilon == other.cost.epsilon == Fraction(1, 2)
+    assert other.interval() == tuple(people.answer(COUNT, epsilon=0.5, analyst="bob").interval() or ())
+    assert (spent(people), spent(people, "bob")) == (1, Fraction(1, 2))
+    assert [entry.kind for entry in people.history("bob")] == ["degrade"]
+    again = people.preview(COUNT, epsilon=0.4, analyst="bob")
+    assert (again.reuse, again.stored, again.cost.epsilon) == ("own", Fraction(1, 2), 0)
+    people.verify()
+
+
+def test_a_dearer_stored_answer_of_another_law_is_drawn_anew_or_taken_by_consent(people: Custodian) -> None:
+    median = "SELECT MEDIAN(age) FROM people"
+    first = people.answer(median, epsilon=Fraction(1, 2), analyst="ann")
+    anew = people.answer(median, epsilon=Fraction(1, 10), analyst="bob")
+    assert anew.cost.epsilon == Fraction(1, 10)
+    assert (spent(people), spent(people, "bob")) == (Fraction(6, 10), Fraction(1, 10))
+    offer = people.preview(median, epsilon=Fraction(1, 5), analyst="cat", reuse="any")
+    assert (offer.reuse, offer.stored, offer.cost.epsilon) == ("shared", Fraction(1, 2), Fraction(1, 2))
+    taken = people.answer(median, epsilon=Fraction(1, 5), analyst="cat", reuse="any")
+    assert (taken.value, taken.cost.epsilon) == (first.value, Fraction(1, 2))
+    assert spent(people) == Fraction(6, 10)
+    with pytest.raises(InvalidInput, match='reuse is "any"'):
+        people.answer(median, epsilon=Fraction(1, 5), analyst="cat", reuse="all")
 
 
 def test_a_larger_epsilon_or_fresh_draws_anew(people: Custodian) -> None:

@@ -145,18 +145,73 @@ def test_the_answer_shared_is_the_best_one_owns_or_the_cheapest_that_suffices(le
     for epsilon in ("0.1", "0.3", "0.5"):
         answered(ledger, ask(epsilon=epsilon, fresh=True), limits, epsilon)
     assert ledger.charge(ask(epsilon="0.1"), limits).answer == "0.5"
-    assert ledger.charge(ask(epsilon="0.2", analyst="bob"), limits).answer == "0.3"
+    assert ledger.charge(ask(epsilon="0.2", analyst="bob", any_price=True), limits).answer == "0.3"
     assert ledger.charge(ask(epsilon="0.1", analyst="bob"), limits).answer == "0.3"
     assert ledger.charge(ask(epsilon="0.6"), limits).answer is None
+    assert spent_of(ledger, limits, "bob") == {"dp": Fraction(3, 10)}
 
 
 def test_a_stored_answer_that_is_too_dear_is_refused_with_the_way_out(ledger: Ledger) -> None:
     limits = caps(10, analyst=1)
     answered(ledger, ask(epsilon=1), limits, "7")
     ledger.charge(ask("other", "0.5", analyst="bob"), limits)
-    with pytest.raises(BudgetExceeded, match=r"answer of epsilon 1 .* fresh draw .* at epsilon 0\.2"):
-        ledger.charge(ask(epsilon="0.2", analyst="bob"), limits)
-    assert ledger.charge(ask(epsilon="0.2", analyst="bob", fresh=True), limits).charged
+    with pytest.raises(BudgetExceeded, match=r"answer of epsilon 1 .* without reuse=.* at epsilon 0\.2"):
+        ledger.charge(ask(epsilon="0.2", analyst="bob", any_price=True), limits)
+    assert ledger.charge(ask(epsilon="0.2", analyst="bob"), limits).charged
+
+
+def test_nobody_pays_more_than_was_offered(ledger: Ledger) -> None:
+    """A dearer stored answer whose noise can be added to is degraded, and costs the data set nothing more."""
+    limits = caps(10)
+    answered(ledger, ask(epsilon="0.5"), limits, "dear")
+    degraded = answered(ledger, ask(epsilon="0.01", analyst="bob", degradable=True), limits, "degraded")
+    assert (degraded.answer, degraded.degrades, degraded.paid) == (None, "dear", pure("0.01"))
+    other = ledger.charge(ask(epsilon="0.02", analyst="cat"), limits)
+    assert (other.answer, other.degrades, other.paid) == (None, None, pure("0.02"))
+    assert spent_of(ledger, limits) == {"dp": Fraction(52, 100)}
+    assert spent_of(ledger, limits, "bob") == {"dp": Fraction(1, 100)}
+    assert ledger.charge(ask(epsilon="0.01", analyst="bob", degradable=True), limits).answer == "degraded"
+    ledger.verify()
+
+
+def test_nobody_is_told_two_degraded_answers_of_one_draw(ledger: Ledger) -> None:
+    """They share the noise of that draw: together they tell more than both cost."""
+    limits = caps(10)
+    answered(ledger, ask(epsilon="0.5"), limits, "first")
+    answered(ledger, ask(epsilon="0.6", fresh=True), limits, "second")
+    found = []
+    for epsilon in ("0.01", "0.02", "0.03"):
+        receipt = answered(ledger, ask(epsilon=epsilon, analyst="bob", degradable=True), limits, epsilon)
+        found.append(receipt.degrades)
+    assert found == ["first", "second", None]
+    assert spent_of(ledger, limits) == {"dp": Fraction(113, 100)}
+
+
+def test_a_degraded_answer_serves_its_own_analyst_alone(ledger: Ledger) -> None:
+    limits = caps(10)
+    answered(ledger, ask(epsilon="0.5"), limits, "dear")
+    answered(ledger, ask(epsilon="0.01", analyst="bob", degradable=True), limits, "degraded")
+    other = ledger.charge(ask(epsilon="0.01", analyst="cat", degradable=True), limits)
+    assert (other.answer, other.degrades) == (None, "dear")
+
+
+def test_a_retry_of_a_degraded_answer_pays_nothing(ledger: Ledger) -> None:
+    limits, again = caps(10), ask(epsilon="0.01", analyst="bob", key="k", degradable=True)
+    answered(ledger, ask(epsilon="0.5"), limits, "dear")
+    first, second = (ledger.charge(again, limits) for _ in range(2))
+    assert (second.entry, second.answer, second.degrades, second.charged) == (first.entry, None, "dear", False)
+    ledger.store(DATASET, first.entry, "degraded")
+    assert ledger.charge(again, limits).answer == "degraded"
+    assert spent_of(ledger, limits, "bob") == {"dp": Fraction(1, 100)}
+
+
+def test_a_degraded_answer_that_does_not_fit_is_refused_with_what_would(ledger: Ledger) -> None:
+    """The data set's own budget does not matter: it pays nothing."""
+    answered(ledger, ask(epsilon="0.8"), caps("0.8"), "dear")
+    limits = caps("0.8", analyst="0.5")
+    with pytest.raises(BudgetExceeded, match=r"the analyst's budget has 0\.5 left; ask with epsilon at most 0\.5"):
+        ledger.charge(ask(epsilon="0.6", analyst="bob", degradable=True), limits)
+    assert ledger.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits).degrades == "dear"
 
 
 def test_an_answer_of_another_question_model_or_snapshot_is_not_shared(ledger: Ledger) -> None:

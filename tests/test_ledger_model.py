@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from discreet import BudgetExceeded
-from discreet.ledger import Caps, Charge, Ledger
+from discreet.ledger import Caps, Charge, Ledger, Receipt
 from discreet.ledger.terms import Terms
 from discreet.schema import Budget
 from discreet.spend import Part, Spend
@@ -27,34 +27,56 @@ PARTS = [None, None, *(Part("partition", name, 2) for name in "abc"), *(Part("in
 EPSILONS = [Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(1, 3)]
 
 
+@dataclass(frozen=True)
+class Held:
+    """An answer: its epsilon, who paid for it and how much, of which draw, and whether noise was added to that."""
+
+    epsilon: Fraction
+    who: str
+    price: Spend
+    draw: int
+    degraded: bool
+
+
 @dataclass
 class Simple:
     """What was paid: who, in which model, how much, on which part; and what was answered."""
 
     paid: list[tuple[str, str, Spend, Part | None]] = field(default_factory=list)
-    held: dict[str, list[tuple[Fraction, str, Charge]]] = field(default_factory=dict)
+    held: dict[str, list[Held]] = field(default_factory=dict)
+    draws: int = 0
+    used: set[tuple[str, int]] = field(default_factory=set)
+    """Who was told something of which draw with noise added."""
 
     def charge(self, charge: Charge, limits: Caps) -> str:
-        """What should become of a request: free, reuse, draw or refused."""
-        stored = [(epsilon, who, paid) for epsilon, who, paid in self._stored(charge) if epsilon >= charge.epsilon]
-        if stored and not charge.fresh:
-            if any(who == charge.analyst for _, who, _ in stored):
-                return "free"
-            epsilon, _, source = min(stored, key=lambda one: one[0])
-            if not self._fits(charge, source.spend, {charge.analyst: limits.analyst}, limits):
+        """What should become of a request: free, reuse, degrade, draw or refused."""
+        stored = [] if charge.fresh else [one for one in self._stored(charge) if one.epsilon >= charge.epsilon]
+        if any(one.who == charge.analyst for one in stored):
+            return "free"
+        drawn = sorted((one for one in stored if not one.degraded), key=lambda one: one.epsilon)
+        if drawn and (charge.any_price or _within(drawn[0].price, charge.spend)):
+            if not self._fits(charge, drawn[0].price, {charge.analyst: limits.analyst}, limits):
                 return "refused"
-            self._pay(charge, source.spend, [charge.analyst])
-            self._stored(charge).append((epsilon, charge.analyst, source))
+            self._pay(charge, drawn[0].price, [charge.analyst])
+            self._stored(charge).append(replace(drawn[0], who=charge.analyst))
             return "reuse"
+        nearer = [one for one in drawn if one.epsilon > charge.epsilon and (charge.analyst, one.draw) not in self.used]
+        if charge.degradable and nearer:
+            if not self._fits(charge, charge.spend, {charge.analyst: limits.analyst}, limits):
+                return "refused"
+            self._pay(charge, charge.spend, [charge.analyst])
+            self.used.add((charge.analyst, nearer[0].draw))
+            return "degrade"
         if not self._fits(charge, charge.spend, {"": limits.dataset, charge.analyst: limits.analyst}, limits):
             return "refused"
         self._pay(charge, charge.spend, ["", charge.analyst])
         return "draw"
 
-    def answer(self, charge: Charge) -> None:
-        self._stored(charge).append((charge.epsilon, charge.analyst, charge))
+    def answer(self, charge: Charge, degraded: bool) -> None:
+        self.draws += 1
+        self._stored(charge).append(Held(charge.epsilon, charge.analyst, charge.spend, self.draws, degraded))
 
-    def _stored(self, charge: Charge) -> list[tuple[Fraction, str, Charge]]:
+    def _stored(self, charge: Charge) -> list[Held]:
         return self.held.setdefault(f"{charge.model} {charge.question}", [])
 
     def _pay(self, charge: Charge, spend: Spend, owners: list[str]) -> None:
@@ -92,6 +114,10 @@ class Simple:
         return sum((sum(by_kind[kind][: reach[kind]], Fraction(0)) for kind in reach), Fraction(0))
 
 
+def _within(price: Spend, offer: Spend) -> bool:
+    return all(getattr(price, name) <= getattr(offer, name) for name in ("epsilon", "rho", "other", "delta"))
+
+
 def up(value: Fraction) -> Fraction:
     return Fraction(-(-value * 10**40 // 1), 10**40)
 
@@ -99,7 +125,7 @@ def up(value: Fraction) -> Fraction:
 @some.composite
 def requests(draw: some.DrawFn, models: tuple[str, ...]) -> Charge:
     """A request of one of two analysts; the part follows from the question, as it does in life."""
-    number, epsilon = draw(some.integers(0, 20)), draw(some.sampled_from(EPSILONS))
+    number, epsilon = draw(some.integers(0, 8)), draw(some.sampled_from(EPSILONS))
     model = draw(some.sampled_from(models))
     spend = Spend(epsilon, epsilon**2 / 2)
     if model == "approx-dp":
@@ -112,7 +138,9 @@ def requests(draw: some.DrawFn, models: tuple[str, ...]) -> Charge:
         model=model,
         spend=spend,
         part=PARTS[number % len(PARTS)],
-        fresh=draw(some.booleans()),
+        fresh=draw(some.sampled_from([False, False, True])),
+        any_price=draw(some.sampled_from([False, False, True])),
+        degradable=number % 3 != 0,
     )
 
 
@@ -121,6 +149,12 @@ def lives(draw: some.DrawFn) -> tuple[Caps, list[tuple[Charge, bool]]]:
     """Caps, and requests of which some are answered."""
     limits = draw(some.sampled_from(LIMITS))
     return limits, draw(some.lists(some.tuples(requests(limits.models), some.booleans()), max_size=25))
+
+
+def _outcome(receipt: Receipt) -> str:
+    if receipt.answer is not None:
+        return "reuse" if receipt.charged else "free"
+    return "draw" if receipt.degrades is None else "degrade"
 
 
 def live(limits: Caps, requested: list[tuple[Charge, bool]], where: str | Path) -> None:
@@ -135,15 +169,10 @@ def live(limits: Caps, requested: list[tuple[Charge, bool]], where: str | Path) 
                     ledger.charge(charge, limits)
                 continue
             receipt = ledger.charge(charge, limits)
-            assert (
-                expected
-                == {(False, True): "free", (True, True): "reuse", (True, False): "draw"}[
-                    receipt.charged, receipt.answer is not None
-                ]
-            )
+            assert expected == _outcome(receipt)
             if answer and receipt.answer is None:
                 ledger.store(DATASET, receipt.entry, "{}")
-                model.answer(charge)
+                model.answer(charge, degraded=expected == "degrade")
         for owner in (None, "ann", "bob"):
             for balance in ledger.balance(DATASET, limits, owner):
                 assert balance.epsilon == model.epsilon(owner or "", balance.model, balance.cap)

@@ -156,6 +156,20 @@ def test_a_chain_written_anew_must_still_make_sense(written: Ledger, seq: int, c
         written.verify()
 
 
+def test_two_degraded_answers_of_one_draw_are_found(ledger: Ledger) -> None:
+    """Together they would tell more than they cost."""
+    limits = caps(10)
+    answered(ledger, ask(epsilon="0.5"), limits, "first")
+    answered(ledger, ask(epsilon="0.6", fresh=True), limits, "second")
+    for epsilon in ("0.01", "0.02"):
+        answered(ledger, ask(epsilon=epsilon, analyst="bob", degradable=True), limits, epsilon)
+    assert ledger.verify().entries == 9
+    with ledger._database.writing() as connection:
+        _write_anew(connection, 8, {"source": 2})
+    with pytest.raises(ClaimFailed, match=at_entry(8)):
+        ledger.verify()
+
+
 def test_a_charge_has_one_answer(written: Ledger) -> None:
     """A second entry that tells of the same one cannot follow."""
     first = chain.read(next(row["body"] for row in rows_of(written, entries) if row["seq"] == 3))

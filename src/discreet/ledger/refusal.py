@@ -87,7 +87,7 @@ class Refusal:
     def _of_reuse(self, stored: Fraction) -> str:
         return (
             f"the answer of epsilon {format_cost(stored)} that is stored for this question costs more than the analyst "
-            f"has left; ask for a fresh draw (fresh=True, --fresh) at epsilon {format_cost(self.charge.epsilon)}"
+            f'has left; ask without reuse="any" (--reuse any), at epsilon {format_cost(self.charge.epsilon)}'
         )
 
 

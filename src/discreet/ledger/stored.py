@@ -22,17 +22,12 @@ KEYED = select(entries.c.body).where(
 )
 ENOUGH = select(entries.c.seq, entries.c.source).where(
     entries.c.dataset == bindparam("dataset"),
-    entries.c.finds == bindparam("finds"),
     entries.c.epsilon >= bindparam("epsilon"),
 )
-ANY = ENOUGH.order_by(entries.c.epsilon).limit(1)
+ANY = ENOUGH.where(entries.c.finds == bindparam("finds")).order_by(entries.c.epsilon).limit(1)
 OWN = (
-    select(entries.c.seq, entries.c.source)
-    .where(
-        entries.c.dataset == bindparam("dataset"),
-        entries.c.finds.in_((bindparam("finds"), bindparam("degraded"))),
-        entries.c.epsilon >= bindparam("epsilon"),
-        entries.c.analyst == bindparam("analyst"),
+    ENOUGH.where(
+        entries.c.finds.in_((bindparam("finds"), bindparam("degraded"))), entries.c.analyst == bindparam("analyst")
     )
     .order_by(entries.c.epsilon.desc())
     .limit(1)
