@@ -217,6 +217,25 @@ def test_the_same_question_again_is_free(schema: Path) -> None:
     assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/2"
 
 
+def test_epsilon_is_a_ceiling(schema: Path) -> None:
+    """A stored answer of another analyst is degraded to the offer, or taken at its price with --reuse any."""
+    done("ask", schema, COUNT, "--epsilon", "0.25", "--analyst", "ann")
+    offer = ("--epsilon", "0.1", "--analyst", "bob")
+    told = done("preview", schema, COUNT, *offer, "--json").document
+    assert (told["reuse"], told["stored_epsilon"], told["cost"]["epsilon"]) == ("degraded", None, "1/10")
+    assert "an answer is stored already, and is told with noise added" in done("preview", schema, COUNT, *offer).out
+    assert done("ask", schema, COUNT, *offer, "--json").document["cost"]["epsilon"] == "1/10"
+    assert "0.1, a stored answer with noise added" in done("history", schema, "--analyst", "bob").out
+    other = ("--epsilon", "0.1", "--analyst", "cat", "--reuse", "any")
+    told = done("preview", schema, COUNT, *other, "--json").document
+    assert (told["reuse"], told["stored_epsilon"], told["cost"]["epsilon"]) == ("shared", "1/4", "1/4")
+    assert done("ask", schema, COUNT, *other, "--json").document["cost"]["epsilon"] == "1/4"
+    assert done("budget", schema, "--json").document[0]["spent"]["epsilon"] == "1/4"
+    refused = discreet("ask", schema, COUNT, "--epsilon", "0.1", "--reuse", "all")
+    assert refused.code == 2
+    assert 'reuse is "any"' in refused.err
+
+
 def test_a_key_makes_a_retry_safe(schema: Path) -> None:
     words = ("ask", schema, COUNT, "--epsilon", "0.25", "--fresh", "--key", "k1", "--json")
     assert done(*words).document["value"] == done(*words).document["value"]

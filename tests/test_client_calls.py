@@ -69,6 +69,7 @@ SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ),
     ({"epsilon": 1, "constraints": ("total = 9",)}, {"epsilon": "1", "constraints": ["total = 9"]}),
     ({"epsilon": 1, "constraints": []}, {"epsilon": "1"}),
+    ({"epsilon": 1, "reuse": "any"}, {"epsilon": "1", "reuse": "any"}),
 ]
 
 

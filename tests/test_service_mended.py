@@ -293,6 +293,21 @@ def test_a_large_epsilon_is_warned_of(tmp_path: Path) -> None:
         assert [one["text"] for one in told] == [f"entry {made.json()['entry']} has epsilon 6: weak formal protection"]
 
 
+def test_nobody_is_charged_more_than_was_offered(service: Served) -> None:
+    """A preview names no epsilon that another analyst paid, and the reply costs what the preview said."""
+    question = {"question": "SELECT COUNT(*) FROM registry WHERE age > 71"}
+    assert service.post("ann", f"{HOME}/answers", question | {"epsilon": "0.3"}).status_code == 201
+    offer = question | {"epsilon": "0.1"}
+    told = service.post("cus", f"{HOME}/previews", offer).json()
+    assert (told["reuse"], told["stored_epsilon"], told["cost"]["epsilon"]) == ("degraded", None, "1/10")
+    before = [one["spent"] for one in service.get("cus", f"{HOME}/budget").json()["budget"]]
+    assert service.post("cus", f"{HOME}/answers", offer).json()["cost"]["epsilon"] == "1/10"
+    assert [one["spent"] for one in service.get("cus", f"{HOME}/budget").json()["budget"]] == before
+    consent = service.post("cus", f"{HOME}/previews", question | {"epsilon": "0.2", "reuse": "any"}).json()
+    assert (consent["reuse"], consent["stored_epsilon"], consent["cost"]["epsilon"]) == ("shared", "3/10", "3/10")
+    assert service.post("cus", f"{HOME}/answers", offer | {"reuse": "all"}).status_code == 400
+
+
 def test_only_from_what_is_stored(service: Served) -> None:
     """Where nothing is stored nothing is charged; else it is what was stored."""
     before = service.get("ann", f"{HOME}/budget").json()
