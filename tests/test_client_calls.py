@@ -54,7 +54,8 @@ SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"epsilon": 1, "prior": "normal(38, 6)"}, {"epsilon": "1", "prior": "normal(38, 6)"}),
     ({"epsilon": 1, "prior": {"F": 1, "M": 3}}, {"epsilon": "1", "prior": '{"F": 1, "M": 3}'}),
     ({"epsilon": 1, "prior": {date(2020, 1, 31): 0.5}}, {"epsilon": "1", "prior": '{"2020-01-31": 1}'}),
-    ({"epsilon": 1, "prior": Prior.uniform(1, 3)}, {"epsilon": "1", "prior": '{"1": 1, "2": 1, "3": 1}'}),
+    ({"epsilon": 1, "prior": Prior.uniform(1, 3)}, {"epsilon": "1", "prior": "uniform(1, 3) on [1, 3] step 1"}),
+    ({"epsilon": 1, "prior": Prior.weights({1: 1, 2: 3})}, {"epsilon": "1", "prior": '{"1": 1, "2": 3}'}),
     (
         {"epsilon": 1, "distance": Distance.nominal(), "interval": True},
         {"epsilon": "1", "distance": "nominal", "interval": True},

@@ -78,14 +78,15 @@ def test_a_text_with_ends_stays_between_them() -> None:
     assert placed(AGE, "normal(38, 6) on [30, 1e300]").index.tolist() == list(range(13, 74))
 
 
-def test_a_text_with_a_step_is_on_its_own_values() -> None:
-    """Coarser than the column's, only every so many positions; finer, its values are gathered."""
-    assert placed(AGE, "normal(40, 9) on [20, 60] step 10").index.tolist() == [3, 13, 23, 33, 43]
+def test_a_text_with_a_step_is_on_the_values_of_the_column() -> None:
+    """A step that is coarser than the column's is not used: a shape is no list of points. Finer values are gathered."""
+    assert placed(AGE, "normal(40, 9) on [20, 60] step 10") == placed(AGE, "normal(40, 9) on [20, 60]")
     fine = placed(AGE, "normal(40, 9) on [17, 90] step 0.01")
     assert shares(fine, 74)[1:-1] == pytest.approx(shares(placed(AGE, "normal(40, 9)"), 74)[1:-1], rel=2e-2)
-    assert placed(AGE, "point(41) on [20, 60] step 10", tail=True).index.tolist() == [3, 13, 23, 33, 43]
-    assert placed(AGE, "uniform(30, 45) on [20, 60] step 10").index.tolist() == [13, 23]
-    assert placed(AGE, "normal(40, 9) step 73").index.tolist() == [0, 73]
+    assert placed(AGE, "point(41) on [20, 60] step 10", tail=True).index.tolist() == list(range(3, 44))
+    assert placed(AGE, "uniform(30, 45) on [20, 60] step 10").index.tolist() == list(range(13, 29))
+    assert placed(AGE, "normal(40, 9) step 73") == placed(AGE, "normal(40, 9)")
+    assert placed(AGE, '{"30": 1, "40": 2}').index.tolist() == [13, 23]  # points only where they are stated
 
 
 def test_a_prior_object_keeps_to_its_own_points() -> None:

@@ -801,7 +801,9 @@ def test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other() -> None:
     assert far.prior.support == (8, 9, 10)
     huge = believed('{"1e15": 1, "2e15": 1}', -Fraction(10**16), Fraction(10**16), Fraction(1, 10**6), "SUM")
     assert (huge.ends, huge.moved) == (("1e15", "2e15"), False)
-    for prior in ('{"200.5": 1, "300.25": 1}', Prior.uniform(Fraction("0.5"), Fraction("9.5"))):
+    assert total(Prior.uniform(Fraction("0.5"), Fraction("9.5"))).support == tuple(range(1, 10))  # a shape, no points
+    halves = Prior.weights({Fraction(2 * at + 1, 2): 1 for at in range(10)})
+    for prior in ('{"200.5": 1, "300.25": 1}', halves):
         for asked in ("SELECT SUM(age) FROM t", "SELECT COUNT(*) FROM t WHERE age > 30"):
             with pytest.raises(InvalidInput, match=r"no probability to any value that (COUNT|SUM)|lies outside"):
                 plan(own, parse_sql(asked, own), 3, None, prior, distance="continuous")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.exact import positive, rational, reading, shown
-from discreet.plain import is_a, plain_exact, plain_items, plain_list, plain_value, require_own
+from discreet.plain import is_a, plain_exact, plain_items, plain_list, plain_text, plain_value, require_own
 
 MOST_POINTS = 2**20
 HEAVIEST = 2**61
@@ -67,6 +67,9 @@ class Prior:
 
     Points and their integer masses: numbers on a grid, in rising order, or values of any other kind.
 
+    A prior made of shapes keeps their text in `shape`, so that it can be laid on a finer grid, such as that of a mean.
+    A prior of weights has no shape: its values alone are possible.
+
     Make one with `Prior.uniform`, `.normal`, `.weights`, `.independent` or `.parse`.
     """
 
@@ -74,6 +77,7 @@ class Prior:
     index: NDArray[np.int64]
     grid: Grid | None
     values: tuple[Hashable, ...] | None
+    shape: str = ""
 
     def __post_init__(self) -> None:
         """Copy whole masses of at least 1 that add up to less than 2^62; one index each, rising for numbers.
@@ -82,6 +86,7 @@ class Prior:
         """
         object.__setattr__(self, "mass", _row(self.mass))
         object.__setattr__(self, "index", _row(self.index))
+        object.__setattr__(self, "shape", plain_text(self.shape, "the shape of a prior"))
         if not 0 < len(self.mass) == len(self.index):
             raise InvalidInput(ONE_EACH)
         if (self.grid is None) == (self.values is None):
@@ -103,7 +108,9 @@ class Prior:
     def uniform(lower: object, upper: object, step: object = 1) -> Prior:
         """Every point of the grid from lower to upper alike."""
         grid, count = grid_between(lower, upper, step)
-        return on_grid(grid, np.ones(count, dtype=np.int64))
+        low, high = grid.origin, grid.origin + grid.step * (count - 1)
+        shape = f"uniform({low}, {high}) on [{low}, {high}] step {grid.step}"
+        return on_grid(grid, np.ones(count, dtype=np.int64), shape)
 
     @staticmethod
     def normal(mean: object, sd: object, lower: object, upper: object, step: object = 1) -> Prior:
@@ -252,7 +259,7 @@ def _row(array: object) -> NDArray[np.int64]:
 def plain_prior(prior: object, refusal: str = "the prior must be a Prior") -> Prior:
     """A new prior made of plain values; refuses what is not exactly a Prior, since it is compared with the truth."""
     own = require_own(prior, Prior, f"{refusal}, such as Prior.uniform(0, 9)")
-    return Prior(own.mass, own.index, own.grid, own.values)
+    return Prior(own.mass, own.index, own.grid, own.values, own.shape)
 
 
 def _combination(one: object, joint: Mapping[Hashable, Fraction]) -> Hashable:
@@ -277,10 +284,10 @@ def _told(prior: Prior, most: int = 5) -> str:
     return f"{count} from {low} to {high}" if len(prior) > 1 else f"{count}: {low}"
 
 
-def on_grid(grid: Grid, mass: NDArray[np.int64]) -> Prior:
+def on_grid(grid: Grid, mass: NDArray[np.int64], shape: str = "") -> Prior:
     """The points of the grid that have a mass."""
     index = np.flatnonzero(mass)
-    return Prior(fixed(mass[index]), fixed(index.astype(np.int64)), grid, None)
+    return Prior(fixed(mass[index]), fixed(index.astype(np.int64)), grid, None, shape)
 
 
 def _on_values(values: Sequence[Hashable], mass: NDArray[np.int64]) -> Prior:

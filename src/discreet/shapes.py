@@ -111,6 +111,12 @@ class Term:
             raise InvalidInput(f"triangular takes low, mode and high in rising order, got {told}; put them in order")
 
     @property
+    def text(self) -> str:
+        """As it is written, its weight first unless that is 1."""
+        numbers = f"({', '.join(map(str, self.numbers))})" if self.numbers else ""
+        return f"{'' if self.share == 1 else f'{self.share} '}{self.name}{numbers}"
+
+    @property
     def spread(self) -> bool:
         """Whether it holds every number possible."""
         return self.name in SPREAD
@@ -252,6 +258,13 @@ class Shapes:
         low, high = min(one[0] for one in own), max(one[-1] for one in own)
         return (low, high) if self.ends is None else (max(low, self.ends[0]), min(high, self.ends[1]))
 
+    @property
+    def text(self) -> str:
+        """As `read_shapes` reads it: the shapes of positive weight, the ends and the step."""
+        mixture = " + ".join(term.text for term in self.possible)
+        ends = "" if self.ends is None else " on [{}, {}]".format(*self.ends)
+        return mixture + ends + ("" if self.step is None else f" step {self.step}")
+
     def within(self, low: Fraction, high: Fraction) -> Shapes:
         """The same, every bare uniform reaching from low to high."""
         return replace(self, terms=tuple(replace(one, numbers=one.numbers or (low, high)) for one in self.terms))
@@ -263,13 +276,15 @@ class Shapes:
         """
         low, high = self.ends or (_given(lower, "a lower end"), _given(upper, "an upper end"))
         grid, count = grid_between(low, high, self.step or (1 if step is None else step))
-        terms = self.within(grid.origin, grid.origin + grid.step * (count - 1)).possible
+        whole = self.within(*(ends := (grid.origin, grid.origin + grid.step * (count - 1))))
+        terms = whole.possible
         mixture, total = np.zeros(count), self.total
         for term in terms:
             where, part = term.on(grid, count)
             mixture[where] += max(float(term.share / total), 2.0**-200) * part
         mass = masses(mixture)
-        return on_grid(grid, mass if any(term.spread for term in terms) else np.where(mixture > 0, mass, 0))
+        law = mass if any(term.spread for term in terms) else np.where(mixture > 0, mass, 0)
+        return on_grid(grid, law, replace(whole, ends=ends, step=grid.step).text)
 
 
 def _given(end: object, name: str) -> object:

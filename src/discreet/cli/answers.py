@@ -117,6 +117,9 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
         pairs["prior alone"] = f"an expected error of about {format_number(preview.prior_error)}, without asking"
     if preview.prior_use:
         pairs["prior"] = preview.prior_use
+    if preview.compared_with_dp is not None:
+        pairs["plain dp"] = f"{preview.compared_with_dp.mechanism}: {preview.compared_with_dp.accuracy}"
+        pairs["which model"] = preview.compared_with_dp.words
     pairs |= {"cost": _amount(preview.cost) + stored, "left": left(preview.balances), "more such": _times(preview)}
     yield facts(pairs)
     if preview.accuracy_by_rows:

@@ -65,8 +65,10 @@ def preview_from(told: Told) -> Preview:
     """What a question would cost and be good for."""
     from discreet.custodian.accuracy import AccuracyForRows
     from discreet.custodian.previewing import Preview
+    from discreet.planner.compared import ComparedWithDp
     from discreet.planner.plan import Candidate
 
+    compared = told.get("compared_with_dp")
     candidates = [
         Candidate(one["aggregate"], one["mechanism"], guarantee_from(one["cost"]), one["expected_error"], one["chosen"])
         for one in told["candidates"]
@@ -90,6 +92,7 @@ def preview_from(told: Told) -> Preview:
         balances=balances_from(told["budget"]),
         times=told["times"],
         accuracy_by_rows=tuple(AccuracyForRows(**one) for one in told.get("accuracy_by_rows", ())),
+        compared_with_dp=None if compared is None else ComparedWithDp(**compared),
     )
 
 

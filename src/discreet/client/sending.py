@@ -87,7 +87,7 @@ def _diversity(value: object) -> str:
 
 
 def _prior(given: Given) -> str:
-    """Text as it is; weights as JSON, each by its value's text."""
+    """Text as it is; a prior made of shapes by its text, so that it can be laid on any grid; weights as JSON."""
     from discreet.prior import Prior
 
     if isinstance(given, str):
@@ -95,6 +95,8 @@ def _prior(given: Given) -> str:
     prior = Prior.weights(given) if isinstance(given, Mapping) else given
     if not isinstance(prior, Prior):
         raise InvalidInput(f"a prior is text, weights or a Prior, got {type(prior).__name__}")
+    if prior.shape:
+        return prior.shape
     names = [_name(value) for value in prior.support]
     return json.dumps(dict(zip(names, prior.mass.tolist(), strict=True)), ensure_ascii=False)
 

@@ -37,6 +37,7 @@ def preview_to_json(preview: Preview) -> dict[str, object]:
     told |= {"stored_epsilon": _exact(preview.stored), "reuse": preview.reuse}
     told |= {"pictured": preview.pictured, "error_of": preview.error_of}
     told["prior_use"] = preview.prior_use
+    told["compared_with_dp"] = None if preview.compared_with_dp is None else asdict(preview.compared_with_dp)
     return told | {"budget": [balance_to_json(balance) for balance in preview.balances]}
 
 

@@ -20,6 +20,8 @@ from discreet.plain import plain_text
 from discreet.planner.asked import Asked, Given
 from discreet.planner.choose import plan, plan_asked
 from discreet.planner.chosen import Chosen
+from discreet.planner.compared import ComparedWithDp, compare_with_dp
+from discreet.planner.individual import OrderStatistic
 from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Candidate, Plan
@@ -72,6 +74,8 @@ class Preview:
     times: int = 0
     accuracy_by_rows: tuple[AccuracyForRows, ...] = ()
     """How the accuracy of a mean or variance depends on the number of rows selected, where that is not public."""
+    compared_with_dp: ComparedWithDp | None = None
+    """Of an individual-dp question: its error and that of plain differential privacy, and which to prefer."""
 
 
 def charge_of(
@@ -153,6 +157,7 @@ def previewed(planned: Plan, question: str) -> Preview:
         pictured=pictured(planned),
         error_of=error_of(planned) if error else "",
         prior_use=planned.prior_words,
+        compared_with_dp=compare_with_dp(planned),
     )
 
 
@@ -195,6 +200,8 @@ def reason(planned: Plan) -> str:
     if sum(one.chosen for one in planned.candidates) > 1:
         return _reason_of_several(planned)
     own, one = planned.expected_error, planned.measurements[0]
+    if isinstance(one, OrderStatistic):
+        return "the one that individual-dp has for order statistics"
     by_rank = one.why_by_rank() if isinstance(one, Chosen) else ""
     if by_rank:
         return by_rank

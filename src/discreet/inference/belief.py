@@ -34,6 +34,12 @@ FINE, COARSE = 480, 100
 MOST_POINTS = 600
 FARTHEST = 2**62
 """Codes are counted up to here."""
+RELAID = (8, 9)
+"""The rules of `PriorUse` for shapes that were given on a coarser grid, without and with a tail."""
+ONLY_POINTS = (
+    "Only the values that it gives a weight to are possible, but {} can lie between them; "
+    "to allow that, state a shape such as normal(mean, sd) or uniform(low, high) instead of weights."
+)
 
 
 def mixes_tail(tail: bool | None, heavy: bool, ended: bool, drawn: bool) -> bool:
@@ -58,6 +64,11 @@ def rule_of(tail: bool, heavy: bool, moved: bool) -> int:
     return 1 if tail else 2
 
 
+def relaid_rule(tail: bool) -> int:
+    """The rule of `PriorUse` for shapes that were given on a coarser grid than the values have."""
+    return RELAID[tail]
+
+
 @dataclass(frozen=True, slots=True)
 class PriorUse:
     """How a prior was used: with a tenth of its weight in a heavy tail, or as stated; and the ends it stays within."""
@@ -73,12 +84,20 @@ class PriorUse:
     none beside what was stated. By rules 3 and 4, without and with a tail, some numbers are no values there are, and go
     to other values between the ends or are left out; rule 5 is the same of a prior that is heavy itself. These were
     called 2 once, so no answer of them is found by 2. By rules 6 and 7, without and with a tail mixed in, a mean of a
-    public number of rows has its own values; answers were drawn once from places counted from the prior's own ends.
+    public number of rows has its own values; answers were drawn once from places counted from the prior's own ends. By
+    rules 8 and 9, without and with a tail, shapes that were given on a coarser grid are laid on the values themselves;
+    answers were drawn once from the points of that grid.
     """
+    between: str = ""
+    """The number that may lie between the values of the prior, which alone are possible, such as "AVG of age"."""
 
     @property
     def words(self) -> str:
-        """One sentence."""
+        """One sentence; a second where the number may lie between the values that the prior names."""
+        return f"{self._used} {ONLY_POINTS.format(self.between)}" if self.between else self._used
+
+    @property
+    def _used(self) -> str:
         if self.tail:
             within = "" if self.ends is None else f", between {self.ends[0]} and {self.ends[1]}"
             return f"A tenth of the prior's weight is given to a heavy tail{within}."
@@ -184,6 +203,8 @@ class Shaped(Belief):
     """Whether it was laid once on other places than values of the number, so that its answers have new names."""
     cut_anew: bool = False
     """The same, but only where what lies beyond the ends of its shapes is impossible."""
+    relaid: bool = False
+    """Whether the shapes were given on a coarser grid: its ends hold, as those of every `Prior` do."""
 
     @cached_property
     def low(self) -> float:
@@ -207,11 +228,13 @@ class Shaped(Belief):
 
     @property
     def ended(self) -> bool:  # type: ignore[override] # worked out from the shapes
-        """Whether all shapes have ends."""
-        return self.shapes.ended
+        """Whether all shapes have ends, or the grid that they were given on has."""
+        return self.relaid or self.shapes.ended
 
     def use(self, drawn: bool) -> PriorUse:
         use = super().use(drawn)
+        if self.relaid:
+            return replace(use, ends=self.ends, rule=relaid_rule(use.tail))
         if self.anew or (self.cut_anew and self.ended and not use.tail):
             return replace(use, rule=7 if use.tail else 6)
         return use
@@ -276,8 +299,13 @@ class Pointed(Belief):
     prior: Prior
     tail: bool | None = None
     moved: bool = False
+    between: str = ""
+    """The number that may lie between these, by name; empty where it may not."""
     heavy: bool = False
     ended: bool = True
+
+    def use(self, drawn: bool) -> PriorUse:
+        return replace(super().use(drawn), between=self.between)
 
     @cached_property
     def ends(self) -> tuple[str, str] | None:  # type: ignore[override] # worked out from the points
@@ -351,7 +379,7 @@ def believed(
 
     With `dense` the number can have values between the steps too. A mean of a public number of rows cannot, but its law
     was once laid as if it could, at steps of `once`: names of answers tell the two laws apart. Numbers that are given
-    one by one for a mean stay what they are.
+    one by one for a mean stay what they are. Shapes on a grid that does not hold all values are laid on the values.
     """
     if isinstance(given, str) and not given.lstrip().startswith("{"):
         shapes = read_shapes(given)
@@ -362,15 +390,17 @@ def believed(
         raise InvalidInput(f"a prior is text or a Prior, got {type(prior).__name__}; {GRAMMAR}")
     if prior.grid is None:
         raise InvalidInput(f"{what} is a number; its prior must be over numbers; {GRAMMAR}")
+    first, stride = (prior.grid.origin - low) / step, prior.grid.step / step
+    finer = isinstance(given, Prior) and (1 / stride).denominator == (first / stride).denominator == 1
+    if prior.shape and (dense or once is not None or not finer):
+        return replace(_relaid(read_shapes(prior.shape), low, high, step, what, dense), tail=tail)
     values, mass = prior.floats(), prior.mass / prior.total
     inside = (values >= float(low)) & (values <= float(high))
     if float(mass[inside].sum()) < LEAST_INSIDE:
         raise outside(low, high, what)
     if dense or once is not None:
-        return Pointed(Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail)
-    first, stride = (prior.grid.origin - low) / step, prior.grid.step / step
+        return Pointed(Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail, between=what)
     between = inside & _are_between(prior.index, first, stride)
-    finer = isinstance(given, Prior) and (1 / stride).denominator == (first / stride).denominator == 1
     kept = inside & ~between
     found = Prior(prior.mass[kept], prior.index[kept], prior.grid, None) if kept.any() else None
     if finer and between.any():
@@ -451,6 +481,25 @@ def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what:
     return Shaped(
         own, Grid(ends[0], step), math.floor((ends[1] - ends[0]) / step) + 1, hull, None, ends[1] if dense else None
     )
+
+
+def _relaid(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what: str, dense: bool) -> Shaped:
+    """The shapes of a `Prior`, which has ends, on the values of the number."""
+    require_within(shapes)
+    return replace(_shaped(shapes, low, high, step, what, dense), relaid=True)
+
+
+def require_within(shapes: Shapes) -> None:
+    """Refuse shapes of which nearly nothing lies between the ends of their own grid."""
+    lower, upper = shapes.ends or (Fraction(0), Fraction(0))
+    half = (shapes.step or Fraction(1)) / 2
+    edges = np.array([float(lower - half), float(upper + half)])
+    held = sum(float(term.share / shapes.total) * float(term.between(edges)[0]) for term in shapes.possible)
+    if held < LEAST_INSIDE:
+        raise InvalidInput(
+            f"less than a thousandth of the prior lies between its own ends, {shown(lower)} and {shown(upper)}; "
+            "widen the ends, or move the shapes between them"
+        )
 
 
 def _told_anew(own: Shaped, shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, once: Fraction) -> Shaped:

@@ -18,6 +18,7 @@ from discreet.posterior import Posterior
 
 Array = NDArray[np.float64]
 PER_DEVIATION = 6
+LEAST_HELD = 1e-250
 MOST_PLACES = 500
 """So many places of an answer are weighed to say how good it will be; where more would be needed the prior is so wide
 that it says nearly nothing."""
@@ -75,7 +76,33 @@ class Combined:
         return np.where(away >= 0, half, 1 - half)
 
 
-LineNoise = Spread | Combined
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """The same for a noise and a rounding to bins, of at most `blur` and taken to be even, in units of the answer."""
+
+    noise: Spread
+    blur: float
+
+    @property
+    def sd(self) -> float:
+        """Of both together."""
+        return math.hypot(self.noise.sd, self.blur / math.sqrt(3))
+
+    @property
+    def unit(self) -> float:
+        """Of the noise."""
+        return self.noise.unit
+
+    def log_chance(self, away: Array) -> Array:
+        far = np.abs(away)
+        held = self.noise.above(far - self.blur) - self.noise.above(far + self.blur + self.unit)
+        return np.where(held > LEAST_HELD, np.log(np.maximum(held, LEAST_HELD)), -600 - far / self.sd)
+
+    def above(self, away: Array) -> Array:
+        return (self.noise.above(away - self.blur) + self.noise.above(away + self.blur)) / 2
+
+
+LineNoise = Spread | Combined | Rounded
 
 
 def posterior(belief: Belief, noise: LineNoise, raw: float) -> Posterior:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,7 +25,7 @@ from discreet.plain import is_exactly
 from discreet.planner.facts import Facts
 from discreet.planner.given import Placed, even, on_positions
 from discreet.planner.positions import MOST_CANDIDATES, Candidates, Refined
-from discreet.planner.ranks import MOST_ROWS, RankMean, mean_round
+from discreet.planner.ranks import MOST_ROWS, RankMean, mean_round, rank_error
 from discreet.posterior import Posterior
 from discreet.prior import Prior
 from discreet.query.query import Aggregate
@@ -161,6 +162,15 @@ class Chosen:
         if isinstance(self.choice, RankMean):
             return self.choice.expected_error()
         return self.choice.refined.expected_error() if isinstance(self.choice, RefinedStatistic) else None
+
+    def error_on_even_rows(self, wanted: int, rows: int) -> float | None:
+        """The expected error for the value of one rank, if so many rows are spread evenly; None where it is no rank."""
+        if isinstance(self.choice, RankMean):
+            return self.choice.expected_error()
+        if not isinstance(self.choice, Quantile | Extreme):
+            return None
+        within = (self.candidates.width - 1) * float(self.candidates.column.step) / math.sqrt(12)
+        return math.hypot(rank_error(self.candidates, wanted, rows, *_rule(self.choice)), within)
 
     def why_by_rank(self) -> str:
         """Why not the mean of ranks that was weighed beside a choice by rank; nothing where none was."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 
@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import shown
-from discreet.inference.belief import LEAST_INSIDE, TAIL, PriorUse, bound_runs, ends_told, mixes_tail, rule_of
+from discreet.inference.belief import (
+    LEAST_INSIDE,
+    TAIL,
+    PriorUse,
+    bound_runs,
+    ends_told,
+    mixes_tail,
+    relaid_rule,
+    require_within,
+    rule_of,
+)
 from discreet.inference.laid import Cells, Laid, lay
 from discreet.prior import Array, Grid, Prior, fixed, grid_between, masses
 from discreet.schema import Column
@@ -87,6 +97,8 @@ def on_positions(column: Column, width: int, count: int, given: str | Prior, tai
         mixed = mixes_tail(tail, shapes.heavy, shapes.ended, drawn=True)
         return _shaped(column, width, count, shapes, mixed)
     prior = _days(column, given) if column.kind == "date" else _numbers(column, given)
+    if prior.shape and not _holds_codes(column, prior.grid or POSITIONS):
+        return _relaid(column, width, count, read_shapes(prior.shape), tail)
     mixed = mixes_tail(tail, heavy=False, ended=True, drawn=True)
     grid, joined = prior.grid or POSITIONS, not isinstance(given, str) and _holds_codes(column, prior.grid or POSITIONS)
     return _rounded(column, width, prior.index, grid, prior.mass / prior.total, mixed, False, joined)
@@ -234,8 +246,21 @@ def _standing(column: Column, width: int, codes: Integers, new: Integers) -> Sta
     return column.lower + codes[nearest], column.lower + codes[new], codes[new + sizes - 1] - codes[new] + 1
 
 
+def _relaid(column: Column, width: int, count: int, shapes: Shapes, tail: bool | None) -> Placed:
+    """The shapes of a `Prior`, which has ends, on the column's values: its own grid does not hold them all."""
+    require_within(shapes)
+    mixed = mixes_tail(tail, shapes.heavy, ended=True, drawn=True)
+    placed = _shaped(column, width, count, replace(shapes, step=None), mixed)
+    use = replace(placed.use, ends=_told(column, shapes.hull), rule=relaid_rule(mixed))
+    return replace(placed, use=use)
+
+
 def _shaped(column: Column, width: int, count: int, shapes: Shapes, tail: bool) -> Placed:
-    """Shapes on all positions from end to end; on those of its own grid where the text has a step."""
+    """Shapes on all positions from end to end; on those of its own grid where the text has a step that is finer."""
+    if shapes.step is not None and shapes.step > column.step:
+        grid_between(*(shapes.ends or (column.lower * column.step, column.upper * column.step)), shapes.step)
+        placed = _shaped(column, width, count, replace(shapes, step=None), tail)
+        return replace(placed, use=replace(placed.use, rule=relaid_rule(tail)))
     low, high = shapes.ends or (column.lower * column.step, column.upper * column.step)
     own, exclude = shapes.within(low, high), shapes.ended and not tail
     hull = own.hull if exclude else shapes.ends
@@ -244,8 +269,7 @@ def _shaped(column: Column, width: int, count: int, shapes: Shapes, tail: bool) 
         every = np.arange(points)
         laid = _laid(column, own, Cells(grid, np.arange(points + 1), every, (0, points - 1)), exclude)
         kept = np.flatnonzero(laid.count)
-        joined = grid.step <= column.step
-        return _rounded(column, width, kept, grid, laid.shares[kept] * laid.held, tail, shapes.heavy, joined)
+        return _rounded(column, width, kept, grid, laid.shares[kept] * laid.held, tail, shapes.heavy, joined=True)
     within = _within(column, shapes.ends)
     first, last = within[0] // width, min(count - 1, within[1] // width)
     if within[1] < within[0]:

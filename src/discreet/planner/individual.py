@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.distance import Distance
 from discreet.errors import InvalidInput, Unsupported
+from discreet.formatting import format_number
 from discreet.inference.belief import PriorUse
 from discreet.kernel.individual import IndividualOrderStatistic
 from discreet.kernel.order_statistic import Statistic
@@ -134,8 +135,10 @@ class OrderStatistic:
         return tuple(self.candidates.value(position) for position in released)
 
     def words(self, confidence: float) -> str:  # noqa: ARG002 (its noise follows the data and is never told)
-        """What may be said of it without looking."""
-        return "its noise follows the data and is not told"
+        """What may be said of it without looking: the floor under its noise, which is public."""
+        vector, unit = self.mechanism.vector, self.candidates.width * float(self.candidates.column.step)
+        floor = format_number(float(vector.grid.width / vector.floor) * unit)
+        return f"its noise follows the data and is not told; its scale is at least {floor}, whatever the data"
 
 
 def order_statistic(aggregate: Aggregate, column: Column, facts: Facts, epsilon: Fraction, most: int) -> OrderStatistic:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from discreet.inference import line, sums
 from discreet.inference.belief import Belief
 from discreet.inference.laws import deviation
-from discreet.inference.line import Combined, LineNoise, Spread
+from discreet.inference.line import Combined, LineNoise, Rounded, Spread
 from discreet.inference.mean import Ratio, Squares
 from discreet.kernel.noise import Independent, Noise
 from discreet.planner.estimates import Linear, MeanFromCentre, MeanOfPair, Variance, Weighted
@@ -183,7 +183,13 @@ class Meaning:
             return self.ratio.posterior(belief, released, self.most)
         if self.squares is not None:
             return self.squares.posterior(belief, released, float(self.noisy.value(released)), self.most)
-        return line.posterior(belief, self.line(), self._unclipped(released))
+        return line.posterior(belief, self._rounded(self.line()), self._unclipped(released))
+
+    def _rounded(self, noise: LineNoise) -> LineNoise:
+        """With the rounding to bins, where values are told by the middle of theirs."""
+        estimate = self.noisy.form.estimate
+        blur = float(estimate.blur) if isinstance(estimate, Linear) else 0.0
+        return Rounded(noise, blur) if blur and isinstance(noise, Spread) else noise
 
     def _unclipped(self, released: Sequence[int]) -> float:
         """A total as it was drawn, also beyond what is possible: that tells something too."""

@@ -14,7 +14,7 @@ from itertools import product
 
 from discreet.accuracy import Accuracy
 from discreet.guarantee import Guarantee
-from discreet.inference.belief import Belief, PriorUse
+from discreet.inference.belief import RELAID, Belief, PriorUse
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent, Noise
 from discreet.planner.chosen import Chosen
@@ -185,9 +185,10 @@ class Plan:
         told["facts"] = [self.schema.neighbours, self.schema.units, self.schema.unit, self.schema.rows]
         told["mechanism"] = [_parameters(one) for one in self.measurements]
         told["delta"] = None if self.guarantee.delta is None else str(self.guarantee.delta)
-        told["prior"] = _digest(self.prior) if self.uses_prior else None
-        if self.uses_prior and self.prior_use is not None and self.prior_use.rule > 1:
-            told["prior_rule"] = self.prior_use.rule
+        rule = self.prior_use.rule if self.uses_prior and self.prior_use is not None else 1
+        told["prior"] = _digest(self.prior, rule) if self.uses_prior else None
+        if rule > 1:
+            told["prior_rule"] = rule
         return json.dumps(told, sort_keys=True, ensure_ascii=False)
 
     def region(self) -> Part | None:
@@ -263,11 +264,13 @@ def _parameters(measurement: Measurement) -> list[object]:
     return own if isinstance(measurement, OrderStatistic) else [*own, measurement.distance_name]
 
 
-def _digest(prior: Prior | str | None) -> str | None:
-    """A name for a prior that does not show it."""
+def _digest(prior: Prior | str | None, rule: int) -> str | None:
+    """A name for a prior that does not show it; with its shapes, where these and not its points are what is used."""
     if prior is None:
         return None
     if isinstance(prior, str):
         return hashlib.sha256(" ".join(prior.split()).encode()).hexdigest()
-    own = prior.grid, prior.values, prior.index.tolist(), prior.mass.tolist()
+    own: tuple[object, ...] = prior.grid, prior.values, prior.index.tolist(), prior.mass.tolist()
+    if rule in RELAID:
+        own = (*own, prior.shape)
     return hashlib.sha256(repr(own).encode()).hexdigest()

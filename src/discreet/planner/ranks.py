@@ -206,6 +206,8 @@ def rank_wanted(aggregate: Aggregate, rows: int) -> int:
     """The rank of the least of the values that are a quantile; of an extreme the first or the last."""
     if aggregate.function == "quantile":
         return max(1, math.ceil(aggregate.orders[0] * rows))
+    if aggregate.function == "second_max":
+        return max(1, rows - 1)
     return 1 if aggregate.function == "min" else rows
 
 

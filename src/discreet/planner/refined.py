@@ -211,7 +211,8 @@ def _cells(belief: Shaped, exclude: bool, low: Fraction, high: Fraction) -> Cell
 def _finer(belief: Shaped, top: Fraction) -> Grid:
     """The grid of a number that is not always on it, made so fine that the ends of all its shapes are, if it can be."""
     origin, step = belief.grid.origin, belief.grid.step
-    ends = [end - origin for term in belief.shapes.possible for end in term.ends if origin <= end <= top]
+    ended = [term for term in belief.shapes.possible if not term.spread]
+    ends = [end - origin for term in ended for end in term.ends if origin <= end <= top]
     scale = math.lcm(step.denominator, *(end.denominator for end in ends))
     fine = Fraction(math.gcd(int(step * scale), *(int(end * scale) for end in ends)), scale)
     count = math.floor((top - origin) / fine) + 1

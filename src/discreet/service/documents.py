@@ -311,6 +311,17 @@ class SessionAnswerDocument(AnswerDocument):
     left: str
 
 
+class ComparedWithDpDocument(BaseModel):
+    """What an individual-dp question would be as a dp question of the same epsilon, and which of the two to prefer."""
+
+    mechanism: str = Field(description="The mechanism that plain differential privacy would use.")
+    accuracy: str = Field(description="Its stated accuracy, in ranks.")
+    expected_error: float = Field(description="Its expected error, if the rows are spread evenly over the bounds.")
+    own_error: float = Field(description="The expected error of individual DP on the same rows.")
+    prefer: str = Field(description="dp or individual-dp: the model with the smaller expected error.")
+    words: str = Field(description="Which to prefer and why, in a sentence.")
+
+
 class PreviewDocument(BaseModel):
     """A preview: the JSON of `discreet preview --json`."""
 
@@ -338,6 +349,9 @@ class PreviewDocument(BaseModel):
     pictured: bool = Field(description="Whether the answer will have a picture.")
     error_of: str = Field(description="What the expected error is of; empty where it is 0 or not known.")
     prior_use: str = Field(description="How the prior would be used, in a sentence; empty where none would.")
+    compared_with_dp: ComparedWithDpDocument | None = Field(
+        default=None, description="Plain differential privacy beside an individual-dp question; null for other models."
+    )
     budget: list[BalanceDocument]
 
 

@@ -164,6 +164,7 @@ EXAMPLES: Mapping[str, Example] = {
         "pictured": True,
         "error_of": "of the raw answer",
         "prior_use": "",
+        "compared_with_dp": None,
         "budget": [WHOLE, BALANCE],
         "rehearsal": False,
     },

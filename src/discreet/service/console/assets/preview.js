@@ -76,6 +76,8 @@ export function preview(form, panel, api) {
     row("reason", made.reason);
     row("alone", made.prior_error === null ? "" : `about ${told(made.prior_error, 4)}, without asking`);
     row("use", made.prior_use);
+    row("plain", made.compared_with_dp ? `${made.compared_with_dp.mechanism}: ${made.compared_with_dp.accuracy}` : "");
+    row("model", made.compared_with_dp?.words ?? "");
     row("guarantee", made.guarantee.words);
     slot("warnings").replaceChildren(...made.warnings.map((one) => element("p", { class: "warning" }, `Warning: ${one}.`)));
     slot("candidates").replaceChildren(...made.candidates.map(candidate));

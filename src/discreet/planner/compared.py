@@ -1,0 +1,87 @@
+"""Individual DP beside plain differential privacy at the same epsilon: which of the two is expected to be nearer.
+
+Both errors are computed from public facts: the bounds, the number of rows, epsilon, and the floor under the noise of
+individual DP. They hold for rows that are spread evenly over the bounds. The local noise scale is never used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.errors import DiscreetError
+from discreet.formatting import format_cost, format_number
+from discreet.kernel.discrete_laplace import DiscreteLaplace
+from discreet.planner.choose import plan
+from discreet.planner.chosen import Chosen
+from discreet.planner.individual import OrderStatistic
+from discreet.planner.plan import Plan
+from discreet.planner.ranks import SURE, rank_wanted
+from discreet.schema import Column
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedWithDp:
+    """What an individual-dp question would be as a dp question of the same epsilon, and which of the two to prefer."""
+
+    mechanism: str
+    """The mechanism that plain differential privacy would use."""
+    accuracy: str
+    """Its stated accuracy, in ranks."""
+    expected_error: float
+    """Its expected error, if the rows are spread evenly over the bounds."""
+    own_error: float
+    """The expected error of individual DP on the same rows: at least that of the floor under its noise."""
+    prefer: str
+    """The model with the smaller expected error; dp where both are the same."""
+    words: str
+    """One sentence that says which to prefer, and why."""
+
+
+def compare_with_dp(planned: Plan) -> ComparedWithDp | None:
+    """Compare an individual-dp plan with the dp plan of the same question and epsilon; None for any other plan."""
+    own = planned.measurements[0]
+    if not isinstance(own, OrderStatistic):
+        return None
+    try:
+        other = plan(planned.schema, planned.query, planned.epsilon, model="dp")
+    except DiscreetError:  # the question has no plain answer to compare with
+        return None
+    plain = other.measurements[0]
+    if not isinstance(plain, Chosen):
+        return None
+    error = plain.error_on_even_rows(rank_wanted(planned.query.aggregates[0], own.rows), own.rows)
+    if error is None:
+        return None
+    floor = own_error(own, planned.epsilon)
+    prefer = "dp" if error <= floor else "individual-dp"
+    words = _sentence(own.candidates.column, planned.epsilon, error, floor)
+    return ComparedWithDp(other.mechanism, plain.words(planned.confidence), error, floor, prefer, words)
+
+
+def own_error(own: OrderStatistic, epsilon: Fraction) -> float:
+    """The expected error of individual DP on even rows, whose local sensitivity is one gap; never below the floor's."""
+    vector, column = own.mechanism.vector, own.candidates.column
+    gap = vector.grid.width // (own.rows + 1)  # 0 where several rows share a value
+    noises = [DiscreteLaplace(vector.floor, max(vector.grid.width, 1))]
+    noises += [DiscreteLaplace(epsilon, gap)] if gap else []
+    return max(math.sqrt(noise.variance()) for noise in noises) * own.candidates.width * float(column.step)
+
+
+def _sentence(column: Column, epsilon: Fraction, error: float, floor: float) -> str:
+    unit = " days" if column.kind == "date" else ""
+    plain = "nearly 0" if error < SURE * float(column.step) else f"about {format_number(error)}{unit}"
+    own = f"about {format_number(floor)}{unit}"
+    even = "if the rows are spread evenly over the bounds"
+    at = f"At epsilon {format_cost(epsilon)}"
+    if error <= floor:
+        return (
+            f"{at}, prefer plain differential privacy (model dp): its expected error is {plain}, that of individual-dp "
+            f"is {own} by the floor under its noise, {even}; and its promise is stronger."
+        )
+    return (
+        f"{at}, individual-dp is expected to be nearer: its expected error is {own}, that of plain differential "
+        f"privacy (model dp) is {plain}, {even}. Its promise is weaker than differential privacy: prefer dp unless "
+        "that is acceptable."
+    )
