@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from discreet.errors import InvalidInput
 from discreet.exact import between
@@ -39,6 +39,13 @@ class Reconciled:
     intervals: Intervals
     because: tuple[str, ...]
     """What they were made to fit, in words."""
+    advice: str = ""
+    """Where sums of them are worse than sums of the raw numbers: which to use for what. Empty elsewhere."""
+
+    @property
+    def use_for_sums(self) -> Literal["raw", "reconciled"]:
+        """Which numbers to add up."""
+        return "raw" if self.advice else "reconciled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +227,8 @@ class Answer:
             return None
         rows = [{name: _plain(value) for name, value in row.items()} for row in made.rows]
         spans = [{name: _ends(span) for name, span in row.items()} for row in made.intervals(0.95)]
-        return {"rows": rows, "intervals_95": spans, "because": list(made.because)}
+        told: dict[str, object] = {"rows": rows, "intervals_95": spans, "because": list(made.because)}
+        return told | {"use_for_sums": made.use_for_sums, "advice": made.advice}
 
     def _dates(self) -> list[str]:
         """The columns whose texts in JSON are dates."""

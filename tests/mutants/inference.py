@@ -6,6 +6,39 @@ from .fault import Fault
 
 FAULTS = (
     Fault(
+        "sums-of-lifted-counts-praised",
+        "inference",
+        "Reconciled counts of a sparse histogram are said to be good for sums.",
+        "A sum of 2,400 is read as 5,500, with better numbers beside it.",
+        "custodian/reconciling.py",
+        "        if not self.worse:\n",
+        "        if not self.worse or self.worse:\n",
+        (
+            "test_reconciled_sums.py::test_a_sparse_histogram_says_to_add_up_the_raw_counts"
+            "[SELECT HISTOGRAM(pay, 96) FROM t WHERE sex = 'F'-epsilon0]",
+        ),
+    ),
+    Fault(
+        "bars-of-lifted-counts",
+        "inference",
+        "The picture of a sparse histogram shows reconciled counts, each bar a sum of bins.",
+        "All bars are too high where most bins are empty.",
+        "custodian/nested.py",
+        "        raw = self.sums.worse  # a bar is a sum of bins\n",
+        "        raw = False\n",
+        ("test_reconciled_sums.py::test_the_picture_shows_the_better_counts",),
+    ),
+    Fault(
+        "impossible-sums-recommended",
+        "inference",
+        "A reconciled sum is called worse because it was moved from an impossible number to a possible one.",
+        "The analyst is told to use a total below 0, or one above the public number of rows.",
+        "custodian/reconciling.py",
+        "        return abs(self.made - nearest) > ",
+        "        return abs(self.made - self.raw + 0 * nearest) > ",
+        ("test_reconciled_sums.py::test_a_sum_that_is_moved_to_what_is_possible_is_not_worse",),
+    ),
+    Fault(
         "facts-keep-the-promise",
         "inference",
         "Answers made to fit a fact of the data keep the label that they had.",

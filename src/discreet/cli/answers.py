@@ -58,6 +58,7 @@ def answer_screen(
     if answer.reconciled is not None and _fitted(answer):
         where = "" if len(answer.numbers) <= MOST_BESIDE else "with --json; "
         pairs[RECONCILED] = where + "; ".join(answer.reconciled.because)
+        pairs |= {"which to use": answer.reconciled.advice} if answer.reconciled.advice else {}
     pairs |= {"cost": _cost(answer), "left": left(balances)}
     yield facts(pairs | ({} if drawn is None else {"picture": str(drawn)}))
 

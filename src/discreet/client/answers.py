@@ -115,7 +115,9 @@ def _reconciled(told: Told | None, dates: frozenset[str]) -> Reconciled | None:
     if told is None:
         return None
     spans = spans_from(told["intervals_95"], dates)
-    return Reconciled(_rows(told["rows"], dates), partial(_at_95, spans), tuple(told["because"]))
+    return Reconciled(
+        _rows(told["rows"], dates), partial(_at_95, spans), tuple(told["because"]), told.get("advice", "")
+    )
 
 
 def _posteriors(told: Sequence[Told] | None) -> Callable[[], tuple[Mapping[str, Posterior | None], ...]]:

@@ -19,7 +19,7 @@ from discreet.bars import Bars
 from discreet.custodian.draw import Released
 from discreet.custodian.layout import arranged, key_value, plain, rows_told
 from discreet.custodian.question import Question, read
-from discreet.custodian.reconciling import or_as_drawn
+from discreet.custodian.reconciling import Sums, or_as_drawn
 from discreet.custodian.telling import with_picture
 from discreet.errors import InvalidInput
 from discreet.formatting import widen
@@ -126,6 +126,15 @@ class Blocks:
         return tuple(np.add.reduceat(fitted, own.starts) for own in self.nested.levels)
 
     @cached_property
+    def sums(self) -> Sums:
+        """What all cells add up to, raw and whole."""
+        raw, made = float(self.counts[-1].sum()), float(self.whole_counts[-1].sum())
+        units, known = self.plan.schema.units, self.nested.known
+        most = known if known is not None or units is None else units * self.plan.schema.rows
+        whole = self.nest.range_variance(0, len(self.counts[-1]) - 1)
+        return Sums(raw, made, float(self.variances[-1].max()), whole, known or 0, most)
+
+    @cached_property
     def empty(self) -> NDArray[np.bool_]:
         """The cells that cannot have a row; a ROLLUP has left them out already."""
         many = len(self.released.cells)
@@ -140,18 +149,21 @@ class Blocks:
         bins = -(-column.size // key.width)
         size = -(-bins // MOST_BARS)
         ends = [(first, min(first + size, bins)) for first in range(0, bins, size)]
-        counts = [int(self.whole_counts[-1][low:high].sum()) for low, high in ends]
+        raw = self.sums.worse  # a bar is a sum of bins
+        shown = self.counts[-1] if raw else self.whole_counts[-1]
+        counts = [float(shown[low:high].sum()) for low, high in ends]
         spans = [self._range_interval(low, high - 1, 0.95) for low, high in ends]
         step = 1.0 if column.kind == "date" else float(column.step)
         edges = [column.lower + low * key.width for low, _ in ends] + [column.upper + 1]
         missing = " Rows without a value are not shown." if column.nullable else ""
-        said = "Bars are the reconciled counts, each with the 95 % interval that holds the exact one."
-        told = [_possible(span, count) for span, count in zip(spans, counts, strict=True)]
+        which = "raw counts, which may be below 0" if raw else "reconciled counts"
+        said = f"Bars are the {which}, each with the 95 % interval that holds the exact one."
+        told = spans if raw else [_possible(span, count) for span, count in zip(spans, counts, strict=True)]
         return Bars(
             title,
             column.name,
             tuple(edge * step for edge in edges),
-            tuple(map(float, counts)),
+            tuple(counts),
             tuple(told),
             f"{said}{missing} {self.plan.guarantee.words()}",
             column.kind == "date",
@@ -241,10 +253,11 @@ def _reconciled(blocks: Blocks, order: Sequence[int]) -> Reconciled:
             for at, row in zip(order, found, strict=True)
         )
 
-    return Reconciled(rows_told(rows, order, blocks.plan.query.presentation), intervals, blocks.because)
+    told = rows_told(rows, order, blocks.plan.query.presentation)
+    return Reconciled(told, intervals, blocks.because, blocks.sums.advice)
 
 
-def _possible(span: tuple[float, float], count: int) -> tuple[float, float]:
+def _possible(span: tuple[float, float], count: float) -> tuple[float, float]:
     """The part from 0 up, and at least what is told."""
     low, high = span
     return min(max(low, 0.0), float(count)), max(high, float(count))

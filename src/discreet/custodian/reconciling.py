@@ -6,6 +6,7 @@ us; so the guarantee of the raw counts is that of the reconciled ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from discreet.custodian.question import Question, read
 from discreet.custodian.reader import Reader
 from discreet.custodian.stating import Stated, plain_stated, require_countable, rules_of
 from discreet.errors import DiscreetError
+from discreet.formatting import format_number
 from discreet.inference.refined import quantile
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
 from discreet.kernel.discrete_laplace import DiscreteLaplace
@@ -42,6 +44,14 @@ LEAST_REFINED = 0.8
 MOST_LAWS = 512
 """So many different draws are weighed with a prior, no more."""
 KEPT_BY_PRIOR = "together the counts keep the total of what your prior made of them, as far as that fits"
+LIFTED = 2.0
+"""A sum of reconciled counts that is this many standard deviations of one cell above the raw sum is worse than it.
+
+Lifting a noise below 0 to 0 takes 1.25 b^2 off the variance of a sum of Laplace noises of scale b, and adds b/2 to its
+bias. So m empty cells make the square error of the sum larger from m = 5 on, where the bias is 1.8 standard deviations.
+"""
+NOTICED = 0.25
+"""A bias below this share of the standard deviation of the whole sum is not worth a word."""
 BY_PRIOR = "each count was first weighed with your prior by itself"
 NOT_BY_PRIOR = "there are too many different counts to weigh each with your prior"
 
@@ -105,7 +115,55 @@ def reconciled(
 
     words = KEPT if noisy.laws is None else KEPT_BY_PRIOR
     kept = [words] if any(map(fit.keeps, range(len(noisy.places)))) else []
-    return Reconciled(rows, intervals, (*noisy.words, *rules.words, *kept))
+    told = _advice(fit, noisy, labels) if noisy.laws is None and not rules.own else ""
+    return Reconciled(rows, intervals, (*noisy.words, *rules.words, *kept), told)
+
+
+def _advice(fit: Fit, noisy: Counts, labels: Mapping[str, int]) -> str:
+    """Of each count whose reconciled cells add up worse than its raw ones."""
+    found = []
+    for label, count in labels.items():
+        possible = fit.rules.structure.possible[count]
+        variances, ends = noisy.variances[count][possible], fit.rules.structure.ends[count]
+        if not len(variances):
+            continue
+        raw, made = float(noisy.raw[count][possible].sum()), float(fit.values[count][possible].sum())
+        limits = Sums(raw, made, float(variances.max()), float(variances.sum()), ends.least, ends.most)
+        said = limits.advice
+        found += [f"{label}: {said}" if said and len(labels) > 1 else said]
+    return " ".join(filter(None, found))
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What the cells of a count add up to, raw and reconciled; from released numbers and public laws alone."""
+
+    raw: float
+    made: float
+    cell: float
+    """The variance of the noise of one cell."""
+    whole: float
+    """The variance of the noise of the raw sum."""
+    least: int = 0
+    most: int | None = None
+
+    @property
+    def worse(self) -> bool:
+        """Whether the reconciled sum is worse: moved by more than noise explains, and not into what is possible."""
+        nearest = max(self.raw, self.least) if self.most is None else min(max(self.raw, self.least), self.most)
+        return abs(self.made - nearest) > max(LIFTED * math.sqrt(self.cell), NOTICED * math.sqrt(self.whole))
+
+    @property
+    def advice(self) -> str:
+        """Which numbers to use for what; nothing where the reconciled ones serve for sums too."""
+        if not self.worse:
+            return ""
+        made, raw, off = (format_number(number) for number in (self.made, self.raw, math.sqrt(self.whole)))
+        return (
+            f"Use the raw counts for sums and totals, and the reconciled ones for single cells. Most cells seem to be "
+            f"nearly empty, and counts that are lifted to 0 make a sum too large: the reconciled counts add up to "
+            f"{made}, the raw ones to {raw}, with a standard deviation of {off}."
+        )
 
 
 def _plain(value: float) -> Reply:

@@ -284,7 +284,10 @@ class AnswerDocument(BaseModel):
     headline: Cell = Field(None, description="The same, as near as it can be told.")
     intervals_95: list[dict[str, list[Cell] | None]]
     posteriors: list[dict[str, dict[str, Any] | None]] | None
-    reconciled: dict[str, Any] | None
+    reconciled: dict[str, Any] | None = Field(
+        description="The counts made to fit what must be true. use_for_sums says whether to add up these or the raw "
+        "rows, and advice says why; advice is empty where the reconciled ones serve for sums too."
+    )
     shaped_by_prior: bool
     prior_tail: bool | None = Field(description="Whether a tail was mixed into the prior; null where none was used.")
     prior_use: str = Field(description="How the prior was used, in a sentence.")

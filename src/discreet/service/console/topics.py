@@ -57,7 +57,8 @@ TOPICS: Mapping[str, Topic] = {
     "reconciled": Topic(
         "Reconciled numbers",
         "The raw numbers made to fit what must be true of every data set: no count below 0, parts that add up to their "
-        "total. Made from the raw numbers alone, hence free.",
+        "total. Made from the raw numbers alone, hence free. Where most cells are nearly empty their sum is too large; "
+        "the answer then says to add up the raw numbers.",
     ),
     "rehearsal": Topic(
         "Rehearsal",
