@@ -22,6 +22,7 @@ from discreet.ledger import rows
 from discreet.ledger.accounts import NOTHING, Account, cost
 from discreet.ledger.charge import Restored, Verified
 from discreet.ledger.opening import database_at
+from discreet.ledger.tables import VERSION
 from discreet.spend import Part
 from ledgers import (
     DATASET,
@@ -304,7 +305,7 @@ def test_a_restored_ledger_goes_on(filled: str, file: Path, place: str) -> None:
     with Ledger.existing(place) as ledger:
         assert ledger.charge(ask(2, snapshot="s2"), LIMITS).charged
         assert ledger.verify().entries == told.entries + 1
-    assert Ledger.upgrade(place) == 4
+    assert Ledger.upgrade(place) == VERSION
 
 
 def test_a_restored_file_is_for_its_owner(backed: Path, tmp_path: Path) -> None:
@@ -372,8 +373,8 @@ def test_a_log_that_a_lost_ledger_left_is_not_taken_for_the_restored_one(backed:
         ("DELETE FROM ledger_entries WHERE seq = 9", ClaimFailed, "it is missing"),
         ("UPDATE ledger_heads SET weaker = NOT weaker", ClaimFailed, "does not follow from its entries"),
         ("DELETE FROM ledger_heads", ClaimFailed, "which has no head"),
-        ("UPDATE ledger_about SET version = 1", InvalidInput, "has format 1, this discreet needs 4"),
-        ("UPDATE ledger_about SET version = 5", InvalidInput, "made by a newer discreet"),
+        ("UPDATE ledger_about SET version = 1", InvalidInput, f"has format 1, this discreet needs {VERSION}"),
+        (f"UPDATE ledger_about SET version = {VERSION + 1}", InvalidInput, "made by a newer discreet"),
         ("DROP TABLE ledger_about", InvalidInput, "there is no ledger in that database"),
         ("DROP TABLE ledger_parts", Unavailable, "damaged, or is not a ledger"),
     ],
@@ -559,7 +560,7 @@ def test_what_was_forgotten_is_entered_beyond_the_cap_too(backed: Path, place: s
             for part in (None, Part("partition", "south", 2)):
                 with pytest.raises(BudgetExceeded):
                     ledger.charge(ask("more", "0.0001", analyst, snapshot="s2", part=part), LIMITS)
-        assert ledger.verify().entries == before.entries + 4 + 2
+        assert ledger.verify().entries == before.entries + 5 + 2
 
 
 def test_a_forgotten_delta_is_spent_too(backed: Path, place: str) -> None:
@@ -568,7 +569,7 @@ def test_a_forgotten_delta_is_spent_too(backed: Path, place: str) -> None:
     before = {balance.model: balance.delta for balance in _balances(backed)}
     assert failing["approx-dp"] == before["approx-dp"] + Fraction(1, 10**7)
     assert verified(place) == told.ledger
-    assert told.ledger.entries == told.backup.entries + 2 * (4 + 2)
+    assert told.ledger.entries == told.backup.entries + 2 * (5 + 2)
 
 
 def _balances(where: str | Path) -> tuple[Any, ...]:

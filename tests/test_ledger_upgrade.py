@@ -116,7 +116,7 @@ def test_an_older_ledger_is_not_opened_and_not_touched(old: str) -> None:
         with pytest.raises(InvalidInput) as told:
             opened(old)
         assert str(told.value) == (
-            "the ledger has format 1, this discreet needs 4; copy it (discreet ledger backup) and run: "
+            f"the ledger has format 1, this discreet needs {VERSION}; copy it (discreet ledger backup) and run: "
             "discreet ledger upgrade"
         )
     assert shape(old) == before
@@ -169,7 +169,7 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     assert (refused.code, "run: discreet ledger upgrade" in refused.err) == (2, True)
     assert done("ledger", "upgrade", place).out == f"The ledger has format {VERSION} now; it had 1.\n"
     assert done("ledger", "upgrade", place).out == f"The ledger has format {VERSION} already; nothing was changed.\n"
-    assert done("ledger", "upgrade", place, "--json").document == {"before": 4, "format": 4}
+    assert done("ledger", "upgrade", place, "--json").document == {"before": VERSION, "format": VERSION}
     assert done("ledger", "verify", place, "--json").document["heads"] == heads
     assert discreet("ledger", "upgrade", tmp_path / "none.db").code == 2
 
@@ -182,7 +182,7 @@ def test_the_log_is_read_by_its_own_index(tmp_path: Path) -> None:
         with ledger._database.reading() as connection:
             engine = connection.engine
         event.listen(engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
-        assert len(ledger.history(DATASET)) == 8
+        assert len(ledger.history(DATASET)) == 9
     sql, values = next(one for one in asked if "body" in one[0])
     assert "kind != 'answer'" in sql
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as looked:

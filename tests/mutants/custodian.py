@@ -11,8 +11,8 @@ FAULTS = (
         "Rows are read and noise is drawn before anything is charged.",
         "Who stops the process between the two, or times it, has looked for nothing.",
         "custodian/custodian.py",
-        "        receipt = self._ledger.charge(charge_of(",
-        "        self._draw(planned)\n        receipt = self._ledger.charge(charge_of(",
+        "        receipt = self._ledger.charge(charge, self._payable)",
+        "        self._draw(planned)\n        receipt = self._ledger.charge(charge, self._payable)",
         ("test_service_seen.py::test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down",),
     ),
     Fault(
