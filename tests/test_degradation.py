@@ -221,7 +221,7 @@ def _live(chance: random.Random, folder: Path) -> int:
             assert charge.any_price or paid[1] <= charge.epsilon
             assert paid[0] in (0, paid[1])
             assert offer is None or offer.price.epsilon == paid[1]
-            assert (receipt.degrades is None) or (paid[0] == 0 and receipt.paid == charge.spend)
+            assert receipt.degrades is None or (paid[0] == 0 and receipt.paid == charge.spend)
             degraded += receipt.degrades is not None
             if receipt.answer is None:
                 ledger.store(DATASET, receipt.entry, "{}")

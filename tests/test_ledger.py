@@ -164,8 +164,9 @@ def test_nobody_pays_more_than_was_offered(ledger: Ledger) -> None:
     """A dearer stored answer whose noise can be added to is degraded, and costs the data set nothing more."""
     limits = caps(10)
     answered(ledger, ask(epsilon="0.5"), limits, "dear")
-    degraded = answered(ledger, ask(epsilon="0.01", analyst="bob", degradable=True), limits, "degraded")
+    degraded = ledger.charge(ask(epsilon="0.01", analyst="bob", degradable=True), limits)
     assert (degraded.answer, degraded.degrades, degraded.paid) == (None, "dear", pure("0.01"))
+    ledger.store(DATASET, degraded.entry, "degraded")
     other = ledger.charge(ask(epsilon="0.02", analyst="cat"), limits)
     assert (other.answer, other.degrades, other.paid) == (None, None, pure("0.02"))
     assert spent_of(ledger, limits) == {"dp": Fraction(52, 100)}

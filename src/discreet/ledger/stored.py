@@ -126,11 +126,11 @@ def offered(connection: Connection, charge: Charge) -> Offer | None:
 
 def receipt(connection: Connection, body: Body) -> Receipt:
     """The receipt of an entry that someone paid for before."""
-    source = answer_of(connection, body["dataset"], body["source"]) if "source" in body else None
-    if body["kind"] == "reuse":
-        return Receipt(body["seq"], source, chain.spend_of(body), charged=False)
-    answer = answer_of(connection, body["dataset"], body["seq"])
-    return Receipt(body["seq"], answer, chain.spend_of(body), charged=False, degrades=source)
+    place = body["source"] if body["kind"] == "reuse" else body["seq"]
+    answer, degrades = answer_of(connection, body["dataset"], place), None
+    if answer is None and body["kind"] == "degrade":
+        degrades = answer_of(connection, body["dataset"], body["source"])
+    return Receipt(body["seq"], answer, chain.spend_of(body), charged=False, degrades=degrades)
 
 
 def _enough(charge: Charge) -> dict[str, str]:
