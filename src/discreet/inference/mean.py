@@ -124,10 +124,13 @@ class Ratio:
         return self._per_rows(confidence, fewest) if fewest >= 1 else self.width
 
     def _per_rows(self, confidence: float, rows: float) -> float:
-        """How far the weighted sum of the noises goes, at the worst share, as a distance of means."""
+        """How far the weighted sum of the noises goes, at the worst share, as a distance of means.
+
+        The worst share is an end: there one of two alike noises has all the weight, or both have the most.
+        """
         if not self.width:
             return 0.0
-        farthest = float(self.limits(confidence).max())
+        farthest = max(self._limit(share, confidence) for share in (0.0, 1.0))
         return min(farthest / (self._per_share(0.5) * rows) * self.width, self.width)
 
     def _fewest_rows(self, rows: float, chance: float) -> float:
@@ -144,12 +147,12 @@ class Ratio:
         Half a unit is added for each weight: the tails are those of noises spread over their cells.
         """
         if confidence not in self._limits:
-            found = []
-            for share in SHARES:
-                weights = self.weights(float(share))
-                found.append(quantile(self.noise, weights, confidence) + sum(map(abs, weights)) / 2)
-            self._limits[confidence] = np.array(found)
+            self._limits[confidence] = np.array([self._limit(float(share), confidence) for share in SHARES])
         return self._limits[confidence]
+
+    def _limit(self, share: float, confidence: float) -> float:
+        weights = self.weights(share)
+        return quantile(self.noise, weights, confidence) + sum(map(abs, weights)) / 2
 
     def interval(self, released: Sequence[int], confidence: float) -> tuple[float, float]:
         """All means at which what was released is not surprising: at least this probability, however many rows.
