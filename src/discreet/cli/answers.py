@@ -27,7 +27,7 @@ RECONCILED = "reconciled"
 MOST_BESIDE = 2
 """With more numbers to a row a table has no room for the reconciled ones too; JSON has them."""
 ERROR = "expected error (root mean square)"
-ROWS, WITHIN = "rows selected, at least", "within"
+ROWS, WITHIN = "rows with a value, at least", "within"
 
 
 def answer_screen(

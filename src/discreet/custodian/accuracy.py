@@ -127,7 +127,9 @@ def _selected(plan: Plan, one: Noisy) -> str:
     """A condition on the number of rows; rows without a value do not count."""
     columns = (plan.schema.column(measure.column) for measure in one.form.measures if measure.column)
     if any(column.nullable for column in columns):
-        return "at least {} rows of a group have a value" if plan.query.keys else "at least {} selected rows have a value"
+        return (
+            "at least {} rows of a group have a value" if plan.query.keys else "at least {} selected rows have a value"
+        )
     return "a group has at least {} rows" if plan.query.keys else "at least {} rows are selected"
 
 
