@@ -38,6 +38,7 @@ ANSWER: dict[str, Any] = {
     "shaped_by_prior": False,
     "prior_tail": None,
     "prior_use": "",
+    "missed_accuracy": "This answer is less accurate than the ±20 you requested: it is within 34.",
     "warning": None,
     "meaning": "the count is about 1234",
     "mechanism": "discrete Laplace",

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -279,30 +279,27 @@ def runner(served: Supervised) -> int:
 def well(served: Supervised, count: int) -> None:
     """Wait until so many workers run, and the service says that it is well."""
     eventually(lambda: len(workers(served)) == count)
-    line = Line(served.port)
-    eventually(lambda: (reply := line.send("GET", "/health")) is not None and reply.status == 200)
-    line.close()
+    with closing(Line(served.port)) as line:
+        eventually(lambda: (reply := line.send("GET", "/health")) is not None and reply.status == 200)
 
 
 @contextmanager
 def spread(served: Supervised, token: str, each: int) -> Iterator[list[Line]]:
     """So many open lines to each worker: the others are stopped while its own are opened."""
-    lines: list[Line] = []
     running = workers(served)
-    for own in running:
-        with _stopped([other for other in running if other != own]):
-            for _ in range(each):
-                lines.append(Line(served.port, token))
-                assert lines[-1].must("GET", "/health").status == 200
-    try:
+    with ExitStack() as stack:
+        lines = []
+        for own in running:
+            with stopped([other for other in running if other != own]):
+                for _ in range(each):
+                    lines.append(stack.enter_context(closing(Line(served.port, token))))
+                    assert lines[-1].must("GET", "/health").status == 200
         yield lines
-    finally:
-        for line in lines:
-            line.close()
 
 
 @contextmanager
-def _stopped(processes: Sequence[int]) -> Iterator[None]:
+def stopped(processes: Sequence[int]) -> Iterator[None]:
+    """Processes that do nothing meanwhile."""
     for one in processes:
         os.kill(one, signal.SIGSTOP)
     try:

@@ -83,8 +83,8 @@ def rows_of(units: Units) -> list[Row]:
 
 
 def farthest(planned: Plan, confidence: float) -> float:
-    """How far off a plan's one answer may be with that probability, and half its interval: the larger of both."""
+    """How far off a plan's one answer may be with that probability, or an end of its interval from it: the larger."""
     (noisy,) = planned.measurements
     assert isinstance(noisy, Noisy)
     meaning = planned.meaning(noisy)
-    return max(meaning.reach(confidence), meaning.half_width(confidence))
+    return max(meaning.reach(confidence), meaning.interval_bound(confidence))

@@ -144,6 +144,9 @@ def test_any_budget_will_do() -> None:
 def test_the_accuracy_of_a_mean_needs_the_number_of_rows(declared: Schema, aggregate: str) -> None:
     """With a condition nobody knows how many rows there are: a guess would promise what may not be kept."""
     question = f"SELECT {aggregate} FROM t WHERE age > 0"
-    with pytest.raises(InvalidInput, match=r"depends on how many rows are selected.*give rows, the fewest"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"depends on how many of the selected rows have a value.*give rows, the fewest .* COUNT\(score\) with",
+    ):
         preview(declared, question, accuracy="±0.5")
     assert preview(declared, question, accuracy="±0.5", rows=2000).cost.epsilon

@@ -284,7 +284,15 @@ def test_an_accuracy_that_the_budget_cannot_reach(schema: Path) -> None:
     words = ("ask", schema, question, "--accuracy")
     refused(schema.parent, (*words, "±1 at 99%"), 3, "with the epsilon of 0.75 that is left; ±6 is what that can reach")
     assert done(*words, "±6 at 99%", "--json").document["accuracy"] == "within 6 with a probability of at least 99 %"
-    refused(schema.parent, ("preview", schema, MEAN, "--accuracy", "±0.01"), 3, "is what that can reach")
+    asked = ("preview", schema, MEAN, "--accuracy", "±0.01")
+    refused(schema.parent, (*asked, "--rows", "900"), 3, "is what that can reach")
+
+
+def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema: Path) -> None:
+    """Nobody can promise it: that is refused before anything is charged, with the way out."""
+    says = "give rows, the fewest such rows you expect (the lower end of a noisy COUNT(income) with the same condition"
+    for command in ("preview", "ask"):
+        refused(schema.parent, (command, schema, MEAN, "--accuracy", "±5000"), 2, says)
 
 
 @pytest.mark.parametrize(

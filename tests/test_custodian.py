@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 import folders
 from discreet import BudgetExceeded, Custodian, InvalidInput, Ledger, Prior, Unavailable, Unsupported
+from discreet.planner.plan import Plan
 from discreet.sample import write_registry
 from seeded import cache
 
@@ -438,11 +440,18 @@ def test_a_table_of_spark(tmp_path: Path, spark: SparkSession) -> None:
         assert abs(float(a.value) - 300) < 25  # type: ignore[arg-type]
 
 
+MEAN = "SELECT AVG(age) FROM people WHERE age > 50"
+
+
 def test_neighbours_see_the_same_charges_and_words(tmp_path: Path) -> None:
-    """All that is not drawn is the same on two tables that differ in everything: labels, costs, refusals."""
+    """All that is not drawn is the same on two tables that differ in everything: labels, costs, refusals.
+
+    The accuracy of a mean is computed from the noisy mean: its words are compared without the distance. The next test
+    compares it with the distance, given the same noisy totals.
+    """
     questions: list[tuple[str, dict[str, Any]]] = [
         (COUNT, {}),
-        ("SELECT AVG(age) FROM people WHERE age > 50", {}),
+        (MEAN, {}),
         ("SELECT MEDIAN(age) FROM people", {"prior": "normal(40, 9)"}),
         ("SELECT sex, SUM(age) FROM people GROUP BY sex", {}),
         ("SELECT MAX(age), MIN(age), MODE(sex) FROM people", {}),
@@ -450,6 +459,7 @@ def test_neighbours_see_the_same_charges_and_words(tmp_path: Path) -> None:
         ("SELECT MEDIAN(height) FROM people", {}),
         ("SELECT COUNT(*) FROM people WHERE sex = 'X'", {}),
         ("SELECT SUM(age) FROM people", {"epsilon": 9}),
+        (MEAN, {"epsilon": None, "accuracy": "±30"}),
     ]
     told = []
     for number, rows in enumerate((1, 400)):
@@ -468,9 +478,48 @@ def _outcome(custodian: Custodian, text: str, more: dict[str, Any]) -> object:
         return type(refusal), str(refusal)
     told = a.to_json()
     rows = [sorted(row) for row in told.pop("rows")]  # type: ignore[attr-defined]
+    if text == MEAN:
+        told["accuracy"] = re.sub(r"(?<=^within )[0-9,.]+", "#", a.accuracy)
     return rows, {
         name: told[name] for name in ("columns", "mechanism", "accuracy", "guarantee", "cost", "entry", "stored")
     }
+
+
+def test_a_reply_is_a_function_of_the_noisy_totals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given the same noisy totals, two tables that differ in everything get the same reply, to the byte.
+
+    Also in how accurate it says it is, and in whether it says that it misses the accuracy that was requested.
+    """
+    questions: list[tuple[str, dict[str, Any]]] = [
+        (MEAN, {"epsilon": Fraction(1, 10)}),
+        (MEAN, {"accuracy": "±30", "rows": 100}),
+        ("SELECT sex, AVG(age) FROM people GROUP BY sex", {"accuracy": "±40", "rows": 100}),
+        ("SELECT STDDEV(age), COUNT(*) FROM people WHERE sex = 'F'", {"epsilon": Fraction(1, 2)}),
+        (MEAN, {"epsilon": Fraction(1, 4), "prior": "normal(60, 9)"}),
+    ]
+    real, drawn, missed = Custodian._draw, [], []
+
+    def record(custodian: Custodian, planned: Plan) -> str:
+        drawn.append(real(custodian, planned))
+        return drawn[-1]
+
+    def play(custodian: Custodian, planned: Plan) -> str:
+        real(custodian, planned)
+        return drawn.pop(0)
+
+    for first in (1, 400):  # fewer rows than were expected, and as many
+        told = []
+        for rows, draw in ((first, record), (401 - first, play)):
+            monkeypatch.setattr(Custodian, "_draw", draw)
+            folder = tmp_path / f"{first} {rows}"
+            folder.mkdir()
+            head = HEAD.replace("epsilon: 5", "epsilon: 20").replace("epsilon: 2,", "epsilon: 20,")
+            with Custodian.open(write_people(folder, head, rows=rows, seed=rows)) as custodian:
+                answers = [custodian.answer(text, **more) for text, more in questions]
+            told.append([(a.to_json(), str(a)) for a in answers])
+        assert told[0] == told[1]
+        missed.append([bool(a.missed_accuracy) for a in answers])
+    assert missed == [[False, True, True, False, False], [False, False, True, False, False]]  # nobody is of no sex
 
 
 def test_processes_share_one_data_set(tmp_path: Path) -> None:

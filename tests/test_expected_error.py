@@ -170,7 +170,7 @@ def of_noise(own: Plan, one: Noisy, wanted: np.ndarray) -> np.ndarray:
 
 def totals(own: Plan, one: Noisy, truth: float) -> list[int]:
     """Exact totals of a table whose answer is about the truth, values in the middle of what that allows."""
-    meaning, rows = own.meaning(one), float(own.rows)
+    meaning, rows = own.meaning(one), float(own.expected_rows.number)
     if meaning.ratio is not None:
         slopes = meaning.ratio.slopes(np.array([meaning.ratio.share(truth)]))
         return [round(rows * float(slope[0])) for slope in slopes]

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from discreet import BoxStaircase, DiscreteGaussian, DiscreteLaplace, InvalidInput, PolygonStaircase, Prior, Staircase
 from discreet.inference import line
@@ -14,6 +15,7 @@ from discreet.inference.belief import believed
 from discreet.inference.laws import deviation, log_chance, log_joint, quantile, tail, upper
 from discreet.inference.line import Combined, Spread
 from discreet.inference.mean import Ratio, Squares
+from discreet.kernel.entropy import SYSTEM
 from discreet.kernel.noise import Independent, Noise
 
 HEXAGON = ((8, 0), (4, 1), (-4, 1), (-8, 0), (-4, -1), (4, -1))
@@ -220,6 +222,20 @@ def test_the_interval_of_a_mean_is_reached_as_often_as_claimed() -> None:
     low, high = ratio.interval((0, 100), 0.95)
     assert low < 10 < high
     assert ratio.interval((0, -50), 0.95) == (0.0, 20.0)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 0.0), (1.0, 80.0), (0.0, 1.0)])
+@pytest.mark.parametrize(("epsilon", "rows"), [(1, 1), (8, 1), (8, 3), (16, 2)])
+def test_the_points_of_a_small_polygon_are_counted(epsilon: int, rows: int, weights: tuple[float, float]) -> None:
+    """A hexagon with one line of points above 0 and one below has little in common with its area."""
+    far, near = 160 * rows, 80 * rows
+    corners = ((far, 0), (near, rows), (-near, rows), (-far, 0), (-near, -rows), (near, -rows))
+    noise, draws = PolygonStaircase(epsilon, corners), 4000
+    sums = np.abs(noise.draw_units(draws, SYSTEM) @ np.array(weights))
+    for confidence in (0.9, 0.99):
+        bound = quantile(noise, weights, confidence) + sum(weights) / 2
+        misses = int((sums > bound).sum())
+        assert binom.sf(misses - 1, draws, 1 - confidence) > 1e-8
 
 
 def test_a_smooth_law_tabulated() -> None:

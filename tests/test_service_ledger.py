@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from discreet.custodian.heads import NAME
 from discreet.service.config import read_config
 from discreet.service.store import Store
 from discreet.service.store.heads import StoreHeads
-from loaded import Line, analyst, configured, data_set, question, spread, well, workers
+from loaded import Line, analyst, configured, data_set, question, spread, stopped, well, workers
 from supervised import Supervised, eventually, starting, supervised, token
 from test_service_faults import fill, on_tiny_disk, own_postgres
 
@@ -156,23 +156,15 @@ def test_a_worker_that_is_started_again_opens_no_other_ledger(place: Place, tmp_
 
 @contextmanager
 def spread_unwell(served: Supervised, secret: str) -> Iterator[list[Line]]:
-    """A line to each worker of a service that is not well."""
-    lines, running = [], workers(served)
-    for own in running:
-        others = [other for other in running if other != own]
-        for other in others:
-            os.kill(other, signal.SIGSTOP)
-        try:
-            lines.append(Line(served.port, secret))
-            assert lines[-1].must("GET", "/health").status == 503
-        finally:
-            for other in others:
-                os.kill(other, signal.SIGCONT)
-    try:
+    """A line to each worker of a service that is not well; each may remember for a second that it was."""
+    running = workers(served)
+    with ExitStack() as stack:
+        lines = []
+        for own in running:
+            with stopped([other for other in running if other != own]):
+                lines.append(stack.enter_context(closing(Line(served.port, secret))))
+                eventually(lambda line=lines[-1]: failing(line))
         yield lines
-    finally:
-        for line in lines:
-            line.close()
 
 
 @pytest.mark.parametrize("known", ["folder", "store", "answers"])

@@ -10,9 +10,11 @@ import pytest
 from sqlalchemy import create_engine, insert, inspect, select, update
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.service.store import Store
+from discreet.ledger.recorded import RecordedHead
+from discreet.service.store import Store, tables
 from discreet.service.store.answers import Kept, SavedPrior, answer_by_key, keep_answer, save_prior, saved_priors
 from discreet.service.store.counters import Counts, all_counts
+from discreet.service.store.heads import StoreHeads
 from discreet.service.store.jobs import DEAD, Job, abandon, add_job, dead_jobs, finish, job_by_id, requeue, take_job
 from discreet.service.store.store import VERSION_TABLE
 from discreet.service.store.tables import METADATA, jobs, tokens
@@ -189,6 +191,23 @@ def test_a_job_is_run_once_and_by_another_where_its_runner_died(store: Store) ->
     done = job_by_id(store, "j")
     assert done is not None
     assert done.state == "done"
+
+
+def test_a_head_is_recorded_only_if_nobody_holds_the_store(store: Store, where: str) -> None:
+    """The charge stands by then: its answer neither waits long for the record nor is lost for it."""
+    heads = StoreHeads(store)
+    first, second = RecordedHead("a", 3, "03"), RecordedHead("a", 5, "05")
+    heads.accept("d", first, None)
+    with Store.open(where) as other, other.database.writing() as connection:
+        connection.execute(update(tables.heads).values(at=0.0))
+        before = time.monotonic()
+        heads.advance("d", second)
+        assert time.monotonic() - before < 8  # not the ten seconds that others are waited for
+    assert heads.read("d") == first
+    heads.advance("d", second)
+    assert heads.read("d") == second
+    heads.advance("d", first)
+    assert heads.read("d") == second
 
 
 def test_what_is_damaged_is_told_plainly(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import math
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.stats import binom
 
 import tables
 from discreet import Answer, Custodian, InvalidInput
+from discreet.custodian import preview
 from discreet.custodian.draw import Exact, exact, release
 from discreet.custodian.previewing import Preview, previewed
 from discreet.custodian.question import read
@@ -247,16 +248,16 @@ def _held(data: Data, question: Question, planned: Plan, drawn: Answer, stated: 
     return max(0.0, below - order * len(codes), above - (1 - order) * len(codes)) < max(stated, 1e-9)
 
 
-def _stated(data: Data, question: Question, preview: Preview) -> float | None:
+def _stated(data: Data, question: Question, told: Preview) -> float | None:
     """What a preview states, read from its printed sentence, for as many rows as there are; None where nothing."""
     for pattern in (RANKS, FEWER):
-        if found := pattern.search(preview.accuracy):
+        if found := pattern.search(told.accuracy):
             return _number(found)
-    if not preview.accuracy_by_rows:
-        found = WITHIN.search(preview.accuracy)
+    if not told.accuracy_by_rows:
+        found = WITHIN.search(told.accuracy)
         return None if found is None else _number(found)
     rows = len(_values(data, question))
-    numbers = [one.within for one in preview.accuracy_by_rows if one.rows <= rows]
+    numbers = [one.within for one in told.accuracy_by_rows if one.rows <= rows]
     return min(numbers, default=None)
 
 
@@ -427,7 +428,7 @@ def test_a_preview_of_a_filtered_mean_says_how_it_depends_on_the_rows(registry: 
     assert "only a guess: about 1,250 rows if all values of hospital and sex are equally frequent" in told.accuracy
     assert "which is only a guess" in told.error_of
     stated = registry.custodian.preview(question, epsilon=0.1, rows=600)
-    assert stated.accuracy.endswith("if at least 600 rows are selected")
+    assert stated.accuracy.endswith("if at least 600 selected rows have a value")
     assert math.isclose(nears[1] / nears[2], 10, rel_tol=0.02)
 
 
@@ -448,3 +449,59 @@ def test_the_bound_of_a_mean_holds_and_is_near(neighbours: str, rows: int, share
     assert binom.sf(misses - 1, draws, 0.05) > 1e-6
     if share != 0.5:
         assert misses > draws * 0.008  # at an end half of the errors are cut off by the bounds
+
+
+@pytest.mark.parametrize(("rows", "share"), [(60, 0.0), (60, 0.5), (4000, 1.0)])
+@pytest.mark.parametrize("aggregate", ["AVG(score)", "VAR(score)", "STDDEV(score)"])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_no_interval_is_wider_than_its_bound(neighbours: str, aggregate: str, rows: int, share: float) -> None:
+    """Neither end lies farther from the answer; once in a million draws it may."""
+    declared = tables.schema(neighbours, 1, 5000)
+    planned = plan(declared, read(f"SELECT {aggregate} FROM t WHERE age > 0", declared), epsilon=2, rows=rows)
+    (noisy,) = planned.measurements
+    assert isinstance(noisy, Noisy)
+    meaning, high = planned.meaning(noisy), round(rows * share)
+    bound, wide, draws = meaning.interval_bound(0.95), declared.column("score").upper, 300
+    totals = noisy.inputs((rows, high * wide, high * wide**2)[: len(noisy.form.measures)])
+    drawn = release(planned, Exact([()] * draws, [[totals] * draws]), [0] * draws)
+    misses = 0
+    for (numbers,) in drawn.numbers:
+        low, top = meaning.interval(numbers, 0.95)
+        told = float(noisy.value(numbers))
+        misses += max(top - told, told - low) > bound * (1 + 1e-9)
+    assert binom.sf(misses - 1, draws, 1e-6) > 1e-8
+    assert bound < 1.5 or rows == 60
+
+
+@pytest.mark.parametrize(("share", "end"), [(0, 0.0), (1, 3.0)])
+def test_noise_far_beyond_a_bound_of_the_column_makes_no_interval_of_all_means(share: int, end: float) -> None:
+    """What was released is surprising at every mean there can be: the interval is one at the bound, not everything."""
+    declared = tables.schema("add-remove", 1, 5000)
+    planned = plan(declared, read("SELECT AVG(score) FROM t WHERE age > 0", declared), epsilon=1, rows=1000)
+    (noisy,) = planned.measurements
+    assert isinstance(noisy, Noisy)
+    meaning, wide = planned.meaning(noisy), declared.column("score").upper
+    above, below = noisy.inputs((1000, 1000 * share * wide))
+    assert noisy.form.components[0].weights == (0, 1)  # sums of x - L and of U - x
+    far = 40 * wide * (1 if share else -1)
+    low, high = meaning.interval((above + far, below - far), 0.95)
+    assert float(noisy.value((above + far, below - far))) == end == (high if share else low)
+    assert 0 < high - low <= meaning.interval_bound(0.95)
+
+
+@pytest.mark.parametrize(
+    ("missing", "grouped", "words"),
+    [
+        (None, False, "if at least 600 selected rows have a value"),
+        (None, True, "if at least 600 rows of a group have a value"),
+        (0, False, "if at least 600 rows are selected"),
+        (0, True, "if a group has at least 600 rows"),
+    ],
+)
+def test_rows_without_a_value_do_not_count(missing: int | None, grouped: bool, words: str) -> None:
+    """A mean is of the rows with a value, and its accuracy is stated for as many."""
+    declared = tables.schema("add-remove", 1, 5000)
+    score = replace(declared.column("score"), missing=missing)
+    declared = replace(declared, columns={**declared.columns, "score": score})
+    question = "SELECT sex, AVG(score) FROM t GROUP BY sex" if grouped else "SELECT AVG(score) FROM t WHERE age > 0"
+    assert preview(declared, question, epsilon=1, rows=600).accuracy.endswith(words)

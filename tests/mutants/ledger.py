@@ -512,4 +512,14 @@ FAULTS = (
         "            for record, head in known if after is not None else ():\n",
         ("test_ledger_replaced.py::test_a_head_is_recorded_after_it_is_in_the_ledger",),
     ),
+    Fault(
+        "refused-ledger-recorded",
+        "ledger",
+        "The head of a ledger is recorded before it is known to be the data set's.",
+        "Whoever names another data set's ledger once by mistake can never use the right one.",
+        "custodian/binding.py",
+        "        ledger.compare(schema.name, FolderHeads(Place(schema)))  # first",
+        "        ledger.record_heads(schema.name, FolderHeads(Place(schema)))  # first",
+        ("test_bad_input.py::test_the_ledger_of_another_data_set_on_first_use",),
+    ),
 )

@@ -96,6 +96,17 @@ FAULTS = (
         ("test_service_ledger.py::test_an_older_copy_is_refused_at_the_start_until_it_is_restored[store]",),
     ),
     Fault(
+        "answer-lost-for-a-record",
+        "service",
+        "A charge fails, after it was paid, where its head cannot be recorded in the store.",
+        "While the store is locked every question is paid for and none is answered.",
+        "service/store/heads.py",
+        "        with suppress(Unavailable), self.store.passing",
+        "        with self.store.passing",
+        ("test_service_store.py::test_a_head_is_recorded_only_if_nobody_holds_the_store[sqlite]",),
+        dies_of="Unavailable",
+    ),
+    Fault(
         "restarted-worker-opens-any-ledger",
         "service",
         "A worker that is started again opens whatever ledger is at the path.",

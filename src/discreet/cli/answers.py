@@ -28,7 +28,7 @@ MOST_BESIDE = 2
 """With more numbers to a row a table has no room for the reconciled ones too; JSON has them."""
 ERROR = "expected error (root mean square)"
 DEGRADED = "an answer is stored already, and is told with noise added; the data set pays nothing more"
-ROWS, WITHIN = "rows selected, at least", "within"
+ROWS, WITHIN = "rows with a value, at least", "within"
 
 
 def answer_screen(

@@ -19,7 +19,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class AccuracyForRows:
-    """How far off a mean or variance may be where at least so many rows are selected."""
+    """How far off a mean or variance may be where at least so many selected rows have a value."""
 
     name: str
     rows: int
@@ -45,35 +45,45 @@ def state_accuracy(plan: Plan, confidence: float) -> str:
 def accuracy_of_answer(
     plan: Plan, rows: Sequence[Mapping[str, Reply]], intervals: Sequence[Mapping[str, Interval]]
 ) -> str:
-    """The same once it is drawn: where the number of rows matters, only what the answer itself supports."""
+    """State the accuracy of an answer: where the number of rows matters, only what the answer itself supports.
+
+    It is computed from the noisy answer and its interval alone, and from nothing else that was read.
+    """
     named = _names(plan)
     said = []
     for at, one in enumerate(plan.measurements):
         if at not in named or not (isinstance(one, Noisy) and plan.meaning(one).depends_on_rows):
             said.append(_state(plan, one, plan.confidence))
-        elif len(rows) == 1:
-            off = _distance(rows[0][named[at]], intervals[0][named[at]])
-            said.append(f"within {format_upper(off or 0.0)} {_likely(plan.confidence)}")
-        else:
+            continue
+        off = _distance(rows[0][named[at]], intervals[0][named[at]]) if len(rows) == 1 else None
+        if off is None:
             said.append(f"each group has its own interval, which holds {_likely(plan.confidence)}")
+        else:
+            said.append(f"within {format_upper(off)} {_likely(plan.confidence)}")
     return _join(plan, said)
 
 
 def missed_accuracy(
     plan: Plan, rows: Sequence[Mapping[str, Reply]], intervals: Sequence[Mapping[str, Interval]]
 ) -> str:
-    """That an answer is less accurate than was requested; nothing where it is as accurate."""
+    """State that an answer is less accurate than was requested; empty where it is as accurate.
+
+    Like the accuracy of an answer, it follows from the noisy answer alone.
+    """
     if plan.requested is None or not any(isinstance(one, Noisy) for one in plan.measurements):
         return ""
-    halves = [_half(span) for row in intervals for span in row.values()]
-    missed = [half for half in halves if half is not None and half > _allowed(plan.requested)]
+    pairs = zip(rows, intervals, strict=True)
+    distances = [_distance(row[name], span) for row, spans in pairs for name, span in spans.items()]
+    known = [off for off in distances if off is not None]
+    missed = [off for off in known if off > _allowed(plan.requested)]
     if not missed:
         return ""
-    wide = f"half the {format_percent_at_least(plan.confidence)} interval is {format_upper(max(missed))}"
-    what = "This answer is" if len(rows) == 1 else f"{len(missed)} of {len(halves)} groups are"
-    expected = plan.expected_rows
-    why = f": fewer than the {expected.number:,} rows you expected seem to be selected" if expected.number > 1 else ""
-    return f"{what} less accurate than the ±{shown(plan.requested.distance)} you requested ({wide}){why}."
+    what = "This answer is" if len(known) == 1 else f"{len(missed):,} of {len(known):,} numbers are"
+    off = f"within {format_upper(max(missed))} {_likely(plan.confidence)}"
+    which = "it is" if len(known) == 1 else "the least accurate one is"
+    expected = f"; fewer rows than the {plan.expected_rows.number:,} you expected seem to have a value"
+    why = expected if plan.expected_rows.source == "stated" else ""
+    return f"{what} less accurate than the ±{shown(plan.requested.distance)} you requested: {which} {off}{why}."
 
 
 def _state(plan: Plan, one: Measurement, confidence: float) -> str:
@@ -98,7 +108,7 @@ def _state(plan: Plan, one: Measurement, confidence: float) -> str:
 def _state_for_rows(plan: Plan, one: Noisy, confidence: float) -> str:
     """How it depends on the number of rows: for the number that was stated, or else for a few of them."""
     meaning, expected = plan.meaning(one), plan.expected_rows
-    selected = "a group has at least {} rows" if plan.query.keys else "at least {} rows are selected"
+    selected = _selected(plan, one)
     if expected.source == "stated":
         within = format_upper(meaning.reach(confidence, expected.number))
         return f"within {within} {_likely(confidence)} if {selected.format(f'{expected.number:,}')}"
@@ -111,6 +121,16 @@ def _state_for_rows(plan: Plan, one: Noisy, confidence: float) -> str:
     guess = format_upper(meaning.reach(confidence, expected.number))
     if_so = f" if {expected.assumption}" if expected.assumption else ""
     return f"{said} (only a guess: about {expected.number:,} rows{if_so}, hence within {guess})"
+
+
+def _selected(plan: Plan, one: Noisy) -> str:
+    """A condition on the number of rows; rows without a value do not count."""
+    columns = (plan.schema.column(measure.column) for measure in one.form.measures if measure.column)
+    if any(column.nullable for column in columns):
+        return (
+            "at least {} rows of a group have a value" if plan.query.keys else "at least {} selected rows have a value"
+        )
+    return "a group has at least {} rows" if plan.query.keys else "at least {} rows are selected"
 
 
 def _example_rows(plan: Plan) -> tuple[int, ...]:
@@ -141,11 +161,6 @@ def _distance(value: Reply, span: Interval) -> float | None:
     """From a value to the farther end of its interval."""
     ends = _ends(span)
     return None if ends is None or not isinstance(value, int | float) else max(ends[1] - value, value - ends[0])
-
-
-def _half(span: Interval) -> float | None:
-    ends = _ends(span)
-    return None if ends is None else (ends[1] - ends[0]) / 2
 
 
 def _ends(span: Interval) -> tuple[float, float] | None:

@@ -20,18 +20,18 @@ def bound_ledger(schema: Schema, where: str | Path | None = None, wait: float = 
     place, address = Place(schema), ledger_address(schema, where)
     manifest = place.read()
     if manifest is not None and manifest.ledger is not None:  # for good: no need to wait for a registration under way
-        return _told(schema, manifest, existing_ledger(address, wait))
+        return _recorded(schema, _told(schema, manifest, existing_ledger(address, wait)))
     with place.locked():
         manifest = place.read() or Manifest.new(schema)
         if manifest.ledger is not None:
-            return _told(schema, manifest, existing_ledger(address, wait))
+            return _recorded(schema, _told(schema, manifest, existing_ledger(address, wait)))
         ledger = _told(schema, manifest, Ledger.open(address, wait))
         try:
             place.write(replace(manifest, ledger=ledger.id))
         except DiscreetError:
             ledger.close()
             raise
-        return ledger
+        return _recorded(schema, ledger)
 
 
 def _told(schema: Schema, manifest: Manifest, ledger: Ledger) -> Ledger:
@@ -39,9 +39,19 @@ def _told(schema: Schema, manifest: Manifest, ledger: Ledger) -> Ledger:
     try:
         if manifest.ledger not in (None, ledger.id):
             raise InvalidInput(f"the spend of {schema.name} is kept in another ledger than this one; name that one")
-        ledger.record_heads(schema.name, FolderHeads(Place(schema)))  # first: nothing is entered in an older copy
+        ledger.compare(schema.name, FolderHeads(Place(schema)))  # first: nothing is entered in an older copy
         for snapshot in manifest.snapshots:
             ledger.register(schema.name, manifest.identity, snapshot.name, snapshot.disjoint)
+    except DiscreetError:
+        ledger.close()
+        raise
+    return ledger
+
+
+def _recorded(schema: Schema, ledger: Ledger) -> Ledger:
+    """Record the heads of a ledger once it is the data set's: a refused ledger leaves nothing in the folder."""
+    try:
+        ledger.record_heads(schema.name, FolderHeads(Place(schema)))
     except DiscreetError:
         ledger.close()
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache, reduce
 from itertools import product
 
@@ -14,7 +15,7 @@ from discreet.kernel.box_staircase import Boxes, BoxStaircase
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent, Noise
-from discreet.kernel.polygon_staircase import PolygonStaircase
+from discreet.kernel.polygon_staircase import Polygon, PolygonStaircase
 from discreet.kernel.staircase import Staircase, rate_of
 
 Array = NDArray[np.float64]
@@ -23,6 +24,8 @@ FARTHEST = 45.0
 """What is e^-45 times as likely as the likeliest is left out."""
 NEGLIGIBLE = 1e-3
 """A part so much smaller than another adds nothing that shows to their sum."""
+SUMMED_LINES = 32
+"""A polygon with at most so many lines of whole points above 0 is summed line by line."""
 
 
 def log_chance(noise: Noise, units: Array) -> Array:
@@ -179,14 +182,59 @@ def _corners(dimensions: int) -> tuple[tuple[Array, int], ...]:
 
 
 def _polygon_tail(noise: PolygonStaircase, weights: tuple[float, float], distance: Array) -> Array:
-    """A stretched polygon by its weight, then how much of it lies beyond two parallel lines."""
-    reach, shares = _cuts(noise, weights)
-    rate, core = rate_of(noise.fall), float(noise.core)
+    """A stretched polygon by its number of points, then how many of these lie beyond two parallel lines.
+
+    A small polygon has few lines of whole points, which its area says little about: they are summed. Of large ones
+    areas are near enough.
+    """
+    polygon, rate = noise.polygon, rate_of(noise.fall)
     last = min(math.ceil((FARTHEST + 12) / rate), 2000)
-    stretches = core + np.arange(last)
-    chances = np.exp(-rate * np.arange(last)) * stretches**2
-    beyond = [np.interp(distance / stretch, reach, shares, right=0.0) for stretch in stretches]
-    return np.asarray((chances / chances.sum()) @ np.array(beyond))
+    stretches = float(noise.core) + np.arange(last, dtype=np.float64)
+    small = int(np.searchsorted(stretches * polygon.reach[1], SUMMED_LINES))
+    beyond, points = _beyond_lines(_lines(polygon, noise.core, small), rate, weights, distance)
+    if small < last:
+        reach, shares = _cuts(noise, weights)
+        sizes = np.exp(-rate * np.arange(small, last)) * _points(polygon, stretches[small:])
+        cut = np.interp(distance / stretches[small:, None], reach, shares, right=0.0)
+        beyond, points = beyond + sizes @ cut, points + float(sizes.sum())
+    return np.clip(beyond / points, 0.0, 1.0)
+
+
+@lru_cache(maxsize=256)
+def _lines(polygon: Polygon, core: Fraction, levels: int) -> tuple[Array, ...]:
+    """The lines of whole points at y = 0, 1, ... of the smallest polygons: level, y, least x and greatest x of each."""
+    found = [np.empty((4, 0))]
+    for level in range(levels):
+        y, lowest, highest = polygon.rows(core + level)
+        found.append(np.stack((np.full(len(y), level), y, lowest, highest)).astype(np.float64))
+    return tuple(np.concatenate(found, axis=1))
+
+
+def _beyond_lines(
+    lines: tuple[Array, ...], rate: float, weights: tuple[float, float], distance: Array
+) -> tuple[Array, float]:
+    """The points with |weights . point| above each distance, and all points, by their chance but for a constant.
+
+    Points are spread along their lines. A line at -y is the mirror image of that at y, and is counted with it.
+    """
+    level, y, lowest, highest = lines
+    chance = np.exp(-rate * level) * np.where(y > 0, 2.0, 1.0)
+    size = np.maximum(highest - lowest + 1, 0.0) * chance
+    points, far = float(size.sum()), distance[:, None]
+    if not weights[0]:
+        return (np.abs(weights[1] * y) > far) @ size, points
+    middle, near = -weights[1] * y / weights[0], far / abs(weights[0])
+    held = np.minimum(highest + 0.5, middle + near) - np.maximum(lowest - 0.5, middle - near)
+    return points - np.maximum(held, 0.0) @ chance, points
+
+
+def _points(polygon: Polygon, stretches: Array) -> Array:
+    """About how many whole points a stretched polygon has: exactly where the stretch is whole (Ehrhart)."""
+    ring = polygon.vertices
+    sides = list(zip(ring, ring[1:] + ring[:1], strict=True))
+    area = abs(sum(x * v - y * u for (x, y), (u, v) in sides)) / 2
+    around = sum(math.gcd(u - x, v - y) for (x, y), (u, v) in sides)
+    return area * stretches**2 + around / 2 * stretches + 1
 
 
 @lru_cache(maxsize=256)
@@ -211,12 +259,20 @@ def _cuts(noise: PolygonStaircase, weights: tuple[float, float]) -> tuple[Array,
 
 @lru_cache(maxsize=1024)
 def quantile(noise: Vector, weights: tuple[float, ...], confidence: float) -> float:
-    """The least distance that the weighted sum of the components stays within with this probability."""
-    miss = 1 - confidence
-    at = deviation(noise, weights) * np.geomspace(1e-2, 64, 240)
-    logs = np.log(np.maximum(tail(noise, weights, at), 1e-300))
-    place = min(int(np.argmax(logs <= math.log(miss))), len(at) - 1) if (logs <= math.log(miss)).any() else len(at) - 1
-    if place == 0 or logs[place - 1] == logs[place]:
-        return float(at[place])
-    share = (logs[place - 1] - math.log(miss)) / (logs[place - 1] - logs[place])
-    return float(at[place - 1] + share * (at[place] - at[place - 1]))
+    """A distance that the weighted sum of the components stays within with this probability: hardly above the least.
+
+    Between two distances a tail may fall at any place, so it is not interpolated: the farther one holds.
+    """
+    miss, at = 1 - confidence, deviation(noise, weights) * np.geomspace(1e-2, 64, 40)
+    for _ in range(3):
+        place = _first_within(tail(noise, weights, at), miss)
+        if place == 0:
+            return float(at[0])
+        at = np.linspace(at[place - 1], at[place], 25)
+    return float(at[-1])
+
+
+def _first_within(tails: Array, miss: float) -> int:
+    """The place of the first tail that is no heavier than the chance to miss, or the last place."""
+    within = tails <= miss
+    return int(np.argmax(within)) if within.any() else len(tails) - 1

@@ -28,7 +28,7 @@ ROWS, MIDDLES = 120, 40
 STAND_IN = (0.01, 0.5)
 """The part of the chance to miss that is left to stand-ins for a mean; the second where the first is too little."""
 ONCE = 1e-6
-"""How rarely an interval may be wider than was said beforehand."""
+"""The chance at most that an interval is wider than its bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,19 +114,23 @@ class Ratio:
                 return self._per_rows(1 - (1 - part) * miss, rows)
         return self.width
 
-    def half_width_bound(self, confidence: float, rows: float) -> float:
-        """Half the interval of an answer is at most this, but once in a million, where so many rows have a value.
+    def interval_bound(self, confidence: float, rows: float) -> float:
+        """Bound the distance from an answer to either end of its interval; it holds but once in a million draws.
 
-        The interval ends where the weighted sum reaches its limit, and that sum falls by the noisy number of rows.
+        At least `rows` rows must have a value. The interval ends where the weighted sum reaches its limit. That sum
+        vanishes at the answer and falls by the noisy number of rows.
         """
         fewest = self._fewest_rows(rows, ONCE)
         return self._per_rows(confidence, fewest) if fewest >= 1 else self.width
 
     def _per_rows(self, confidence: float, rows: float) -> float:
-        """How far the weighted sum of the noises goes, at the worst share, as a distance of means."""
+        """How far the weighted sum of the noises goes, at the worst share, as a distance of means.
+
+        The worst share is an end: there one of two alike noises has all the weight, or both have the most.
+        """
         if not self.width:
             return 0.0
-        farthest = float(self.limits(confidence).max())
+        farthest = max(self._limit(share, confidence) for share in (0.0, 1.0))
         return min(farthest / (self._per_share(0.5) * rows) * self.width, self.width)
 
     def _fewest_rows(self, rows: float, chance: float) -> float:
@@ -143,32 +147,35 @@ class Ratio:
         Half a unit is added for each weight: the tails are those of noises spread over their cells.
         """
         if confidence not in self._limits:
-            found = []
-            for share in SHARES:
-                weights = self.weights(float(share))
-                found.append(quantile(self.noise, weights, confidence) + sum(map(abs, weights)) / 2)
-            self._limits[confidence] = np.array(found)
+            self._limits[confidence] = np.array([self._limit(float(share), confidence) for share in SHARES])
         return self._limits[confidence]
+
+    def _limit(self, share: float, confidence: float) -> float:
+        weights = self.weights(share)
+        return quantile(self.noise, weights, confidence) + sum(map(abs, weights)) / 2
 
     def interval(self, released: Sequence[int], confidence: float) -> tuple[float, float]:
         """All means at which what was released is not surprising: at least this probability, however many rows.
 
         Where less than one row was told that set may be narrow by chance and says nothing, so all means are told.
+        Where what was released is surprising at every mean, the noise went far beyond a bound of the column: then the
+        interval is that of totals which tell this bound exactly. It holds no more rarely, and is no wider than others.
         """
         if self.rows(released) < 1:
             return self.lower, self.upper
-        limits = self.limits(confidence)
+        limits, told = self.limits(confidence), self.told(released)
+        one, two = self.slopes(GRID)
+        sums = two * released[0] - one * released[1]
+        beyond = 0.0
+        if not (np.abs(sums) <= np.interp(GRID, SHARES, limits)).any():
+            at = self._sum(released, told)
+            beyond = at if abs(at) > float(np.interp(told, SHARES, limits)) else 0.0
 
         def held(share: float) -> bool:
-            return abs(self._sum(released, share)) <= float(np.interp(share, SHARES, limits))
+            return abs(self._sum(released, share) - beyond) <= float(np.interp(share, SHARES, limits))
 
-        one, two = self.slopes(GRID)
-        sums = np.abs(two * released[0] - one * released[1])
-        inside = GRID[sums <= np.interp(GRID, SHARES, limits)].tolist()
-        told = self.told(released)
+        inside = GRID[np.abs(sums - beyond) <= np.interp(GRID, SHARES, limits)].tolist()
         inside += [told] if held(told) else []
-        if not inside:
-            return self.lower, self.upper
         first, last = min(inside), max(inside)
         low = _edge(held, first, float(GRID[first > GRID].max(initial=0.0)))
         high = _edge(held, last, float(GRID[last < GRID].min(initial=1.0)))
@@ -285,27 +292,28 @@ class Squares:
         # Two roots are no farther apart than the root of how far apart their squares are.
         return math.sqrt(off) if self.root else off
 
-    def half_width_bound(self, reach: Sequence[float], rows: float) -> float:
-        """Half the interval of an answer is at most this, but once in a million, where so many rows have a value.
+    def interval_bound(self, reach: Sequence[float], rows: float) -> float:
+        """Bound the distance from an answer to either end of its interval; it holds but once in a million draws.
 
-        `reach` is how far the interval lets the noises go. It is widest where the fewest rows are told, the mean is at
-        a bound and the squares are largest, all with their noise.
+        At least `rows` rows must have a value; `reach` is how far the interval lets each noise go. The farther end is
+        the lower one, before it is cut at 0: 1/n and m^2 are convex. It is farthest where the fewest rows are told, the
+        mean is at a bound and the squares are largest, all with their noise.
         """
-        width, one, two = self.width, *reach[-2:]
-        units = ((1.0, 0.0), (0.0, 1.0)) if self.rows is not None else ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-        first, second = (self._farthest(own, 1 - ONCE) for own in units)
+        width, (one, two) = self.width, reach[-2:]
+        noises = ((1.0, 0.0), (0.0, 1.0)) if self.rows is not None else ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+        first, second = (self._farthest(weights, 1 - ONCE / 3) for weights in noises)
         if self.rows is not None:
-            count = fewest = most = self.rows
+            count = told = fewest = self.rows
         else:
-            off = self._farthest((1.0, 0.0, 0.0), 1 - ONCE)
-            count, fewest, most = rows, rows - off - reach[0], rows - off + reach[0]
+            count, told = rows, rows - self._farthest((1.0, 0.0, 0.0), 1 - ONCE / 3)
+            fewest = told - reach[0]
         if fewest < 2:
-            return self._told(self._largest) / 2
+            return self._told(self._largest)
         sums, squares = count * width + first, count * width**2 + second
-        means = ((sums + one) / fewest) ** 2 - (max(sums - one, 0.0) / most) ** 2
-        parts = max((squares + two) / fewest - (squares - two) / most, 2 * two / fewest)
-        whole = (means + parts / 2) * fewest / (fewest - 1) + self._largest / (fewest - 1)
-        return self._told(min(whole, self._largest)) / 2
+        means = ((sums + one) / fewest) ** 2 - (sums / told) ** 2
+        halves = ((squares + two) / fewest - squares / told) / 2
+        off = (means + halves) * fewest / (fewest - 1) + self._largest / (fewest - 1)
+        return self._told(min(off, self._largest))
 
     def posterior(self, belief: Belief, released: Sequence[int], raw: float, most: float) -> Posterior:
         """What is known of the variance, rows and mean summed out: any mean is alike beforehand."""

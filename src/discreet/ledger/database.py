@@ -49,8 +49,11 @@ SAYS: Mapping[object, str] = {
 class Database(Protocol):
     """One engine. Its transactions are durable once they end, and leave no trace where they raise."""
 
-    def writing(self) -> AbstractContextManager[Connection]:
-        """A transaction that sees and does all or nothing; on SQLite the only one that writes."""
+    def writing(self, wait: float | None = None) -> AbstractContextManager[Connection]:
+        """A transaction that sees and does all or nothing; on SQLite the only one that writes.
+
+        It waits for others no longer than `wait` seconds, by default as long as the database was opened with.
+        """
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A transaction that sees one moment."""

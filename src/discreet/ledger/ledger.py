@@ -152,7 +152,10 @@ class Ledger:
         with self._database.reading() as connection:
             compared = recorded.compare(connection, self.id, dataset, known)
         if compared.head is not None and compared.head != known:
-            record.accept(dataset, compared.head, compared.restored_at)
+            if known is not None and known.restores == compared.head.restores and compared.restored_at is None:
+                record.advance(dataset, compared.head)
+            else:
+                record.accept(dataset, compared.head, compared.restored_at)
         self._records[dataset] = (*self._records.get(dataset, ()), record)
 
     @contextmanager

@@ -57,10 +57,11 @@ class Postgres:
         _databases.add(self)
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self, wait: float | None = None) -> Iterator[Connection]:
         """A transaction that takes its locks as it goes."""
+        longest = self._timeout if wait is None else wait
         with plainly(), self._engine.connect() as connection:
-            settings = {"timeout": f"{max(1, int(self._timeout * 1000))}ms", "lasting": self._lasting}
+            settings = {"timeout": f"{max(1, int(longest * 1000))}ms", "lasting": self._lasting}
             self._require_table(connection.execute(SETTINGS, settings).one().table_number)
             yield connection
             connection.commit()

@@ -50,7 +50,7 @@ class HeadRecord(Protocol):
         """The last head that was recorded; None where there is none."""
 
     def advance(self, dataset: str, head: RecordedHead) -> None:
-        """Record a later head of the same ledger."""
+        """Record a later head of the same ledger, if that can be done now: a record may be behind."""
 
     def accept(self, dataset: str, head: RecordedHead, restored_at: int | None) -> None:
         """Record a head as it is, after a restore from that entry on where one is named."""

@@ -85,12 +85,14 @@ class One:
             raise Unavailable(PARTED)
 
     @contextmanager
-    def transaction(self, begin: str, deadline: float) -> Iterator[Connection]:
-        """A transaction, once the other threads have had theirs."""
+    def transaction(self, begin: str, deadline: float, wait: float | None = None) -> Iterator[Connection]:
+        """A transaction, once the other threads have had theirs; SQLite waits for others no longer than `wait`."""
         if not self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
             raise Unavailable(LOCKED)
         try:
             with self.engine.connect() as connection:
+                if wait is not None:
+                    connection.exec_driver_sql(f"PRAGMA busy_timeout = {round(wait * 1000)}")
                 connection.exec_driver_sql(begin)
                 self.require_same()
                 yield connection
@@ -132,13 +134,14 @@ class SQLite:
         _databases.add(self)
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """One's turn in the queue, then SQLite's own lock."""
-        deadline = time.monotonic() + self._timeout
+    def writing(self, wait: float | None = None) -> Iterator[Connection]:
+        """One's turn in the queue, then SQLite's own lock; each is waited for no longer than `wait`."""
+        longest = self._timeout if wait is None else wait
+        deadline = time.monotonic() + longest
         with (
             plainly(),
             turn(self._queue, deadline),
-            self._writer.transaction("BEGIN IMMEDIATE", deadline) as connection,
+            self._writer.transaction("BEGIN IMMEDIATE", deadline, longest) as connection,
         ):
             yield connection
             connection.commit()

@@ -133,12 +133,15 @@ class Meaning:
         told = self.ratio or cast(Squares, self.squares)
         return told.error_bound(confidence, self.rows if rows is None else rows)
 
-    def half_width(self, confidence: float) -> float:
-        """Half the interval of the answer is at most this: of a mean or variance but once in a million."""
+    def interval_bound(self, confidence: float) -> float:
+        """Bound the distance from the answer to either end of its interval; of a mean it holds but once in a million.
+
+        Half the interval is no longer than that.
+        """
         if self.ratio is not None:
-            return self.ratio.half_width_bound(confidence, self.rows)
+            return self.ratio.interval_bound(confidence, self.rows)
         if self.squares is not None:
-            return self.squares.half_width_bound([float(off) for off in self._reach_once(confidence)], self.rows)
+            return self.squares.interval_bound([float(off) for off in self._reach_once(confidence)], self.rows)
         return self.reach(confidence)
 
     def interval(self, released: Sequence[int], confidence: float) -> tuple[float, float]:

@@ -37,11 +37,11 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
         return Fraction(1)
     form = form_of(query.aggregates[0], schema, facts)
     if request.rows is None and Meaning(laplace(form, Fraction(1)), 1.0).depends_on_rows:
-        name = query.aggregates[0].function.upper()
+        name, column = query.aggregates[0].function.upper(), query.aggregates[0].column
         raise InvalidInput(
-            f"the accuracy of {name} depends on how many rows are selected, and that number is not public here; give "
-            "rows, the fewest rows you expect (the lower end of a noisy COUNT with the same condition is a safe "
-            "choice), or ask with an epsilon"
+            f"the accuracy of {name} depends on how many of the selected rows have a value, and that number is not "
+            "public here; give rows, the fewest such rows you expect (the lower end of a noisy "
+            f"COUNT({column}) with the same condition is a safe choice), or ask with an epsilon"
         )
     most = MOST if request.most is None else min(request.most, MOST)
     distance = max(float(accuracy.distance), FINEST)
@@ -110,9 +110,9 @@ def _reach(aggregate: Aggregate, facts: Facts, epsilon: Fraction, request: Asked
 
 
 def _farthest(one: Noisy, rows: int, confidence: float) -> float:
-    """The larger of the error and half the interval, of an answer that counts at least so many rows."""
+    """The larger of the error and the distance to the ends of the interval, for at least so many rows with a value."""
     meaning = Meaning(one, float(rows))
-    return max(meaning.reach(confidence), meaning.half_width(confidence))
+    return max(meaning.reach(confidence), meaning.interval_bound(confidence))
 
 
 def _digits_up(number: Fraction) -> Fraction:

@@ -125,6 +125,7 @@ TOLD: Example = {
     "shaped_by_prior": False,
     "prior_tail": None,
     "prior_use": "",
+    "missed_accuracy": "",
     "warning": None,
     "meaning": MEANING,
     "mechanism": "discrete Laplace",
@@ -146,6 +147,7 @@ EXAMPLES: Mapping[str, Example] = {
         "prior_error": None,
         "reason": "the one that fits what was asked",
         "accuracy": "within 30 with a probability of at least 95 %",
+        "accuracy_by_rows": [],
         "candidates": [
             {
                 "aggregate": "COUNT(*)",

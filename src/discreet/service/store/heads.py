@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, func, select, update
 
+from discreet.errors import Unavailable
 from discreet.ledger.recorded import RecordedHead
 from discreet.service.store.putting import put
 from discreet.service.store.store import Store
 from discreet.service.store.tables import answers, heads
+
+WAIT = 0.5
+"""Seconds that a charge waits at most for its record; the next charge records a later head."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreHeads:
     """Heads in the store of a service.
 
-    They may be lost with the power, as an answer that is kept may: then they are behind the ledger, which is harmless.
+    A head that is lost with the power, or that cannot be written while the store is locked or its disk is full, is only
+    behind the ledger: the charge stands by then, and its answer is not lost for a record.
     """
 
     store: Store
@@ -39,7 +45,7 @@ class StoreHeads:
             .where(heads.c.dataset == dataset, heads.c.ledger == head.ledger, heads.c.entry < head.entry)
             .values(entry=head.entry, hash=head.hash, at=time.time())
         )
-        with self.store.passing.writing() as connection:
+        with suppress(Unavailable), self.store.passing.writing(WAIT) as connection:
             if not connection.execute(later).rowcount:
                 known = connection.execute(select(heads.c.dataset).where(heads.c.dataset == dataset)).one_or_none()
                 if known is None:

@@ -41,9 +41,9 @@ class Own:
     database: Database
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self, wait: float | None = None) -> Iterator[Connection]:
         """A transaction that sees and does all or nothing."""
-        with _told(), self.database.writing() as connection:
+        with _told(), self.database.writing(wait) as connection:
             yield connection
 
     @contextmanager
