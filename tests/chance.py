@@ -3,7 +3,8 @@
 Which tests sample is seen in a run of all of them, or read from a file that such a run wrote (`--names`). By default
 every run has the same seeds, and any failure is a fault: of a test that depends on the order, or on time. With
 `--seeds` each run has other seeds. Tests that then fail now and then assert what is only likely; how often they fail is
-told, and no more.
+told, and no more. Two runs go on at a time: tests often wait, for a browser or a disk, and one run alone would leave a
+third of the processors idle.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -46,6 +48,7 @@ def main(given: Sequence[str] | None = None) -> int:
     reader.add_argument("--seeds", action="store_true", help="give every run other seeds")
     reader.add_argument("--names", type=Path, help="a file written by pytest --sampling-to")
     reader.add_argument("--alone", action="store_true", help="run in one process")
+    reader.add_argument("--at-once", type=int, default=2, help="how many runs at a time (default 2)")
     reader.add_argument("words", nargs="*", help="further words for pytest, after --")
     asked = reader.parse_args(given)
     how = [*(() if asked.alone else PARALLEL), *asked.words]
@@ -57,10 +60,12 @@ def main(given: Sequence[str] | None = None) -> int:
         tests = names.read_text().splitlines()
         files = sorted({test.partition("::")[0] for test in tests})
         print(f"{len(tests)} tests sample, in {len(files)} files", flush=True)
+        words = [*how, "--sampling-from", str(names.resolve()), *files]
+        seeds = [str(number) if asked.seeds else None for number in range(1, asked.times + 1)]
         found: Counter[str] = Counter()
-        for number in range(1, asked.times + 1):
-            seed = str(number) if asked.seeds else None
-            found.update(set(run([*how, "--sampling-from", str(names.resolve()), *files], seed)[1]))
+        with ThreadPoolExecutor(asked.at_once) as pool:
+            for _, failed in pool.map(lambda seed: run(words, seed), seeds):
+                found.update(set(failed))
     for test, times in found.most_common():
         print(f"failed in {times} of {asked.times} runs: {test}")
     print(f"{len(found)} of {len(tests)} tests failed in any of {asked.times} runs")

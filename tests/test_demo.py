@@ -41,7 +41,7 @@ def test_the_demo_shows_what_it_says_and_a_second_run_pays_nothing(tmp_path: Pat
     assert all(one.sql in first for one in questions.QUESTIONS)
     told = " ".join(first.split())
     for words in (
-        "epsilon 0.5 was asked; for this question the data set's budget has 2.18 left and the analyst's 0.18",
+        "epsilon 0.5 was asked; for this question the data set's budget has 2.33 left and the analyst's 0.33",
         "person_id names the units, so it cannot be asked about",
         "10-anonymity holds: the smallest class of equal quasi-identifiers has 1",
         "Differential privacy with epsilon 1 when one unit (person_id) is replaced by any other.",

@@ -505,7 +505,7 @@ def without_distances(answer: dict[str, Any]) -> dict[str, Any]:
     for label in numbers:
         if label.startswith(OF_ROWS):
             before = f"{label}: within " if len(numbers) > 1 else "within "
-            said = re.sub(f"(?<={re.escape(before)})[0-9][0-9,.]*", "#", said)
+            said = re.sub(f"(?<={re.escape(before)})[0-9][0-9,.]*(?:e[0-9]+)?", "#", said)
     return answer | {"accuracy": said}
 
 
