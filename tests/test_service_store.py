@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,18 @@ from discreet.service.store import Store, tables
 from discreet.service.store.answers import Kept, SavedPrior, answer_by_key, keep_answer, save_prior, saved_priors
 from discreet.service.store.counters import Counts, all_counts
 from discreet.service.store.heads import StoreHeads
-from discreet.service.store.jobs import DEAD, Job, abandon, add_job, dead_jobs, finish, job_by_id, requeue, take_job
+from discreet.service.store.jobs import (
+    DEAD,
+    Job,
+    abandon,
+    add_job,
+    dead_jobs,
+    finish,
+    job_by_id,
+    renew,
+    requeue,
+    take_job,
+)
 from discreet.service.store.store import VERSION_TABLE
 from discreet.service.store.tables import METADATA, jobs, tokens
 from discreet.service.store.tokens import (
@@ -208,6 +221,56 @@ def test_a_head_is_recorded_only_if_nobody_holds_the_store(store: Store, where: 
     assert heads.read("d") == second
     heads.advance("d", first)
     assert heads.read("d") == second
+
+
+def waiting(analyst: str, name: str, at: float) -> Job:
+    return Job(f"{analyst} {name}", "ask", "registry", False, analyst, name, "{}", 0.5, at)
+
+
+def test_jobs_are_taken_in_turn_over_analysts(store: Store) -> None:
+    """Of 22 jobs of one analyst and two of another that came later, the other's are the second and the fourth."""
+    for at in range(22):
+        add_job(store, waiting("ann", f"{at:02d}", at))
+    for at in range(2):
+        add_job(store, waiting("bob", f"{at:02d}", 100 + at))
+    order = []
+    for at in range(6):
+        taken = take_job(store, "runner")
+        assert taken is not None
+        order.append(taken.id)
+        with store.database.writing() as connection:  # whatever the clock shows meanwhile
+            connection.execute(update(jobs).where(jobs.c.id == taken.id).values(beat=1000.0 + at))
+        finish(store, taken.id, "runner", "done", "{}")
+    assert order == ["ann 00", "bob 00", "ann 01", "bob 01", "ann 02", "ann 03"]
+
+
+def test_of_jobs_that_come_at_once_no_more_are_taken_than_there_may_be(store: Store) -> None:
+    """22 were accepted of 20: they were counted before they were added, each in a transaction of its own."""
+    start = threading.Barrier(30)
+
+    def add(number: int) -> bool:
+        start.wait(60)
+        return add_job(store, waiting("ann", str(number), number), most=20) is not None
+
+    with ThreadPoolExecutor(30) as threads:
+        assert sum(threads.map(add, range(30))) == 20
+    assert add_job(store, waiting("ann", "one more", 0), most=20) is None
+    assert add_job(store, waiting("bob", "one", 0), most=20) is not None
+
+
+def test_a_job_that_is_queued_again_needs_a_place_too(store: Store) -> None:
+    add_job(store, waiting("ann", "first", 0))
+    taken = take_job(store, "runner")
+    assert taken is not None
+    finish(store, taken.id, "runner", "failed", "{}")
+    ended = job_by_id(store, taken.id)
+    assert ended is not None
+    add_job(store, waiting("ann", "second", 1), most=1)
+    assert renew(store, ended, most=1) is None
+    again = renew(store, ended, most=2)
+    assert again is not None
+    assert again.state == "waiting"
+    assert renew(store, ended, most=2) == again  # who comes second has the same job
 
 
 def test_what_is_damaged_is_told_plainly(tmp_path: Path) -> None:

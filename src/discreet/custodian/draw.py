@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import add
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,13 +98,36 @@ def exact(plan: Plan, source: Source, cells: Sequence[Cell], where: Predicate) -
     return Exact(cells, inputs)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _OfCells(Sequence[NDArray[np.int64]]):
+    """How many rows each candidate has, cell by cell; each cell's counts are made when it is its turn. Secret."""
+
+    found: Mapping[Cell, NDArray[np.int64]]
+    cells: Sequence[Cell]
+    candidates: int
+
+    @overload
+    def __getitem__(self, at: int) -> NDArray[np.int64]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[NDArray[np.int64]]: ...
+
+    def __getitem__(self, at: int | slice) -> NDArray[np.int64] | list[NDArray[np.int64]]:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        cell = self.cells[at]
+        return self.found[cell] if cell in self.found else np.zeros(self.candidates, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+
 def _counts(
     plan: Plan, source: Source, candidates: Candidates, cells: Sequence[Cell], where: Predicate
-) -> list[NDArray[np.int64]]:
+) -> Sequence[NDArray[np.int64]]:
     """How many rows each candidate has, in every cell. Secret."""
     found = source.histogram(Histogram(candidates.bins, candidates.count, plan.keys, where))
-    nothing = np.zeros(candidates.count, dtype=np.int64)
-    return [found.get(cell, nothing) for cell in cells]
+    return _OfCells(found, cells, candidates.count)
 
 
 def _picked(amounts: Amounts | None, wanted: Sequence[int]) -> Amounts:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from discreet.errors import Unsupported
 from discreet.inference.solver import solve
 from discreet.inference.whole import adding_up
+from discreet.planner.memory import LARGE_GRID, one_at_a_time
 from discreet.planner.structure import Ends, Parts
 
 Array = NDArray[np.float64]
@@ -37,6 +38,11 @@ def nearest_whole(parts: Parts, noisy: Array, variance: Array, *, keeping: int) 
     """
     if np.abs(noisy).max() > MOST:
         raise Unsupported("whole numbers are kept up to 10^12, beyond which floats blur them")
+    with one_at_a_time(parts.labels.size > LARGE_GRID):
+        return _nearest_whole(parts, noisy, variance, keeping)
+
+
+def _nearest_whole(parts: Parts, noisy: Array, variance: Array, keeping: int) -> Array:
     made = Made(parts.labels, noisy.shape[1], parts.ends)
     totals = _totals(made, noisy, variance) if made.cells >= keeping else None
     near = _nearest(made, noisy, variance, totals)

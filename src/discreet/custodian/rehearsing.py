@@ -62,9 +62,7 @@ class MadeUp:
         return {cell: tuple(round(amount * self.times) for amount in own) for cell, own in found.items()}
 
     def histogram(self, plan: Histogram) -> Mapping[Cell, NDArray[np.int64]]:
-        over, under = self.times.numerator, self.times.denominator
-        found = self.source.histogram(plan)
-        return {cell: (counts * over + under // 2) // under for cell, counts in found.items()}
+        return _Times(self.source.histogram(plan), self.times)
 
     def individual(self, column: str, unit: str) -> int | None:
         return self.source.individual(column, unit)
@@ -82,6 +80,24 @@ class MadeUp:
         self.source.close()
         if self.folder is not None:
             self.folder.cleanup()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Times(Mapping[Cell, NDArray[np.int64]]):
+    """Histograms in which each row counts so many times; each is made when it is looked up."""
+
+    found: Mapping[Cell, NDArray[np.int64]]
+    times: Fraction
+
+    def __getitem__(self, cell: Cell) -> NDArray[np.int64]:
+        over, under = self.times.numerator, self.times.denominator
+        return (self.found[cell] * over + under // 2) // under
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
 
 
 def rehearsed(schema: Schema, folder: str | Path | None = None) -> Rehearsed:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.planner.atoms import Atoms, Labels
+from discreet.planner.atoms import Atoms, Codes, Labels
 
 MOST_WORK = 2**28
 """Labels compared in the search for the farthest pair: about a quarter of a second."""
 LABEL = 32
 """One label kept in memory counts as so many compared."""
-BLOCK = 128
+BLOCK, OTHERS = 128, 4096
+"""Atoms that are compared at once: their distances take some megabytes, however many atoms there are."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -22,25 +23,37 @@ class _Far:
     """The atoms that may be of the farthest pair, by their distance from a pivot, farthest first."""
 
     labels: Labels
-    away: Labels
+    away: Codes
     weights: list[int]
-    held: NDArray[np.float64]
+    held: NDArray[np.bool_]
     weighed: NDArray[np.float64]
     grouped: list[int]
 
     @staticmethod
-    def of(atoms: Atoms, order: NDArray[np.intp], away: Labels, weights: Sequence[int]) -> _Far:
+    def of(atoms: Atoms, order: NDArray[np.intp], away: Codes, weights: Sequence[int]) -> _Far:
         """The atoms in this order; counts without groups, which hold or not, apart from those with."""
         labels = np.stack([atoms.labels(place)[order] for place in range(len(weights))], axis=1)
         grouped = np.flatnonzero(labels.max(axis=0) > 1)
-        held = (labels > 0).astype(np.float64)
-        weighed = held @ np.array(weights, dtype=np.float64)
-        held[:, grouped] = 0
+        weighed = np.zeros(len(order))
+        for place, weight in enumerate(weights):
+            weighed += weight * (labels[:, place] > 0)
+        held = labels > 0
+        held[:, grouped] = False
         return _Far(labels, away[order], list(weights), held, weighed, grouped.tolist())
 
-    def between(self, rows: slice, others: slice) -> NDArray[np.float64]:
+    def farthest(self, rows: slice, others: slice) -> tuple[float, int, int]:
+        """The largest distance of one atom from another, and where both are, from the first of each."""
+        best = (-1.0, 0, 0)
+        for start in range(others.start, others.stop, OTHERS):
+            apart = self._between(rows, slice(start, min(start + OTHERS, others.stop)))
+            row, other = np.unravel_index(int(apart.argmax()), apart.shape)
+            if apart[row, other] > best[0]:
+                best = float(apart[row, other]), int(row), start - others.start + int(other)
+        return best
+
+    def _between(self, rows: slice, others: slice) -> NDArray[np.float64]:
         """The distances: what both weigh, less twice what they have in common. Whole, and exact: joint.md."""
-        common = (self.held[rows] * np.array(self.weights, dtype=np.float64)) @ self.held[others].T
+        common = (self.held[rows] * np.array(self.weights, dtype=np.float64)) @ self.held[others].T.astype(np.float64)
         for place in self.grouped:
             one, two = self.labels[rows, place], self.labels[others, place]
             common += self.weights[place] * ((one[:, None] == two) & (one > 0)[:, None])
@@ -62,17 +75,17 @@ def diameter(atoms: Atoms, weights: Sequence[int], most_work: int = MOST_WORK) -
     return _searched(_Far.of(atoms, order, away, weights), best, spreads, pivot, most_work)
 
 
-def distances(atoms: Atoms, point: Sequence[int], weights: Sequence[int]) -> Labels:
+def distances(atoms: Atoms, point: Sequence[int], weights: Sequence[int]) -> Codes:
     """How far every atom is from a row of labels."""
-    total: Labels = np.zeros(len(atoms), dtype=np.int64)
+    total: Codes = np.zeros(len(atoms), dtype=np.int64)
     for place, (label, weight) in enumerate(zip(point, weights, strict=True)):
         total += weight * _apart(atoms.labels(place), label)
     return total
 
 
-def _apart(labels: Labels, label: int) -> Labels:
+def _apart(labels: Labels, label: int) -> Codes:
     """0 for the same label, 1 where one of the two is 0, 2 for two different cells."""
-    return np.where(labels == label, 0, (labels > 0) + (1 if label else 0))
+    return np.asarray(np.where(labels == label, 0, (labels > 0) + (1 if label else 0)))
 
 
 def _spread(labels: Labels) -> int:
@@ -127,9 +140,8 @@ def _searched(far: _Far, best: list[int], spreads: list[int], pivot: list[int], 
         work += (rows.stop - start) * (end - start) * len(weights)
         if work > most_work:
             return _bound(spreads, pivot, far.labels[start : start + 2].tolist(), weights)
-        apart = far.between(rows, others)
-        row, other = np.unravel_index(int(apart.argmax()), apart.shape)
-        if apart[row, other] > size:
+        apart, row, other = far.farthest(rows, others)
+        if apart > size:
             best = _changes(far.labels[start + row].tolist(), far.labels[start + other].tolist())
             size = _sum(weights, best)
         start = rows.stop

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.guarantee import Neighbours
-from discreet.planner.atoms import Atoms, Count, Grid
+from discreet.planner.atoms import Atoms, Count, Grid, laid_out
 from discreet.planner.diameter import diameter
 from discreet.schema import Schema
 
@@ -41,7 +41,8 @@ def worst(schema: Schema, counts: Sequence[Count], neighbours: Neighbours, rows:
         return Worst(Fraction(0), ())
     grid = Grid(schema, counts)
     if grid.cells is not None:
-        return _exact(grid.atoms(), [count.scale for count in counts], neighbours, rows)
+        with laid_out(grid) as atoms:
+            return _exact(atoms, [count.scale for count in counts], neighbours, rows)
     if len(counts) == 1:
         change = rows * (2 if neighbours == "replace-one" and counts[0].keys else 1)
         return Worst(change / counts[0].scale, (change,))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import rational_text
 from discreet.formatting import format_cost
-from discreet.planner.atoms import Count, Grid, Labels
+from discreet.planner.atoms import Codes, Count, Grid, Labels, laid_out
 from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Known, Measurement
@@ -64,7 +64,9 @@ class Told:
         if len(places) > MOST_TOGETHER:
             return None
         regions = [self.published[place] for place in places] + [np.ones_like(self.published[0])] * self.known
-        codes = np.asarray(3 ** np.arange(len(regions)) @ np.array(regions))
+        codes: Codes = np.zeros(len(self.published[0]), dtype=np.int64)
+        for place, region in enumerate(regions):
+            codes += 3**place * region
         free = all(_all_cells(labels, codes == 0) for labels in self.counts)
         if free or all(_all_cells(labels, (codes == 0) | _matched(labels, codes)) for labels in self.counts):
             return 1 if free else 2
@@ -174,8 +176,8 @@ def _told(
     grid = Grid(schema, [*counts, *regions])
     if grid.cells is None or grid.cells > MOST_CELLS:
         return None
-    atoms = grid.atoms()
-    labels = [atoms.labels(place) for place in range(len(counts) + len(regions))]
+    with laid_out(grid) as atoms:
+        labels = [atoms.labels(place) for place in range(len(counts) + len(regions))]
     inside = tuple(label > 0 for label in labels[len(counts) :])
     return Told(tuple(labels[: len(counts)]), inside, _rows_are_public(schema))
 
@@ -217,14 +219,14 @@ def _all_cells(labels: Labels, kinds: Truths) -> bool:
     return bool((sizes > 0)[1:].sum() == (np.bincount(labels[kinds], minlength=len(sizes)) > 0)[1:].sum())
 
 
-def _matched(labels: Labels, codes: Labels) -> Truths:
+def _matched(labels: Labels, codes: Codes) -> Truths:
     """The kinds of rows that have another, outside their cell, that is published alike."""
     _, code, alike = np.unique(codes, return_inverse=True, return_counts=True)
-    _, both, here = np.unique(labels * len(alike) + code, return_inverse=True, return_counts=True)
+    _, both, here = np.unique(labels.astype(np.int64) * len(alike) + code, return_inverse=True, return_counts=True)
     return np.asarray(here[both] < alike[code])
 
 
-def _made_up(labels: Labels, codes: Labels) -> bool:
+def _made_up(labels: Labels, codes: Codes) -> bool:
     """Whether, for each cell without a match, it and some other cell are together published as two further ones are.
 
     A cell that nothing published counts is among them, there or not; cells that are cut have no such.

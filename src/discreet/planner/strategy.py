@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.planner.atoms import Count, Grid
+from discreet.planner.atoms import Count, Grid, laid_out
 from discreet.planner.facts import Facts
 from discreet.planner.rational import Matrix, independent, inverse, product, unit
 from discreet.query.predicate import All, Predicate
@@ -43,10 +43,10 @@ class Workload:
         grid = Grid(facts.schema, [Count(All((facts.where, own)), Fraction(1)) for own in filters])
         if grid.cells is None or grid.cells > MOST_CELLS:
             return None
-        atoms = grid.atoms()
-        if len(atoms) > MOST_ATOMS + 1:
-            return None
-        held = np.stack([atoms.labels(place) for place in range(len(filters))])
+        with laid_out(grid) as atoms:
+            if len(atoms) > MOST_ATOMS + 1:
+                return None
+            held = np.stack([atoms.labels(place).astype(np.int64) for place in range(len(filters))])
         some = held.any(axis=0)
         if some.sum() > MOST_ATOMS or not held.any(axis=1).all():
             return None

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.planner.atoms import Atoms, Count, Grid
+from discreet.planner.atoms import Atoms, Count, Grid, laid_out
 from discreet.query.predicate import All, Predicate
 from discreet.query.query import Aggregate, Key, Query
 from discreet.query.sets import whole
@@ -78,22 +78,61 @@ def structure(schema: Schema, query: Query, cells: int) -> Structure:
     counts, names = counts_of(query), _names(query)
     private = any(schema.column(key.column).private_keys for key in query.keys)
     keys = () if private else query.keys
-    atoms, keyed = _atoms(schema, query, counts, keys)
-    labels = [] if atoms is None else [atoms.labels(at) for at in range(len(counts))]
-    every_row = [bool(label.all()) for label in labels] or [False] * len(counts)
-    possible = np.ones((len(counts), cells), dtype=np.bool_)
-    if keyed and keys:
-        possible = np.stack([np.isin(np.arange(1, cells + 1), label) for label in labels])
-    pairs = _included(schema, counts, [label > 0 for label in labels])
+    seen = _seen(schema, query, keys, cells)
     # Of private keys only some are shown, and of rows without a key none.
-    each = zip(counts, every_row, strict=True)
+    each = zip(counts, seen.every_row, strict=True)
     ends = tuple(_ends(schema, one, covers and not private, bool(query.keys)) for one, covers in each)
     chain = _chain(schema, keys)
-    chained = tuple(at for at, one in enumerate(counts) if chain and every_row[at] and _of_rows(schema, one))
-    apart = chained or private or not keyed or not all(_of_rows(schema, one) for one in counts)
-    parts = None if apart or len(counts) < 2 else _parts(schema, counts, np.stack(labels), cells)
-    made = Structure(names, possible, ends, chain if chained else (), chained, pairs, parts)
+    chained = tuple(at for at, one in enumerate(counts) if chain and seen.every_row[at] and _of_rows(schema, one))
+    parts = None if chained or private else seen.parts
+    made = Structure(names, seen.possible, ends, chain if chained else (), chained, seen.pairs, parts)
     return replace(made, words=(*made.words, *_words(schema, query, made)))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Seen:
+    """What follows from the rows that no count tells apart: which counts are of every row, and the rest as above."""
+
+    every_row: list[bool]
+    possible: NDArray[np.bool_]
+    pairs: Pairs = ()
+    parts: Parts | None = None
+
+
+def _seen(schema: Schema, query: Query, keys: tuple[Key, ...], cells: int) -> _Seen:
+    """By key where that is not too many rows to tell apart, else without; nothing where it is too many without."""
+    counts = counts_of(query)
+    asked = [_predicate(schema, query, one) for one in counts]
+    anywhere = np.ones((len(counts), cells), dtype=np.bool_)
+    for by in (keys, ()):
+        grid = Grid(schema, [Count(predicate, ONE, by) for predicate in asked])
+        if grid.cells is not None:
+            with laid_out(grid) as atoms:
+                return _seen_in(schema, counts, atoms, anywhere, keyed=by == keys, grouped=bool(by))
+    return _Seen([False] * len(counts), anywhere)
+
+
+def _seen_in(
+    schema: Schema,
+    counts: Sequence[Aggregate],
+    atoms: Atoms,
+    possible: NDArray[np.bool_],
+    *,
+    keyed: bool,
+    grouped: bool,
+) -> _Seen:
+    """One count at a time: all labels at once are many times as large as the bits that are kept of them."""
+    held: NDArray[np.uint8] = np.zeros((len(counts), -(-len(atoms) // 8)), dtype=np.uint8)
+    every_row = []
+    for at in range(len(counts)):
+        label = atoms.labels(at)
+        held[at] = np.packbits(label > 0)
+        every_row.append(bool(label.all()))
+        if grouped:
+            possible[at] = np.isin(np.arange(1, possible.shape[1] + 1), label)
+    apart = not keyed or len(counts) < 2 or not all(_of_rows(schema, one) for one in counts)
+    parts = None if apart else _parts(schema, counts, atoms, held, possible.shape[1])
+    return _Seen(every_row, possible, _included(schema, counts, held), parts)
 
 
 def _names(query: Query) -> tuple[str, ...]:
@@ -101,18 +140,6 @@ def _names(query: Query) -> tuple[str, ...]:
     told = {output.aggregate: output.label for output in reversed(query.presentation.outputs)}
     places = [at for at, one in enumerate(query.aggregates) if one.function in COUNTS]
     return tuple(told.get(at, query.aggregates[at].function) for at in places)
-
-
-def _atoms(
-    schema: Schema, query: Query, counts: Sequence[Aggregate], keys: tuple[Key, ...]
-) -> tuple[Atoms | None, bool]:
-    """Rows that no count tells apart, by key where that is not too many; None where it is too many without."""
-    asked = [_predicate(schema, query, one) for one in counts]
-    for by in (keys, ()):
-        grid = Grid(schema, [Count(predicate, ONE, by) for predicate in asked])
-        if grid.cells is not None:
-            return grid.atoms(), by == keys
-    return None, False
 
 
 def _predicate(schema: Schema, query: Query, one: Aggregate) -> Predicate:
@@ -137,13 +164,16 @@ def _ends(schema: Schema, one: Aggregate, every_row: bool, grouped: bool) -> End
     return Ends(least, rows if grouped else schema.units, schema.units)
 
 
-def _parts(schema: Schema, counts: Sequence[Aggregate], labels: NDArray[np.int64], cells: int) -> Parts | None:
+def _parts(
+    schema: Schema, counts: Sequence[Aggregate], atoms: Atoms, held: NDArray[np.uint8], cells: int
+) -> Parts | None:
     """The atoms that are counted at all; None where there are none, or too many."""
-    counted = labels.any(axis=0)
+    counted = np.unpackbits(np.bitwise_or.reduce(held), count=len(atoms)).astype(np.bool_)
     many = int(counted.sum())
     if not 0 < many <= MOST_PARTS or len(counts) * max(many, cells) > MOST_COUNTED:
         return None
-    return Parts(labels[:, counted], _ends(schema, counts[0], bool(counted.all()), grouped=True))
+    labels = np.stack([atoms.labels(at)[counted].astype(np.int64) for at in range(len(counts))])
+    return Parts(labels, _ends(schema, counts[0], bool(counted.all()), grouped=True))
 
 
 def _chain(schema: Schema, keys: tuple[Key, ...]) -> tuple[int, ...]:
@@ -162,13 +192,19 @@ def _chain(schema: Schema, keys: tuple[Key, ...]) -> tuple[int, ...]:
     return tuple(reversed(range(full + bool(rest))))
 
 
-def _included(schema: Schema, counts: Sequence[Aggregate], held: Sequence[NDArray[np.bool_]]) -> Pairs:
-    """Which count is at most which other in every cell, those that follow from others left out."""
+def _included(schema: Schema, counts: Sequence[Aggregate], held: NDArray[np.uint8]) -> Pairs:
+    """Which count is at most which other in every cell, those that follow from others left out.
+
+    `held`: by count, in bits, the atoms that it counts.
+    """
     many = range(len(held))
     rows = [_of_rows(schema, one) for one in counts]
-    below = {(i, j) for i in many for j in many if (rows[j] or not rows[i]) and not np.any(held[i] & ~held[j])}
-    proper = {(i, j) for i, j in below if (j, i) not in below}
-    return tuple(sorted((i, j) for i, j in proper if not any((i, k) in proper and (k, j) in proper for k in many)))
+    below = np.array(
+        [[(rows[j] or not rows[i]) and not np.any(held[i] & ~held[j]) for j in many] for i in many], dtype=np.bool_
+    )
+    proper = below & ~below.T
+    through = proper.astype(np.int64) @ proper.astype(np.int64) > 0
+    return tuple((int(i), int(j)) for i, j in np.argwhere(proper & ~through))
 
 
 def _words(schema: Schema, query: Query, made: Structure) -> Iterator[str]:

@@ -17,6 +17,7 @@ from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.exact import rational, rational_text
 from discreet.formatting import format_cost, round_up
 from discreet.guarantee import Guarantee
+from discreet.planner.memory import LARGE_REPLY, one_at_a_time
 from discreet.query.query import Query
 from discreet.schema import Schema
 from discreet.service.config import Limits
@@ -217,7 +218,9 @@ def kept_of(
     """An answer as it is kept: its document with a new id; its picture is drawn when it is looked at."""
     name, dataset = identifier(), custodian.schema.name
     head = {"id": name, "at": at, "dataset": dataset, "analyst": analyst, "rehearsal": rehearsal}
-    document = head | {"picture": answer.picture is not None, "request": dict(asked)} | answer.to_json() | dict(beside)
+    with one_at_a_time(len(answer.rows) * len(answer.numbers) > LARGE_REPLY):
+        told = answer.to_json()
+    document = head | {"picture": answer.picture is not None, "request": dict(asked)} | told | dict(beside)
     text = json.dumps(document)
     return Kept(name, dataset, rehearsal, analyst, key, canonical(dict(asked)), answer.entry, at, text, None)
 

@@ -17,9 +17,10 @@ from discreet.service.padding import padded
 from discreet.service.problems import BY_NAME, Problem, not_found
 from discreet.service.state import Service
 from discreet.service.store.answers import answer_by_id, canonical
-from discreet.service.store.jobs import Job, Kind, add_job, count_open, job_by_id, job_by_key, renew
+from discreet.service.store.jobs import Job, Kind, add_job, job_by_id, job_by_key, renew
 
 MOST_OPEN = 20
+"""Jobs of one analyst that wait or run."""
 ENDED = ("done", "failed")
 
 
@@ -46,7 +47,9 @@ def queue(entered: Entered, kind: Kind, key: str, said: dict[str, Any]) -> dict[
     job = _queued(service, _job(entered, kind, key, said))
     if job.asked != canonical(said):
         raise Problem("conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one")
-    return job_to_json(service, entered.principal, renew(service.store, job) if _is_to_run_again(service, job) else job)
+    if _is_to_run_again(service, job):
+        job = _accepted(renew(service.store, job, MOST_OPEN))
+    return job_to_json(service, entered.principal, job)
 
 
 def _job(entered: Entered, kind: Kind, key: str, said: dict[str, Any]) -> Job:
@@ -57,12 +60,15 @@ def _job(entered: Entered, kind: Kind, key: str, said: dict[str, Any]) -> Job:
 
 def _queued(service: Service, made: Job) -> Job:
     """The job of a key: the one that it has, or a new one."""
-    job = job_by_key(service.store, made)
-    if job is not None:
-        return job
-    if count_open(service.store, made.analyst) >= MOST_OPEN:
-        raise Problem("rate-limited", f"{MOST_OPEN} jobs of yours are not done yet; wait for one of them")
-    return add_job(service.store, made)
+    return job_by_key(service.store, made) or _accepted(add_job(service.store, made, MOST_OPEN))
+
+
+def _accepted(job: Job | None) -> Job:
+    """A job that was queued; refused where the analyst has too many."""
+    if job is None:
+        detail = f"{MOST_OPEN} of your jobs wait or run, the most there may be; wait until one of them has ended"
+        raise Problem("rate-limited", detail)
+    return job
 
 
 def _is_to_run_again(service: Service, job: Job) -> bool:

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
 from discreet.errors import DiscreetError, Internal
-from discreet.service import logs
+from discreet.service import logs, memory
 from discreet.service.config import Config
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def _prepare(name: str) -> None:
     logging.getLogger().handlers = [_Wordless()]
     threading.excepthook = lambda told: _log(told.exc_value)
     sys.unraisablehook = lambda told: _log(told.exc_value)
+    memory.keep_small()
     logs.write("started", where=name)
 
 

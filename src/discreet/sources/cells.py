@@ -6,8 +6,8 @@ every value; that of (c - l)^2 is the sum of c^2, less 2l times the sum of c, pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 from operator import add
@@ -78,19 +78,47 @@ def _merged(measures: Iterable[Measure], one: Amounts, two: Amounts) -> Amounts:
     return tuple(way(x, y) for way, x, y in zip(ways, one, two, strict=True))
 
 
-def histograms(plan: Histogram, schema: Schema, columns: Sequence[NDArray[Any]]) -> dict[Cell, NDArray[np.int64]]:
+@dataclass(frozen=True, eq=False, slots=True)
+class Histograms(Mapping[Cell, NDArray[np.int64]]):
+    """The histogram of each cell, made when it is looked up: all of them at once would be as many numbers as there are
+    cells times bins. Kept are the bins that have rows, one after the other, and which of them are of which cell.
+    """
+
+    count: int
+    places: NDArray[np.integer[Any]]
+    rows: NDArray[np.integer[Any]]
+    runs: Mapping[Cell, list[tuple[int, int]]]
+
+    def __getitem__(self, cell: Cell) -> NDArray[np.int64]:
+        made = np.zeros(self.count, np.int64)
+        for start, stop in self.runs[cell]:
+            np.add.at(made, self.places[start:stop], self.rows[start:stop])
+        return made
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+
+def histograms(plan: Histogram, schema: Schema, columns: Sequence[NDArray[Any]]) -> Histograms:
     """Each cell's histogram, from columns of keys, of bins and of the rows in them."""
     *keys, bins, counts = columns
     *shifts, shift = _shifts((*plan.keys, plan.bins), schema)
     places = bins + shift
     inside = (places >= 0) & (places < plan.count)
-    cells: dict[Cell, NDArray[np.int64]] = {} if plan.keys else {(): np.zeros(plan.count, np.int64)}
+    kept = np.concatenate(([0], np.cumsum(inside)))
+    runs: dict[Cell, list[tuple[int, int]]] = {} if plan.keys else {(): []}
     for start, stop in pairwise(_runs(keys, len(counts))):
         cell = _cell([key[start] for key in keys], shifts)
-        histogram = cells.setdefault(cell, np.zeros(plan.count, np.int64))
-        kept = start + np.flatnonzero(inside[start:stop])
-        np.add.at(histogram, places[kept], counts[kept])
-    return cells
+        runs.setdefault(cell, []).append((int(kept[start]), int(kept[stop])))
+    return Histograms(plan.count, _small(places[inside]), _small(counts[inside]), runs)
+
+
+def _small(numbers: NDArray[Any]) -> NDArray[np.integer[Any]]:
+    """The same numbers, none below 0, in the smallest type that holds them."""
+    return np.asarray(numbers, dtype=np.min_scalar_type(int(numbers.max(initial=0))))
 
 
 def columns(plan: Histogram, rows: Sequence[Sequence[Found]]) -> list[NDArray[Any]]:

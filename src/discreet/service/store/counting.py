@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from discreet.custodian.secrets import identifier
 from discreet.custodian.session import Admitted
 from discreet.errors import InvalidInput
-from discreet.service.store.putting import put_new
+from discreet.service.store.putting import put_new, take_turns
 from discreet.service.store.store import Store
 from discreet.service.store.tables import counted, counting
 
@@ -56,6 +56,7 @@ def keep_session(store: Store, made: Counting) -> Counting:
     same = [counting.c[name] == getattr(made, name) for name in ("dataset", "analyst", "key")]
     mine = select(counting).where(*same, counting.c.rehearsal.is_(made.rehearsal))
     with store.database.writing() as connection:
+        take_turns(connection, f"sessions of {made.analyst}")
         found = connection.execute(mine).one_or_none()
         if found is None:
             _require_few(connection, made)

@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import Row, func, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
 from discreet.service.store.answers import forget_oldest, is_turn
-from discreet.service.store.putting import put_new
+from discreet.service.store.putting import put_new, take_turns
 from discreet.service.store.store import Store
 from discreet.service.store.tables import jobs
 
@@ -44,9 +44,17 @@ class Job:
     attempts: int = 0
 
 
-def add_job(store: Store, job: Job) -> Job:
-    """Queue a job; the first one under a key and kind wins, and is returned to all who come later."""
+def add_job(store: Store, job: Job, most: int | None = None) -> Job | None:
+    """Queue a job; the first one under a key and kind wins, and is returned to all who come later.
+
+    None where the analyst has `most` jobs already that wait or run. They are counted in the transaction that adds one,
+    so that no two requests at the same time take the last place.
+    """
     with store.database.writing() as connection:
+        take_turns(connection, f"jobs of {job.analyst}")
+        here = connection.execute(select(jobs.c.id).where(*_keyed(job))).one_or_none()
+        if here is None and most is not None and _count_open(connection, job.analyst) >= most:
+            return None
         put_new(connection, jobs, {name: getattr(job, name) for name in Job.__slots__})
         first = _job(connection.execute(select(jobs).where(*_keyed(job))).one())
         if is_turn(job.id):
@@ -85,23 +93,40 @@ def count_states(store: Store) -> dict[str, int]:
     return {state: int(count) for state, count in found}
 
 
-def count_open(store: Store, analyst: str) -> int:
+def _count_open(connection: Connection, analyst: str) -> int:
     """How many jobs of an analyst wait or run."""
     mine = jobs.c.analyst == analyst, jobs.c.state.in_(("waiting", "running"))
-    with store.database.reading() as connection:
-        return int(connection.execute(select(func.count()).select_from(jobs).where(*mine)).scalar_one())
+    return int(connection.execute(select(func.count()).select_from(jobs).where(*mine)).scalar_one())
 
 
 def take_job(store: Store, runner: str) -> Job | None:
-    """The next waiting job, which is now this runner's."""
+    """The next waiting job, which is now this runner's: the oldest of the analyst who was served longest ago.
+
+    So an analyst with many jobs delays each of the others by one job at a time.
+    """
     with store.database.writing() as connection:
-        first = select(jobs).where(jobs.c.state == "waiting").order_by(jobs.c.at, jobs.c.id).limit(1)
-        row = connection.execute(first.with_for_update(skip_locked=True)).one_or_none()
-        if row is None:
-            return None
-        taken = {"state": "running", "runner": runner, "beat": time.time(), "attempts": row.attempts + 1}
-        connection.execute(update(jobs).where(jobs.c.id == row.id).values(**taken))
-    return _job(row)
+        for analyst in _in_turn(connection):
+            own = jobs.c.state == "waiting", jobs.c.analyst == analyst
+            first = select(jobs).where(*own).order_by(jobs.c.at, jobs.c.id).limit(1)
+            row = connection.execute(first.with_for_update(skip_locked=True)).one_or_none()
+            if row is not None:
+                taken = {"state": "running", "runner": runner, "beat": time.time(), "attempts": row.attempts + 1}
+                connection.execute(update(jobs).where(jobs.c.id == row.id).values(**taken))
+                return _job(row)
+    return None
+
+
+def _in_turn(connection: Connection) -> list[str]:
+    """The analysts who have a job that waits: first who was never served, then who was served longest ago."""
+    waiting = (
+        select(jobs.c.analyst, func.min(jobs.c.at).label("since"))
+        .where(jobs.c.state == "waiting")
+        .group_by(jobs.c.analyst)
+    )
+    since = {row.analyst: row.since for row in connection.execute(waiting)}
+    served = select(jobs.c.analyst, func.max(jobs.c.beat)).where(jobs.c.analyst.in_(since)).group_by(jobs.c.analyst)
+    last = {analyst: beat or 0.0 for analyst, beat in connection.execute(served)}
+    return sorted(since, key=lambda analyst: (last[analyst], since[analyst], analyst))
 
 
 def beat(store: Store, job: str, runner: str, stage: str | None) -> None:
@@ -132,12 +157,19 @@ def requeue(store: Store, job: Job) -> None:
     _leave(store, job, {"state": "waiting", "runner": None, "beat": None, "stage": None})
 
 
-def renew(store: Store, job: Job) -> Job:
-    """Queue an ended job once more, as if it were asked for now; who else does so meanwhile has the same job."""
+def renew(store: Store, job: Job, most: int | None = None) -> Job | None:
+    """Queue an ended job once more, as if it were asked for now; who else does so meanwhile has the same job.
+
+    None where the analyst has `most` jobs already that wait or run.
+    """
     unrun: dict[str, Any] = dict.fromkeys(("runner", "beat", "finished", "stage", "result"))
     fresh = replace(job, at=time.time(), state="waiting", attempts=0, **unrun)
     ended = jobs.c.id == job.id, jobs.c.state == job.state, jobs.c.finished == job.finished
     with store.database.writing() as connection:
+        take_turns(connection, f"jobs of {job.analyst}")
+        again = connection.execute(select(jobs.c.id).where(*ended)).one_or_none() is not None
+        if again and most is not None and _count_open(connection, job.analyst) >= most:
+            return None
         connection.execute(update(jobs).where(*ended).values({name: getattr(fresh, name) for name in Job.__slots__}))
         return _job(connection.execute(select(jobs).where(jobs.c.id == job.id)).one())
 

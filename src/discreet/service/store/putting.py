@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 
@@ -21,6 +22,16 @@ def put(connection: Connection, table: Table, values: Mapping[str, object], addi
     new = {name: made.excluded[name] for name in values if name not in same}
     changed = {name: table.c[name] + value if name in adding else value for name, value in new.items()}
     connection.execute(made.on_conflict_do_update(index_elements=same, set_=changed))
+
+
+def take_turns(connection: Connection, name: str) -> None:
+    """Wait until no other transaction works under this name, so that a number can be counted and then be added to.
+
+    On SQLite there is only ever one that writes.
+    """
+    if connection.dialect.name == "postgresql":
+        number = int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
 
 def _insert(connection: Connection, table: Table) -> Any:
