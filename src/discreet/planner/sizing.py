@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
+from itertools import chain, repeat
 
 from discreet.accuracy import Accuracy
 from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
@@ -22,6 +23,9 @@ from discreet.schema import Schema
 
 FINEST = 1e-100
 """Of a distance as a float: no noise is told so finely, and what is nearer divides by nothing."""
+
+STEPS = (Fraction(26, 25), Fraction(26, 25), Fraction(11, 10), Fraction(5, 4), Fraction(2), Fraction(4))
+"""From one epsilon to the next, while a bracket is searched."""
 
 
 def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> Fraction:
@@ -52,6 +56,8 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
 
     if off(MOST) <= distance:
         needed = min(_digits_up(_least(off, distance)), MOST)
+        while off(needed) > distance and needed < MOST:  # an accuracy may fall a little where epsilon rises a little
+            needed = min(_digits_up(needed + _unit(needed)), MOST)
         if needed <= most:
             return needed
     raise _refusal(accuracy, most, max(off(_digits_down(most)), distance) if most > 0 else None)
@@ -82,7 +88,7 @@ def _least(off: Callable[[Fraction], float], distance: float) -> Fraction:
 
 
 def _around(off: Callable[[Fraction], float], distance: float) -> tuple[Fraction, Fraction]:
-    """An epsilon too small, or the least, and one that will do, some hundredths apart."""
+    """An epsilon too small, or the least, and one that will do, some hundredths apart where noise falls smoothly."""
     guess = Fraction(1)
     for _ in range(8):
         reached = off(guess)
@@ -90,10 +96,11 @@ def _around(off: Callable[[Fraction], float], distance: float) -> tuple[Fraction
             break
         guess = min(max(guess * Fraction(reached / distance), LEAST), MOST)
     low, high = guess, guess
+    steps = chain(STEPS, repeat(STEPS[-1]))  # longer ones where the domain bounds the error, whatever the epsilon
     while high < MOST and off(high) > distance:
-        low, high = high, min(high * Fraction(26, 25), MOST)
+        low, high = high, min(high * next(steps), MOST)
     while low > LEAST and off(low) <= distance:
-        low, high = max(low * Fraction(24, 25), LEAST), low
+        low, high = max(low / next(steps), LEAST), low
     return low, high
 
 
