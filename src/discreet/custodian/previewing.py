@@ -27,6 +27,7 @@ from discreet.planner.together import mean_errors
 from discreet.query import to_sql
 from discreet.query.query import Query
 from discreet.schema import Schema
+from discreet.spend import Spend
 
 if TYPE_CHECKING:
     from discreet.ledger.charge import Model
@@ -53,7 +54,10 @@ class Preview:
     guarantee: Guarantee
     reason: str = ""
     stored: Fraction | None = None
-    """The epsilon of a stored answer that would be told instead of a new draw; `cost` is then what that costs."""
+    """The epsilon of a stored answer that this analyst has paid for, and that would be told instead of a new draw.
+
+    None for another analyst's stored answer: `cost` is then what it costs, and nothing else is told of it.
+    """
     warnings: tuple[str, ...] = ()
     prior_error: float | None = None
     """The expected error of not asking: the standard deviation of the prior."""
@@ -205,7 +209,7 @@ def with_offer(told: Preview, offer: Offer | None) -> Preview:
         cost = replace(label, epsilon=offer.epsilon)
     else:
         cost = replace(label, model="dp", epsilon=price.epsilon, delta=None)
-    return replace(told, stored=offer.epsilon, cost=cost)
+    return replace(told, stored=offer.epsilon if offer.price == Spend() else None, cost=cost)
 
 
 def plan_or_stored(schema: Schema, query: Query, request: Asked, offer: Callable[[Plan], Offer | None]) -> Plan:

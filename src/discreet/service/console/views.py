@@ -218,7 +218,7 @@ def preview(made: Document, fresh: bool, rehearsal: bool) -> dict[str, Any]:
     free = not any(Fraction(cost.get(name) or 0) for name in ("epsilon", "delta", "rho"))
     public, told = free and stored is None, stored is not None and not fresh
     unpaid = not (rehearsal or public or told) and made["times"] == 0
-    words = amount(cost if told or public else made["guarantee"])
+    words = amount(made["guarantee"] if fresh and not public else cost)
     many = (
         "any number: it is public" if public else "free: it is stored" if told and free else format_value(made["times"])
     )

@@ -24,7 +24,7 @@ function timesOf(made, isPublic, isFree) {
 export function standing(made, fresh) {
   const isPublic = isNothing(made.cost) && made.stored_epsilon === null;
   const stored = made.stored_epsilon !== null && !fresh;
-  const cost = stored || isPublic ? made.cost : made.guarantee;
+  const cost = fresh && !isPublic ? made.guarantee : made.cost;
   const unpaid = !(made.rehearsal || isPublic || stored) && made.times === 0;
   const free = stored && isNothing(cost);
   return {
