@@ -37,12 +37,16 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "store": "where tokens, grants, jobs and answers by id are kept: a file, or `postgresql://...`",
         "ledger": "one ledger for all data sets: a file, or `postgresql://...`",
         "folder": "released files, tables to rehearse with, files of the running service",
+        "url": "the address that analysts reach it at, such as `https://discreet.example.org`; the console shows it in "
+        "code. Set it behind a proxy",
         "tls": "a certificate and its key; see below",
         "insecure": "`yes`: beyond this machine without TLS, where a proxy has it",
         "deadline": f"seconds after which replies leave that are about no data set; {config.SHORTEST:g} to "
         f"{config.LONGEST_DEADLINE:g}",
         "padding": "`no`: replies leave when they are ready. For tests and benchmarks alone; a warning stays on every "
         "page",
+        "hung": "seconds without a sign of life after which a process is killed and replaced; "
+        f"{config.SHORTEST_HUNG:g} to {config.LONGEST_DEADLINE:g}",
         "limits": "see below",
     },
     "An entry of `datasets`": {
@@ -58,6 +62,8 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "rate": "requests a second of one token",
         "burst": "as many of them in a row",
         "together": "requests of one token that a worker has at work at once; of those in rehearsal 4",
+        "previews": "seconds of processor time that previews of one token, and looks at its priors, may take in a "
+        "minute on one machine",
         "least": "the least epsilon of a question or a session; of a question with a delta its square root, since "
         "losses add up by squares there",
     },
@@ -66,6 +72,7 @@ INSTEAD: Mapping[str, str] = {
     "folder": "`service`",
     "store": "`service.db`",
     "ledger": "each data set's own",
+    "url": "where a request was received",
     "tls": "none",
     "jobs": "as its engine needs: `yes` on Spark",
     "An entry of `datasets`: deadline": "the service's",

@@ -53,7 +53,8 @@ def data_set(folder: Path, name: str, cap: object = 1000, neighbours: str = "add
 
 def configured(folder: Path, datasets: Collection[str], **keys: object) -> Path:
     """A configuration on a free port, without padding unless it is told; after a data set's name its keys may come."""
-    said = {"port": 0, "padding": "no", "limits": "{rate: 100000, burst: 100000, together: 100000}"} | keys
+    limits = "{rate: 100000, burst: 100000, together: 100000, previews: 100000}"
+    said = {"port": 0, "padding": "no", "limits": limits} | keys
     lines = [f"{key}: {value}\n" for key, value in said.items()]
     parted = [one.partition(",") for one in datasets]
     named = [f"  - {{schema: {name}.yaml{comma}{more}}}\n" for name, comma, more in parted]

@@ -640,7 +640,7 @@ def _refusal(status: int, detail: str) -> Exception:
 @contextmanager
 def _listening(schema: Path, name: str) -> Iterator[Web]:
     folder = schema.parent / "service"
-    limits = Limits(rate=100_000, burst=100_000, together=100_000)
+    limits = Limits(rate=100_000, burst=100_000, together=100_000, previews=100_000)
     app = make_app(
         Config((DataSet(schema, 0.05),), folder, str(schema.parent / "service.db"), padding=False, limits=limits)
     )

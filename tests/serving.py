@@ -60,7 +60,7 @@ def config_in(folder: Path, patients: int = PATIENTS, **changes: Any) -> Config:
     """A configuration without padding, for the made-up registry, which is registered already."""
     shutil.copytree(registered(patients), folder, dirs_exist_ok=True)
     schema = folder / "registry.yaml"
-    limits = Limits(rate=100_000, burst=100_000, together=100_000)
+    limits = Limits(rate=100_000, burst=100_000, together=100_000, previews=100_000)
     places = folder / "service", str(folder / "service.db")
     return replace(Config((DataSet(schema, 0.05),), *places, padding=False, limits=limits), **changes)
 

@@ -314,7 +314,7 @@ def test_a_stored_answer_serves_however_it_is_asked_for(people: Custodian, more:
     assert (again.value, again.guarantee) == (first.value, first.guarantee)
     assert again.posterior is not None
     other = people.preview(COUNT, analyst="bob", reuse="any", **more)  # type: ignore[arg-type]
-    assert (other.stored, other.cost.epsilon) == (1, 1)
+    assert (other.stored, other.reuse, other.cost.epsilon) == (None, "shared", 1)
     assert people.answer(COUNT, analyst="bob", reuse="any", **more).cost.epsilon == 1  # type: ignore[arg-type]
     least = people.preview(COUNT, analyst="cat", **more)  # type: ignore[arg-type]
     assert (least.stored, least.reuse) == (None, "degraded")

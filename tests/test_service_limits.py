@@ -18,6 +18,7 @@ import pytest
 
 from discreet.sample import write_registry
 from discreet.service import gate, limits
+from discreet.service.gate import LONGEST_HEAD
 from discreet.service.limits import Rates
 from discreet.service.queueing import MOST_OPEN
 from discreet.service.routes import datasets
@@ -219,6 +220,7 @@ SENDING = """
 import sys
 import threading
 from pathlib import Path
+from discreet.service.gate import LONGEST_HEAD
 from discreet.service.limits import Rates
 rates = Rates(Path(sys.argv[1]), rate=0.000001, burst=20_000)
 print("ready", flush=True)
@@ -397,6 +399,28 @@ def test_a_head_that_is_too_large_is_refused(server: tuple[Supervised, str]) -> 
         assert refused(replies(found, head(secret, large, "Content-Length: 0")))
     assert refused(replies(found, b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"))
     assert healthy(found)
+
+
+@ON_ONE_WORKER
+@pytest.mark.parametrize("where", ["header", "headers", "first line"])
+def test_a_head_is_as_long_as_is_said_and_no_longer(server: tuple[Supervised, str], where: str) -> None:
+    """First line and headers together, in one piece: 64 KiB are read, and a byte more is refused."""
+    found, _ = server
+
+    def sent(length: int) -> bytes:
+        target, more = "/health", ""
+        if where == "headers":
+            more = "".join(f"X-{at}: {'x' * 500}\r\n" for at in range(100))
+        plain = f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}X: \r\n\r\n"
+        rest = length - len(plain)
+        if where == "first line":
+            return plain.replace(target, f"{target}?{'x' * (rest - 1)}").encode()
+        return plain.replace("X: \r\n\r\n", f"X: {'x' * rest}\r\n\r\n").encode()
+
+    assert len(sent(LONGEST_HEAD)) == LONGEST_HEAD
+    assert replies(found, sent(LONGEST_HEAD)) == [b"HTTP/1.1 200 OK"]
+    assert [line[:12] for line in replies(found, sent(LONGEST_HEAD + 1))] == [b"HTTP/1.1 413"]
+    assert refused(replies(found, sent(2 * LONGEST_HEAD)))
 
 
 @ON_ONE_WORKER

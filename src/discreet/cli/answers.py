@@ -27,7 +27,11 @@ RECONCILED = "reconciled"
 MOST_BESIDE = 2
 """With more numbers to a row a table has no room for the reconciled ones too; JSON has them."""
 ERROR = "expected error (root mean square)"
-DEGRADED = "an answer is stored already, and is told with noise added; the data set pays nothing more"
+OTHERS = {
+    "shared": ": another analyst's answer is stored, and is told; the data set pays nothing more",
+    "degraded": ": another analyst's answer is stored, and is told with noise added; the data set pays nothing more",
+}
+"""What a preview says of another analyst's stored answer."""
 ROWS, WITHIN = "rows with a value, at least", "within"
 
 
@@ -109,11 +113,9 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
     pairs = {**_promise(preview.guarantee), "mechanism": preview.mechanism, "accuracy": preview.accuracy}
     if preview.reason:
         pairs["why"] = preview.reason
-    stored = ""
+    stored = OTHERS.get(preview.reuse, "")
     if preview.stored is not None:
         stored = f": an answer of epsilon {format_cost(preview.stored)} is stored, and is told"
-    elif preview.reuse == "degraded":
-        stored = f": {DEGRADED}"
     if preview.prior_error is not None:
         pairs["prior alone"] = f"an expected error of about {format_number(preview.prior_error)}, without asking"
     if preview.prior_use:

@@ -204,9 +204,13 @@ class Client:
         told = self._open().look("/budget")
         return read(lambda document: reading.balances_from(document["budget"]), told)
 
-    def history(self, limit: int = 100) -> list[Entry]:
-        """What was asked with tokens of the same name, the latest first; a custodian sees what all asked."""
-        told = self._open().look(f"/history?limit={whole(limit, 'the limit')}")
+    def history(self, limit: int = 100, before: int | None = None) -> list[Entry]:
+        """What was asked with tokens of the same name, the latest first; a custodian sees what all asked.
+
+        A service gives at most 1000 entries at once. With `before`, the number of an entry, those before it follow.
+        """
+        older = "" if before is None else f"&before={whole(before, 'before')}"
+        told = self._open().look(f"/history?limit={whole(limit, 'the limit')}{older}")
         return read(lambda document: reading.entries_from(document["history"]), told)
 
     def verify(self) -> Verified:

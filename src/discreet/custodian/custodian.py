@@ -317,9 +317,9 @@ class Custodian:
         whole = self._ledger.balance(self.schema.name, self._caps)
         return whole if analyst is None else (*whole, *self._ledger.balance(self.schema.name, self._caps, analyst))
 
-    def history(self, analyst: str | None = None, limit: int = 100) -> list[Entry]:
-        """What was asked, the latest first."""
-        return self._ledger.history(self.schema.name, analyst, limit)
+    def history(self, analyst: str | None = None, limit: int = 100, before: int | None = None) -> list[Entry]:
+        """What was asked, the latest first; with `before`, what was asked before this entry."""
+        return self._ledger.history(self.schema.name, analyst, limit, before)
 
     def notable(self) -> list[Entry]:
         """Every release, and every answer with an epsilon above 5, the latest first: for the custodian's eyes."""

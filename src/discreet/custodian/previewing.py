@@ -57,11 +57,11 @@ class Preview:
     guarantee: Guarantee
     reason: str = ""
     stored: Fraction | None = None
-    """The epsilon of a stored answer that would be told instead of a new draw; `cost` is then what that costs."""
+    """The epsilon of a stored answer that this analyst has paid for, and that would be told instead of a new draw."""
     reuse: Literal["", "own", "shared", "degraded"] = ""
     """Which stored answer would be told: your own, another analyst's, or another's with noise added to your epsilon.
 
-    The data set pays for none of them; you pay for what is not your own."""
+    The data set pays for none of them; you pay for what is not your own, and `cost` is all that is told of it."""
     warnings: tuple[str, ...] = ()
     prior_error: float | None = None
     """The expected error of not asking: the standard deviation of the prior."""
@@ -250,8 +250,9 @@ def with_offer(told: Preview, offer: Offer | None) -> Preview:
         cost = replace(label, epsilon=offer.epsilon)
     else:
         cost = replace(label, model="dp", epsilon=price.epsilon, delta=None)
+    own = offer.epsilon if offer.kind == "own" else None
     weak = (WEAK,) if price.epsilon > 5 and WEAK not in told.warnings else ()
-    return replace(told, stored=offer.epsilon, reuse=offer.kind, cost=cost, warnings=(*told.warnings, *weak))
+    return replace(told, stored=own, reuse=offer.kind, cost=cost, warnings=(*told.warnings, *weak))
 
 
 def count_more(charge: Charge, caps: Caps, offer: Offer | None, ledger: Ledger) -> int:

@@ -296,9 +296,16 @@ class Ledger:
             whole, own = payers(connection, head, charge, caps)
             return times(charge, (own,) if alone else (whole, own))
 
-    def history(self, dataset: str, analyst: str | None = None, limit: int = 100) -> list[Entry]:
-        """The last registrations, charges, reuses, releases and changed caps, newest first; or those of one analyst."""
+    def history(
+        self, dataset: str, analyst: str | None = None, limit: int = 100, before: int | None = None
+    ) -> list[Entry]:
+        """The last registrations, charges, reuses, releases and changed caps, newest first; or those of one analyst.
+
+        With `before`, those that are older than this entry.
+        """
         wanted = select(entries.c.body).where(entries.c.dataset == dataset, ASKED)
+        if before is not None:
+            wanted = wanted.where(entries.c.seq < whole(before, "before"))
         if analyst is not None:
             wanted = wanted.where(entries.c.analyst == analyst)
         wanted = wanted.order_by(entries.c.seq.desc()).limit(whole(limit, "the limit"))

@@ -25,20 +25,24 @@ KEYS = Keys(
         "store",
         "ledger",
         "folder",
+        "url",
         "tls",
         "insecure",
         "deadline",
         "padding",
+        "hung",
         "limits",
     ),
     ("datasets",),
 )
-LIMITS = Keys(("body", "prior", "bins", "rate", "burst", "together", "least"))
+LIMITS = Keys(("body", "prior", "bins", "rate", "burst", "together", "previews", "least"))
 DATASET = Keys(("schema", "deadline", "jobs"), ("schema",))
 OF_TLS = Keys(("certificate", "key"), ("certificate", "key"))
 SHORTEST, LONGEST_DEADLINE = 0.01, 3600.0
+SHORTEST_HUNG = 2.0
 MOST_WORKERS = 64
 WHOLE = re.compile("-?[0-9]{1,9}")
+URL = re.compile(r"https?://([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 Read = TypeVar("Read")
 
 
@@ -47,7 +51,8 @@ class Limits:
     """The most that one request may be, and how many a token may send: `rate` a second, `burst` of them in a row.
 
     `bins` are the numbers of a reply, over all its rows; `together` the requests that a worker has at work at once for
-    one token; `least` is the least epsilon of a question: what is stored for good is bounded by the budget over it.
+    one token; `previews` the seconds of processor time that previews of one token may take in a minute on one machine;
+    `least` is the least epsilon of a question: what is stored for good is bounded by the budget over it.
     """
 
     body: int = 65_536
@@ -56,11 +61,14 @@ class Limits:
     rate: float = 20.0
     burst: int = 40
     together: int = 32
+    previews: float = 20.0
     least: Fraction = Fraction(1, 10_000)
 
     def __post_init__(self) -> None:
         """Every limit lets something through."""
-        if min(self.body, self.prior, self.bins, self.burst, self.together) < 1 or not (self.rate > 0 < self.least):
+        if min(self.body, self.prior, self.bins, self.burst, self.together) < 1 or not (
+            self.rate > 0 < self.least and self.previews > 0
+        ):
             raise InvalidInput("every limit of a service is above 0; leave one out to have it as it comes")
 
 
@@ -102,10 +110,14 @@ class Config:
     port: int = 8000
     workers: int = 2
     ledger: str | None = None
+    url: str | None = None
+    """The address that analysts reach it at, for code that the console shows; None where that is its own."""
     tls: TLS | None = None
     insecure: bool = False
     deadline: float = 1.0
     padding: bool = True
+    hung: float = 60.0
+    """Seconds without a sign of life after which a process is killed and another takes its place."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -119,6 +131,16 @@ class Config:
         if not SHORTEST <= self.deadline <= LONGEST_DEADLINE:
             raise InvalidInput(
                 f"a deadline is between {format_number(SHORTEST)} and {format_number(LONGEST_DEADLINE)} seconds"
+            )
+        if not SHORTEST_HUNG <= self.hung <= LONGEST_DEADLINE:
+            raise InvalidInput(
+                f"hung is between {format_number(SHORTEST_HUNG)} and {format_number(LONGEST_DEADLINE)} seconds, the "
+                "time without a sign of life after which a process is replaced; leave it out for 60"
+            )
+        if self.url is not None and not URL.fullmatch(self.url):
+            raise InvalidInput(
+                f"url is the address that analysts reach the service at, such as https://discreet.example.org, without "
+                f"a path, got {self.url[:40]!r}; correct it, or leave it out"
             )
         if not (is_loopback(self.address) or self.tls or self.insecure):
             raise InvalidInput(
@@ -152,10 +174,12 @@ def read_config(path: str | Path) -> Config:
         port=_given(pairs, "port", _natural, 8000),
         workers=_given(pairs, "workers", expect.whole, 2),
         ledger=None if "ledger" not in pairs else _place(expect.text(pairs["ledger"], "ledger"), folder),
+        url=None if "url" not in pairs else expect.text(pairs["url"], "url").rstrip("/"),
         tls=None if "tls" not in pairs else _tls(pairs["tls"], folder),
         insecure=_given(pairs, "insecure", expect.truth, False),
         deadline=deadline,
         padding=_given(pairs, "padding", expect.truth, True),
+        hung=_given(pairs, "hung", _seconds, 60.0),
         limits=_limits(pairs.get("limits", {})),
     )
 
@@ -183,10 +207,10 @@ def _tls(node: Node, folder: Path) -> TLS:
 
 def _limits(node: Node) -> Limits:
     pairs = expect.closed(node, "limits", LIMITS)
-    whole = {name: expect.whole(pairs[name], name) for name in pairs if name not in {"rate", "least"}}
+    whole = {name: expect.whole(pairs[name], name) for name in pairs if name not in {"rate", "previews", "least"}}
     usual = Limits()
-    rate, least = _given(pairs, "rate", _seconds, usual.rate), _given(pairs, "least", expect.number, usual.least)
-    return Limits(**whole, rate=rate, least=least)
+    seconds = {name: _given(pairs, name, _seconds, getattr(usual, name)) for name in ("rate", "previews")}
+    return Limits(**whole, **seconds, least=_given(pairs, "least", expect.number, usual.least))
 
 
 def _seconds(node: Node, what: str) -> float:

@@ -415,9 +415,10 @@ class EntryDocument(BaseModel):
 
 
 class HistoryDocument(BaseModel):
-    """What was asked, the latest first."""
+    """A page of what was asked, the latest first; `next`, if there is more, is `before` for the page after it."""
 
     history: list[EntryDocument]
+    next: int | None
 
 
 class DataSetLine(BaseModel):

@@ -192,7 +192,7 @@ EXAMPLES: Mapping[str, Example] = {
         "left": "1/2",
     },
     "BudgetDocument": {"dataset": "registry", "analyst": "ann", "budget": [WHOLE, BALANCE]},
-    "HistoryDocument": {"history": [ENTRY]},
+    "HistoryDocument": {"history": [ENTRY], "next": None},
     "DataSetsDocument": {"datasets": [LINE]},
     "DataSetDocument": {
         "name": "registry",

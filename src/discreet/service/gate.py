@@ -28,6 +28,9 @@ OPEN = ("/health", "/openapi.json", "/console/assets/", "/console/explain/", "/c
 READING = ("GET", "HEAD", "OPTIONS")
 METHODS = (*READING, "POST", "PUT", "DELETE", "PATCH")
 LONGEST_TOKEN = 200
+ASSETS = "/console/assets/"
+LONGEST_HEAD = 65_536
+"""In bytes, of a request's first line and headers."""
 PATIENCE = 60.0
 """Seconds for a body to come."""
 REHEARSED = "/v1/rehearsal/", "/console/rehearsal/"
@@ -93,6 +96,7 @@ class Gate:
             await send(message)
 
         try:
+            _check_head(scope)
             body = await _body(scope, receive, self._service.config.limits.body)
             state["principal"] = await self._admitted(scope, body)
             with self._together(state["principal"], scope["path"].startswith(REHEARSED)):
@@ -110,12 +114,12 @@ class Gate:
         headers, path, method = _headers(scope), scope["path"], scope["method"]
         if path == "/health":  # is not counted, so it must cost nothing
             return None
+        address = (scope.get("client") or ("",))[0]
+        if path.startswith(ASSETS):  # a page brings several, and each would be one attempt to sign in less
+            self._count(f"assets {address}")
+            return None
         found = await to_thread.run_sync(_principal, self._service, headers, limiter=looking())
-        who = f"token {found.token.id}" if found is not None else f"address {(scope.get('client') or ('',))[0]}"
-        pause = self._service.rates.wait(who)
-        if pause:
-            detail = "more requests than the custodian allows; wait, then send it again"
-            raise Problem("rate-limited", detail, {"Retry-After": str(int(pause) + 1)})
+        self._count(f"token {found.token.id}" if found is not None else f"address {address}")
         if found is None and not is_open(path):
             raise Problem("unauthenticated")
         if "\0" in path or b"%00" in scope["query_string"]:  # not every store can be asked about one
@@ -123,6 +127,13 @@ class Gate:
         if path.startswith("/v1") and method not in READING:
             _check_body(headers, body, found)
         return found
+
+    def _count(self, who: str) -> None:
+        """Count a request; refused where there were too many."""
+        pause = self._service.rates.wait(who)
+        if pause:
+            detail = "more requests than the custodian allows; wait, then send it again"
+            raise Problem("rate-limited", detail, {"Retry-After": str(int(pause) + 1)})
 
     @contextmanager
     def _together(self, found: Principal | None, rehearsal: bool) -> Iterator[None]:
@@ -190,6 +201,17 @@ def _cookie(header: str) -> str | None:
     except CookieError:
         return None
     return None if found is None or not 0 < len(found.value) <= LONGEST_TOKEN else found.value
+
+
+def _check_head(scope: Scope) -> None:
+    """Refuse a first line and headers that are too long together, as they are written over HTTP/1.1."""
+    target = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
+    query = b"?" + scope["query_string"] if scope["query_string"] else b""
+    first = len(scope["method"]) + len(target.partition(b"?")[0]) + len(query) + len("  HTTP/1.1\r\n")
+    lines = sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
+    if first + lines + len("\r\n") > LONGEST_HEAD:
+        detail = f"the first line and the headers of a request have at most {LONGEST_HEAD} bytes together; send fewer"
+        raise Problem("too-large", detail)
 
 
 def _headers(scope: Scope) -> dict[str, str]:

@@ -10,7 +10,7 @@ from discreet.custodian.secrets import identifier
 from discreet.errors import DiscreetError, Unavailable
 from discreet.service.config import Config
 from discreet.service.holdings import Holdings
-from discreet.service.limits import Rates
+from discreet.service.limits import Computing, Rates
 from discreet.service.store import Store
 from discreet.service.store.counters import Counts
 
@@ -23,6 +23,7 @@ class Service:
     store: Store
     holdings: Holdings
     rates: Rates
+    computing: Computing
     counts: Counts
     life: str
     """Names the run of the service that the worker is of; sessions of counting questions end with it."""
@@ -39,7 +40,8 @@ class Service:
         try:
             rates = Rates(config.folder / "rates", config.limits.rate, config.limits.burst)
             holdings = Holdings(config, store, runs_jobs, ledgers)
-            return Service(config, store, holdings, rates, Counts(store), life or identifier())
+            computing = Computing(config.folder / "computing", config.limits.previews)
+            return Service(config, store, holdings, rates, computing, Counts(store), life or identifier())
         except DiscreetError:
             store.close()
             raise
@@ -50,4 +52,5 @@ class Service:
             self.counts.write()
         self.holdings.close()
         self.rates.close()
+        self.computing.close()
         self.store.close()

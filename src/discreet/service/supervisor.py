@@ -1,12 +1,14 @@
 """The process that keeps a service up: one listening socket, workers that share it, one runner of jobs.
 
-Whichever of them dies is started again, after a pause that grows while it dies young. All stop when the supervisor is
-told to, and when it dies: each child holds one end of a line that is cut then. They are forked from one process more,
+Whichever of them dies is started again, after a pause that grows while it dies young. So is one that is hung: each
+child sends a sign of life every second, and is killed where none comes for long. All stop when the supervisor is told
+to, and when it dies: each child holds one end of a line that is cut then. They are forked from one process more,
 that only imports: what all of them need is loaded once, and a worker that is started again answers at once.
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
@@ -35,6 +37,8 @@ STABLE = 60.0
 """Seconds after which a process that dies did not die young."""
 MOST_DEATHS = 3
 """Of one process before the service was ever ready: it never will be."""
+LISTEN = 1.0
+"""Seconds between two times that signs of life are heard."""
 LOOK = 0.1
 """Seconds between two looks at the health of a service that starts."""
 PROCESSES = multiprocessing.get_context("forkserver")  # a fork of this process would copy the locks of its threads
@@ -58,9 +62,17 @@ class Post:
     pause: float = 0.0
     due: float = 0.0
     deaths: int = 0
+    hung: float = math.inf
+    beat: float | None = None
+    looked: float = 0.0
 
     def keep(self, now: float) -> None:
-        """Bury the dead, and start another once the pause is over."""
+        """Bury the dead, kill what is hung, and start another once the pause is over."""
+        self._listen(now)
+        if self.process is not None and self.beat is not None and now - self.beat > self.hung:
+            logs.write("hung", process=self.process.pid, where=self.name)
+            self.process.kill()
+            self.process.join()
         if self.process is not None and not self.process.is_alive():
             self._bury(self.process, now)
         if self.process is None and now >= self.due:
@@ -70,11 +82,23 @@ class Post:
         """Tell the process to stop."""
         if self.line is not None:
             self.line.close()
+            self.line = None
+
+    def _listen(self, now: float) -> None:
+        """Hear signs of life. Where the supervisor itself stood still, as on a machine that slept, it begins anew."""
+        still, self.looked = now - self.looked > self.hung / 2, now
+        try:
+            while self.line is not None and self.line.poll():
+                self.line.recv_bytes()
+                self.beat = now
+        except (EOFError, OSError):  # the process is gone
+            return
+        self.beat = now if still and self.beat is not None else self.beat
 
     def _start(self, now: float) -> None:
-        far, near = PROCESSES.Pipe(duplex=False)
+        far, near = PROCESSES.Pipe()
         started = PROCESSES.Process(target=self.work, args=(*self.given, far), daemon=True)
-        self.line, self.since = near, now
+        self.line, self.since, self.beat = near, now, None
         try:
             with far, _starting():
                 started.start()
@@ -109,8 +133,8 @@ def run(config: Config, announce: Callable[[str], None], progress: Progress = si
         listen(listening, config)
         progress("starting")
         given = config, listening, identifier(), ledgers  # a worker that is started again is of the same life
-        posts = [Post("worker", worker.answer_requests, given) for _ in range(config.workers)]
-        posts.append(Post("runner", worker.run_jobs, (config, ledgers)))
+        posts = [Post("worker", worker.answer_requests, given, hung=config.hung) for _ in range(config.workers)]
+        posts.append(Post("runner", worker.run_jobs, (config, ledgers), hung=config.hung))
         with _news() as (told, tell):
             try:
                 _look_out(config, listening, tell)
@@ -132,7 +156,7 @@ def keep(posts: Sequence[Post], told: socket.socket, announce: Callable[[], None
             raise Unavailable("the workers end as soon as they start; what failed is in the lines above")
         dues = [max(0.0, post.due - now) for post in posts if post.process is None]
         ends = [post.process.sentinel for post in posts if post.process is not None]
-        if told in connection.wait([told, *ends], min(dues, default=None)):
+        if told in connection.wait([told, *ends], min([*dues, LISTEN])):
             if told.recv(1) != READY:
                 return
             ready = True

@@ -13,6 +13,7 @@ from discreet.errors import InvalidInput
 from discreet.service.config import Config
 from discreet.service.holdings import Held, engine_of, rehearsal_folder
 from discreet.service.listening import check_tls
+from discreet.service.names import require_apart
 from discreet.service.state import Service
 
 
@@ -25,6 +26,7 @@ def try_out(config: Config, progress: Progress) -> Mapping[str, str]:
         check_tls(config.tls)
     with closing(Service.open(config)) as service:
         for name in service.holdings.names:
+            require_apart(name, service.holdings.names, "the data set")
             progress(f"opening {name}")
             held = service.holdings.held(name)
             if held is not None:

@@ -1,11 +1,13 @@
 """What runs in the processes of a service: one worker of several, or the one that runs jobs.
 
-Each holds one end of a line to its supervisor, on which nothing is ever sent. When the line is cut, because the
-supervisor says stop or is gone, the process ends what it has begun and leaves.
+Each holds one end of a line to its supervisor, and sends a sign of life on it every second; a worker only while its
+event loop turns. When the line is cut, because the supervisor says stop or is gone, the process ends what it has begun
+and leaves.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -15,22 +17,35 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from discreet.errors import DiscreetError, Internal
 from discreet.service import logs, memory
 from discreet.service.config import Config
 
-if TYPE_CHECKING:
-    from uvicorn import Server
+
+class Turning(Protocol):
+    """A server that is run, told to stop, and asked whether its event loop turns."""
+
+    should_exit: bool
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None: ...
+
+    def turns(self) -> bool: ...
+
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+BEAT = 1.0
+"""Seconds between two signs of life."""
+STILL = 5.0
+"""Seconds after which an event loop that did not turn gives no sign of life."""
 GRACE = 20.0
 """Seconds, besides the deadlines, that requests under way and a job's last step are given."""
 MARGIN = 5.0
-LONGEST_HEAD = 65_536
-"""In bytes, of a request's first line and headers."""
+PIECE = 4_096
+"""Bytes that are parsed at once, so that a head which is too long is refused before all of it was read."""
 
 
 def grace(config: Config) -> float:
@@ -67,18 +82,30 @@ def _answer_requests(config: Config, listening: socket.socket, life: str, ledger
         server.should_exit = True
 
     _watch(line, stop, grace(config) + MARGIN)
+    _beat(line, server.turns)
     server.run(sockets=[listening])
 
 
-def _server(config: Config, life: str, ledgers: Ledgers) -> Server:
+def _server(config: Config, life: str, ledgers: Ledgers) -> Turning:
     import uvicorn
 
     from discreet.service.app import make_app
+    from discreet.service.gate import LONGEST_HEAD
 
-    return uvicorn.Server(
+    class Ticking(uvicorn.Server):
+        ticked = time.monotonic()
+
+        async def on_tick(self, counter: int) -> bool:
+            self.ticked = time.monotonic()
+            return await super().on_tick(counter)
+
+        def turns(self) -> bool:
+            return time.monotonic() - self.ticked < STILL
+
+    return Ticking(
         uvicorn.Config(
             make_app(config, life, ledgers),
-            http="h11",  # the one that bounds a request's head
+            http=_in_pieces(),
             h11_max_incomplete_event_size=LONGEST_HEAD,
             ws="none",
             lifespan="on",
@@ -94,13 +121,39 @@ def _server(config: Config, life: str, ledgers: Ledgers) -> Server:
     )
 
 
+def _in_pieces() -> type[asyncio.Protocol]:
+    """The protocol that bounds a request's head, which it does only where a head does not come in one piece."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class InPieces(H11Protocol):
+        def data_received(self, data: bytes) -> None:
+            for start in range(0, len(data), PIECE):
+                super().data_received(data[start : start + PIECE])
+
+    return InPieces
+
+
 def _run_jobs(config: Config, ledgers: Ledgers, line: Connection) -> None:
     from discreet.service import jobs
 
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     _watch(line, stopping.set, grace(config))
+    _beat(line, lambda: True)
     jobs.run_jobs(config, stopping.is_set, ledgers)
+
+
+def _beat(line: Connection, lives: Callable[[], bool]) -> None:
+    """Send a sign of life every second, from a thread that may wait, as long as the process lives."""
+
+    def beat() -> None:
+        with suppress(OSError):  # the line is cut
+            while True:
+                time.sleep(BEAT)
+                if lives():
+                    line.send_bytes(b".")
+
+    threading.Thread(target=beat, daemon=True).start()
 
 
 def _prepare(name: str) -> None:

@@ -14,13 +14,14 @@ from discreet.schema.public import schema_to_public_json
 from discreet.service import documents as d
 from discreet.service.access import Entered, InService, Someone, visible
 from discreet.service.console import copies, forms, views
+from discreet.service.console.copies import address_of
 from discreet.service.console.forms import Form, Sent
 from discreet.service.console.places import InPlace, Where, where
 from discreet.service.console.refusing import PageRoute
 from discreet.service.console.rendering import page
 from discreet.service.problems import BY_NAME, Problem, problem_of
 from discreet.service.queueing import job_to_json, own_job, queue_ask
-from discreet.service.routes.datasets import answer, budget, history, kept_answer, preview
+from discreet.service.routes.datasets import Before, answer, budget, history, kept_answer, preview
 
 MOST_COMPARED = 8
 FIELDS = (
@@ -93,7 +94,7 @@ def pages(prefix: str) -> APIRouter:
     def one_answer(request: Request, entered: InPlace, wanted: AnswerId) -> Response:
         """An answer with all that belongs to it."""
         document, place = json.loads(kept_answer(entered, wanted).document), where(entered)
-        address = str(request.base_url).rstrip("/")
+        address = address_of(entered.service.config, request)
         more: dict[str, Any] = {
             "shown": views.answer(document),
             "meters": views.meters(_balances(entered)),
@@ -103,10 +104,11 @@ def pages(prefix: str) -> APIRouter:
         return page(request, "answer.html", where=place, document=document, rehearsal=entered.rehearsal, **more)
 
     @made.get("/{dataset}/history")
-    def told_history(request: Request, entered: InPlace) -> Response:
-        """What was asked, to look at again or to compare."""
-        told = history(entered)["history"]
-        return page(request, "history.html", where=where(entered), entries=told, rehearsal=entered.rehearsal)
+    def told_history(request: Request, entered: InPlace, before: Before = None) -> Response:
+        """A page of what was asked, to look at again or to compare."""
+        told = history(entered, before=before)
+        more: dict[str, Any] = {"entries": told["history"], "older": told["next"], "before": before}
+        return page(request, "history.html", where=where(entered), rehearsal=entered.rehearsal, **more)
 
     @made.get("/{dataset}/compare")
     def compared(request: Request, entered: InPlace, ids: Ids) -> Response:

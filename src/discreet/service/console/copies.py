@@ -11,10 +11,26 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.requests import Request
+
+from discreet.service.config import Config
+
 NUMBERS = ("epsilon", "delta", "noise_scale")
 DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?")
 LATER = ("ranges", "population", "population_size")
 """What the client asks of the answer that it has."""
+
+
+def address_of(config: Config, request: Request) -> str:
+    """The address of the service for code that sends a token: as configured, else where the request was received.
+
+    Never the Host header: whoever can set it would be sent the token of the person who runs the code.
+    """
+    if config.url is not None:
+        return config.url
+    host, port = request.scope.get("server") or (config.address, config.port)
+    scheme, usual = ("http", 80) if config.tls is None else ("https", 443)
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}{'' if port == usual else f':{port}'}"
 
 
 def python_code(address: str, dataset: str, rehearsal: bool, asked: Mapping[str, Any]) -> str:

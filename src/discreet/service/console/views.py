@@ -212,22 +212,27 @@ def _known(document: Document) -> Document | None:
     return law if law and "interval_95" in law else None
 
 
-DEGRADED = "An answer is stored already, and is told with noise added; the data set pays nothing more."
+OTHERS = {
+    "shared": "Another analyst's answer is stored, and is told; the data set pays nothing more.",
+    "degraded": "Another analyst's answer is stored, and is told with noise added; the data set pays nothing more.",
+}
+"""What a preview says of another analyst's stored answer."""
 
 
 def preview(made: Document, fresh: bool, rehearsal: bool) -> dict[str, Any]:
     """What a preview says of the cost and of the error, in words; standing.js says the same."""
-    cost, stored, degraded = made["cost"], made["stored_epsilon"], made["reuse"] == "degraded" and not fresh
+    cost, stored = made["cost"], made["stored_epsilon"]
+    other = "" if fresh else OTHERS.get(made["reuse"], "")
     free = not any(Fraction(cost.get(name) or 0) for name in ("epsilon", "delta", "rho"))
     public, told = free and stored is None, stored is not None and not fresh
     unpaid = not (rehearsal or public or told) and made["times"] == 0
-    words = amount(cost if told or public else made["guarantee"])
+    words = amount(made["guarantee"] if fresh and not public else cost)
     many = (
         "any number: it is public" if public else "free: it is stored" if told and free else format_value(made["times"])
     )
     return {
         "cost": "free" if told and free else words,
-        "stored": f"An answer of epsilon {exact(stored)} is stored, and is told." if told else DEGRADED * degraded,
+        "stored": f"An answer of epsilon {exact(stored)} is stored, and is told." if told else other,
         "error": _error(made),
         "of": made["error_of"],
         "times": f"{many} or more" if many == format_value(MOST_TIMES) else many,

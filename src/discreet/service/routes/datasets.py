@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import AbstractContextManager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -24,6 +25,9 @@ from discreet.service.routes.shared import KEYED, Id, Key, plain, ready, reply, 
 from discreet.service.store.answers import Kept, answer_by_id, ids_by_entry
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many entries at most.")]
+Before = Annotated[
+    int | None, Query(ge=1, le=2**53, description="Only entries older than this: `next` of the page before.")
+]
 PARTS = {"again": "", "picture": "/picture", "table": "/csv"}
 
 
@@ -112,9 +116,9 @@ def asked(prefix: str, tag: str) -> APIRouter:
         return told(budget(entered))
 
     @router.get("/{dataset}/history", responses={200: reply(d.HistoryDocument)})
-    def histories(entered: InDataSet, limit: Limit = 100) -> Response:
-        """What you asked, the latest first; a custodian sees what all asked."""
-        return told(history(entered, limit))
+    def histories(entered: InDataSet, limit: Limit = 100, before: Before = None) -> Response:
+        """A page of what you asked, the latest first; a custodian sees what all asked. `next` is for the page after."""
+        return told(history(entered, limit, before))
 
     @router.post(
         "/{dataset}/sessions",
@@ -167,8 +171,8 @@ def _links(prefix: str) -> dict[str, dict[str, Any]]:
 
 
 def preview(entered: Entered, said: dict[str, Any]) -> dict[str, object]:
-    """A preview, for nothing."""
-    with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
+    """A preview, for nothing; what one token's previews compute in a minute is bounded."""
+    with _metered(entered), entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
         told = asking.written_out(entered.service, entered.principal.name, said)
         made = asking.preview(entered.service, custodian, entered.principal.name, told)
     return made | {"rehearsal": entered.rehearsal}
@@ -206,9 +210,14 @@ def picture_of(entered: Entered, wanted: str) -> str:
 
 def prior(entered: Entered, said: dict[str, Any]) -> dict[str, object]:
     """A prior as the planner reads it."""
-    told = asking.written_out(entered.service, entered.principal.name, said)
-    checked = asking.checked(entered.service, entered.schema, told)
-    return prior_law(entered.schema, checked["question"], checked["prior"]).to_json()
+    with _metered(entered):
+        told = asking.written_out(entered.service, entered.principal.name, said)
+        checked = asking.checked(entered.service, entered.schema, told)
+        return prior_law(entered.schema, checked["question"], checked["prior"]).to_json()
+
+
+def _metered(entered: Entered) -> AbstractContextManager[None]:
+    return entered.service.computing.metered(entered.principal.token.id)
 
 
 def budget(entered: Entered) -> dict[str, object]:
@@ -219,13 +228,15 @@ def budget(entered: Entered) -> dict[str, object]:
     return {"dataset": entered.name, "analyst": who, "budget": [balance_to_json(one) for one in balances]}
 
 
-def history(entered: Entered, limit: int = 100) -> dict[str, object]:
-    """What was asked, with the ids of the answers."""
+def history(entered: Entered, limit: int = 100, before: int | None = None) -> dict[str, object]:
+    """A page of what was asked, with the ids of the answers, and where the page after it begins."""
     who = None if entered.principal.is_custodian else entered.principal.name
     with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
-        entries = custodian.history(who, limit)
+        found = custodian.history(who, limit + 1, before)
+    entries, older = found[:limit], found[limit:]
     ids = ids_by_entry(entered.service.store, entered.name, entered.rehearsal, who, [one.entry for one in entries])
-    return {"history": [entry_to_json(one) | {"answers": ids.get(one.entry, [])} for one in entries]}
+    told = [entry_to_json(one) | {"answers": ids.get(one.entry, [])} for one in entries]
+    return {"history": told, "next": entries[-1].entry if older else None}
 
 
 def csv_of(document: dict[str, Any]) -> str:

@@ -7,11 +7,12 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, union, update
 from sqlalchemy import text as sql
 
 from discreet.custodian.secrets import identifier, secret
 from discreet.errors import InvalidInput
+from discreet.service.names import check_name, require_apart, skeleton
 from discreet.service.store.putting import put_new
 from discreet.service.store.store import Store
 from discreet.service.store.tables import grants, sessions, tokens
@@ -54,7 +55,7 @@ def create_token(
     named = analyst_name(analyst)
     if role not in ROLES:
         raise InvalidInput(f"a role is one of {', '.join(ROLES)}, got {role[:40]!r}")
-    if role == "analyst" and named.casefold() == RELEASES:
+    if role == "analyst" and skeleton(named) == skeleton(RELEASES):
         raise InvalidInput(f"released files are paid from the account {RELEASES!r}; give the analyst another name")
     if not 0 < days <= MOST_DAYS:
         raise InvalidInput(f"a token is good for more than 0 and at most {MOST_DAYS} days; make a new one after that")
@@ -63,6 +64,7 @@ def create_token(
     made = Token(id or identifier(), named, role, now, now + days * DAY, None)
     with store.database.writing() as connection:
         _lock(connection)
+        _require_apart(connection, named)
         _require_new(connection, made.id)
         _require_role(connection, made)
         values = {name: getattr(made, name) for name in Token.__slots__}
@@ -76,6 +78,14 @@ def _lock(connection: Connection) -> None:
     """Let nobody else make or revoke tokens until the transaction ends; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(sql("LOCK TABLE service_tokens IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def _require_apart(connection: Connection, named: str) -> None:
+    """Refuse a new name that looks like one that has, or had, a token or a grant, or that is hard to read."""
+    others = set(connection.execute(union(select(tokens.c.analyst), select(grants.c.analyst))).scalars())
+    if named not in others:
+        check_name(named, "the analyst's name")
+        require_apart(named, sorted(others), "the analyst's name")
 
 
 def _require_new(connection: Connection, made: str) -> None:
@@ -168,6 +178,8 @@ def grant(store: Store, dataset: str, analyst: str) -> None:
     """Let an analyst ask a data set; once more changes nothing."""
     named = analyst_name(analyst)
     with store.database.writing() as connection:
+        _lock(connection)
+        _require_apart(connection, named)
         put_new(connection, grants, {"dataset": dataset, "analyst": named})
 
 

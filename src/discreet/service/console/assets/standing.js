@@ -4,7 +4,10 @@ import { amount, costWords, exact, told } from "./telling.js";
 
 const MOST_TIMES = 1_000_000;
 const UNPAID = "What is left does not pay for this: ask for more noise, or for something else.";
-const DEGRADED = "An answer is stored already, and is told with noise added; the data set pays nothing more.";
+const OTHERS = {
+  shared: "Another analyst's answer is stored, and is told; the data set pays nothing more.",
+  degraded: "Another analyst's answer is stored, and is told with noise added; the data set pays nothing more.",
+};
 const PUBLIC = "This number is public: nothing is spent.";
 
 const isNothing = (cost) => ["epsilon", "delta", "rho"].every((name) => exact(cost[name] ?? "0") === 0);
@@ -23,14 +26,14 @@ function timesOf(made, isPublic, isFree) {
 
 function storedOf(made, stored, fresh) {
   if (stored) return `An answer of epsilon ${costWords(made.stored_epsilon)} is stored, and is told.`;
-  return made.reuse === "degraded" && !fresh ? DEGRADED : "";
+  return fresh ? "" : (OTHERS[made.reuse] ?? "");
 }
 
 /** The words of a preview. With `fresh`, a new draw is paid for even where an answer is stored. */
 export function standing(made, fresh) {
   const isPublic = isNothing(made.cost) && made.stored_epsilon === null;
   const stored = made.stored_epsilon !== null && !fresh;
-  const cost = stored || isPublic ? made.cost : made.guarantee;
+  const cost = fresh && !isPublic ? made.guarantee : made.cost;
   const unpaid = !(made.rehearsal || isPublic || stored) && made.times === 0;
   const free = stored && isNothing(cost);
   return {
