@@ -192,9 +192,9 @@ FAULTS = (
         "A preview tells the epsilon of an answer that another analyst paid for.",
         "Free previews tell what others asked, and how exactly.",
         "custodian/previewing.py",
-        "stored=offer.epsilon if offer.price == Spend() else None",
-        "stored=offer.epsilon",
-        ("test_service_apart.py::test_a_stored_epsilon_is_shown_to_who_paid_for_it_alone",),
+        'own = offer.epsilon if offer.kind == "own" else None',
+        "own = offer.epsilon",
+        ("test_preview.py::test_a_stored_answer_serves_however_it_is_asked_for",),
     ),
     Fault(
         "hung-processes-kept",
