@@ -163,7 +163,7 @@ def test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon(question: str) -> 
     draws: list[list[list[int]]] = []
     for _ in range(times):
         inputs = [_nothing(one, cells) for one in present.measurements]
-        told = degrade(release(present, Exact(present.cells(), inputs), [0] * cells), present, wanted)
+        told = degrade(release(present, Exact(present.cells(), inputs), [0] * cells), present.epsilon, wanted)
         draws.append([[number for cell in told.numbers for number in cell[at]] for at in range(len(inputs))])
     for at, one in enumerate(wanted.measurements):
         squares = np.array([own[at] for own in draws], dtype=float) ** 2
@@ -258,3 +258,33 @@ def test_a_degraded_answer_says_what_a_direct_one_says(people: Custodian) -> Non
         assert getattr(degraded, told) == getattr(direct, told)
     widths = [one.interval()[1] - one.interval()[0] for one in (degraded, direct)]  # type: ignore[index, operator]
     assert widths[0] == widths[1]
+
+
+WIDE = """
+name: t
+source: t.csv
+neighbours: add-remove
+unit: {column: id, rows: 100}
+budget: {epsilon: 5, delta: 1e-5}
+models: [dp, approx-dp]
+columns:
+  id: {role: identifier}
+  sex: {kind: nominal, categories: [F, M]}
+"""
+
+
+def test_an_answer_is_degraded_whatever_noise_a_delta_would_allow(tmp_path: Path) -> None:
+    """At the larger epsilon the same question with a delta has Gaussian noise; the stored answer has not."""
+    names = [f"s{number}" for number in range(8)]
+    rows = [f"p{number},{'FM'[number % 2]}{',7' * len(names)}" for number in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join([f"id,sex,{','.join(names)}", *rows]) + "\n")
+    columns = "".join(f"  {name}: {{kind: number, lower: 0, upper: 1000000, step: 0.01}}\n" for name in names)
+    (tmp_path / "t.yaml").write_text(WIDE + columns)
+    question = f"SELECT sex, {', '.join(f'SUM({name})' for name in names)}, COUNT(*) FROM t GROUP BY sex"
+    with Custodian.open(tmp_path / "t.yaml") as custodian:
+        assert "Laplace" in custodian.answer(question, epsilon=Fraction(15, 100), analyst="ann").mechanism
+        offer = {"epsilon": Fraction(2, 100), "delta": Fraction(1, 10**6)}
+        assert custodian.preview(question, analyst="bob", **offer).reuse == "degraded"
+        assert "Laplace" in custodian.answer(question, analyst="bob", **offer).mechanism
+        taken = custodian.answer(question, analyst="cat", reuse="any", **offer)
+        assert taken.cost.epsilon == Fraction(15, 100)

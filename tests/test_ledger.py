@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -155,9 +156,20 @@ def test_a_stored_answer_that_is_too_dear_is_refused_with_the_way_out(ledger: Le
     limits = caps(10, analyst=1)
     answered(ledger, ask(epsilon=1), limits, "7")
     ledger.charge(ask("other", "0.5", analyst="bob"), limits)
-    with pytest.raises(BudgetExceeded, match=r"answer of epsilon 1 .* without reuse=.* at epsilon 0\.2"):
+    with pytest.raises(BudgetExceeded, match=r"answer of epsilon 1 .* without reuse=.* epsilon at most 0\.5"):
         ledger.charge(ask(epsilon="0.2", analyst="bob", any_price=True), limits)
     assert ledger.charge(ask(epsilon="0.2", analyst="bob"), limits).charged
+
+
+def test_a_stored_answer_that_does_not_fit_is_refused_with_what_would(ledger: Ledger) -> None:
+    """Without consent the price is the offer, and so is the advice."""
+    limits = caps(10, analyst=6)
+    answered(ledger, ask(epsilon=5), limits, "7")
+    ledger.charge(ask("other", 4, analyst="bob"), limits)
+    with pytest.raises(BudgetExceeded, match=r"^epsilon 5 was asked; .* the analyst's budget has 2 left; .* most 2$"):
+        ledger.charge(ask(epsilon=5, analyst="bob"), limits)
+    with pytest.raises(BudgetExceeded, match=r"without reuse=.* with epsilon at most 2$"):
+        ledger.charge(ask(epsilon=4, analyst="bob", any_price=True), limits)
 
 
 def test_nobody_pays_more_than_was_offered(ledger: Ledger) -> None:
@@ -186,6 +198,21 @@ def test_nobody_is_told_two_degraded_answers_of_one_draw(ledger: Ledger) -> None
         found.append(receipt.degrades)
     assert found == ["first", "second", None]
     assert spent_of(ledger, limits) == {"dp": Fraction(113, 100)}
+
+
+def test_a_draw_from_before_a_restore_is_not_degraded(ledger: Ledger, where: str, tmp_path: Path) -> None:
+    """What an analyst was told of it may be forgotten, and two degraded answers of it tell more than they cost."""
+    limits = caps(10)
+    answered(ledger, ask(epsilon="2"), limits, "before")
+    Ledger.backup(where, tmp_path / "backup.db")
+    assert ledger.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits).degrades == "before"
+    Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 2))
+    with Ledger.existing(tmp_path / "restored.db") as restored:
+        again = restored.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits)
+        assert (again.degrades, again.answer) == (None, None)
+        answered(restored, ask(epsilon="3", fresh=True), limits, "after")
+        assert restored.charge(ask(epsilon="0.6", analyst="cat", degradable=True), limits).degrades == "after"
+        restored.verify()
 
 
 def test_a_degraded_answer_serves_its_own_analyst_alone(ledger: Ledger) -> None:

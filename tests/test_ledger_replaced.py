@@ -265,6 +265,25 @@ def test_a_restore_that_was_never_needed_is_remembered_too(schema: Path, tmp_pat
     refused("ask", schema, COUNT.format(age=80), "--epsilon", "0.125")
 
 
+def test_a_record_that_is_lost_under_an_open_data_set_remembers_restores(schema: Path, tmp_path: Path) -> None:
+    """Or a copy from just after an earlier restore would be taken for a new one."""
+    ledger, record = schema.parent / "registry.discreet/ledger.db", schema.parent / "registry.discreet/ledger-head.json"
+    done("ask", schema, COUNT.format(age=60), "--epsilon", "0.1")
+    done("ledger", "backup", ledger, tmp_path / "backup.db")
+    lose(ledger)
+    done("ledger", "restore", tmp_path / "backup.db", ledger, "--forgotten", "0.1")
+    done("ask", schema, COUNT.format(age=60), "--epsilon", "0.1")
+    done("ledger", "backup", ledger, tmp_path / "older.db")
+    with Custodian.open(schema) as custodian:
+        record.unlink()
+        custodian.answer(COUNT.format(age=60), epsilon=0.1, fresh=True)
+        custodian.answer(COUNT.format(age=60), epsilon=0.1, fresh=True)
+    assert len(json.loads(record.read_text())["restores"]) == 1
+    lose(ledger)
+    shutil.copy(tmp_path / "older.db", ledger)
+    refused("ask", schema, COUNT.format(age=80), "--epsilon", "0.1", "--fresh")
+
+
 def test_a_data_set_that_the_back_up_does_not_know_is_charged_what_was_forgotten(tmp_path: Path) -> None:
     """It would begin with a whole budget otherwise."""
     ledger, copy = tmp_path / "shared.db", tmp_path / "copy.db"

@@ -147,10 +147,11 @@ def test_a_stored_epsilon_is_shown_to_who_paid_for_it_alone(service: Served) -> 
 
 
 def test_a_dearer_stored_answer_of_another_is_told_by_its_cost_alone(service: Served) -> None:
-    """She would pay it, so she is told the cost; no page says that an answer is stored."""
+    """With her consent she would pay it, so she is told the cost; without, nothing of what another paid."""
     assert service.post("ann", f"{HOME}/answers", COUNT | {"epsilon": "0.3"}).status_code == 201
-    told = service.post("bob", f"{HOME}/previews", COUNT).json()
-    assert (told["stored_epsilon"], told["cost"]["epsilon"]) == (None, "3/10")
+    for consent, cost in (({}, "1/10"), ({"reuse": "any"}, "3/10")):
+        told = service.post("bob", f"{HOME}/previews", COUNT | consent).json()
+        assert (told["stored_epsilon"], told["cost"]["epsilon"]) == (None, cost)
 
 
 # History, in pages.

@@ -195,8 +195,8 @@ FAULTS = (
         "Counts that were drawn together are degraded one by one.",
         "Several noisy copies of one draw are told, for the price of one.",
         "custodian/draw.py",
-        "column = once[group] if group in once else _degraded(before, after, numbers)",
-        "column = _degraded(before, after, numbers)",
+        "column = once[group] if group in once else _degraded(one, epsilon / plan.epsilon, numbers)",
+        "column = _degraded(one, epsilon / plan.epsilon, numbers)",
         ("test_degradation.py::test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon",),
     ),
     Fault(

@@ -43,11 +43,13 @@ def state_accuracy(plan: Plan, confidence: float) -> str:
 
 
 def accuracy_of_answer(
-    plan: Plan, rows: Sequence[Mapping[str, Reply]], intervals: Sequence[Mapping[str, Interval]]
+    plan: Plan, rows: Sequence[Mapping[str, Reply]], intervals: Sequence[Mapping[str, Interval]], single: bool
 ) -> str:
     """State the accuracy of an answer: where the number of rows matters, only what the answer itself supports.
 
-    It is computed from the noisy answer and its interval alone, and from nothing else that was read.
+    `single` says that there was one cell: of a row that was chosen among several by its noisy number (HAVING, ORDER BY
+    with LIMIT) no probability is stated, since that row is more often far off than any other. It is computed from the
+    noisy answer and its interval alone, and from nothing else that was read.
     """
     named = _names(plan)
     said = []
@@ -55,7 +57,7 @@ def accuracy_of_answer(
         if at not in named or not (isinstance(one, Noisy) and plan.meaning(one).depends_on_rows):
             said.append(_state(plan, one, plan.confidence))
             continue
-        off = _distance(rows[0][named[at]], intervals[0][named[at]]) if len(rows) == 1 else None
+        off = _distance(rows[0][named[at]], intervals[0][named[at]]) if single and rows else None
         if off is None:
             said.append(f"each group has its own interval, which holds {_likely(plan.confidence)}")
         else:
@@ -64,7 +66,7 @@ def accuracy_of_answer(
 
 
 def missed_accuracy(
-    plan: Plan, rows: Sequence[Mapping[str, Reply]], intervals: Sequence[Mapping[str, Interval]]
+    plan: Plan, rows: Sequence[Mapping[str, Reply]], intervals: Sequence[Mapping[str, Interval]], single: bool
 ) -> str:
     """State that an answer is less accurate than was requested; empty where it is as accurate.
 
@@ -79,11 +81,15 @@ def missed_accuracy(
     if not missed:
         return ""
     what = "This answer is" if len(known) == 1 else f"{len(missed):,} of {len(known):,} numbers are"
-    off = f"within {format_upper(max(missed))} {_likely(plan.confidence)}"
-    which = "it is" if len(known) == 1 else "the least accurate one is"
+    off = format_upper(max(missed))
+    off = (
+        f"it is within {off} {_likely(plan.confidence)}"
+        if single
+        else f"the widest interval goes {off} from its number"
+    )
     expected = f"; fewer rows than the {plan.expected_rows.number:,} you expected seem to have a value"
     why = expected if plan.expected_rows.source == "stated" else ""
-    return f"{what} less accurate than the ±{shown(plan.requested.distance)} you requested: {which} {off}{why}."
+    return f"{what} less accurate than the ±{shown(plan.requested.distance)} you requested: {off}{why}."
 
 
 def _state(plan: Plan, one: Measurement, confidence: float) -> str:

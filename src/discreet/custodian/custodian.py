@@ -187,7 +187,7 @@ class Custodian:
         charge = charge_of(planned, told, self._snapshot.name, analyst, key, fresh, any_price)
         receipt = self._ledger.charge(charge, self._payable)
         try:
-            drawn = receipt.answer or self._make_answer(planned, request, receipt)
+            drawn = receipt.answer or self._make_answer(planned, receipt)
         finally:
             self._settle()
         stored = receipt.answer or self._ledger.store(self.schema.name, receipt.entry, drawn)
@@ -406,14 +406,14 @@ class Custodian:
             raise Internal("a stored answer was drawn by another plan")
         return replace(stored, requested=planned.requested)
 
-    def _make_answer(self, planned: Plan, request: Asked, receipt: Receipt) -> str:
+    def _make_answer(self, planned: Plan, receipt: Receipt) -> str:
         """Make what was paid for, after the charge: whatever happens here the charge stands."""
         if not self._draws:
             raise InvalidInput("this question has no stored answer; ask it without saying that it must have one")
         if receipt.degrades is None:
             return self._draw(planned)
-        epsilon, rho, released = from_text(receipt.degrades)
-        return to_text(planned, degrade(released, self._planned_at(planned, request, epsilon, rho), planned))
+        epsilon, _, released = from_text(receipt.degrades)
+        return to_text(planned, degrade(released, epsilon, planned))
 
     def _draw(self, planned: Plan) -> str:
         """Read rows and draw."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from operator import add
 from typing import Any, overload
 
@@ -147,27 +148,29 @@ def release(plan: Plan, secret: Exact, counts: Sequence[int]) -> Released:
     return Released(tuple(secret.cells), tuple(zip(*columns, strict=True)))
 
 
-def degrade(released: Released, present: Plan, wanted: Plan) -> Released:
-    """Add noise to what was drawn by one plan, so that it is as if drawn by another plan of a smaller epsilon."""
+def degrade(released: Released, epsilon: Fraction, plan: Plan) -> Released:
+    """Add noise to what was drawn with a larger epsilon, so that it is as if drawn by a plan that is degradable.
+
+    The rates of its noises are in proportion to epsilon, so those of the larger one are known.
+    """
     columns: list[list[Numbers]] = []
     once: dict[int, list[Numbers]] = {}
-    pairs = zip(present.measurements, wanted.measurements, zip(*released.numbers, strict=True), strict=True)
-    for before, after, numbers in pairs:
-        group = after.together if isinstance(after, Noisy) else 0
-        column = once[group] if group in once else _degraded(before, after, numbers)
+    for one, numbers in zip(plan.measurements, zip(*released.numbers, strict=True), strict=True):
+        group = one.together if isinstance(one, Noisy) else 0
+        column = once[group] if group in once else _degraded(one, epsilon / plan.epsilon, numbers)
         if group:
             once[group] = column
         columns.append(column)
     return Released(released.cells, tuple(zip(*columns, strict=True)))
 
 
-def _degraded(before: Measurement, after: Measurement, numbers: Sequence[Numbers]) -> list[Numbers]:
-    """The numbers of one measurement in every cell, with noise added."""
-    noises = zip(independent_noises(before), independent_noises(after), strict=True)
-    extra = [LaplaceDegradation(_laplace(one), _laplace(other)) for one, other in noises]
-    if isinstance(after, Nested):
-        blocks = zip(extra, after.measured_levels, strict=True)
-        added = after.by_cell([one.draw_units(len(level.starts), SYSTEM) for one, level in blocks], len(numbers))
+def _degraded(measurement: Measurement, times: Fraction, numbers: Sequence[Numbers]) -> list[Numbers]:
+    """The numbers of one measurement in every cell, with noise added; they were drawn with so many times the rate."""
+    extra = [_extra(noise, times) for noise in independent_noises(measurement)]
+    if isinstance(measurement, Nested):
+        blocks = zip(extra, measurement.measured_levels, strict=True)
+        drawn = [one.draw_units(len(level.starts), SYSTEM) for one, level in blocks]
+        added = measurement.by_cell(drawn, len(numbers))
     elif extra:
         columns = [one.draw_units(len(numbers), SYSTEM) for one in extra]
         added = [tuple(map(int, row)) for row in zip(*columns, strict=True)]
@@ -176,10 +179,10 @@ def _degraded(before: Measurement, after: Measurement, numbers: Sequence[Numbers
     return [tuple(map(add, *pair)) for pair in zip(numbers, added, strict=True)]
 
 
-def _laplace(noise: Noise) -> DiscreteLaplace:
+def _extra(noise: Noise, times: Fraction) -> LaplaceDegradation:
     if not isinstance(noise, DiscreteLaplace):
         raise Internal("a stored answer without discrete Laplace noise was to be degraded")
-    return noise
+    return LaplaceDegradation(DiscreteLaplace(noise.epsilon * times, noise.sensitivity, noise.step), noise)
 
 
 def _drawn(one: Measurement, inputs: Sequence[Any], counts: Sequence[int]) -> list[Numbers]:

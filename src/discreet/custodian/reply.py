@@ -104,8 +104,9 @@ def _told_by(made: Answer, plan: Plan, released: Released, stated: Sequence[Stat
     )
     if plan.requested is not None or _depends_on_rows(plan):
         spans = intervals(plan.confidence)
-        accuracy = accuracy_of_answer(plan, shown, spans)
-        told = replace(told, accuracy=accuracy, missed_accuracy=missed_accuracy(plan, shown, spans))
+        single = len(released.cells) == 1  # one that was chosen among several by its number is told apart
+        accuracy = accuracy_of_answer(plan, shown, spans, single)
+        told = replace(told, accuracy=accuracy, missed_accuracy=missed_accuracy(plan, shown, spans, single))
     fitting = partial(reconciled, told, reader, released, tuple(order), tuple(stated))
     fitted = replace(told, reconcile=cache(partial(or_as_drawn, told, fitting)))
     return ranged(_with_meaning(fitted, reader, released, order), plan, released)

@@ -171,11 +171,13 @@ class Ledger:
                 recorded.require(connection, self.id, dataset, head)
             yield connection
             after = rows.find_head(connection, dataset)
+            lost = any(record is not None and head is None for record, head in known)
+            seen = recorded.restores_of(connection, dataset) if lost else ()
         if after is not None:
             self._seen[dataset] = RecordedHead(self.id, after.seq, after.hash)
             for record, head in known:
                 if record is not None and (head is None or head.entry < after.seq):
-                    restores = () if head is None else head.restores
+                    restores = seen if head is None else head.restores
                     record.advance(dataset, RecordedHead(self.id, after.seq, after.hash, restores))
 
     def _known(

@@ -91,7 +91,7 @@ def _reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, sourc
     owner = _owner(connection, head, charge, part, charge.analyst, caps.analyst, caps)
     more = cost(charge.model, chain.spend_of(source))
     if not owner.affords(more):
-        return Refusal(charge, (owner,), chain.asked_epsilon(source))
+        return Refusal(charge, (owner,), chain.asked_epsilon(source) if charge.any_price else None)
     head, opens = _record_terms(connection, head, (owner,), more)
     receipt = _paid(connection, head, chain.reused(head, charge, source) | opens, (owner,), more)
     return replace(receipt, answer=rows.answer_of(connection, charge.dataset, source["seq"]))

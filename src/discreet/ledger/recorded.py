@@ -88,6 +88,11 @@ def require(connection: Connection, ledger: str, dataset: str, known: RecordedHe
         raise _refusal(ledger, dataset, known)
 
 
+def restores_of(connection: Connection, dataset: str) -> tuple[str, ...]:
+    """The hashes of all entries about forgotten spend: a record that was lost begins anew with them."""
+    return tuple(found for _, found in _restores(connection, dataset))
+
+
 def _has(connection: Connection, ledger: str, dataset: str, known: RecordedHead) -> bool:
     """Whether the ledger is the recorded one and has the entry of the head, with its hash."""
     found = connection.execute(HASH, {"by_dataset": dataset, "by_seq": known.entry}).scalar_one_or_none()

@@ -85,9 +85,11 @@ class Refusal:
         )
 
     def _of_reuse(self, stored: Fraction) -> str:
+        least = min(room(self.charge, owner) for owner in self.owners)
+        advice = f'ask without reuse="any" (--reuse any), with epsilon at most {format_left(least)}'
         return (
             f"the answer of epsilon {format_cost(stored)} that is stored for this question costs more than the analyst "
-            f'has left; ask without reuse="any" (--reuse any), at epsilon {format_cost(self.charge.epsilon)}'
+            f"has left; {advice if least else NOTHING_MORE}"
         )
 
 

@@ -106,12 +106,13 @@ class Replay:
         self._reused.add((body["analyst"], source["seq"]))
 
     def _degrade(self, body: Body, source: Body) -> None:
-        """Less is paid than for the source, and no analyst has two answers of one draw."""
+        """Less is paid than for the source, and no analyst has two answers of one draw, forgotten ones included."""
         _must(source["kind"] == "charge" and source["seq"] in self.answered)
         _must(all(body[name] == source[name] for name in ("question", "model", "part", "snapshot")))
         _must(chain.asked_epsilon(body) < chain.asked_epsilon(source))
         _must(chain.costs_at_most(body, chain.spend_of(source)))
         _must((body["analyst"], source["seq"]) not in self._degraded)
+        _must(source["seq"] > max(self._forgotten, default=0))
         self._open_accounts(body, (body["analyst"],))
         self._debit(body["analyst"], body)
         self._degraded.add((body["analyst"], source["seq"]))

@@ -196,6 +196,13 @@ def find_forgotten(connection: Connection, dataset: str, owner: str) -> Spend:
     return chain.sum_forgotten(body for body in found if body["seq"] not in paid)
 
 
+def last_restore(connection: Connection, dataset: str) -> int:
+    """The last entry that charges a data set what a restored ledger may have forgotten; 0 where there is none."""
+    by = {"by_dataset": dataset, "by_analyst": chain.RESTORER}
+    found = (chain.read(body) for body in connection.execute(FORGOTTEN, by).scalars())
+    return max((body["seq"] for body in found if chain.is_forgotten(body)), default=0)
+
+
 def carry_over(connection: Connection, head: Head, fresh: Head, disjoint: bool) -> None:
     """Close an epoch: every owner's total joins its past; the next begins with that, or with nothing if disjoint."""
     past = replace(fresh, epoch=PAST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from discreet.ledger import chain
 from discreet.ledger.amounts import stored, units
 from discreet.ledger.chain import Body
 from discreet.ledger.charge import Charge, Receipt
-from discreet.ledger.rows import answer_of, body_of
+from discreet.ledger.rows import answer_of, body_of, last_restore
 from discreet.ledger.tables import entries
 from discreet.spend import Spend
 
@@ -36,6 +37,7 @@ _degraded = entries.alias("degraded")
 UNUSED = ANY.where(
     entries.c.kind == "answer",
     entries.c.epsilon > bindparam("epsilon"),
+    entries.c.source > bindparam("restored"),
     entries.c.source.not_in(
         select(_degraded.c.source).where(
             _degraded.c.dataset == bindparam("dataset"),
@@ -44,7 +46,10 @@ UNUSED = ANY.where(
         )
     ),
 )
-"""Draws of which the analyst was told nothing yet: two degraded answers of one draw tell more than they cost."""
+"""Draws of which the analyst was told nothing yet: two degraded answers of one draw tell more than they cost.
+
+Of a draw from before a restore nobody knows that: what the analyst was told of it may be forgotten.
+"""
 
 
 def replayed(connection: Connection, charge: Charge) -> Receipt | None:
@@ -91,11 +96,16 @@ def shared(connection: Connection, charge: Charge) -> Body | None:
 
 def more_accurate(connection: Connection, charge: Charge) -> Body | None:
     """The charge whose stored answer serves this one once noise is added to it."""
-    return _source(connection, UNUSED, charge) if charge.degradable else None
+    if not charge.degradable or _source(connection, ANY, charge) is None:
+        return None
+    restored = last_restore(connection, charge.dataset)
+    return _source(connection, UNUSED, charge, {"analyst": charge.analyst, "restored": restored})
 
 
-def _source(connection: Connection, statement: Select[Any], charge: Charge) -> Body | None:
-    found = connection.execute(statement, _enough(charge) | {"analyst": charge.analyst}).one_or_none()
+def _source(
+    connection: Connection, statement: Select[Any], charge: Charge, more: Mapping[str, object] | None = None
+) -> Body | None:
+    found = connection.execute(statement, _enough(charge) | dict(more or {})).one_or_none()
     return None if found is None else body_of(connection, charge.dataset, found.source)
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 from discreet.errors import Internal, InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
 from discreet.inference.belief import Belief
-from discreet.kernel.discrete_gaussian import WIDEST
+from discreet.kernel.discrete_gaussian import WIDEST, DiscreteGaussian
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent
 from discreet.kernel.quantile import Quantile, Quantiles
@@ -27,7 +27,7 @@ from discreet.planner.individual import AboutOne, about_one, order_statistic
 from discreet.planner.meaning import Meaning
 from discreet.planner.nested import Nested
 from discreet.planner.nesting import check_nested, ways
-from discreet.planner.noisy import Form, Noisy, gaussian, laplace
+from discreet.planner.noisy import NAMES, Form, Noisy, gaussian, laplace
 from discreet.planner.plan import Candidate, Counted, Measurement, Plan, places
 from discreet.planner.positions import MOST_CANDIDATES
 from discreet.planner.published import beside
@@ -159,7 +159,7 @@ def _measured(
     private = [aggregate for aggregate in aggregates if public[aggregate] is None]
     share = epsilon / max(1, len(private))
     own = {aggregate: form_of(aggregate, schema, facts) for aggregate in private if aggregate.function in TOTALS}
-    rho, wide = shared(own, share, request.delta)
+    rho, wide = shared(_may_be_gaussian(own, query, request), share, request.delta)
     found, cost, listed = [], Spend(), []
     belief: Belief | None = None
     for aggregate in aggregates:
@@ -190,6 +190,14 @@ def _measured(
     _used(request, private, own)
     one_by_one = Measured(tuple(found), cost, tuple(listed), belief, expected)
     return _together(query, aggregates, one_by_one, facts, share, request)
+
+
+def _may_be_gaussian(forms: Mapping[Aggregate, Form], query: Query, request: Asked) -> Mapping[Aggregate, Form]:
+    """The totals that may get Gaussian noise: where a stored answer is read, those that have it there."""
+    if not request.like:
+        return forms
+    named = NAMES[DiscreteGaussian]
+    return {one: form for one, form in forms.items() if named in request.like[query.aggregates.index(one)]}
 
 
 def _together(

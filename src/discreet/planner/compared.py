@@ -12,7 +12,6 @@ from fractions import Fraction
 
 from discreet.errors import DiscreetError
 from discreet.formatting import format_cost, format_number
-from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.planner.choose import plan
 from discreet.planner.chosen import Chosen
 from discreet.planner.individual import OrderStatistic
@@ -51,34 +50,46 @@ def compare_with_dp(planned: Plan) -> ComparedWithDp | None:
     plain = other.measurements[0]
     if not isinstance(plain, Chosen):
         return None
-    error = plain.error_on_even_rows(rank_wanted(planned.query.aggregates[0], own.rows), own.rows)
+    rank = rank_wanted(planned.query.aggregates[0], own.rows)
+    error = plain.error_on_even_rows(rank, own.rows)
     if error is None:
         return None
-    floor = own_error(own, planned.epsilon)
-    prefer = "dp" if error <= floor else "individual-dp"
-    words = _sentence(own.candidates.column, planned.epsilon, error, floor)
-    return ComparedWithDp(other.mechanism, plain.words(planned.confidence), error, floor, prefer, words)
+    floor, gap = _scales(own, planned.epsilon)
+    noise = own_error(own, planned.epsilon, float(rank) / (own.rows + 1))
+    prefer = "dp" if error <= noise else "individual-dp"
+    words = _sentence(own.candidates.column, planned.epsilon, error, noise, floor >= gap)
+    return ComparedWithDp(other.mechanism, plain.words(planned.confidence), error, noise, prefer, words)
 
 
-def own_error(own: OrderStatistic, epsilon: Fraction) -> float:
-    """The expected error of individual DP on even rows, whose local sensitivity is one gap; never below the floor's."""
-    vector, column = own.mechanism.vector, own.candidates.column
+def own_error(own: OrderStatistic, epsilon: Fraction, share: float = 0.5) -> float:
+    """The expected error of individual DP on even rows, for a value at this share of the bounds; answers stay in them.
+
+    For Laplace noise of scale b that is cut at a distance d, E[min(|N|, d)^2] = 2 b^2 - 2 b (b + d) e^(-d/b).
+    """
+    scale, width = max(_scales(own, epsilon)), float(max(own.mechanism.vector.grid.width, 1))
+    sides = [min(max(share, 0.0), 1.0) * width, (1 - min(max(share, 0.0), 1.0)) * width]
+    square = sum(scale**2 - scale * (scale + side) * math.exp(-side / scale) for side in sides)
+    return math.sqrt(max(square, 0.0)) * own.candidates.width * float(own.candidates.column.step)
+
+
+def _scales(own: OrderStatistic, epsilon: Fraction) -> tuple[float, float]:
+    """The scale of the noise by the floor, and by the local sensitivity of even rows, which is one gap."""
+    vector = own.mechanism.vector
     gap = vector.grid.width // (own.rows + 1)  # 0 where several rows share a value
-    noises = [DiscreteLaplace(vector.floor, max(vector.grid.width, 1))]
-    noises += [DiscreteLaplace(epsilon, gap)] if gap else []
-    return max(math.sqrt(noise.variance()) for noise in noises) * own.candidates.width * float(column.step)
+    return max(vector.grid.width, 1) / float(vector.floor), gap / float(epsilon)
 
 
-def _sentence(column: Column, epsilon: Fraction, error: float, floor: float) -> str:
+def _sentence(column: Column, epsilon: Fraction, error: float, noise: float, by_floor: bool) -> str:
     unit = " days" if column.kind == "date" else ""
     plain = "nearly 0" if error < SURE * float(column.step) else f"about {format_number(error)}{unit}"
-    own = f"about {format_number(floor)}{unit}"
+    own = f"about {format_number(noise)}{unit}"
+    why = "by the floor under its noise" if by_floor else "by the gap between two of so few rows"
     even = "if the rows are spread evenly over the bounds"
     at = f"At epsilon {format_cost(epsilon)}"
-    if error <= floor:
+    if error <= noise:
         return (
             f"{at}, prefer plain differential privacy (model dp): its expected error is {plain}, that of individual-dp "
-            f"is {own} by the floor under its noise, {even}; and its promise is stronger."
+            f"is {own} {why}, {even}; and its promise is stronger."
         )
     return (
         f"{at}, individual-dp is expected to be nearer: its expected error is {own}, that of plain differential "
