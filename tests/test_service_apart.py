@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.sample import write_registry
-from discreet.service import limits, logs
+from discreet.service import limits, logs, worker
 from discreet.service.config import Config, Limits, read_config
 from discreet.service.limits import MINUTE, Computing
 from discreet.service.names import check_name, require_apart, skeleton
@@ -334,42 +337,69 @@ def beats_then_hangs(line: Connection) -> None:
     time.sleep(600)
 
 
-def test_a_process_without_signs_of_life_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is killed once none came for as long as is said; one that never gave any may still be starting."""
-    post, written = Post("worker", beats_then_hangs, (), hung=30), list[str]()
-    monkeypatch.setattr(logs, "write", lambda event, **_: written.append(event))
-    post.keep(0)
-    assert post.process is not None
-    first, now = post.process, 0.0
-    while post.beat is None:
+@pytest.fixture
+def post() -> Iterator[Post]:
+    """A process that gives one sign of life; whatever the test finds, nothing of it runs on."""
+    made = Post("worker", beats_then_hangs, (), hung=30)
+    made.keep(0)
+    started = made.process
+    try:
+        yield made
+    finally:
+        for one in {started, made.process} - {None}:
+            assert one is not None
+            one.kill()
+            one.join()
+
+
+def heard(post: Post) -> BaseProcess:
+    """The process, once it has given its sign of life."""
+    end = time.monotonic() + LONG
+    while post.beat is None and time.monotonic() < end:
         time.sleep(0.05)
-        post.keep(now)
+        post.keep(0)
+    assert post.process is not None
+    return post.process
+
+
+def test_a_process_without_signs_of_life_is_replaced(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is killed once none came for as long as is said; one that never gave any may still be starting."""
+    written: list[str] = []
+    monkeypatch.setattr(logs, "write", lambda event, **_: written.append(event))
+    first = heard(post)
     for now in (10.0, 20.0, 29.0):
         post.keep(now)
         assert post.process is first
     for now in (40.0, 50.0, 70.0):
         post.keep(now)
-    assert first.exitcode == -signal.SIGKILL
     assert written == ["hung", "died"]
+    assert first.exitcode == -signal.SIGKILL
     post.keep(1000.0)
     assert post.process is not None
     assert post.process is not first
-    post.process.kill()
-    post.process.join()
 
 
-def test_a_supervisor_that_stood_still_kills_nobody() -> None:
+def test_a_supervisor_that_stood_still_kills_nobody(post: Post) -> None:
     """As on a machine that slept: nobody could give a sign of life meanwhile."""
-    post = Post("worker", beats_then_hangs, (), hung=30)
-    post.keep(0)
-    assert post.process is not None
-    while post.beat is None:
-        time.sleep(0.05)
-        post.keep(0)
+    first = heard(post)
     post.keep(10_000.0)
-    assert post.process.is_alive()
-    post.process.kill()
-    post.process.join()
+    assert first.is_alive()
+
+
+def test_a_worker_gives_signs_of_life_while_its_event_loop_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None while it does not turn; and the thread that gives them ends with the line."""
+    monkeypatch.setattr(worker, "BEAT", 0.01)
+    near, far = Pipe()
+    turns = threading.Event()
+    before = threading.active_count()
+    worker._beat(far, turns.is_set)
+    assert not near.poll(0.2)
+    turns.set()
+    assert near.poll(LONG)
+    assert near.recv_bytes() == b"."
+    near.close()
+    far.close()
+    eventually(lambda: threading.active_count() == before)
 
 
 def test_a_worker_that_is_stopped_is_replaced_and_the_service_answers(tmp_path: Path) -> None:
@@ -378,9 +408,9 @@ def test_a_worker_that_is_stopped_is_replaced_and_the_service_answers(tmp_path: 
     config = tmp_path / "service.yaml"
     config.write_text("port: 0\nworkers: 1\nhung: 4\npadding: no\ndatasets:\n  - schema: registry.yaml\n")
     with supervised(tmp_path, "--config", config) as running:
-        [worker] = [line["process"] for line in running.events("started", "worker")]
+        [only] = [line["process"] for line in running.events("started", "worker")]
         time.sleep(3)  # until it has given a sign of life
-        os.kill(worker, signal.SIGSTOP)
-        eventually(lambda: worker in [line["process"] for line in running.events("hung", "worker")])
-        eventually(lambda: not runs(worker))
+        os.kill(only, signal.SIGSTOP)
+        eventually(lambda: only in [line["process"] for line in running.events("hung", "worker")])
+        eventually(lambda: not runs(only))
         assert httpx.get(f"{running.address}/health", timeout=LONG).status_code == 200

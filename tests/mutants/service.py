@@ -214,7 +214,7 @@ FAULTS = (
         "service/worker.py",
         '                    line.send_bytes(b".")\n',
         "                    pass\n",
-        ("test_service_apart.py::test_a_worker_that_is_stopped_is_replaced_and_the_service_answers",),
+        ("test_service_apart.py::test_a_worker_gives_signs_of_life_while_its_event_loop_turns",),
     ),
     Fault(
         "host-header-in-code",
@@ -263,7 +263,7 @@ FAULTS = (
         "A custodian grants a data set to, or blames, the wrong person.",
         "service/names.py",
         "if other != name and skeleton(other) == own",
-        "if other != name and other == own",
+        "if other != name and other == name",
         ("test_service_apart.py::test_a_name_that_looks_like_another_is_refused",),
     ),
     Fault(
