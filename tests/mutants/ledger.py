@@ -525,10 +525,9 @@ FAULTS = (
         "A head is recorded before it is durable in the ledger.",
         "A process that is killed between the two closes the data set by a false alarm.",
         "ledger/ledger.py",
-        "            after = rows.find_head(connection, dataset)\n        if after is not None:\n"
+        "        if after is not None:\n"
         "            self._seen[dataset] = RecordedHead(self.id, after.seq, after.hash)\n"
         "            for record, head in known:\n",
-        "            after = rows.find_head(connection, dataset)\n"
         "            for record, head in known if after is not None else ():\n",
         ("test_ledger_replaced.py::test_a_head_is_recorded_after_it_is_in_the_ledger",),
     ),

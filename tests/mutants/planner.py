@@ -347,8 +347,8 @@ FAULTS = (
         "The error of individual DP is stated without the floor under its noise.",
         "A preview recommends a median that is 250 times worse than that of plain differential privacy.",
         "planner/compared.py",
-        "    noises = [DiscreteLaplace(vector.floor, max(vector.grid.width, 1))]\n",
-        "    noises = [DiscreteLaplace(vector.floor, 1)]\n",
+        "return max(vector.grid.width, 1) / float(vector.floor), gap / float(epsilon)",
+        "return 1 / float(vector.floor), gap / float(epsilon)",
         ("test_compared.py::test_a_median_hundreds_of_times_worse_is_said_to_be_so",),
     ),
     Fault(
@@ -357,8 +357,8 @@ FAULTS = (
         "A preview recommends individual DP wherever plain differential privacy is nearer, and the other way.",
         "The analyst takes a weaker promise and a worse answer.",
         "planner/compared.py",
-        '    prefer = "dp" if error <= floor else "individual-dp"\n',
-        '    prefer = "individual-dp" if error <= floor else "dp"\n',
+        '    prefer = "dp" if error <= noise else "individual-dp"\n',
+        '    prefer = "individual-dp" if error <= noise else "dp"\n',
         ("test_compared.py::test_a_median_hundreds_of_times_worse_is_said_to_be_so",),
     ),
     Fault(
