@@ -107,7 +107,7 @@ def test_a_rehearsal_costs_nothing(service: Served) -> None:
     assert service.get("ann", f"{home}/answers/{told['id']}").json() == told
     assert service.get("ann", f"{HOME}/answers/{told['id']}").status_code == 404
     assert spent(service) == "0"
-    assert service.get("ann", f"{HOME}/history").json() == {"history": []}
+    assert service.get("ann", f"{HOME}/history").json() == {"history": [], "next": None}
 
 
 def test_a_session_is_paid_once_and_answers_until_it_is_used_up(service: Served) -> None:
