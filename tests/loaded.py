@@ -96,8 +96,8 @@ class Reply:
 class Line:
     """One connection of one client, opened again where it breaks."""
 
-    def __init__(self, port: int, token: str = "") -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LONG)
+    def __init__(self, port: int, token: str = "", patience: float = LONG) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=patience)
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     def send(self, method: str, path: str, body: object = None, key: str | None = None) -> Reply | None:

@@ -257,7 +257,8 @@ def test_a_worker_gives_back_the_memory_of_32_questions_at_once(tmp_path: Path, 
         start, replies, most = resident(worker), list[int](), 0
 
         def ask(question: str) -> None:
-            replies.append(Line(running.port, token).must("POST", path, asked(question)).status)
+            line = Line(running.port, token, patience=30 * 60)  # on a slow machine they take minutes
+            replies.append(line.must("POST", path, asked(question)).status)
 
         threads = [threading.Thread(target=ask, args=(SHAPES[shape],), daemon=True) for _ in range(32)]
         for thread in threads:
@@ -266,7 +267,7 @@ def test_a_worker_gives_back_the_memory_of_32_questions_at_once(tmp_path: Path, 
             most = max(most, resident(worker))
             time.sleep(0.02)
         assert replies == [201] * 32
-        assert most < 1024 * MB
+        assert most < 1024 * MB, (start, most)
         end = time.monotonic() + 60
         while resident(worker) > 1.3 * start and time.monotonic() < end:
             time.sleep(1)
