@@ -100,10 +100,12 @@ def assert_answers(lines: list[Line], mark: str) -> None:
 
 def assert_does_not_start(place: Place, says: str) -> None:
     """In one sentence, with the exit code of what is not available."""
-    with starting(place.folder, "--config", place.config, "--json") as (process, said, log):
-        for line in said:  # to the end; one that starts after all says where it answers
-            assert '"address"' not in line, "it has started"
-        assert process.wait(120) == 5, log.read_text()
+    with starting(place.folder, "--config", place.config, "--json") as (process, _, log):
+        try:
+            code = process.wait(60)
+        except TimeoutError:
+            code = None  # it runs
+        assert code == 5, log.read_text()
         assert says in " ".join(log.read_text().split())
 
 
