@@ -185,8 +185,16 @@ def test_tables_or_a_database_made_anew_are_refused(postgres: str, tmp_path: Pat
                 Ledger.restore(tmp_path / "copy.db", where, forgotten=0)
                 with pytest.raises(Unavailable, match="database at the ledger's address is not the one"):
                     opened.charge(ask(2), LIMITS)
+            server.execute(f"CREATE DATABASE {name}_copy TEMPLATE {name}")  # its tables have the same numbers
+            with Ledger.existing(where) as opened:
+                opened.charge(ask(1), LIMITS)
+                server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+                server.execute(f"ALTER DATABASE {name}_copy RENAME TO {name}")
+                with pytest.raises(Unavailable, match="database at the ledger's address is not the one"):
+                    opened.charge(ask(2), LIMITS)
         finally:
-            server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            for made in (name, f"{name}_copy"):
+                server.execute(f"DROP DATABASE IF EXISTS {made} WITH (FORCE)")
 
 
 @pytest.mark.xdist_group("postgres")

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from discreet.service.config import read_config
 from discreet.service.store import Store
 from discreet.service.store.heads import StoreHeads
 from loaded import Line, analyst, configured, data_set, question, spread, stopped, well, workers
-from supervised import Supervised, eventually, starting, supervised, token
+from supervised import Supervised, eventually, runs, starting, supervised, token
 from test_service_faults import fill, on_tiny_disk, own_postgres
 
 WORKERS = 2
@@ -101,7 +102,11 @@ def assert_answers(lines: list[Line], mark: str) -> None:
 def assert_does_not_start(place: Place, says: str) -> None:
     """In one sentence, with the exit code of what is not available."""
     with starting(place.folder, "--config", place.config, "--json") as (process, _, log):
-        assert process.wait(120) == 5, log.read_text()
+        end = time.monotonic() + 60
+        while runs(process.pid) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not runs(process.pid), log.read_text()
+        assert process.wait() == 5, log.read_text()
         assert says in " ".join(log.read_text().split())
 
 

@@ -465,7 +465,8 @@ def test_the_bound_of_a_mean_holds_and_is_near(neighbours: str, rows: int, share
 def test_no_interval_is_wider_than_its_bound(neighbours: str, aggregate: str, rows: int, share: float) -> None:
     """Neither end lies farther from the answer; once in a million draws it may."""
     declared = tables.schema(neighbours, 1, 5000)
-    planned = plan(declared, read(f"SELECT {aggregate} FROM t WHERE age > 0", declared), epsilon=2, rows=rows)
+    epsilon = 2 if rows > 60 else 0.5  # of few rows their noisy number varies much
+    planned = plan(declared, read(f"SELECT {aggregate} FROM t WHERE age > 0", declared), epsilon=epsilon, rows=rows)
     (noisy,) = planned.measurements
     assert isinstance(noisy, Noisy)
     meaning, high = planned.meaning(noisy), round(rows * share)

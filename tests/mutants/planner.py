@@ -535,7 +535,7 @@ FAULTS = (
         "inference/mean.py",
         "        fewest = self._fewest_rows(rows, ONCE)\n",
         "        fewest = rows\n",
-        ("test_stated_accuracy.py::test_no_interval_is_wider_than_its_bound[add-remove-AVG(score)-60-0.5]",),
+        ("test_stated_accuracy.py::test_no_interval_is_wider_than_its_bound[add-remove-AVG(score)-60-0.0]",),
     ),
     Fault(
         "interval-of-everything-at-a-bound",

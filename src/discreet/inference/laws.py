@@ -263,13 +263,12 @@ def quantile(noise: Vector, weights: tuple[float, ...], confidence: float) -> fl
 
     Between two distances a tail may fall at any place, so it is not interpolated: the farther one holds.
     """
-    miss, at = 1 - confidence, deviation(noise, weights) * np.geomspace(1e-2, 64, 40)
-    for _ in range(5):
-        place = _first_within(tail(noise, weights, at), miss)
-        if place == 0:
-            return float(at[0])
-        at = np.linspace(at[place - 1], at[place], 16)
-    return float(at[-1])
+    miss, at = 1 - confidence, deviation(noise, weights) * np.geomspace(1e-2, 64, 120)
+    place = _first_within(tail(noise, weights, at), miss)
+    if place == 0:
+        return float(at[0])
+    between = np.linspace(at[place - 1], at[place], 400)
+    return float(between[_first_within(tail(noise, weights, between), miss)])
 
 
 def _first_within(tails: Array, miss: float) -> int:

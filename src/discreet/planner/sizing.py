@@ -48,7 +48,7 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
             f"COUNT({column}) with the same condition is a safe choice), or ask with an epsilon"
         )
     most = MOST if request.most is None else min(request.most, MOST)
-    distance = max(float(accuracy.distance), FINEST)
+    distance = _as_float(accuracy)
 
     @cache
     def off(epsilon: Fraction) -> float:
@@ -138,4 +138,9 @@ def _unit(number: Fraction) -> Fraction:
 
 def as_near(one: Total, asked_for: Accuracy, rows: int) -> bool:
     """Whether a noise is as near as asked; a refinement says nothing that holds whatever the prior."""
-    return isinstance(one, Noisy) and _farthest(one, rows, float(asked_for.confidence)) <= asked_for.distance
+    return isinstance(one, Noisy) and _farthest(one, rows, float(asked_for.confidence)) <= _as_float(asked_for)
+
+
+def _as_float(accuracy: Accuracy) -> float:
+    """The distance as a float, the same wherever an error is compared with it."""
+    return max(float(accuracy.distance), FINEST)
