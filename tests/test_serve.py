@@ -28,6 +28,7 @@ from commands import Outcome, discreet, done, write_registry
 from discreet.ledger import Ledger
 from discreet.service.config import Config, read_config, sample_config
 from discreet.service.documents import NewTokenDocument, TokenDocument
+from discreet.service.gate import LONGEST_HEAD
 from discreet.service.store import Store
 from discreet.service.store.tokens import create_token, token_of
 from discreet.service.supervisor import (
@@ -384,7 +385,9 @@ def test_under_tls_it_answers_and_tells_browsers_to_stay_there(folder: Path) -> 
         assert reply.json()["name"] == "ann"
         assert "max-age" in reply.headers["Strict-Transport-Security"]
         assert "Server" not in reply.headers
-        endless = b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 100_000
+        endless = (
+            b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"a" * LONGEST_HEAD
+        )  # all of it is read before the refusal
         plain = socket.create_connection(("127.0.0.1", served.port), timeout=WAITS)
         with plain, known.wrap_socket(plain, server_hostname="localhost") as line:
             line.sendall(endless)

@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Lock
 
 from discreet.errors import Unavailable
+from discreet.formatting import format_number
 from discreet.service.problems import Problem
 
 SLOTS = 2**16
@@ -100,7 +101,7 @@ class Computing:
             wait = math.ceil(-left * MINUTE / self._seconds) + 1
             raise Problem(
                 "rate-limited",
-                f"the previews of this token have used the {self._seconds:g} seconds of computing that the custodian "
+                f"the previews of this token have used the {format_number(self._seconds)} seconds of computing that the custodian "
                 f"allows in a minute; wait {wait} seconds, or preview simpler questions",
                 {"Retry-After": str(wait)},
             )
