@@ -50,12 +50,12 @@ def test_the_example_is_a_configuration() -> None:
 
 
 def test_what_the_example_comments_out_is_what_holds_anyway(tmp_path: Path) -> None:
-    """But for the ledger, which is each data set's own unless one is named, and jobs, which follow the engine."""
+    """But for the ledger, which is each data set's own unless one is named, jobs, which follow the engine, and the url."""
     text = (PACKAGING / "service.yaml").read_text()
     said = tmp_path / "said.yaml"
     said.write_text(re.sub(r"^( *)# ( *\w+:)", r"\1\2", text, flags=re.MULTILINE))
     left_out = tmp_path / "left_out.yaml"
-    left_out.write_text(text.replace("# ledger:", "ledger:").replace("# jobs:", "jobs:"))
+    left_out.write_text(re.sub("# (ledger|jobs|url):", r"\1:", text))
     assert "# deadline" not in said.read_text()
     assert read_config(said) == read_config(left_out)
 

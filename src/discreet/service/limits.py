@@ -101,8 +101,8 @@ class Computing:
             wait = math.ceil(-left * MINUTE / self._seconds) + 1
             raise Problem(
                 "rate-limited",
-                f"the previews of this token have used the {format_number(self._seconds)} seconds of computing that the custodian "
-                f"allows in a minute; wait {wait} seconds, or preview simpler questions",
+                f"the previews of this token have used the {format_number(self._seconds)} seconds of computing that "
+                f"the custodian allows in a minute; wait {wait} seconds, or preview simpler questions",
                 {"Retry-After": str(wait)},
             )
         start = time.thread_time()
