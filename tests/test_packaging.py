@@ -50,7 +50,7 @@ def test_the_example_is_a_configuration() -> None:
 
 
 def test_what_the_example_comments_out_is_what_holds_anyway(tmp_path: Path) -> None:
-    """But for the ledger, which is each data set's own unless one is named, jobs, which follow the engine, and the url."""
+    """But for the ledger (each data set's own unless one is named), jobs (they follow the engine) and the url."""
     text = (PACKAGING / "service.yaml").read_text()
     said = tmp_path / "said.yaml"
     said.write_text(re.sub(r"^( *)# ( *\w+:)", r"\1\2", text, flags=re.MULTILINE))
