@@ -26,6 +26,8 @@ TABLE, HELD = "snapshot", "held"
 GROUP_BITS = 20
 """Groups that at most 2^20 combinations of codes can make are counted in an array, without hashing: histograms twice as
 fast as by DuckDB's own choice of 2^12."""
+KEPT = "8MB"
+"""The most memory that DuckDB keeps for later once a question is answered; by its own choice it is 128 MB."""
 
 
 class DuckDBSource(SQLSource):
@@ -40,6 +42,7 @@ class DuckDBSource(SQLSource):
             self._connection = duckdb.connect()
             self._connection.execute("SET GLOBAL temp_directory = ?", [f"{place}.tmp"])
             self._connection.execute(f"SET GLOBAL perfect_ht_threshold = {GROUP_BITS}")
+            self._connection.execute(f"SET GLOBAL allocator_flush_threshold = '{KEPT}'")
             self._connection.execute(f"ATTACH {exp.convert(str(place)).sql('duckdb')} AS {HELD} (READ_ONLY)")
         self._rows(self._compiler.columns())
 
