@@ -53,6 +53,8 @@ def grace(config: Config) -> float:
     return GRACE + 4 * max(config.deadline, *(one.deadline for one in config.datasets))
 
 
+TICKS = 100
+"""Ten seconds, of the ten ticks a second that a server has."""
 Ledgers = Mapping[str, str]
 """The identity of each data set's ledger, as the supervisor opened it: a process started again opens no other."""
 
@@ -88,15 +90,20 @@ def _answer_requests(config: Config, listening: socket.socket, life: str, ledger
 
 def _server(config: Config, life: str, ledgers: Ledgers) -> Turning:
     import uvicorn
+    from anyio import to_thread
 
     from discreet.service.app import make_app
     from discreet.service.gate import LONGEST_HEAD
 
     class Ticking(uvicorn.Server):
         ticked = time.monotonic()
+        pruning: asyncio.Task[None] | None = None
 
         async def on_tick(self, counter: int) -> bool:
             self.ticked = time.monotonic()
+            if counter % TICKS == 0 and (self.pruning is None or self.pruning.done()):
+                # Threads that are idle end when the next one is wanted, and their memory is given back then.
+                self.pruning = asyncio.create_task(to_thread.run_sync(_nothing))
             return await super().on_tick(counter)
 
         def turns(self) -> bool:
@@ -119,6 +126,10 @@ def _server(config: Config, life: str, ledgers: Ledgers) -> Turning:
             ssl_keyfile=None if config.tls is None else config.tls.key,
         )
     )
+
+
+def _nothing() -> None:
+    """Work for a thread that leaves at once."""
 
 
 def _in_pieces() -> type[asyncio.Protocol]:
