@@ -29,6 +29,7 @@ from discreet.service.store.jobs import (
     requeue,
     take_job,
 )
+from discreet.service.store.putting import put_new, take_turns
 from discreet.service.store.store import VERSION_TABLE
 from discreet.service.store.tables import METADATA, jobs, tokens
 from discreet.service.store.tokens import (
@@ -256,6 +257,19 @@ def test_of_jobs_that_come_at_once_no_more_are_taken_than_there_may_be(store: St
         assert sum(threads.map(add, range(30))) == 20
     assert add_job(store, waiting("ann", "one more", 0), most=20) is None
     assert add_job(store, waiting("bob", "one", 0), most=20) is not None
+
+
+def test_who_counts_jobs_waits_for_who_adds_one(store: Store, where: str) -> None:
+    """Or both would take the last place."""
+    with ThreadPoolExecutor(1) as threads:
+        with Store.open(where) as other, other.database.writing() as connection:
+            take_turns(connection, "jobs of ann")
+            second = threads.submit(add_job, store, waiting("ann", "second", 0), most=1)
+            with pytest.raises(TimeoutError):
+                second.result(0.5)
+            values = {name: getattr(waiting("ann", "first", 0), name) for name in Job.__slots__}
+            put_new(connection, jobs, values)
+        assert second.result(30) is None
 
 
 def test_a_job_that_is_queued_again_needs_a_place_too(store: Store) -> None:

@@ -164,7 +164,7 @@ FAULTS = (
         "service/store/putting.py",
         'if connection.dialect.name == "postgresql":\n        number',
         "if False:\n        number",
-        ("test_service_store.py::test_of_jobs_that_come_at_once_no_more_are_taken_than_there_may_be[postgres]",),
+        ("test_service_store.py::test_who_counts_jobs_waits_for_who_adds_one[postgres]",),
     ),
     Fault(
         "service-previews-without-end",
