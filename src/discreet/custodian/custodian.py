@@ -169,8 +169,8 @@ class Custodian:
         again returns the stored answer and costs nothing; `fresh` pays for a new draw. `key` makes a retry safe.
 
         No answer costs more than what was offered. Where another analyst's answer to the same question is stored, it is
-        told as it is if it costs no more, or with noise added to your epsilon where its noise is discrete Laplace; else
-        a new one is drawn. `reuse="any"` takes it as it is, for what it cost.
+        returned as it is if it costs no more, or with noise added to your epsilon where its noise is discrete Laplace,
+        once for each draw; else a new one is drawn. `reuse="any"` takes it as it is, for what it cost.
         """
         query, fresh, any_price = read(question, self.schema), bool(fresh), is_any_price(reuse)
         analyst, key = _names(analyst, key)

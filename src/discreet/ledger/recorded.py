@@ -15,20 +15,17 @@ has not seen before. An older copy of the same ledger has none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from sqlalchemy import Connection, select
 
 from discreet.errors import Unavailable
-from discreet.ledger import chain, rows
-from discreet.ledger.chain import RESTORER
+from discreet.ledger import rows
 from discreet.ledger.database import WAY_OUT
 from discreet.ledger.tables import entries
 
 HASH = select(entries.c.hash).where(*rows._by(entries, "dataset", "seq"))
-RESTORES = rows.FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(entries.c.seq)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ class Compared:
 
 def compare(connection: Connection, ledger: str, dataset: str, known: RecordedHead | None) -> Compared:
     """Compare a ledger with a record when a data set is opened; a ledger that is behind it is refused."""
-    restores = _restores(connection, dataset)
+    restores = rows.find_restores(connection, dataset)
     head = rows.find_head(connection, dataset)
     seen = () if known is None else known.restores
     restored_at = None
@@ -90,19 +87,13 @@ def require(connection: Connection, ledger: str, dataset: str, known: RecordedHe
 
 def restores_of(connection: Connection, dataset: str) -> tuple[str, ...]:
     """The hashes of all entries about forgotten spend: a record that was lost begins anew with them."""
-    return tuple(found for _, found in _restores(connection, dataset))
+    return tuple(found for _, found in rows.find_restores(connection, dataset))
 
 
 def _has(connection: Connection, ledger: str, dataset: str, known: RecordedHead) -> bool:
     """Whether the ledger is the recorded one and has the entry of the head, with its hash."""
     found = connection.execute(HASH, {"by_dataset": dataset, "by_seq": known.entry}).scalar_one_or_none()
     return known.ledger in (None, ledger) and found is not None and known.hash in (None, found)
-
-
-def _restores(connection: Connection, dataset: str) -> Sequence[tuple[int, str]]:
-    """The entries that charge the data set what a restored ledger may have forgotten, and their hashes."""
-    found = connection.execute(RESTORES, {"by_dataset": dataset, "by_analyst": RESTORER})
-    return [(row.seq, row.hash) for row in found if chain.is_forgotten(chain.read(row.body))]
 
 
 def _refusal(ledger: str, dataset: str, known: RecordedHead) -> Unavailable:

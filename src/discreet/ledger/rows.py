@@ -61,6 +61,7 @@ FORGOTTEN = select(entries.c.body).where(
     entries.c.kind == "charge",
     entries.c.body.contains(chain.written({"query": chain.FORGOTTEN})[1:-1]),
 )
+RESTORES = FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(entries.c.seq)
 REUSED = select(entries.c.source).where(*_by(entries, "dataset", "analyst"), entries.c.kind == "reuse")
 BESIDE_DP: Mapping[Model, list[Select[Any]]] = {
     "approx-dp": [
@@ -196,11 +197,10 @@ def find_forgotten(connection: Connection, dataset: str, owner: str) -> Spend:
     return chain.sum_forgotten(body for body in found if body["seq"] not in paid)
 
 
-def last_restore(connection: Connection, dataset: str) -> int:
-    """The last entry that charges a data set what a restored ledger may have forgotten; 0 where there is none."""
-    by = {"by_dataset": dataset, "by_analyst": chain.RESTORER}
-    found = (chain.read(body) for body in connection.execute(FORGOTTEN, by).scalars())
-    return max((body["seq"] for body in found if chain.is_forgotten(body)), default=0)
+def find_restores(connection: Connection, dataset: str) -> list[tuple[int, str]]:
+    """The entries that charge a data set what a restored ledger may have forgotten, in order, and their hashes."""
+    found = connection.execute(RESTORES, {"by_dataset": dataset, "by_analyst": chain.RESTORER})
+    return [(row.seq, row.hash) for row in found if chain.is_forgotten(chain.read(row.body))]
 
 
 def carry_over(connection: Connection, head: Head, fresh: Head, disjoint: bool) -> None:

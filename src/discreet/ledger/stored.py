@@ -14,7 +14,7 @@ from discreet.ledger import chain
 from discreet.ledger.amounts import stored, units
 from discreet.ledger.chain import Body
 from discreet.ledger.charge import Charge, Receipt
-from discreet.ledger.rows import answer_of, body_of, last_restore
+from discreet.ledger.rows import answer_of, body_of, find_restores
 from discreet.ledger.tables import entries
 from discreet.spend import Spend
 
@@ -98,7 +98,7 @@ def more_accurate(connection: Connection, charge: Charge) -> Body | None:
     """The charge whose stored answer serves this one once noise is added to it."""
     if not charge.degradable or _source(connection, ANY, charge) is None:
         return None
-    restored = last_restore(connection, charge.dataset)
+    restored = max((entry for entry, _ in find_restores(connection, charge.dataset)), default=0)
     return _source(connection, UNUSED, charge, {"analyst": charge.analyst, "restored": restored})
 
 
