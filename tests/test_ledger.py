@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet import BudgetExceeded, InvalidInput, Unavailable
+from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Unavailable
 from discreet.guarantee import Guarantee, epsilon_at_order
 from discreet.ledger import Caps, Charge, Ledger, Receipt
 from discreet.ledger import amounts as units
@@ -213,6 +213,58 @@ def test_a_draw_from_before_a_restore_is_not_degraded(ledger: Ledger, where: str
         answered(restored, ask(epsilon="3", fresh=True), limits, "after")
         assert restored.charge(ask(epsilon="0.6", analyst="cat", degradable=True), limits).degrades == "after"
         restored.verify()
+
+
+@pytest.mark.parametrize("degraded", [False, True])
+def test_a_charge_from_before_a_restore_is_answered_no_more(
+    ledger: Ledger, where: str, tmp_path: Path, degraded: bool
+) -> None:
+    """It was answered after the back-up, perhaps: under its key it would be answered twice, for one charge."""
+    limits = caps(10)
+    answered(ledger, ask(epsilon="2", analyst="bob"), limits, "another's")
+    request = ask(epsilon="0.5", key="k", fresh=not degraded, degradable=degraded)
+    receipt = ledger.charge(request, limits)
+    assert (receipt.degrades is not None) is degraded
+    Ledger.backup(where, tmp_path / "backup.db")
+    answered(ledger, request, limits, "the first")
+    Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 1000))
+    with Ledger.existing(tmp_path / "restored.db") as restored:
+        for again in (
+            lambda: restored.charge(request, limits),
+            lambda: restored.offered(request),
+            lambda: restored.store(DATASET, receipt.entry, "the second"),
+        ):
+            with pytest.raises(InvalidInput, match="charged before the ledger was restored.* a new key"):
+                again()
+        assert restored.charge(replace(request, key="new"), limits).charged
+        restored.verify()
+
+
+def test_a_second_answer_to_a_charge_from_before_a_restore_does_not_verify(
+    ledger: Ledger, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever enters one, by other means than these, is found out."""
+    receipt = ledger.charge(ask(key="k", fresh=True), caps(10))
+    Ledger.backup(where, tmp_path / "backup.db")
+    Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=1)
+    with Ledger.existing(tmp_path / "restored.db") as restored:
+        restored.verify()
+        monkeypatch.setattr("discreet.ledger.ledger.require_unrestored", lambda *_: None)
+        restored.store(DATASET, receipt.entry, "the second")
+        with pytest.raises(ClaimFailed, match="entry"):
+            restored.verify()
+
+
+def test_two_restores_of_one_back_up_differ(ledger: Ledger, where: str, tmp_path: Path) -> None:
+    """Else the second, within a second and with the same epsilon, is taken for an older copy of the first."""
+    answered(ledger, ask(epsilon="2"), caps(10), "before")
+    Ledger.backup(where, tmp_path / "backup.db")
+    heads = set()
+    for name in ("one.db", "two.db"):
+        Ledger.restore(tmp_path / "backup.db", tmp_path / name, forgotten=1)
+        with Ledger.existing(tmp_path / name) as restored:
+            heads.add(restored.verify(DATASET).head)
+    assert len(heads) == 2
 
 
 def test_a_degraded_answer_serves_its_own_analyst_alone(ledger: Ledger) -> None:

@@ -27,6 +27,10 @@ from discreet.ledger import ledger as paid
 from discreet.ledger.opening import database_at
 from discreet.ledger.recorded import RecordedHead
 from discreet.ledger.tables import METADATA, entries
+from discreet.service.store import Store
+from discreet.service.store.answers import Kept, keep_answer
+from discreet.service.store.heads import StoreHeads
+from discreet.service.store.tables import heads as service_heads
 from ledgers import DATASET, ask, caps, ledger, processes, schema_of, where
 from supervised import eventually
 
@@ -290,6 +294,34 @@ def test_a_record_that_is_lost_under_an_open_data_set_remembers_restores(schema:
     lose(ledger)
     shutil.copy(tmp_path / "older.db", ledger)
     refused("ask", schema, COUNT.format(age=80), "--epsilon", "0.1", "--fresh")
+
+
+def test_a_record_of_the_service_that_is_lost_remembers_restores(tmp_path: Path) -> None:
+    """Also where its kept answers still name an entry, so that something is known of the ledger."""
+    place, older = tmp_path / "ledger.db", tmp_path / "older.db"
+    with Ledger.open(place) as made:
+        made.register(DATASET, "0f", "s1", disjoint=False)
+    Ledger.backup(place, tmp_path / "backup.db")
+    lose(place)
+    Ledger.restore(tmp_path / "backup.db", place, forgotten=1)
+    Ledger.backup(place, older)
+    with Store.open(tmp_path / "store.db") as store:
+        record = StoreHeads(store)
+        with Ledger.existing(place) as restored:
+            restored.record_heads(DATASET, record)
+            entry = restored.charge(ask(1), LIMITS).entry
+            keep_answer(store, Kept("id", DATASET, False, "ann", "k", "{}", entry, 0.0, "{}", None))
+            with store.database.writing() as connection:
+                connection.execute(delete(service_heads))
+            assert record.read(DATASET) == RecordedHead(None, entry, None)
+            restored.charge(ask(2), LIMITS)
+            known = record.read(DATASET)
+        assert known is not None
+        assert len(known.restores) == 1
+        lose(place)
+        shutil.copy(older, place)
+        with Ledger.existing(place) as set_back, pytest.raises(Unavailable, match="an older copy"):
+            set_back.record_heads(DATASET, record)
 
 
 def test_a_data_set_that_the_back_up_does_not_know_is_charged_what_was_forgotten(tmp_path: Path) -> None:

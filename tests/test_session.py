@@ -282,6 +282,19 @@ def test_a_retry_with_the_same_key_pays_once_and_one_session_answers(ledger: Led
     assert spent(ledger) == 1
 
 
+def test_a_session_from_before_a_restore_does_not_answer_again(ledger: Ledger, tmp_path: Path) -> None:
+    """It may have answered after the back-up; and one that was opened before the restore does not go on."""
+    opened = session(ledger, key="k")
+    Ledger.backup(tmp_path / "ledger.db", tmp_path / "backup.db")
+    opened.answer(WOMEN)
+    Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 1000))
+    with Ledger.existing(tmp_path / "restored.db") as restored:
+        with pytest.raises(InvalidInput, match="before the ledger was restored.*a new session"):
+            session(restored, key="k")
+        assert session(restored, key="new").answer(WOMEN).guarantee.epsilon == 1
+        restored.verify()
+
+
 def test_a_forked_copy_answers_nothing(ledger: Ledger) -> None:
     """Two copies that count apart would answer twice what was paid for."""
     with session(ledger) as s:

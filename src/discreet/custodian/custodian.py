@@ -172,17 +172,32 @@ class Custodian:
         returned as it is if it costs no more, or with noise added to your epsilon where its noise is discrete Laplace,
         once for each draw; else a new one is drawn. `reuse="any"` takes it as it is, for what it cost.
         """
+        noise = {"epsilon": epsilon, "delta": delta, "accuracy": accuracy, "noise_scale": noise_scale}
+        more = {"prior": prior, "model": model, "distance": distance, "interval": interval, "rows": rows, "tail": tail}
+        build_answer = self._release(question, analyst, key, fresh, reuse, constraints, **noise, **more)
+        return build_answer()
+
+    def _release(
+        self,
+        question: Question,
+        analyst: str,
+        key: str | None,
+        fresh: bool,
+        reuse: str | None,
+        constraints: Sequence[Stated],
+        **options: Any,
+    ) -> Callable[[], Answer]:
+        """Do all that `answer` does but build the `Answer`, which takes most memory and can wait for its turn."""
         query, fresh, any_price = read(question, self.schema), bool(fresh), is_any_price(reuse)
         analyst, key = _names(analyst, key)
-        more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
-        request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows, tail=tail)
+        request = self._asked(analyst, **options)
         offer = self._offer(analyst, key, fresh=fresh, any_price=any_price)
         planned = plan_or_stored(self.schema, query, request, offer)
         stated = plain_stated(constraints)
         check_stated(planned, stated)
         told = to_sql(query, self.schema)
         if planned.free:
-            return public_answer(planned, told, self._spent()).noted(self._note)
+            return lambda: public_answer(planned, told, self._spent()).noted(self._note)
         self._ready()
         charge = charge_of(planned, told, self._snapshot.name, analyst, key, fresh, any_price)
         receipt = self._ledger.charge(charge, self._payable)
@@ -191,11 +206,7 @@ class Custodian:
         finally:
             self._settle()
         stored = receipt.answer or self._ledger.store(self.schema.name, receipt.entry, drawn)
-        epsilon_drawn, rho, released = from_text(stored)
-        if (epsilon_drawn, rho) != (planned.epsilon, planned.rho):
-            planned = self._planned_at(planned, request, epsilon_drawn, rho)
-        paid = planned.epsilon if receipt.charged else FREE
-        return answer(planned, released, told, paid, receipt.entry, self._spent(), stated).noted(self._note)
+        return lambda: self._build_answer(planned, request, told, stored, receipt, stated)
 
     def preview(
         self,
@@ -405,6 +416,22 @@ class Custodian:
         if stored.question() != planned.question():
             raise Internal("a stored answer was drawn by another plan")
         return replace(stored, requested=planned.requested)
+
+    def _build_answer(
+        self,
+        planned: Plan,
+        request: Asked,
+        question: str,
+        stored: str,
+        receipt: Receipt,
+        constraints: tuple[Stated, ...],
+    ) -> Answer:
+        """The answer from what is stored of it; nothing is charged or read."""
+        epsilon_drawn, rho, released = from_text(stored)
+        if (epsilon_drawn, rho) != (planned.epsilon, planned.rho):
+            planned = self._planned_at(planned, request, epsilon_drawn, rho)
+        paid = planned.epsilon if receipt.charged else FREE
+        return answer(planned, released, question, paid, receipt.entry, self._spent(), constraints).noted(self._note)
 
     def _make_answer(self, planned: Plan, receipt: Receipt) -> str:
         """Make what was paid for, after the charge: whatever happens here the charge stands."""

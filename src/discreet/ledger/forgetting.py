@@ -14,6 +14,7 @@ from fractions import Fraction
 from sqlalchemy import Connection, select
 
 from discreet.errors import InvalidInput
+from discreet.kernel.entropy import SYSTEM
 from discreet.ledger import chain, rows
 from discreet.ledger.accounts import cost
 from discreet.ledger.chain import FORGOTTEN as WHAT
@@ -79,11 +80,12 @@ def _charges(head: Head, forgotten: Forgotten) -> Iterator[Charge]:
 def _enter(connection: Connection, head: Head, charge: Charge) -> Head:
     """One charge to the data set, with an answer, so that the analysts can be charged as for that answer again.
 
-    The caps that it was admitted under are not known, and its entries say so.
+    The caps that it was admitted under are not known, and its entries say so. The charge names the restore, so that two
+    restores of one back-up differ.
     """
     others = sorted(set(rows.owners(connection, head)) - {DATASET, WHO})
     head = head.drawn(charge.model, charge.part)
-    paid = chain.charged(head, charge) | chain.UNRECORDED
+    paid = chain.charged(head, charge) | chain.UNRECORDED | {"restore": SYSTEM.take(16).hex()}
     head = _append(connection, head, paid, DATASET, WHO)
     rows.add_answer(connection, head.dataset, head.seq, WHAT)
     head = _append(connection, head, chain.answered(head, paid, WHAT))

@@ -40,7 +40,7 @@ from discreet.ledger.opening import existing_database, existing_ledger_in, ledge
 from discreet.ledger.paying import DATASET, pay, payers, recall
 from discreet.ledger.recorded import HeadRecord, RecordedHead
 from discreet.ledger.refusal import times
-from discreet.ledger.stored import KEYED, Offer, offered, replayed
+from discreet.ledger.stored import KEYED, Offer, offered, replayed, require_unrestored
 from discreet.ledger.tables import ASKED, about, entries
 from discreet.ledger.terms import WEAKER_ANSWERS, Terms, change_in_words, promise_to
 from discreet.schema import Budget
@@ -171,13 +171,13 @@ class Ledger:
                 recorded.require(connection, self.id, dataset, head)
             yield connection
             after = rows.find_head(connection, dataset)
-            lost = any(record is not None and head is None for record, head in known)
+            lost = any(record is not None and (head is None or head.ledger is None) for record, head in known)
             seen = recorded.restores_of(connection, dataset) if lost else ()
         if after is not None:
             self._seen[dataset] = RecordedHead(self.id, after.seq, after.hash)
             for record, head in known:
                 if record is not None and (head is None or head.entry < after.seq):
-                    restores = seen if head is None else head.restores
+                    restores = seen if head is None or head.ledger is None else head.restores
                     record.advance(dataset, RecordedHead(self.id, after.seq, after.hash, restores))
 
     def _known(
@@ -247,6 +247,7 @@ class Ledger:
                 raise InvalidInput("an answer is stored for the entry of a charge; this entry is none")
             first = rows.answer_of(connection, dataset, entry)
             if first is None:
+                require_unrestored(connection, body)
                 rows.add_answer(connection, dataset, entry, answer)
                 rows.append(connection, head, chain.answered(head, body, answer))
         return answer if first is None else first

@@ -27,6 +27,7 @@ class Replay:
         self.answered: set[int] = set()
         self._ledger = ledger
         self._forgotten: dict[int, Body] = {}
+        self._voided = 0
         self._reused: set[tuple[str, int]] = set()
         self._degraded: set[tuple[str, int]] = set()
         self._snapshots: set[str] = set()
@@ -94,6 +95,8 @@ class Replay:
             self._debit(owner, body)
         if chain.is_forgotten(body):
             self._forgotten[body["seq"]] = body
+            if "restore" in body:  # before restores were named, a charge from before one could still be answered
+                self._voided = body["seq"]
 
     def _reuse(self, body: Body, source: Body) -> None:
         _must(source["kind"] == "charge" and source["seq"] in self.answered)
@@ -157,6 +160,7 @@ class Replay:
 
     def _answer(self, body: Body, source: Body, answer: str | None) -> None:
         _must(source["kind"] in {"charge", "degrade"} and source["seq"] not in self.answered and answer is not None)
+        _must(source["seq"] >= self._voided)
         expected = chain.answered(self.head, source, answer or "")
         _must(body == expected | {"at": body["at"]})
         self.answered.add(source["seq"])

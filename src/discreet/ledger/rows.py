@@ -203,6 +203,11 @@ def find_restores(connection: Connection, dataset: str) -> list[tuple[int, str]]
     return [(row.seq, row.hash) for row in found if chain.is_forgotten(chain.read(row.body))]
 
 
+def last_restore(connection: Connection, dataset: str) -> int:
+    """The last entry that charges a data set what a restored ledger may have forgotten; 0 where there is none."""
+    return max((entry for entry, _ in find_restores(connection, dataset)), default=0)
+
+
 def carry_over(connection: Connection, head: Head, fresh: Head, disjoint: bool) -> None:
     """Close an epoch: every owner's total joins its past; the next begins with that, or with nothing if disjoint."""
     past = replace(fresh, epoch=PAST)

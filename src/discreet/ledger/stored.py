@@ -14,7 +14,7 @@ from discreet.ledger import chain
 from discreet.ledger.amounts import stored, units
 from discreet.ledger.chain import Body
 from discreet.ledger.charge import Charge, Receipt
-from discreet.ledger.rows import answer_of, body_of, find_restores
+from discreet.ledger.rows import answer_of, body_of, last_restore
 from discreet.ledger.tables import entries
 from discreet.spend import Spend
 
@@ -98,7 +98,7 @@ def more_accurate(connection: Connection, charge: Charge) -> Body | None:
     """The charge whose stored answer serves this one once noise is added to it."""
     if not charge.degradable or _source(connection, ANY, charge) is None:
         return None
-    restored = max((entry for entry, _ in find_restores(connection, charge.dataset)), default=0)
+    restored = last_restore(connection, charge.dataset)
     return _source(connection, UNUSED, charge, {"analyst": charge.analyst, "restored": restored})
 
 
@@ -138,9 +138,21 @@ def receipt(connection: Connection, body: Body) -> Receipt:
     """The receipt of an entry that someone paid for before."""
     place = body["source"] if body["kind"] == "reuse" else body["seq"]
     answer, degrades = answer_of(connection, body["dataset"], place), None
+    if answer is None:
+        require_unrestored(connection, body)
     if answer is None and body["kind"] == "degrade":
         degrades = answer_of(connection, body["dataset"], body["source"])
     return Receipt(body["seq"], answer, chain.spend_of(body), charged=False, degrades=degrades)
+
+
+def require_unrestored(connection: Connection, body: Body) -> None:
+    """Refuse to answer a charge from before a restore: it may have been answered, and the answer was forgotten."""
+    if body["seq"] < last_restore(connection, body["dataset"]):
+        raise InvalidInput(
+            f"entry {body['seq']} was charged before the ledger was restored from a back-up, and an answer that was "
+            "given for it since may be lost, so it cannot be answered again; it stays charged, and a new key, or a new "
+            "session, pays for a new answer"
+        )
 
 
 def _enough(charge: Charge) -> dict[str, str]:

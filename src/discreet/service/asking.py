@@ -163,15 +163,24 @@ def ask(
     constraints = tuple(told.get("constraints", ()))
     more: dict[str, Any] = {"constraints": constraints, "fresh": bool(told.get("fresh"))}
     payer = custodian.unpaid() if told.get("stored_only") else custodian
-    answer = payer.answer(told["question"], analyst=analyst, key=key, **given, **more)
+    build_answer = payer._release(told["question"], analyst, key, **given, **more)
+    with one_at_a_time(numbers_told(told["question"], custodian.schema) > LARGE_REPLY):
+        answer = build_answer()
+        beside = _beside(answer, ranges, people, size)
+        kept = kept_of(custodian, rehearsal, analyst, key, asked, answer, beside, at)
+        del answer, beside  # before another thread builds its own
+    return keep_answer(service.store, kept)
+
+
+def _beside(answer: Answer, ranges: list[tuple[str, str]], people: bool, size: Fraction | None) -> dict[str, Any]:
+    """The ranges and the estimates of the population that were asked for with the answer."""
     beside: dict[str, Any] = {}
     if ranges:
         beside["ranges"] = [answer.range(low, high).to_json() for low, high in ranges]
     if people:
-        beside["population"] = [
-            {name: one.to_json() for name, one in row.items()} for row in answer.population(size=size)
-        ]
-    return keep_answer(service.store, kept_of(custodian, rehearsal, analyst, key, asked, answer, beside, at))
+        population = answer.population(size=size)
+        beside["population"] = [{name: one.to_json() for name, one in row.items()} for row in population]
+    return beside
 
 
 def _planned(custodian: Custodian, analyst: str, told: Asked, given: Asked) -> Guarantee | None:
@@ -219,9 +228,8 @@ def kept_of(
     name, dataset = identifier(), custodian.schema.name
     head = {"id": name, "at": at, "dataset": dataset, "analyst": analyst, "rehearsal": rehearsal}
     with one_at_a_time(len(answer.rows) * len(answer.numbers) > LARGE_REPLY):
-        told = answer.to_json()
-    document = head | {"picture": answer.picture is not None, "request": dict(asked)} | told | dict(beside)
-    text = json.dumps(document)
+        shown = {"picture": answer.picture is not None, "request": dict(asked)}
+        text = json.dumps(head | shown | answer.to_json() | dict(beside))
     return Kept(name, dataset, rehearsal, analyst, key, canonical(dict(asked)), answer.entry, at, text, None)
 
 
