@@ -234,7 +234,7 @@ def test_a_charge_from_before_a_restore_is_answered_no_more(
             lambda: restored.offered(request),
             lambda: restored.store(DATASET, receipt.entry, "the second"),
         ):
-            with pytest.raises(InvalidInput, match="charged before the ledger was restored.* a new key"):
+            with pytest.raises(InvalidInput, match=r"charged before the ledger was restored.* a new key"):
                 again()
         assert restored.charge(replace(request, key="new"), limits).charged
         restored.verify()

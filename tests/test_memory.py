@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import subprocess
@@ -10,28 +11,36 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import Custodian
+from discreet import Answer, Custodian
 from discreet.custodian.draw import exact
+from discreet.ledger import Receipt
 from discreet.planner import atoms
 from discreet.planner.atoms import MOST_BYTES, Count, Grid, Labels, distinct
 from discreet.planner.choose import plan
-from discreet.planner.memory import LARGE_GRID, one_at_a_time
+from discreet.planner.memory import DRAWS, LARGE_GRID, LARGE_REPLY, one_at_a_time
+from discreet.planner.plan import Plan
 from discreet.planner.structure import structure
 from discreet.query.predicate import TRUE, All, Some, Within
 from discreet.query.query import Key
 from discreet.query.sql import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema, load_schema
+from discreet.service import asking
+from discreet.service.config import Limits
+from discreet.service.store import Store
+from discreet.service.store.answers import Kept
 from loaded import Line, analyst, configured
 from supervised import supervised
 from test_joint import wide
@@ -40,6 +49,8 @@ from worst import MILLION, SHAPES
 MB = 2**20
 MOST = 160 * MB
 """Of one question, beside what is loaded: solvers and the engine that reads its rows included."""
+LARGE = "SELECT admitted, COUNT(*) FROM registry GROUP BY admitted"
+FRESH = {"fresh": True}
 QUICK = ("many filters that cut a million cells", "medians by date")
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 LINUX = pytest.mark.skipif(not CLEAR.exists(), reason="the memory of a process is read as Linux tells it")
@@ -200,6 +211,71 @@ def test_large_steps_are_taken_one_at_a_time() -> None:
     for thread in threads:
         thread.join(60)
     assert most == 1
+
+
+def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a small one does not wait for them: 32 medians of 4,000 days took 60 MB, of which little came back."""
+    seen, together, most = threading.Lock(), 0, 0
+    full, leave = threading.Event(), threading.Event()
+    draw = Custodian._make_answer
+
+    def watched(self: Custodian, planned: Plan, receipt: Receipt) -> str:
+        nonlocal together, most
+        if len(planned.cells()) > LARGE_REPLY:
+            with seen:
+                together, most = together + 1, max(most, together + 1)
+                if together >= DRAWS:
+                    full.set()
+            leave.wait(60)
+            with seen:
+                together -= 1
+        return draw(self, planned, receipt)
+
+    monkeypatch.setattr(Custodian, "_make_answer", watched)
+    threads = [threading.Thread(target=registry.answer, args=(LARGE, 1), kwargs=FRESH) for _ in range(DRAWS + 2)]
+    for thread in threads:
+        thread.start()
+    assert full.wait(60)
+    registry.answer("SELECT COUNT(*) FROM registry WHERE smoker", 1, fresh=True)
+    time.sleep(0.1)
+    leave.set()
+    for thread in threads:
+        thread.join(60)
+    assert most == DRAWS
+
+
+def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is built when no other is, and gone when the next one is: an answer has ten times the size of its document."""
+    inside = 0
+
+    @contextmanager
+    def watched(large: bool) -> Iterator[None]:
+        nonlocal inside
+        inside += large
+        yield
+        inside -= large
+
+    def build(self: Custodian, *options: Any) -> Answer:
+        built.append(inside)
+        answer = _build(self, *options)
+        alive.append(id(answer))
+        return answer
+
+    def keep(_: Store, kept: Kept) -> Kept:
+        gone.append(not any(isinstance(one, Answer) and id(one) == alive[-1] for one in gc.get_objects()))
+        return kept
+
+    built: list[int] = []
+    alive: list[int] = []
+    gone: list[bool] = []
+    _build = Custodian._build_answer
+    monkeypatch.setattr(asking, "one_at_a_time", watched)
+    monkeypatch.setattr(asking, "keep_answer", keep)
+    monkeypatch.setattr(Custodian, "_build_answer", build)
+    service: Any = SimpleNamespace(config=SimpleNamespace(limits=Limits()), store=None)
+    for question in (LARGE, "SELECT COUNT(*) FROM registry WHERE smoker"):
+        asking.ask(service, registry, True, "ann", question[:20], asked(question), 0.0)
+    assert (built, gone) == ([1, 0], [True, True])
 
 
 def test_a_large_grid_is_laid_out_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,7 +289,7 @@ def test_a_session_from_before_a_restore_does_not_answer_again(ledger: Ledger, t
     opened.answer(WOMEN)
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 1000))
     with Ledger.existing(tmp_path / "restored.db") as restored:
-        with pytest.raises(InvalidInput, match="before the ledger was restored.*a new session"):
+        with pytest.raises(InvalidInput, match=r"before the ledger was restored.*a new session"):
             session(restored, key="k")
         assert session(restored, key="new").answer(WOMEN).guarantee.epsilon == 1
         restored.verify()

@@ -135,7 +135,7 @@ FAULTS = (
         "The chain of a ledger in which a charge from before a restore was answered is said to hold.",
         "Two answers for one charge go unnoticed.",
         "ledger/replay.py",
-        "        _must(source[\"seq\"] >= self._voided)\n",
+        '        _must(source["seq"] >= self._voided)\n',
         "",
         ("test_ledger.py::test_a_second_answer_to_a_charge_from_before_a_restore_does_not_verify[sqlite]",),
     ),

@@ -6,6 +6,16 @@ from .fault import Fault
 
 FAULTS = (
     Fault(
+        "large-answers-built-at-once",
+        "service",
+        "A large answer is built while others are, and is there until its document is kept.",
+        "The memory of 32 answers adds up in one worker.",
+        "service/asking.py",
+        '    with one_at_a_time(numbers_told(told["question"], custodian.schema) > LARGE_REPLY):\n',
+        "    with one_at_a_time(False):\n",
+        ("test_memory.py::test_a_large_answer_is_built_and_written_in_its_turn",),
+    ),
+    Fault(
         "any-token-for-ever",
         "service",
         "A token that is revoked or expired still opens everything.",

@@ -35,7 +35,7 @@ from discreet.custodian.private import expected, publish_private
 from discreet.custodian.private_recipe import METHODS as PRIVATE
 from discreet.custodian.private_recipe import private_recipe_of, recipes_of, said_of
 from discreet.custodian.publishing import Holding, publish
-from discreet.custodian.question import Question, read
+from discreet.custodian.question import Question, numbers_told, read
 from discreet.custodian.recipe import plain_said, recipe_of
 from discreet.custodian.reconciling import check_stated
 from discreet.custodian.registering import Progress, first_use, open_source, register, silent
@@ -52,6 +52,7 @@ from discreet.ledger.stored import Offer
 from discreet.plain import plain_text
 from discreet.planner.asked import Asked, Given, asked
 from discreet.planner.choose import plan_like
+from discreet.planner.memory import LARGE_REPLY, few_at_a_time
 from discreet.planner.plan import Plan
 from discreet.query import to_sql
 from discreet.release import Release
@@ -202,7 +203,8 @@ class Custodian:
         charge = charge_of(planned, told, self._snapshot.name, analyst, key, fresh, any_price)
         receipt = self._ledger.charge(charge, self._payable)
         try:
-            drawn = receipt.answer or self._make_answer(planned, receipt)
+            with few_at_a_time(receipt.answer is None and numbers_told(query, self.schema) > LARGE_REPLY):
+                drawn = receipt.answer or self._make_answer(planned, receipt)
         finally:
             self._settle()
         stored = receipt.answer or self._ledger.store(self.schema.name, receipt.entry, drawn)
