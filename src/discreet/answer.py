@@ -118,6 +118,8 @@ class Answer:
     """Whether a tenth of the prior's weight was given to a heavy tail; None where no prior was used."""
     prior_use: str = ""
     """The same as a sentence, with what is impossible where the prior was used as stated."""
+    at_once: str = field(default="", repr=False, compare=False)
+    """Where rows were chosen by their noisy numbers: that all 95 % intervals hold at once; `meaning` has it too."""
     say: Callable[[], str] = field(default=str, repr=False, compare=False)
     picture: Callable[[str | Path], Path] | None = field(default=None, repr=False, compare=False)
     spec: Callable[[], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
@@ -157,12 +159,22 @@ class Answer:
     @property
     def meaning(self) -> str:
         """One plain sentence: what the answer means to someone who believed the prior, or where its numbers lie."""
-        return self.say() or self._apart()
+        said = self.say() or self._apart()
+        more = self.at_once if self.has_intervals and self.at_once[1:] not in said else ""
+        return " ".join(filter(None, (said, more)))
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether any number that is shown has an interval."""
+        return any(span is not None for row in self.intervals(0.95) for span in row.values())
 
     def _apart(self) -> str:
         """What is true of each number by itself, where no sentence was made for it."""
         spans = [span for row in self.intervals(0.95) for span in row.values()]
-        if not self.single and spans and None not in spans:
+        told = bool(spans) and None not in spans
+        if told and self.at_once:
+            return self.at_once
+        if told and not self.single:
             return "Each exact value by itself lies in the interval beside it with a probability of at least 95 %."
         return f"{self.accuracy[:1].upper()}{self.accuracy[1:]}." if self.rows else ""
 
@@ -181,7 +193,9 @@ class Answer:
     def interval(self, confidence: float = 0.95) -> Interval | tuple[Mapping[str, Interval], ...]:
         """Where the exact number lies with at least this probability; for several, a mapping for each row.
 
-        None where nothing can be said in values without looking at the rows: see `accuracy`.
+        Where HAVING, or LIMIT after ORDER BY, chooses rows by their noisy numbers, the intervals of all rows hold at
+        once with this probability, also of those not shown. None where nothing can be said in values without looking
+        at the rows: see `accuracy`.
         """
         found = self.intervals(float(between(confidence, 0, 1, "confidence")))
         return found[0][self.numbers[0]] if self.single else found

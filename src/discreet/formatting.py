@@ -167,6 +167,11 @@ def format_percent_at_least(share: Number, digits: int = VALUE_DIGITS) -> str:
     return _percent(share, digits, math.floor)
 
 
+def format_likely(confidence: Number) -> str:
+    """Format the probability of a statement, to follow it."""
+    return f"with a probability of at least {format_percent_at_least(confidence)}"
+
+
 def format_percent_at_most(share: Number, digits: int = BOUND_DIGITS) -> str:
     """Format a risk or share that is bounded, never below it."""
     return _percent(share, digits, math.ceil)

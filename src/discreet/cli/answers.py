@@ -50,6 +50,8 @@ def answer_screen(
         yield from _one(answer, spans[0])
     else:
         yield _rows(answer, spans)
+        if answer.at_once and answer.has_intervals:
+            yield answer.at_once
     if len(answer.rows) > MOST_ROWS:
         yield f"... and {len(answer.rows) - MOST_ROWS:,} more rows; --json has all"
     yield from (_range(one) for one in ranges)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from discreet.accuracy import Accuracy
 from discreet.answer import Interval, Reply
 from discreet.exact import shown
-from discreet.formatting import VALUE_DIGITS, format_percent_at_least, format_upper
+from discreet.formatting import VALUE_DIGITS, format_upper
+from discreet.planner.coverage import NOT_STATED
 from discreet.planner.noisy import Noisy
 from discreet.planner.plan import Counted, Known, Measurement, Plan
 
@@ -28,11 +29,11 @@ class AccuracyForRows:
 
 def accuracy_by_rows(plan: Plan, confidence: float) -> tuple[AccuracyForRows, ...]:
     """The accuracy of each number that depends on the private number of rows, for some numbers of rows."""
-    named = _names(plan)
+    named, each = _names(plan), plan.coverage.each(confidence)
     return tuple(
-        AccuracyForRows(named[at], rows, plan.meaning(one).reach(confidence, rows))
+        AccuracyForRows(named[at], rows, plan.meaning(one).reach(each, rows))
         for at, one in enumerate(plan.measurements)
-        if at in named and isinstance(one, Noisy) and plan.meaning(one).depends_on_rows
+        if each is not None and at in named and isinstance(one, Noisy) and plan.meaning(one).depends_on_rows
         for rows in _example_rows(plan)
     )
 
@@ -47,21 +48,24 @@ def accuracy_of_answer(
 ) -> str:
     """State the accuracy of an answer: where the number of rows matters, only what the answer itself supports.
 
-    `single` says that there was one cell: of a row that was chosen among several by its noisy number (HAVING, ORDER BY
-    with LIMIT) no probability is stated, since that row is more often far off than any other. It is computed from the
+    `single` says that there was one cell: one of several groups has the interval beside it. It is computed from the
     noisy answer and its interval alone, and from nothing else that was read.
     """
-    named = _names(plan)
+    named, coverage = _names(plan), plan.coverage
+    likely = coverage.likely(plan.confidence)
     said = []
     for at, one in enumerate(plan.measurements):
-        if at not in named or not (isinstance(one, Noisy) and plan.meaning(one).depends_on_rows):
+        depends = isinstance(one, Noisy) and plan.meaning(one).depends_on_rows
+        if at not in named or not depends or coverage.each(plan.confidence) is None:
             said.append(_state(plan, one, plan.confidence))
             continue
         off = _distance(rows[0][named[at]], intervals[0][named[at]]) if single and rows else None
         if off is None:
-            said.append(f"each group has its own interval, which holds {_likely(plan.confidence)}")
+            at_once = coverage.sentence(plan.confidence).rstrip(".")
+            own = f"each group has its own interval, which holds {likely}"
+            said.append(f"{at_once[:1].lower()}{at_once[1:]}" if at_once else own)
         else:
-            said.append(f"within {format_upper(off)} {_likely(plan.confidence)}")
+            said.append(f"within {format_upper(off)} {likely}")
     return _join(plan, said)
 
 
@@ -83,7 +87,7 @@ def missed_accuracy(
     what = "This answer is" if len(known) == 1 else f"{len(missed):,} of {len(known):,} numbers are"
     off = format_upper(max(missed))
     off = (
-        f"it is within {off} {_likely(plan.confidence)}"
+        f"it is within {off} {plan.coverage.likely(plan.confidence)}"
         if single
         else f"the widest interval goes {off} from its number"
     )
@@ -93,35 +97,42 @@ def missed_accuracy(
 
 
 def _state(plan: Plan, one: Measurement, confidence: float) -> str:
-    likely = _likely(confidence)
+    each, likely = plan.coverage.each(confidence), plan.coverage.likely(confidence)
     if isinstance(one, Known):
         return "exact: the schema makes it public"
     if isinstance(one, Counted):
-        reach = one.threshold.noise.interval(confidence)[1]
-        least = one.threshold.least
-        return (
-            f"keys of fewer than about {least:,} units are not shown; others are within {format_upper(reach)} {likely}"
-        )
+        return _state_counted(one, each, likely)
+    if each is None:
+        return NOT_STATED
     if not isinstance(one, Noisy):
-        return one.words(confidence)
+        return one.words(each, likely)
     meaning = plan.meaning(one)
     if meaning.depends_on_rows:
-        return _state_for_rows(plan, one, confidence)
+        return _state_for_rows(plan, one, each, likely)
     of = "" if one.form.ranks is None else f" of the {one.form.ranks.name}"
-    return f"within {format_upper(meaning.reach(confidence), VALUE_DIGITS)}{of} {likely}"
+    return f"within {format_upper(meaning.reach(each), VALUE_DIGITS)}{of} {likely}"
 
 
-def _state_for_rows(plan: Plan, one: Noisy, confidence: float) -> str:
+def _state_counted(one: Counted, confidence: float | None, likely: str) -> str:
+    """How far off the count of a key is that is shown: a small one is shown only where its noise is large."""
+    said = f"keys of fewer than about {one.threshold.least:,} units are rarely shown, and then with too high a count"
+    if confidence is None:
+        return f"{said}; {NOT_STATED}"
+    reach = format_upper(one.threshold.noise.interval(confidence)[1])
+    return f"{said}; others are within {reach} {likely}"
+
+
+def _state_for_rows(plan: Plan, one: Noisy, confidence: float, likely: str) -> str:
     """How it depends on the number of rows: for the number that was stated, or else for a few of them."""
     meaning, expected = plan.meaning(one), plan.expected_rows
-    selected = _selected(plan, one)
+    selected, likely = _selected(plan, one), f"{likely}," if plan.coverage.chosen else likely
     if expected.source == "stated":
         within = format_upper(meaning.reach(confidence, expected.number))
-        return f"within {within} {_likely(confidence)} if {selected.format(f'{expected.number:,}')}"
+        return f"within {within} {likely} if {selected.format(f'{expected.number:,}')}"
     numbers = [(rows, format_upper(meaning.reach(confidence, rows))) for rows in _example_rows(plan)]
     (first, within), rest = numbers[0], numbers[1:]
     more = "".join(f", {off} if at least {rows:,}" for rows, off in rest)
-    said = f"within {within} {_likely(confidence)} if {selected.format(f'{first:,}')}{more}"
+    said = f"within {within} {likely} if {selected.format(f'{first:,}')}{more}"
     if expected.source != "guess":
         return said
     guess = format_upper(meaning.reach(confidence, expected.number))
@@ -157,10 +168,6 @@ def _join(plan: Plan, said: Sequence[str]) -> str:
         return said[0]
     named = _names(plan)
     return "; ".join(f"{named[at]}: {words}" for at, words in enumerate(said) if at in named)
-
-
-def _likely(confidence: float) -> str:
-    return f"with a probability of at least {format_percent_at_least(confidence)}"
 
 
 def _distance(value: Reply, span: Interval) -> float | None:

@@ -239,7 +239,10 @@ def _row(blocks: Blocks, node: Node, count: Value) -> list[Value | None]:
 
 def _spans(blocks: Blocks, order: Sequence[int], confidence: float) -> tuple[Mapping[str, Interval], ...]:
     names = [output.label for output in blocks.plan.query.presentation.outputs if output.key is None]
-    return tuple(dict.fromkeys(names, blocks.interval(blocks.shown[at], confidence)) for at in order)
+    each = blocks.plan.coverage.each(confidence)
+    if each is None:
+        return tuple(dict.fromkeys(names) for _ in order)
+    return tuple(dict.fromkeys(names, blocks.interval(blocks.shown[at], each)) for at in order)
 
 
 def _reconciled(blocks: Blocks, order: Sequence[int]) -> Reconciled:
@@ -249,12 +252,16 @@ def _reconciled(blocks: Blocks, order: Sequence[int]) -> Reconciled:
     def intervals(confidence: float) -> tuple[Mapping[str, Interval], ...]:
         found = _spans(blocks, order, confidence)
         return tuple(
-            {name: _possible(cast("tuple[float, float]", span), counts[at]) for name, span in row.items()}
+            {name: None if span is None else _possible(_numbers(span), counts[at]) for name, span in row.items()}
             for at, row in zip(order, found, strict=True)
         )
 
     told = rows_told(rows, order, blocks.plan.query.presentation)
     return Reconciled(told, intervals, blocks.because, blocks.sums.advice)
+
+
+def _numbers(span: Interval) -> tuple[float, float]:
+    return cast("tuple[float, float]", span)
 
 
 def _possible(span: tuple[float, float], count: float) -> tuple[float, float]:

@@ -37,6 +37,10 @@ FEW = 30
 RANDOM = "the units are taken as a simple random sample"
 TOLD = "the most that was told, and what a sample may hide of it"
 LARGEST = "the largest that mean and bounds allow"
+NOT_SHOWN = (
+    "rows that are chosen by their noisy numbers among private keys have no interval for the population; leave out "
+    "HAVING, and LIMIT after ORDER BY"
+)
 
 
 def check_population(schema: Schema, question: Question, size: object, *given: Any, **more: Any) -> None:
@@ -72,6 +76,8 @@ def _check(plan: Plan, size: object) -> int | None:
             f"units are drawn from a population, and one may have {schema.rows} rows here, so {of_rows[0][:40]} has no "
             f"interval for it; ask for COUNT(DISTINCT {schema.unit}) alone"
         )
+    if plan.coverage.chosen and plan.coverage.rows is None:
+        raise Unsupported(NOT_SHOWN)
     if size is None:
         return None
     if schema.units is None:
@@ -91,8 +97,18 @@ def generalised(
     reader: Reader, released: Released, order: Sequence[int], confidence: float, size: object
 ) -> tuple[Mapping[str, Population], ...]:
     """For each row of the reply its numbers as estimates for the population."""
-    sample, told = Sample(reader, confidence, _check(reader.plan, size)), _told(reader.plan)
-    return tuple({name: sample.number(name, at, released.numbers[row]) for name, at in told.items()} for row in order)
+    population, told, coverage = _check(reader.plan, size), _told(reader.plan), reader.plan.coverage
+    each = coverage.each(confidence)
+    if each is None:
+        raise Unsupported(NOT_SHOWN)
+    sample, at_once = Sample(reader, each, population), coverage.sentence(confidence)
+
+    def number(name: str, at: int, numbers: Numbers) -> Population:
+        own = sample.number(name, at, numbers)
+        words = f"{own.words}; {at_once[:1].lower()}{at_once[1:-1]}" if at_once else own.words
+        return replace(own, confidence=confidence, words=words)
+
+    return tuple({name: number(name, at, released.numbers[row]) for name, at in told.items()} for row in order)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

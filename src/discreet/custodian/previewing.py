@@ -173,7 +173,8 @@ def error_of(planned: Plan) -> str:
     if planned.belief is not None or planned.prior is not None:
         return f"of what you will know: your prior and the answer together{_for_rows(planned)}"
     if not isinstance(planned.measurements[0], Nested):
-        return f"of the raw answer{_for_rows(planned)}"
+        chosen = ", before rows are chosen by it" if planned.coverage.chosen else ""
+        return f"of the raw answer{chosen}{_for_rows(planned)}"
     ranges = planned.query.nesting == "ranges"
     return "of a range, on average over all ranges" if ranges else "of a count, on average over all rows"
 

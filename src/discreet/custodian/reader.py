@@ -54,8 +54,18 @@ class Reader:
             raise Internal("nested counts are read together, not one by one")
         return (one.value(drawn),) if isinstance(one, RefinedTotal) else one.values(drawn)
 
+    def shown_span(self, at: int, drawn: Drawn, confidence: float) -> Interval:
+        """Where the exact number lies with at least this probability, of a row that is shown.
+
+        Where rows are chosen by their noisy numbers, the intervals of all rows hold at once, so that they are wider.
+        """
+        if isinstance(self.plan.measurements[at], Known):
+            return self.span(at, drawn, confidence)
+        each = self.plan.coverage.each(confidence)
+        return None if each is None else self.span(at, drawn, each)
+
     def span(self, at: int, drawn: Drawn, confidence: float) -> Interval:
-        """Where the exact number lies with at least this probability; None where that cannot be said in values."""
+        """The same of a number by itself, of a row not chosen by it; None where it cannot be said in values."""
         one = self.plan.measurements[at]
         if isinstance(one, Known):
             return float(one.value), float(one.value)

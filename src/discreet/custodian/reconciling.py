@@ -106,8 +106,11 @@ def reconciled(
     )
 
     def intervals(confidence: float) -> tuple[Mapping[str, Interval], ...]:
-        low, high = _spans(fit, noisy, confidence)
         told = [{}] * len(order) if set(made.numbers) <= set(labels) else made.intervals(confidence)
+        each = reader.plan.coverage.each(confidence)
+        if each is None:
+            return tuple({**row, **dict.fromkeys(labels)} for row in told)
+        low, high = _spans(fit, noisy, each)
         return tuple(
             {**row, **{label: (float(low[count, at]), float(high[count, at])) for label, count in labels.items()}}
             for row, at in zip(told, order, strict=True)

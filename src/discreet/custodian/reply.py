@@ -80,6 +80,7 @@ def answer(
         prior=plan.prior is not None,
         prior_tail=None if plan.prior_use is None else plan.prior_use.tail,
         prior_use=plan.prior_words,
+        at_once=plan.coverage.sentence(0.95),
     )
     first = plan.measurements[0]
     if isinstance(first, Nested):
@@ -104,7 +105,7 @@ def _told_by(made: Answer, plan: Plan, released: Released, stated: Sequence[Stat
     )
     if plan.requested is not None or _depends_on_rows(plan):
         spans = intervals(plan.confidence)
-        single = len(released.cells) == 1  # one that was chosen among several by its number is told apart
+        single = len(released.cells) == 1
         accuracy = accuracy_of_answer(plan, shown, spans, single)
         told = replace(told, accuracy=accuracy, missed_accuracy=missed_accuracy(plan, shown, spans, single))
     fitting = partial(reconciled, told, reader, released, tuple(order), tuple(stated))
@@ -169,7 +170,7 @@ def _each(of_cell: Callable[..., Any], released: Released, order: tuple[int, ...
 
 
 def _spans(reader: Reader, numbers: Sequence[tuple[int, ...]], confidence: float) -> Mapping[str, Interval]:
-    return {label: reader.span(at, numbers[at], confidence) for label, at in _labelled(reader.plan)}
+    return {label: reader.shown_span(at, numbers[at], confidence) for label, at in _labelled(reader.plan)}
 
 
 def _posteriors(reader: Reader, numbers: Sequence[tuple[int, ...]]) -> Mapping[str, Posterior | None]:

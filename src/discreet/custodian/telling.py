@@ -29,11 +29,14 @@ def sentence(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply) -> str
         if after.names is not None:
             return _named(before, after, raw)
         return _believed(before, after, reader, at, raw)
-    span = reader.span(at, drawn, 0.95)
+    span = reader.shown_span(at, drawn, 0.95)
     if span is None or span[0] == span[1]:
         return ""
     low, high = format_ends(*span)
-    return f"The exact value lies between {low} and {high} with a probability of at least 95 %."
+    between, at_once = f"The exact value lies between {low} and {high}", reader.plan.coverage.sentence(0.95)
+    if at_once:
+        return f"{between}: {at_once[:1].lower()}{at_once[1:]}"
+    return f"{between} with a probability of at least 95 %."
 
 
 def _believed(before: Posterior, after: Posterior, reader: Reader, at: int, raw: Reply) -> str:
@@ -93,7 +96,7 @@ def drawing(reader: Reader, at: int, drawn: tuple[int, ...], raw: Reply, title: 
     names = None if before is None else before.names
     if names is not None:
         return Drawing(title, across, before, None, after, _name(raw, names), None, said)
-    span, days = reader.span(at, drawn, 0.95), is_date(reader, at)
+    span, days = reader.shown_span(at, drawn, 0.95), is_date(reader, at)
     ends = None if span is None else (_place(span[0]), _place(span[1]))
     between = None if ends is None or ends[0] is None or ends[1] is None else (ends[0], ends[1])
     return Drawing(title, across, before, around, after, _place(raw), between, said, days)

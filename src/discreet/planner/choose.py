@@ -20,6 +20,7 @@ from discreet.kernel.noise import Independent
 from discreet.kernel.quantile import Quantile, Quantiles
 from discreet.planner.asked import Asked, asked
 from discreet.planner.chosen import Chosen, Mode, chosen
+from discreet.planner.coverage import coverage_of
 from discreet.planner.estimates import Linear
 from discreet.planner.expected_rows import ONE_ROW, ExpectedRows, expect_rows
 from discreet.planner.facts import Facts
@@ -58,7 +59,8 @@ def plan_asked(schema: Schema, query: Query, request: Asked) -> Plan:
     check_nested(schema, query, request)
     if FALSE in (query.where, *(aggregate.where for aggregate in query.aggregates)):
         raise InvalidInput("no row can satisfy this condition, whatever the table; for missing values write IS NULL")
-    facts = Facts(schema, query.where, _cells(schema, query))
+    cells = _cells(schema, query)
+    facts = Facts(schema, query.where, cells, coverage_of(query, cells or 1, range(len(query.aggregates))))
     if request.noise_scale is not None or request.rho is not None:
         return _by_noise(schema, query, facts, request)
     if request.accuracy is not None:
@@ -263,7 +265,7 @@ def _total(
     if like is not None:
         found = tuple(one for one in found if one.name == like)
     judged = weighed(found, belief, rows)
-    near = [one for one in judged if request.near is None or as_near(one.measurement, request.near, rows)]
+    near = [one for one in judged if request.near is None or as_near(one.measurement, request.near, facts, rows)]
     taken = best(near, belief, rows)
     cost = Guarantee.dp(epsilon, facts.schema.neighbours, facts.schema.unit_name)
     listed = [

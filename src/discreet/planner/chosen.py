@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from discreet.distance import Continuous, Distance, Nominal, Ordinal, Semantic
 from discreet.errors import InvalidInput, Unsupported
-from discreet.formatting import format_percent_at_least, format_whole_upper
+from discreet.formatting import format_likely, format_whole_upper
 from discreet.inference.belief import PriorUse
 from discreet.kernel.bracket import Bracket
 from discreet.kernel.exponential import Exponential
@@ -199,16 +199,16 @@ class Chosen:
         """What is known after a refinement's draw; None for the other choices, whose laws depend on all rows."""
         return self.choice.refined.posterior(released[0]) if isinstance(self.choice, RefinedStatistic) else None
 
-    def words(self, confidence: float) -> str:
-        """What may be said of its accuracy without looking."""
-        said = self._words(confidence)
+    def words(self, confidence: float, likely: str = "") -> str:
+        """What may be said of its accuracy without looking, and with which probability."""
+        said = self._words(confidence, likely or format_likely(confidence))
         if self.around is None:
             return said
-        sure = format_percent_at_least(self.around.confidence)
-        return f"{said}; it lies between the two values with a probability of at least {sure}"
+        if confidence > self.around.confidence:
+            return f"{said}; the two values are not shown, since they are drawn for one group by itself"
+        return f"{said}; it lies between the two values {likely or format_likely(self.around.confidence)}"
 
-    def _words(self, confidence: float) -> str:
-        likely = f"with a probability of at least {format_percent_at_least(confidence)}"
+    def _words(self, confidence: float, likely: str) -> str:
         what = "it" if self.candidates.width == 1 else f"a value of its bin, {self.candidates.told_width} wide,"
         match self.choice:
             case Quantile():

@@ -58,7 +58,8 @@ def compare_with_dp(planned: Plan) -> ComparedWithDp | None:
     noise = own_error(own, planned.epsilon, float(rank) / (own.rows + 1))
     prefer = "dp" if error <= noise else "individual-dp"
     words = _sentence(own.candidates.column, planned.epsilon, error, noise, floor >= gap)
-    return ComparedWithDp(other.mechanism, plain.words(planned.confidence), error, noise, prefer, words)
+    said = plain.words(planned.confidence, planned.coverage.likely(planned.confidence))
+    return ComparedWithDp(other.mechanism, said, error, noise, prefer, words)
 
 
 def own_error(own: OrderStatistic, epsilon: Fraction, share: float = 0.5) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from discreet.planner.coverage import BY_ITSELF, Coverage
 from discreet.query.predicate import TRUE, Predicate
 from discreet.schema import Column, Schema
 
@@ -15,6 +16,8 @@ class Facts:
     schema: Schema
     where: Predicate
     cells: int | None = None
+    coverage: Coverage = BY_ITSELF
+    """What a requested probability covers."""
 
     @property
     def grouped(self) -> bool:

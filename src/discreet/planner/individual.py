@@ -74,7 +74,7 @@ class AboutOne:
         """What is known after the draw, of a person present."""
         return self.refined.posterior(released[0])
 
-    def words(self, confidence: float) -> str:  # noqa: ARG002 (nothing more can be said at any confidence)
+    def words(self, confidence: float, likely: str = "") -> str:  # noqa: ARG002 (nothing more can be said at any confidence)
         """What may be said of it without looking."""
         return f"a draw from {whose(self.even)} prior, moved towards the truth; an absent person's is the prior itself"
 
@@ -134,7 +134,7 @@ class OrderStatistic:
         """What the position stands for."""
         return tuple(self.candidates.value(position) for position in released)
 
-    def words(self, confidence: float) -> str:  # noqa: ARG002 (its noise follows the data and is never told)
+    def words(self, confidence: float, likely: str = "") -> str:  # noqa: ARG002 (its noise follows the data and is never told)
         """What may be said of it without looking: the floor under its noise, which is public."""
         vector, unit = self.mechanism.vector, self.candidates.width * float(self.candidates.column.step)
         floor = format_number(float(vector.grid.width / vector.floor) * unit)

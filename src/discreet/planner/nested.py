@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.formatting import format_percent_at_least, format_upper
+from discreet.formatting import format_likely, format_upper
 from discreet.inference.nested import Nest
 from discreet.inference.refined import quantile
 from discreet.kernel.noise import Noise
@@ -107,11 +107,11 @@ class Nested:
             own = [top, *own[1:]] if len(self.levels[0].starts) == 1 else [top, *own]
         return self.nest().estimate(own)[-len(self.levels) :]
 
-    def words(self, confidence: float) -> str:
-        """What may be said of its error before it is drawn."""
+    def words(self, confidence: float, likely: str = "") -> str:
+        """What may be said of its error before it is drawn, and with which probability."""
         finest = self.nest().node_variances()[-1]
         off = reach(float(np.max(finest)), confidence)
-        likely = f"with a probability of at least {format_percent_at_least(confidence)}"
+        likely = likely or format_likely(confidence)
         return f"single cells within {format_upper(off)} {likely}; ranges and totals have intervals of their own"
 
 

@@ -18,6 +18,7 @@ from discreet.inference.belief import RELAID, Belief, PriorUse
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent, Noise
 from discreet.planner.chosen import Chosen
+from discreet.planner.coverage import BY_ITSELF, Coverage, coverage_of
 from discreet.planner.expected_rows import ONE_ROW, ExpectedRows
 from discreet.planner.individual import AboutOne, OrderStatistic
 from discreet.planner.meaning import Meaning
@@ -94,6 +95,24 @@ class Plan:
     def confidence(self) -> float:
         """The probability at which its accuracy is stated."""
         return 0.95 if self.requested is None else float(self.requested.confidence)
+
+    @property
+    def coverage(self) -> Coverage:
+        """What the probability covers that is stated of a number: all of them, where rows are chosen by noisy ones."""
+        layout = self.query.presentation
+        if not layout.having and layout.limit is None:
+            return BY_ITSELF
+        noisy = [at for at, one in enumerate(self.measurements) if not isinstance(one, Known)]
+        return coverage_of(self.query, self._rows(), noisy)
+
+    def _rows(self) -> int | None:
+        """How many rows a reply has before HAVING and LIMIT; with private keys that is not known."""
+        first = self.measurements[0]
+        if self.threshold is not None:
+            return None
+        if isinstance(first, Nested) and self.query.nesting == "rollup":
+            return sum(len(level.starts) for level in first.levels)
+        return math.prod(len(places(self.schema.column(key.column), key.width)) for key in self.query.keys)
 
     @property
     def free(self) -> bool:

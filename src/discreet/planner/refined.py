@@ -101,7 +101,7 @@ class RefinedTotal:
         """The root mean square error of the posterior mean, the prior being right, with what a point stands for."""
         return error_about_truths(self.refinement, self.gridded.truths)
 
-    def words(self, confidence: float) -> str:  # noqa: ARG002 (nothing more can be said at any confidence)
+    def words(self, confidence: float, likely: str = "") -> str:  # noqa: ARG002 (nothing more can be said at any confidence)
         """What may be said of it without looking."""
         return "a draw shaped by your prior; the posterior is what it means"
 

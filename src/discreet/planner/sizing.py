@@ -48,11 +48,11 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
             f"COUNT({column}) with the same condition is a safe choice), or ask with an epsilon"
         )
     most = MOST if request.most is None else min(request.most, MOST)
-    distance = _as_float(accuracy)
+    distance, confidence = _as_float(accuracy), _confidence(accuracy, facts)
 
     @cache
     def off(epsilon: Fraction) -> float:
-        return _reach(query.aggregates[0], facts, epsilon, request, float(accuracy.confidence))
+        return _reach(query.aggregates[0], facts, epsilon, request, confidence)
 
     if off(MOST) <= distance:
         needed = min(_digits_up(_least(off, distance)), MOST)
@@ -136,9 +136,20 @@ def _unit(number: Fraction) -> Fraction:
     return Fraction(10) ** (math.floor(math.log10(number)) - 3)
 
 
-def as_near(one: Total, asked_for: Accuracy, rows: int) -> bool:
+def as_near(one: Total, asked_for: Accuracy, facts: Facts, rows: int) -> bool:
     """Whether a noise is as near as asked; a refinement says nothing that holds whatever the prior."""
-    return isinstance(one, Noisy) and _farthest(one, rows, float(asked_for.confidence)) <= _as_float(asked_for)
+    return isinstance(one, Noisy) and _farthest(one, rows, _confidence(asked_for, facts)) <= _as_float(asked_for)
+
+
+def _confidence(accuracy: Accuracy, facts: Facts) -> float:
+    """The confidence of each number; where rows are chosen by noisy numbers, all are to be as near at once."""
+    each = facts.coverage.each(float(accuracy.confidence))
+    if each is None:
+        raise Unsupported(
+            "rows are chosen by their noisy numbers among too many groups for this probability; "
+            "request a lower one, or ask with an epsilon"
+        )
+    return each
 
 
 def _as_float(accuracy: Accuracy) -> float:

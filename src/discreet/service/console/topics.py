@@ -47,7 +47,8 @@ TOPICS: Mapping[str, Topic] = {
     "interval": Topic(
         "A 95 % interval",
         "An interval computed from the noise alone: whatever the data are, it holds the exact number in at least 95 of "
-        "100 draws. It says nothing about a wider population.",
+        "100 draws. Where HAVING, or LIMIT after ORDER BY, chooses rows by their noisy numbers, the intervals of all "
+        "groups hold at once in as many draws, also of those not shown. It says nothing about a wider population.",
     ),
     "error": Topic(
         "The expected error",
