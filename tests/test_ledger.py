@@ -502,7 +502,7 @@ def test_half_of_the_delta_is_for_answers_that_may_fail(ledger: Ledger) -> None:
     spend = Spend(Fraction(1, 10), Fraction(1, 200), delta=Fraction(1, 10**7))
     for number in range(5):
         ledger.charge(ask(number, model="approx-dp", spend=spend), limits)
-    with pytest.raises(BudgetExceeded, match="0 of that half is left; nothing more like it"):
+    with pytest.raises(BudgetExceeded, match="0 of that half is left; nothing new like it"):
         ledger.charge(ask(6, model="approx-dp", spend=spend), limits)
 
 
