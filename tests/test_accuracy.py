@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -124,6 +125,38 @@ def test_the_reachable_accuracy_is_told() -> None:
     with pytest.raises(BudgetExceeded, match=r"the epsilon of 0\.1 that is left; ±30 is what that can reach"):
         preview(poor, COUNT, accuracy="±5")
     assert (preview(poor, COUNT, accuracy="±30").cost.epsilon or 0) <= Fraction(1, 10)
+
+
+@pytest.mark.parametrize("confidence", [90, 99])
+@pytest.mark.parametrize("left", ["0.0037", "0.0091", "0.1"])
+@pytest.mark.parametrize("aggregate", ["COUNT(*)", "SUM(age)", "AVG(score)"])
+@pytest.mark.parametrize("declared", [REPLACE, ADD], ids=["replace-one", "add-remove"])
+def test_the_accuracy_that_a_refusal_advises_is_not_refused(
+    declared: Schema, aggregate: str, left: str, confidence: int
+) -> None:
+    """As it is printed; and hardly less than what is left is needed for it."""
+    query, most = parse_sql(f"SELECT {aggregate} FROM t WHERE age > 0", declared), Fraction(left)
+    given: dict[str, Any] = {"rows": 100_000, "most": most}
+    with pytest.raises(BudgetExceeded, match=f"the epsilon of {left} that is left; ±.* is what that can") as refused:
+        plan(declared, query, accuracy=f"±0.0001 at {confidence}%", **given)
+    advised = str(refused.value).rpartition("±")[2].partition(" ")[0]
+    reached = plan(declared, query, accuracy=f"±{advised} at {confidence}%", **given)
+    assert most * Fraction(9, 10) < reached.epsilon <= most
+
+
+@pytest.mark.parametrize("left", [Fraction(0), Fraction(1, 10**12)])
+def test_below_the_least_epsilon_nothing_is_left(left: Fraction) -> None:
+    """An epsilon that cannot be asked for reaches no accuracy."""
+    with pytest.raises(BudgetExceeded) as refused:
+        plan(ADD, parse_sql(COUNT, ADD), accuracy="±10 at 95%", most=left)
+    assert str(refused.value) == (
+        "±10 at 95% cannot be reached: nothing is left of the budget, and only stored answers can be returned"
+    )
+
+
+def test_without_a_budget_nothing_is_said_to_be_left() -> None:
+    with pytest.raises(BudgetExceeded, match=r"^no epsilon reaches ±.* from 30 rows; ±.* is what epsilon 10,000 can"):
+        plan(ADD, parse_sql("SELECT VAR(score) FROM t WHERE age > 0", ADD), accuracy="±1e-9", rows=30)
 
 
 @pytest.mark.parametrize("aggregate", ["MEDIAN(age)", "MAX(age)", "MODE(sex)"])

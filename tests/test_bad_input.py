@@ -285,7 +285,7 @@ def test_an_accuracy_that_the_budget_cannot_reach(schema: Path) -> None:
     refused(schema.parent, (*words, "±1 at 99%"), 3, "with the epsilon of 0.75 that is left; ±6 is what that can reach")
     assert done(*words, "±6 at 99%", "--json").document["accuracy"] == "within 6 with a probability of at least 99 %"
     asked = ("preview", schema, MEAN, "--accuracy", "±0.01")
-    refused(schema.parent, (*asked, "--rows", "900"), 3, "is what that can reach")
+    refused(schema.parent, (*asked, "--rows", "900"), 3, "that is left can reach")
 
 
 def test_an_accuracy_of_a_mean_without_the_number_of_rows(schema: Path) -> None:
@@ -501,7 +501,7 @@ def test_a_budget_that_is_exhausted(schema: Path) -> None:
     words = ("ask", schema, f"{FROM} WHERE age > 50", "--epsilon")
     refused(schema.parent, (*words, "0.8"), 3, "epsilon at most 0.75")
     done(*words, "0.75")
-    refused(schema.parent, ("ask", schema, f"{FROM} WHERE age > 60", "--epsilon", "0.1"), 3, "nothing more like it")
+    refused(schema.parent, ("ask", schema, f"{FROM} WHERE age > 60", "--epsilon", "0.1"), 3, "nothing new like it")
 
 
 def test_a_folder_that_cannot_be_written(new: Path) -> None:

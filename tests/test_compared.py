@@ -15,6 +15,7 @@ from commands import done
 from discreet import Custodian, load_schema
 from discreet.custodian import preview
 from discreet.custodian.previewing import Preview
+from discreet.kernel.individual import local_noise
 from discreet.planner.choose import plan
 from discreet.planner.chosen import Chosen
 from discreet.planner.compared import ComparedWithDp, compare_with_dp
@@ -29,6 +30,7 @@ from test_console_pages import ASK, Browser
 
 INCOME = Column("income", "integer", lower=0, upper=30_000, missing=0)
 BORN = Column("born", "date", lower=0, upper=20_000, missing=0)
+SHIFTS, DRAWS = tuple((step + 0.5) / 16 - 0.5 for step in range(16)), 15
 FUNCTIONS = ["MEDIAN({})", "QUANTILE({}, 0.25)", "MIN({})", "MAX({})", "SECOND_MAX({})"]
 
 
@@ -83,6 +85,49 @@ def test_both_errors_are_those_of_the_mechanisms_on_even_rows(
     assert 0.35 * told.own_error < own_error < 1.7 * told.own_error
     assert error < 1.7 * told.expected_error + 2 * INCOME.size / rows
     assert (told.prefer == "dp") == (told.expected_error <= told.own_error)
+
+
+def even_rows(rows: int, upper: int) -> list[np.ndarray]:
+    """Rows that are spread evenly over 0..upper, moved by parts of the distance of two rows, or of two values."""
+    exact = (np.arange(rows) + 0.5) / rows * (upper + 1)
+    moved = [exact + shift * max(1.0, (upper + 1) / rows) for shift in SHIFTS]
+    return [np.clip(np.floor(one), 0, upper).astype(np.int64) for one in moved]
+
+
+def mean_square_of_noise(own: OrderStatistic, codes: np.ndarray, truth: int) -> float:
+    """Of individual DP on these rows, clamped to the bounds: from the law of its noise, exactly."""
+    rate, upper = float(local_noise(own.mechanism.vector, codes).rate), own.candidates.count - 1
+    noise = np.arange(-math.ceil(40 / rate), math.ceil(40 / rate) + 1)
+    law = np.exp(-rate * np.abs(noise))
+    return float(np.average(np.square(np.clip(truth + noise, 0, upper) - truth), weights=law))
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(1, 5), Fraction(1)], ids=str)
+@pytest.mark.parametrize("upper", [30, 100, 1000])
+@pytest.mark.parametrize("rows", [20, 60, 150, 400])
+def test_the_model_preferred_has_about_the_smaller_error(rows: int, upper: int, epsilon: Fraction) -> None:
+    """At most a fifth more than the other, on even whole numbers, of which several may be equal."""
+    column = Column("x", "integer", lower=0, upper=upper, missing=0)
+    declared = schema(
+        "replace-one", 1, rows, columns={"x": column}, models=("dp", "individual-dp"), individual_dp_reason="a test"
+    )
+    query = parse_sql("SELECT MEDIAN(x) FROM t", declared)
+    weaker, plain = (plan(declared, query, epsilon, model=model) for model in ("individual-dp", "dp"))
+    told, own, other = compare_with_dp(weaker), weaker.measurements[0], plain.measurements[0]
+    assert told is not None
+    assert isinstance(own, OrderStatistic)
+    assert isinstance(other, Chosen)
+    noises, squares = [], []
+    for codes in even_rows(rows, upper):
+        truth, counts = int(codes[math.ceil(rows / 2) - 1]), np.bincount(codes, minlength=upper + 1)
+        noises.append(mean_square_of_noise(own, codes, truth))
+        drawn = [float(cast(int, other.values(other.release(counts))[0])) for _ in range(DRAWS)]
+        squares += [(one - truth) ** 2 for one in drawn]
+    away = 4 * float(np.std(squares)) / math.sqrt(len(squares))  # four standard errors of a mean of draws
+    least, most = (math.sqrt(max(float(np.mean(squares)) + side, 0.0)) for side in (-away, away))
+    noise = math.sqrt(float(np.mean(noises)))
+    assert told.own_error == pytest.approx(noise, rel=0.25)
+    assert least <= 1.2 * noise if told.prefer == "dp" else noise <= 1.2 * most
 
 
 def test_where_individual_dp_is_nearer_it_is_called_weaker() -> None:

@@ -17,6 +17,7 @@ from discreet.ledger.charge import Model
 from discreet.ledger.ledger import WEAKER
 from discreet.ledger.terms import Terms
 from discreet.schema import Budget
+from discreet.spend import LEAST_EPSILON as LEAST
 from discreet.spend import Part, Spend
 from ledgers import DATASET, EVERY, answered, ask, caps, ledger, pure, spent_of, where
 
@@ -70,8 +71,34 @@ def test_a_refusal_says_what_would_fit_and_it_does(ledger: Ledger) -> None:
     assert str(refused.value) == said + "ask with epsilon at most 0.2"
     assert ledger.verify() == before
     ledger.charge(ask(2, "0.2"), limits)
-    with pytest.raises(BudgetExceeded, match="nothing more like it can be answered"):
+    with pytest.raises(BudgetExceeded, match="analyst's 0; nothing new like it can be drawn; a smaller epsilon is"):
         ledger.charge(ask(3, "0.1"), limits)
+    with pytest.raises(BudgetExceeded, match=r"analyst's 0; nothing more like it can be answered$"):
+        ledger.charge(ask(3, "0.1", fresh=True), limits)
+
+
+def test_a_refusal_advises_no_epsilon_below_the_least(ledger: Ledger) -> None:
+    """What cannot be asked for is not left."""
+    ledger.charge(ask(1, 1 - 2 * LEAST), caps(1))
+    with pytest.raises(BudgetExceeded, match=r"has 2e-9 left and the analyst's 2e-9; ask with epsilon at most 2e-9$"):
+        ledger.charge(ask(2, "0.1"), caps(1))
+    ledger.charge(ask(3, Fraction(3, 2) * LEAST), caps(1))
+    with pytest.raises(BudgetExceeded, match="has 0 left and the analyst's 0; nothing new like it can be drawn"):
+        ledger.charge(ask(2, "0.1"), caps(1))
+
+
+def test_a_refusal_does_not_deny_what_a_stored_answer_serves(ledger: Ledger) -> None:
+    """Nor does it tell the epsilon of another analyst's answer."""
+    limits = caps(1)
+    answered(ledger, ask(1, "0.53"), limits, "stored")
+    ledger.charge(ask(2, "0.47"), limits)
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.charge(ask(1, "0.6", analyst="bob", degradable=True), limits)
+    assert str(refused.value) == (
+        "epsilon 0.6 was asked; for this question the data set's budget has 0 left and the analyst's 1; nothing new "
+        "like it can be drawn; a smaller epsilon is answered only if a stored answer serves it"
+    )
+    assert ledger.charge(ask(1, "0.4", analyst="bob", degradable=True), limits).degrades == "stored"
 
 
 def test_a_file_that_does_not_fit_is_refused_as_one(ledger: Ledger) -> None:
@@ -167,9 +194,35 @@ def test_a_stored_answer_that_does_not_fit_is_refused_with_what_would(ledger: Le
     answered(ledger, ask(epsilon=5), limits, "7")
     ledger.charge(ask("other", 4, analyst="bob"), limits)
     with pytest.raises(BudgetExceeded, match=r"^epsilon 5 was asked; .* the analyst's budget has 2 left; .* most 2$"):
-        ledger.charge(ask(epsilon=5, analyst="bob"), limits)
+        ledger.charge(ask(epsilon=5, analyst="bob", degradable=True), limits)
     with pytest.raises(BudgetExceeded, match=r"without reuse=.* with epsilon at most 2$"):
+        ledger.charge(ask(epsilon=4, analyst="bob", any_price=True, degradable=True), limits)
+    assert ledger.charge(ask(epsilon=2, analyst="bob", degradable=True), limits).degrades == "7"
+
+
+def test_a_stored_answer_that_cannot_be_degraded_is_refused_with_what_the_data_set_has(ledger: Ledger) -> None:
+    """A smaller epsilon is a new draw then, and the data set pays for it as well."""
+    limits = caps(10, analyst=6)
+    answered(ledger, ask(epsilon=5), limits, "7")
+    ledger.charge(ask("other", 4, analyst="bob"), limits)
+    with pytest.raises(BudgetExceeded, match=r"data set's budget has 1 left and the analyst's 2; .* at most 1$"):
+        ledger.charge(ask(epsilon=5, analyst="bob"), limits)
+    with pytest.raises(BudgetExceeded, match=r"without reuse=.* with epsilon at most 1$"):
         ledger.charge(ask(epsilon=4, analyst="bob", any_price=True), limits)
+    ledger.charge(ask("third", 1, analyst="cat"), limits)
+    with pytest.raises(BudgetExceeded, match=r"costs more than the analyst has left; nothing new like it can be drawn"):
+        ledger.charge(ask(epsilon=4, analyst="bob", any_price=True), limits)
+
+
+def test_a_draw_that_was_degraded_before_is_refused_with_what_the_data_set_has(ledger: Ledger) -> None:
+    """The analyst gets no second degraded answer of it, so that a larger epsilon is a new draw."""
+    limits = caps(6, analyst=4)
+    answered(ledger, ask(epsilon="3.5"), limits, "7")
+    answered(ledger, ask(epsilon=1, analyst="bob", degradable=True), limits, "degraded")
+    again = ask(epsilon=2, analyst="bob", any_price=True, degradable=True)
+    with pytest.raises(BudgetExceeded, match=r"without reuse=.* with epsilon at most 2\.5$"):
+        ledger.charge(again, limits)
+    assert ledger.charge(replace(again, any_price=False, epsilon=Fraction(5, 2), spend=pure("2.5")), limits).charged
 
 
 def test_nobody_pays_more_than_was_offered(ledger: Ledger) -> None:
@@ -501,7 +554,7 @@ def test_half_of_the_delta_is_for_answers_that_may_fail(ledger: Ledger) -> None:
     spend = Spend(Fraction(1, 10), Fraction(1, 200), delta=Fraction(1, 10**7))
     for number in range(5):
         ledger.charge(ask(number, model="approx-dp", spend=spend), limits)
-    with pytest.raises(BudgetExceeded, match="0 of that half is left; nothing more like it"):
+    with pytest.raises(BudgetExceeded, match="0 of that half is left; nothing new like it"):
         ledger.charge(ask(6, model="approx-dp", spend=spend), limits)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -327,8 +327,18 @@ def test_an_accuracy_that_is_stored_needs_no_budget(people: Custodian) -> None:
     with pytest.raises(BudgetExceeded, match=r"0\.01 that is left; ±"):
         people.answer("SELECT COUNT(*) FROM people WHERE sex = 'M'", accuracy="±3 at 95%")
     people.answer("SELECT COUNT(*) FROM people WHERE sex = 'M'", 0.01)
-    with pytest.raises(BudgetExceeded, match="epsilon of 0 that is left"):
+    with pytest.raises(BudgetExceeded, match="±3 at 95% cannot be reached: nothing is left of the budget"):
         people.answer("SELECT COUNT(*) FROM people WHERE age > 3", accuracy="±3 at 95%")
+
+
+def test_an_accuracy_that_no_epsilon_reaches_is_refused_with_what_is_left(people: Custodian) -> None:
+    """A search for a stored answer must not replace what is left by the largest epsilon there is."""
+    people.answer(COUNT, 1.99)
+    asked: dict[str, Any] = {"accuracy": "±0.001 at 95%", "rows": 1}
+    says = r"^no epsilon reaches ±0\.001 at 95% from 1 row; ±.* is what the epsilon of 0\.01 that is left can reach$"
+    for ask in (people.preview, people.answer):
+        with pytest.raises(BudgetExceeded, match=says):
+            ask("SELECT AVG(age) FROM people WHERE sex = 'M'", **asked)
 
 
 def test_a_stored_mean_is_read_by_the_mechanism_that_drew_it(people: Custodian) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from uvicorn import Config
+from uvicorn.server import ServerState
 
 from discreet.sample import write_registry
 from discreet.service import gate, limits
@@ -24,6 +26,7 @@ from discreet.service.queueing import MOST_OPEN
 from discreet.service.routes import datasets
 from discreet.service.routes.datasets import answer
 from discreet.service.store.answers import MOST_PRIORS
+from discreet.service.worker import _in_pieces
 from serving import COUNT, HOME, Served, config_in, served
 from supervised import Supervised, supervised, token
 
@@ -399,6 +402,51 @@ def test_a_head_that_is_too_large_is_refused(server: tuple[Supervised, str]) -> 
         assert refused(replies(found, head(secret, large, "Content-Length: 0")))
     assert refused(replies(found, b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"))
     assert healthy(found)
+
+
+class Closing(asyncio.Transport):
+    """A connection that keeps what is written to it, and whether it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written, self.closed = b"", False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x00bad\r\n\r\n" + b"x" * 10_000,
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n" + b"x" * 10_000,
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * (LONGEST_HEAD + 20_000) + b"\r\n\r\n",
+    ],
+    ids=["no request", "two lengths", "a long head"],
+)
+def test_nothing_is_read_after_a_request_was_refused(sent: bytes) -> None:
+    """What came with it in one piece would fail in the parser, which has closed the connection by then."""
+
+    async def app(scope: object, receive: object, send: object) -> None:  # noqa: ARG001 (as uvicorn calls it)
+        pytest.fail("a refused request was handed on")
+
+    async def receive() -> Closing:
+        config = Config(app, h11_max_incomplete_event_size=LONGEST_HEAD, ws="none", log_config=None)
+        config.load()
+        protocol, line = _in_pieces()(config, ServerState(), {}), Closing()  # type: ignore[call-arg]
+        protocol.connection_made(line)
+        protocol.data_received(sent)
+        return line
+
+    line = asyncio.run(receive())
+    assert line.closed
+    assert line.written.count(b"HTTP/1.1 ") == line.written.count(b"HTTP/1.1 4") == 1
 
 
 @ON_ONE_WORKER

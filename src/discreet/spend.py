@@ -17,6 +17,9 @@ SMALLEST = Fraction(1, 10**40)
 LARGEST = 10**9
 """The most one amount may be; totals have eleven digits more."""
 LONGEST_NAME = 200
+LEAST_PLACES = 9
+LEAST_EPSILON, LEAST_DELTA = Fraction(1, 10**LEAST_PLACES), Fraction(1, 10**30)
+"""The least that may be asked for: a refusal advises nothing below it."""
 
 
 @dataclass(frozen=True, slots=True)

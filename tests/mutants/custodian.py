@@ -141,4 +141,14 @@ FAULTS = (
         "own = Memory() if log is None else log",
         ("test_session.py::test_a_log_of_a_caller_s_own_opens_no_session",),
     ),
+    Fault(
+        "refusal-of-another-search",
+        "custodian",
+        "An accuracy that no epsilon reaches is refused by the search for a stored answer.",
+        "The refusal names epsilon 10,000 where 0.01 is left, and an accuracy that this cannot reach.",
+        "custodian/previewing.py",
+        "            raise refusal from None\n",
+        "            raise\n",
+        ("test_preview.py::test_an_accuracy_that_no_epsilon_reaches_is_refused_with_what_is_left",),
+    ),
 )

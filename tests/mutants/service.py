@@ -286,4 +286,15 @@ FAULTS = (
         "if len(scripts) > 9 and not any(",
         ("test_service_apart.py::test_a_name_of_several_scripts_is_refused",),
     ),
+    Fault(
+        "read-on-after-a-refusal",
+        "service",
+        "What follows a refused request in one piece is still handed to the parser.",
+        "Anyone fills the log with errors that are not ours.",
+        "service/worker.py",
+        "                if self.transport.is_closing():\n",
+        "                if not self.transport:\n",
+        ("test_service_limits.py::test_nothing_is_read_after_a_request_was_refused[no request]",),
+        dies_of="LocalProtocolError",
+    ),
 )

@@ -268,8 +268,11 @@ def plan_or_stored(schema: Schema, query: Query, request: Asked, offer: Callable
     """A plan; of an accuracy that what is left cannot reach, only where a stored answer has it."""
     try:
         return plan_asked(schema, query, request)
-    except BudgetExceeded:
-        dear = plan_asked(schema, query, replace(request, most=None))
+    except BudgetExceeded as refusal:
+        try:
+            dear = plan_asked(schema, query, replace(request, most=None))
+        except BudgetExceeded:  # no epsilon reaches it; only the first refusal says what is left
+            raise refusal from None
         if offer(dear) is None:
             raise
         return dear

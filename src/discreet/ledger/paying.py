@@ -11,7 +11,7 @@ from discreet.ledger import chain, rows, stored
 from discreet.ledger.accounts import COMPONENTS, NOTHING, Account, cost, debited, exceeds, shown_held
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import MODELS, Caps, Charge, Receipt
-from discreet.ledger.refusal import Owner, Refusal
+from discreet.ledger.refusal import Owner, Refusal, room
 from discreet.ledger.terms import Terms
 from discreet.schema import Budget
 from discreet.spend import Part, Spend
@@ -91,10 +91,21 @@ def _reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, sourc
     owner = _owner(connection, head, charge, part, charge.analyst, caps.analyst, caps)
     more = cost(charge.model, chain.spend_of(source))
     if not owner.affords(more):
-        return Refusal(charge, (owner,), chain.asked_epsilon(source) if charge.any_price else None)
+        paying = _paying_less(connection, head, charge, caps, owner)
+        return Refusal(charge, paying, chain.asked_epsilon(source) if charge.any_price else None)
     head, opens = _record_terms(connection, head, (owner,), more)
     receipt = _paid(connection, head, chain.reused(head, charge, source) | opens, (owner,), more)
     return replace(receipt, answer=rows.answer_of(connection, charge.dataset, source["seq"]))
+
+
+def _paying_less(
+    connection: Connection, head: Head, charge: Charge, caps: Caps, owner: Owner
+) -> tuple[Owner] | tuple[Owner, Owner]:
+    """Who pays for the largest epsilon that the analyst has left: for a new draw, the data set as well."""
+    left = room(charge, owner)
+    if left and stored.more_accurate(connection, replace(charge, epsilon=left)) is not None:
+        return (owner,)
+    return payers(connection, head, charge, caps)
 
 
 def _degrade(connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body) -> Receipt | Refusal:

@@ -11,14 +11,16 @@ from fractions import Fraction
 from discreet.errors import BudgetExceeded
 from discreet.formatting import format_cost, format_left
 from discreet.ledger.accounts import NOTHING, Account, Position, all_fit, cost, debited
-from discreet.ledger.amounts import PLACES, fraction
+from discreet.ledger.amounts import fraction
 from discreet.ledger.charge import Caps, Charge, Model
 from discreet.ledger.terms import Terms
-from discreet.spend import KINDS
+from discreet.spend import KINDS, LEAST_DELTA, LEAST_PLACES
 
 DIGITS = 6
 MOST_TIMES = 10**6
 NOTHING_MORE = "nothing more like it can be answered"
+NOTHING_NEW = "nothing new like it can be drawn; a smaller epsilon is answered only if a stored answer serves it"
+"""Not which answer, nor its epsilon: it may be another analyst's."""
 TOO_FAR = (
     "this question says that one unit touches {} parts, more than was said before; what was answered on parts so far "
     "would count as often, and be more than an account's cap; ask about the whole data set"
@@ -67,7 +69,7 @@ class Refusal:
     def _of_draw(self) -> str:
         rooms = {owner.name: room(self.charge, owner) for owner in self.owners}
         least, about = min(rooms.values()), " about" if self.charge.spend.other else ""
-        advice = f"ask with epsilon at most{about} {format_left(least)}" if least else NOTHING_MORE
+        advice = f"ask with epsilon at most{about} {format_left(least)}" if least else self._nothing
         if self.charge.query.startswith(FILE):
             left = f"for this file the budget has {format_left(least)} left"
         elif "" in rooms:
@@ -77,8 +79,13 @@ class Refusal:
             left = f"for this question the analyst's budget has {format_left(least)} left"
         return f"epsilon {format_cost(self.charge.epsilon)} was asked; {left}; {advice}"
 
+    @property
+    def _nothing(self) -> str:
+        """What to say where no epsilon fits; a fresh charge takes no stored answer."""
+        return NOTHING_MORE if self.charge.fresh else NOTHING_NEW
+
     def _of_delta(self, left: Fraction) -> str:
-        advice = f"ask with a delta of at most {format_left(left)}" if left else NOTHING_MORE
+        advice = f"ask with a delta of at most {format_left(left)}" if left >= LEAST_DELTA else self._nothing
         return (
             f"delta {format_cost(self.charge.spend.delta)} was asked; half of a budget's delta is for answers that may "
             f"fail, and {format_left(left)} of that half is left; {advice}"
@@ -89,7 +96,7 @@ class Refusal:
         advice = f'ask without reuse="any" (--reuse any), with epsilon at most {format_left(least)}'
         return (
             f"the answer of epsilon {format_cost(stored)} that is stored for this question costs more than the analyst "
-            f"has left; {advice if least else NOTHING_MORE}"
+            f"has left; {advice if least else self._nothing}"
         )
 
 
@@ -101,7 +108,7 @@ def _delta_left(owner: Owner) -> Fraction:
 
 
 def room(charge: Charge, owner: Owner) -> Fraction:
-    """The greatest epsilon, to six digits, at which the same question would fit: 0 where there is none.
+    """The greatest epsilon, to six digits, at which the same question would fit: 0 where none that may be asked does.
 
     A pure loss is in proportion to the epsilon asked for, a concentrated one to its square.
     """
@@ -110,7 +117,7 @@ def room(charge: Charge, owner: Owner) -> Fraction:
     def too_much(epsilon: Fraction) -> bool:
         return not owner.affords(_scaled(base, epsilon / charge.epsilon))
 
-    powers = range(-PLACES // 2, 10)
+    powers = range(-LEAST_PLACES, 10)
     power = bisect_left(powers, True, key=lambda exponent: too_much(Fraction(10) ** exponent))
     if not power:
         return Fraction(0)

@@ -13,9 +13,9 @@ from discreet.errors import InvalidInput
 from discreet.exact import between, positive, shown, whole
 from discreet.plain import is_a, plain_exact, plain_list, plain_text
 from discreet.prior import Prior, plain_prior
+from discreet.spend import LEAST_DELTA, LEAST_EPSILON
 
-LEAST, MOST = Fraction(1, 10**9), Fraction(10**4)
-LEAST_DELTA = Fraction(1, 10**30)
+LEAST, MOST = LEAST_EPSILON, Fraction(10**4)
 """Beyond these nothing useful is asked, and numbers outgrow what can be told: refused before anything is spent."""
 MOST_ROWS = 10**12
 Given = str | Prior | Mapping[Hashable, object] | None

@@ -14,10 +14,14 @@ from discreet.errors import DiscreetError
 from discreet.formatting import format_cost, format_number
 from discreet.planner.choose import plan
 from discreet.planner.chosen import Chosen
+from discreet.planner.coverage import NOT_STATED
 from discreet.planner.individual import OrderStatistic
 from discreet.planner.plan import Plan
 from discreet.planner.ranks import SURE, rank_wanted
 from discreet.schema import Column
+
+BY_FLOOR = 1.1
+"""An error of individual DP is put down to the floor under its noise if it is at most this many times the floor's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +58,54 @@ def compare_with_dp(planned: Plan) -> ComparedWithDp | None:
     error = plain.error_on_even_rows(rank, own.rows)
     if error is None:
         return None
-    floor, gap = _scales(own, planned.epsilon)
-    noise = own_error(own, planned.epsilon, float(rank) / (own.rows + 1))
+    share = float(rank) / (own.rows + 1)
+    noise = own_error(own, planned.epsilon, share)
     prefer = "dp" if error <= noise else "individual-dp"
-    words = _sentence(own.candidates.column, planned.epsilon, error, noise, floor >= gap)
-    said = plain.words(planned.confidence, planned.coverage.likely(planned.confidence))
+    by_floor = noise <= BY_FLOOR * _error(own, [(1.0, _floor(own))], share)
+    words = _sentence(own.candidates.column, planned.epsilon, error, noise, by_floor)
+    each, likely = planned.coverage.each(planned.confidence), planned.coverage.likely(planned.confidence)
+    said = NOT_STATED if each is None else plain.words(each, likely)
     return ComparedWithDp(other.mechanism, said, error, noise, prefer, words)
 
 
 def own_error(own: OrderStatistic, epsilon: Fraction, share: float = 0.5) -> float:
     """The expected error of individual DP on even rows, for a value at this share of the bounds; answers stay in them.
 
+    The noise has the scale of the local sensitivity, which is one gap between even rows, or that of the floor.
+    """
+    gaps = [(chance, max(gap / float(epsilon), _floor(own))) for chance, gap in _gaps(own)]
+    return _error(own, gaps, min(max(share, 0.0), 1.0))
+
+
+def _error(own: OrderStatistic, scales: list[tuple[float, float]], share: float) -> float:
+    """The root mean square error of noise that has each scale with its probability; answers stay in the bounds.
+
     For Laplace noise of scale b that is cut at a distance d, E[min(|N|, d)^2] = 2 b^2 - 2 b (b + d) e^(-d/b).
     """
-    scale, width = max(_scales(own, epsilon)), float(max(own.mechanism.vector.grid.width, 1))
-    sides = [min(max(share, 0.0), 1.0) * width, (1 - min(max(share, 0.0), 1.0)) * width]
-    square = sum(scale**2 - scale * (scale + side) * math.exp(-side / scale) for side in sides)
+    width = float(max(own.mechanism.vector.grid.width, 1))
+    square = sum(
+        chance * (scale**2 - scale * (scale + side) * math.exp(-side / scale))
+        for chance, scale in scales
+        for side in (share * width, (1 - share) * width)
+    )
     return math.sqrt(max(square, 0.0)) * own.candidates.width * float(own.candidates.column.step)
 
 
-def _scales(own: OrderStatistic, epsilon: Fraction) -> tuple[float, float]:
-    """The scale of the noise by the floor, and by the local sensitivity of even rows, which is one gap."""
+def _floor(own: OrderStatistic) -> float:
+    """The least scale of the noise, whatever the rows."""
     vector = own.mechanism.vector
-    gap = vector.grid.width // (own.rows + 1)  # 0 where several rows share a value
-    return max(vector.grid.width, 1) / float(vector.floor), gap / float(epsilon)
+    return max(vector.grid.width, 1) / float(vector.floor)
+
+
+def _gaps(own: OrderStatistic) -> list[tuple[float, int]]:
+    """The local sensitivity of even rows with their probabilities: the larger of the two gaps beside a value.
+
+    Even rows lie width / (rows + 1) apart. Rounded to whole numbers, a gap is that number rounded down or up, and up as
+    often as its fraction says. Two neighbouring gaps are not both rounded up unless that fraction is above a half.
+    """
+    gap, rest = divmod(own.mechanism.vector.grid.width, own.rows + 1)
+    up = min(2 * rest / (own.rows + 1), 1.0)
+    return [(1 - up, gap), (up, gap + 1)]
 
 
 def _sentence(column: Column, epsilon: Fraction, error: float, noise: float, by_floor: bool) -> str:

@@ -27,6 +27,9 @@ FINEST = 1e-100
 STEPS = (Fraction(26, 25), Fraction(26, 25), Fraction(11, 10), Fraction(5, 4), Fraction(2), Fraction(4))
 """From one epsilon to the next, while a bracket is searched."""
 
+WIDER, TRIES = 1.0002, 100
+"""An advised accuracy that would be refused is widened by this factor, so many times at most."""
+
 
 def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> Fraction:
     """The smallest epsilon, to four digits, whose answer is as near as asked with the probability asked."""
@@ -48,26 +51,56 @@ def epsilon_for(schema: Schema, query: Query, facts: Facts, request: Asked) -> F
             f"COUNT({column}) with the same condition is a safe choice), or ask with an epsilon"
         )
     most = MOST if request.most is None else min(request.most, MOST)
-    distance, confidence = _as_float(accuracy), _confidence(accuracy, facts)
+    confidence = _confidence(accuracy, facts)
 
     @cache
     def off(epsilon: Fraction) -> float:
         return _reach(query.aggregates[0], facts, epsilon, request, confidence)
 
-    if off(MOST) <= distance:
-        needed = min(_digits_up(_least(off, distance)), MOST)
-        while off(needed) > distance and needed < MOST:  # an accuracy may fall a little where epsilon rises a little
-            needed = min(_digits_up(needed + _unit(needed)), MOST)
-        if needed <= most:
-            return needed
-    raise _refusal(accuracy, most, max(off(_digits_down(most)), distance) if most > 0 else None)
+    needed = _needed(off, _as_float(accuracy))
+    if needed is not None and needed <= most:
+        return needed
+    raise BudgetExceeded(_refusal(accuracy, request, needed, _reachable(off, accuracy, most)))
 
 
-def _refusal(accuracy: Accuracy, most: Fraction, near: float | None) -> BudgetExceeded:
-    reachable = "" if near is None else f"; ±{format_upper(near)} is what that can reach"
-    return BudgetExceeded(
-        f"{accuracy} cannot be reached with the epsilon of {format_left(most)} that is left{reachable}"
-    )
+def _needed(off: Callable[[Fraction], float], distance: float) -> Fraction | None:
+    """The smallest epsilon, to four digits, with which nothing is farther off; None where no epsilon will do."""
+    if off(MOST) > distance:
+        return None
+    needed = min(_digits_up(_least(off, distance)), MOST)
+    while off(needed) > distance and needed < MOST:  # an accuracy may fall a little where epsilon rises a little
+        needed = min(_digits_up(needed + _unit(needed)), MOST)
+    return needed
+
+
+def _reachable(off: Callable[[Fraction], float], accuracy: Accuracy, most: Fraction) -> str | None:
+    """The distance, as it is printed, that is not refused where this epsilon is left; None where none was found."""
+    if most < LEAST:
+        return None
+    # The epsilon needed is found to a few parts in 100,000 and rounded up, and may be a little above what is left.
+    near = max(off(_digits_down(most)), _as_float(accuracy))
+    for _ in range(TRIES):
+        printed = format_upper(near)
+        distance = float(Accuracy.parse(printed).distance)
+        needed = _needed(off, distance)
+        if needed is not None and needed <= most:
+            return printed
+        near = max(near, distance) * WIDER
+    return None
+
+
+def _refusal(accuracy: Accuracy, request: Asked, needed: Fraction | None, reachable: str | None) -> str:
+    """What cannot be reached, with what epsilon, and what can."""
+    if request.most is not None and request.most < LEAST:
+        return f"{accuracy} cannot be reached: nothing is left of the budget, and only stored answers can be returned"
+    counted = request.most is not None and request.most <= MOST
+    left = f"the epsilon of {format_left(request.most or MOST)} that is left" if counted else "epsilon 10,000"
+    if needed is not None:
+        advice = "" if reachable is None else f"; ±{reachable} is what that can reach"
+        return f"{accuracy} cannot be reached with {left}{advice}"
+    rows = "" if request.rows is None else f" from {request.rows:,} row{'s' * (request.rows != 1)}"
+    advice = "" if reachable is None else f"; ±{reachable} is what {left} can reach"
+    return f"no epsilon reaches {accuracy}{rows}{advice}"
 
 
 def _least(off: Callable[[Fraction], float], distance: float) -> Fraction:

@@ -139,6 +139,8 @@ def _in_pieces() -> type[asyncio.Protocol]:
     class InPieces(H11Protocol):
         def data_received(self, data: bytes) -> None:
             for start in range(0, len(data), PIECE):
+                if self.transport.is_closing():
+                    return  # the request was refused: nothing that follows is read
                 super().data_received(data[start : start + PIECE])
 
     return InPieces
