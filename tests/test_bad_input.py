@@ -282,7 +282,12 @@ def test_an_accuracy_that_the_budget_cannot_reach(schema: Path) -> None:
     """What is left is told, and what it can reach, which then is reached."""
     question = f"{FROM} WHERE age >= 50"
     words = ("ask", schema, question, "--accuracy")
-    refused(schema.parent, (*words, "±1 at 99%"), 3, "with the epsilon of 0.75 that is left; ±6 is what that can reach")
+    refused(
+        schema.parent,
+        (*words, "±1 at 99%"),
+        3,
+        "with the epsilon of 0.75 that is left; ±6 at 99% is what that can reach",
+    )
     assert done(*words, "±6 at 99%", "--json").document["accuracy"] == "within 6 with a probability of at least 99 %"
     asked = ("preview", schema, MEAN, "--accuracy", "±0.01")
     refused(schema.parent, (*asked, "--rows", "900"), 3, "that is left can reach")

@@ -238,6 +238,18 @@ def test_the_points_of_a_small_polygon_are_counted(epsilon: int, rows: int, weig
         assert binom.sf(misses - 1, draws, 1 - confidence) > 1e-8
 
 
+@pytest.mark.parametrize("rate", [8, 12, 30])
+@pytest.mark.parametrize("miss", [1e-3, 5e-6, 1e-9])
+def test_a_quantile_of_narrow_noise_reaches_its_first_step(rate: int, miss: float) -> None:
+    """One step is more than 64 standard deviations there."""
+    noise = Independent((DiscreteLaplace(Fraction(rate), 1),) * 2)
+    weights = (1.0, 0.5)
+    bound = quantile(noise, weights, 1 - miss) + sum(weights) / 2
+    laws = [(at, probability(noise.noises[0], at)) for at in range(-6, 7)]
+    pairs = [(one + two / 2, a * b) for one, a in laws for two, b in laws]
+    assert sum(chance for at, chance in pairs if abs(at) > bound + 1e-9) <= miss
+
+
 def test_a_smooth_law_tabulated() -> None:
     law = Combined.of(PAIRS[0], (1.0, -1.0))
     at = np.array([-60.0, -10.0, 0.0, 10.0, 60.0])

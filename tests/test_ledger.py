@@ -14,6 +14,7 @@ from discreet.ledger import Caps, Charge, Ledger, Receipt
 from discreet.ledger import amounts as units
 from discreet.ledger.accounts import Account, fits, spent
 from discreet.ledger.charge import Model
+from discreet.ledger.forgetting import NewDataSet
 from discreet.ledger.ledger import WEAKER
 from discreet.ledger.terms import Terms
 from discreet.schema import Budget
@@ -306,6 +307,27 @@ def test_a_second_answer_to_a_charge_from_before_a_restore_does_not_verify(
         restored.store(DATASET, receipt.entry, "the second")
         with pytest.raises(ClaimFailed, match="entry"):
             restored.verify()
+
+
+def test_a_charge_without_an_answer_is_not_said_to_be_forgotten_by_nobody(
+    ledger: Ledger, where: str, tmp_path: Path
+) -> None:
+    """It may have been answered after the back-up, although nothing was asked since; one without a key cannot be."""
+    ledger.charge(ask(1, fresh=True), caps(10))
+    Ledger.backup(where, tmp_path / "without.db")
+    Ledger.restore(tmp_path / "without.db", tmp_path / "restored.db", forgotten=0)
+    entry = ledger.charge(ask(2, key="k"), caps(10)).entry
+    Ledger.backup(where, tmp_path / "with.db")
+    with pytest.raises(InvalidInput, match=f"entry {entry} of .* may have been answered since; restore with .* than 0"):
+        Ledger.restore(tmp_path / "with.db", tmp_path / "refused.db", forgotten=0)
+    assert not (tmp_path / "refused.db").exists()
+    ledger.store(DATASET, entry, "answered")
+    Ledger.backup(where, tmp_path / "answered.db")
+    Ledger.restore(tmp_path / "answered.db", tmp_path / "again.db", forgotten=0)
+    with pytest.raises(InvalidInput, match="does not know is charged what was forgotten: more than 0"):
+        Ledger.restore(
+            tmp_path / "answered.db", tmp_path / "new.db", forgotten=0, new=[NewDataSet("new", "0e", (("s", False),))]
+        )
 
 
 def test_two_restores_of_one_back_up_differ(ledger: Ledger, where: str, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from discreet.ledger import Receipt
 from discreet.planner import atoms
 from discreet.planner.atoms import MOST_BYTES, Count, Grid, Labels, distinct
 from discreet.planner.choose import plan
-from discreet.planner.memory import DRAWS, LARGE_GRID, LARGE_REPLY, one_at_a_time
+from discreet.planner.memory import LARGE_DRAWS, LARGE_GRID, LARGE_REPLY, one_at_a_time
 from discreet.planner.plan import Plan
 from discreet.planner.structure import structure
 from discreet.query.predicate import TRUE, All, Some, Within
@@ -224,7 +224,7 @@ def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: p
         if len(planned.cells()) > LARGE_REPLY:
             with seen:
                 together, most = together + 1, max(most, together + 1)
-                if together >= DRAWS:
+                if together >= LARGE_DRAWS:
                     full.set()
             leave.wait(60)
             with seen:
@@ -232,7 +232,7 @@ def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: p
         return draw(self, planned, receipt)
 
     monkeypatch.setattr(Custodian, "_make_answer", watched)
-    threads = [threading.Thread(target=registry.answer, args=(LARGE, 1), kwargs=FRESH) for _ in range(DRAWS + 2)]
+    threads = [threading.Thread(target=registry.answer, args=(LARGE, 1), kwargs=FRESH) for _ in range(LARGE_DRAWS + 2)]
     for thread in threads:
         thread.start()
     assert full.wait(60)
@@ -241,7 +241,7 @@ def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: p
     leave.set()
     for thread in threads:
         thread.join(60)
-    assert most == DRAWS
+    assert most == LARGE_DRAWS
 
 
 def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,7 +227,9 @@ def test_asked_by_accuracy_again_it_is_the_stored_answer(tmp_path: Path) -> None
 
 
 def test_an_accuracy_beyond_the_budget_tells_the_reachable_one(people: Custodian) -> None:
-    with pytest.raises(BudgetExceeded, match=r"±1 at 99% cannot be reached with the epsilon of 2 that is left; ±2 is"):
+    with pytest.raises(
+        BudgetExceeded, match=r"±1 at 99% cannot be reached with the epsilon of 2 that is left; ±2 at 99% is"
+    ):
         people.answer(COUNT, accuracy="±1 at 99%")
     people.answer(COUNT, accuracy="±4 at 99%")
     with pytest.raises(BudgetExceeded, match="that is left; ±"):
@@ -335,7 +337,9 @@ def test_an_accuracy_that_no_epsilon_reaches_is_refused_with_what_is_left(people
     """A search for a stored answer must not replace what is left by the largest epsilon there is."""
     people.answer(COUNT, 1.99)
     asked: dict[str, Any] = {"accuracy": "±0.001 at 95%", "rows": 1}
-    says = r"^no epsilon reaches ±0\.001 at 95% from 1 row; ±.* is what the epsilon of 0\.01 that is left can reach$"
+    says = (
+        r"^no epsilon reaches ±0\.001 at 95% from 1 row; ±.* at 95% is what the epsilon of 0\.01 that is left can rea"
+    )
     for ask in (people.preview, people.answer):
         with pytest.raises(BudgetExceeded, match=says):
             ask("SELECT AVG(age) FROM people WHERE sex = 'M'", **asked)

@@ -6,6 +6,26 @@ from .fault import Fault
 
 FAULTS = (
     Fault(
+        "nested-intervals-by-the-variance-alone",
+        "inference",
+        "Intervals of totals and bins are made from the variance of whole-number noise as it is.",
+        "Far into the tail they miss 58 times as often as they say: rows chosen by their number are often outside.",
+        "planner/nested.py",
+        "level.noise.variance() + WHOLE for level",
+        "level.noise.variance() for level",
+        ("test_nested.py::test_intervals_hold_far_into_the_tail[1-6]",),
+    ),
+    Fault(
+        "quantiles-end-at-64-deviations",
+        "inference",
+        "A distance beyond 64 standard deviations is not looked for.",
+        "Of noise hardly one step wide an interval is said to hold that does not reach one step.",
+        "inference/laws.py",
+        "        at = at[-1] * np.geomspace(1, 64, 120)\n",
+        "",
+        ("test_inference.py::test_a_quantile_of_narrow_noise_reaches_its_first_step",),
+    ),
+    Fault(
         "sums-of-lifted-counts-praised",
         "inference",
         "Reconciled counts of a sparse histogram are said to be good for sums.",

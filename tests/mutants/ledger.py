@@ -130,6 +130,16 @@ FAULTS = (
         ("test_ledger.py::test_a_charge_from_before_a_restore_is_answered_no_more[sqlite-False]",),
     ),
     Fault(
+        "nothing-forgotten-of-open-charges",
+        "ledger",
+        "A back-up with a charge that has no answer is restored as if nothing had been forgotten.",
+        "An analyst whose answer came after the back-up is answered a second time.",
+        "ledger/copying.py",
+        "    if unanswered:\n",
+        "    if unanswered and new:\n",
+        ("test_ledger.py::test_a_charge_without_an_answer_is_not_said_to_be_forgotten_by_nobody[sqlite]",),
+    ),
+    Fault(
         "voided-charges-verify",
         "ledger",
         "The chain of a ledger in which a charge from before a restore was answered is said to hold.",

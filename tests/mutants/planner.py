@@ -630,16 +630,6 @@ FAULTS = (
         ("test_memory.py::test_large_steps_are_taken_one_at_a_time",),
     ),
     Fault(
-        "planner-draws-large-answers-at-once",
-        "planner",
-        "Parallel questions draw their large answers at the same time.",
-        "The memory of 32 questions adds up in one worker, and little of it comes back.",
-        "planner/memory.py",
-        "with _draws if large else nullcontext():",
-        "with nullcontext():",
-        ("test_memory.py::test_few_large_answers_are_drawn_at_once",),
-    ),
-    Fault(
         "custodian-counts-all-cells-at-once",
         "custodian",
         "The counts of all candidates are made for all cells before the first is drawn.",

@@ -6,11 +6,13 @@ Plan from public facts, charge durably, then read rows, draw, store durably, the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from threading import BoundedSemaphore
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -52,7 +54,7 @@ from discreet.ledger.stored import Offer
 from discreet.plain import plain_text
 from discreet.planner.asked import Asked, Given, asked
 from discreet.planner.choose import plan_like
-from discreet.planner.memory import LARGE_REPLY, few_at_a_time
+from discreet.planner.memory import LARGE_DRAWS, LARGE_REPLY
 from discreet.planner.plan import Plan
 from discreet.query import to_sql
 from discreet.release import Release
@@ -86,6 +88,7 @@ class Custodian:
         self._payable = self._caps
         self._draws = True
         self._settle: Callable[[], None] = _at_once
+        self._few_at_once = BoundedSemaphore(LARGE_DRAWS)
 
     @staticmethod
     def open(
@@ -203,12 +206,13 @@ class Custodian:
         charge = charge_of(planned, told, self._snapshot.name, analyst, key, fresh, any_price)
         receipt = self._ledger.charge(charge, self._payable)
         try:
-            with few_at_a_time(receipt.answer is None and numbers_told(query, self.schema) > LARGE_REPLY):
+            with self._few_at_once if numbers_told(query, self.schema) > LARGE_REPLY else nullcontext():
                 drawn = receipt.answer or self._make_answer(planned, receipt)
         finally:
             self._settle()
         stored = receipt.answer or self._ledger.store(self.schema.name, receipt.entry, drawn)
-        return lambda: self._build_answer(planned, request, told, stored, receipt, stated)
+        spent = self._spent()
+        return lambda: self._build_answer(planned, request, told, stored, receipt, stated, spent)
 
     def preview(
         self,
@@ -427,13 +431,14 @@ class Custodian:
         stored: str,
         receipt: Receipt,
         constraints: tuple[Stated, ...],
+        spent: dict[str, Fraction | None],
     ) -> Answer:
         """The answer from what is stored of it; nothing is charged or read."""
         epsilon_drawn, rho, released = from_text(stored)
         if (epsilon_drawn, rho) != (planned.epsilon, planned.rho):
             planned = self._planned_at(planned, request, epsilon_drawn, rho)
         paid = planned.epsilon if receipt.charged else FREE
-        return answer(planned, released, question, paid, receipt.entry, self._spent(), constraints).noted(self._note)
+        return answer(planned, released, question, paid, receipt.entry, spent, constraints).noted(self._note)
 
     def _make_answer(self, planned: Plan, receipt: Receipt) -> str:
         """Make what was paid for, after the charge: whatever happens here the charge stands."""

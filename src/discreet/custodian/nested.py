@@ -67,6 +67,11 @@ class Blocks:
         return self.nest.node_variances()[-len(self.nested.levels) :]
 
     @cached_property
+    def bounds(self) -> tuple[Array, ...]:
+        """The variances that intervals are made from, level by level."""
+        return self.nest.node_variances_of(self.nested.bounding)[-len(self.nested.levels) :]
+
+    @cached_property
     def shown(self) -> list[Node]:
         """The blocks that are rows of the reply: each cell of a histogram; of a ROLLUP each total before its parts."""
         last = len(self.nested.levels) - 1
@@ -93,7 +98,7 @@ class Blocks:
     def interval(self, node: Node, confidence: float) -> tuple[float, float]:
         """Where the exact count lies with about this probability."""
         level, place = node
-        return _around(float(self.counts[level][place]), float(self.variances[level][place]), confidence)
+        return _around(float(self.counts[level][place]), float(self.bounds[level][place]), confidence)
 
     def in_range(self, low: object, high: object, confidence: float) -> InRange:
         """The rows from one value to another, in whole bins."""
@@ -171,7 +176,7 @@ class Blocks:
 
     def _range_interval(self, first: int, last: int, confidence: float) -> tuple[float, float]:
         count = float(self.counts[-1][first : last + 1].sum())
-        return _around(count, self.nest.range_variance(first, last), confidence)
+        return _around(count, self.nest.range_variance_of(first, last, self.nested.bounding), confidence)
 
     @property
     def because(self) -> tuple[str, ...]:

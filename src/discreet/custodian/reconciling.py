@@ -23,7 +23,7 @@ from discreet.custodian.reader import Reader
 from discreet.custodian.stating import Stated, plain_stated, require_countable, rules_of
 from discreet.errors import DiscreetError
 from discreet.formatting import format_number
-from discreet.inference.refined import quantile
+from discreet.inference.refined import WHOLE, quantile
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.planner.choose import plan
@@ -37,8 +37,6 @@ from discreet.schema import Schema
 Array = NDArray[np.float64]
 STEP = 1.0
 """Counts are whole, and so are their noises."""
-WHOLE = 0.25
-"""What a whole-number noise is taken to vary more than it does; tests enumerate that intervals then hold."""
 LEAST_REFINED = 0.8
 """At lower confidences a refined interval is not known to hold."""
 MOST_LAWS = 512

@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 Vector = Independent | BoxStaircase | PolygonStaircase
 FARTHEST = 45.0
 """What is e^-45 times as likely as the likeliest is left out."""
+FARTHER = 8
+"""How often a distance that is not enough is made 64 times as far."""
 NEGLIGIBLE = 1e-3
 """A part so much smaller than another adds nothing that shows to their sum."""
 SUMMED_LINES = 32
@@ -264,6 +266,10 @@ def quantile(noise: Vector, weights: tuple[float, ...], confidence: float) -> fl
     Between two distances a tail may fall at any place, so it is not interpolated: the farther one holds.
     """
     miss, at = 1 - confidence, deviation(noise, weights) * np.geomspace(1e-2, 64, 120)
+    for _ in range(FARTHER):  # of noise hardly one step wide, that step is many standard deviations
+        if tail(noise, weights, at[-1:])[0] <= miss:
+            break
+        at = at[-1] * np.geomspace(1, 64, 120)
     place = _first_within(tail(noise, weights, at), miss)
     if place == 0:
         return float(at[0])

@@ -77,6 +77,53 @@ class Nest:
             found.append(own * (1 - spread) + spread**2 * found[level][parent])
         return tuple(found)
 
+    def node_variances_of(self, noise: Sequence[float]) -> tuple[Array, ...]:
+        """The variance of every estimate where the measurements of a level have this variance, whatever was expected.
+
+        The weights of the estimate stay those of `variances`. With t for trust and s for spread, an estimate is
+        up + s (found - below) of its parent, and up is below + t (own - below). `share` has the coefficient of below in
+        found: 1 - t for the coarsest level, and (1 - t) (1 + s (share of the parent - 1)) further down.
+        """
+        up, below = self._upward_of(noise)
+        found, share = [up[0]], 1 - self._trust_of(0)
+        for level, spread in enumerate(self._spread):
+            parent = self._parent[level]
+            apart = found[level] + (1 - 2 * share) * below[level]  # the variance of found - below
+            own = up[level + 1] * (1 + 2 * spread * (share[parent] - 1))
+            found.append(own + spread**2 * apart[parent])
+            share = (1 - self._trust_of(level + 1)) * (1 + spread * (share[parent] - 1))
+        return tuple(found)
+
+    def range_variance_of(self, first: int, last: int, noise: Sequence[float]) -> float:
+        """The same of the sum of the estimates of the leaves first to last, both included."""
+        shares = [np.zeros(self.count)]
+        shares[0][first : last + 1] = 1.0
+        apart: list[Array] = []
+        for level in reversed(range(len(self.starts) - 1)):
+            parent = self._parent[level]
+            coarse = np.bincount(parent, shares[0] * self._spread[level], len(self.starts[level])).astype(np.float64)
+            apart.insert(0, shares[0] - coarse[parent])
+            shares.insert(0, coarse)
+        weights, found = shares[0], 0.0
+        for level, (trust, variance) in enumerate(zip(self._trust, noise, strict=False)):
+            found += float(((weights * trust) ** 2).sum()) * (variance if trust.any() else 0.0)
+            weights = apart[level] + (weights * (1 - trust))[self._parent[level]]
+        return found + float((weights**2).sum()) * noise[-1]
+
+    def _upward_of(self, noise: Sequence[float]) -> tuple[list[Array], list[Array]]:
+        """As `_upward`, for measurements of other variances."""
+        up: list[Array] = [np.full(self.count, float(noise[-1]))]
+        below: list[Array] = []
+        for level in reversed(range(len(self.starts) - 1)):
+            trust = self._trust[level]
+            below.insert(0, np.add.reduceat(up[0], self._first[level]))
+            up.insert(0, (1 - trust) ** 2 * below[0] + trust**2 * (noise[level] if trust.any() else 0.0))
+        return up, below
+
+    def _trust_of(self, level: int) -> Array:
+        """The trust of a level; a leaf is its own measurement."""
+        return self._trust[level] if level < len(self._trust) else np.ones(self.count)
+
     def range_variance(self, first: int, last: int) -> float:
         """The variance of the sum of the estimates of the leaves first to last, both included."""
         if not 0 <= first <= last < self.count:

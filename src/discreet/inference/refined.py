@@ -16,6 +16,8 @@ from discreet.inference.selected import quadratic_forms
 from discreet.inference.solving import Normal
 from discreet.inference.vectors import Array, frozen
 
+WHOLE = 0.25
+"""What a whole-number noise is taken to vary more than it does, so that intervals by variance hold (linear.md)."""
 MOST_ANSWERS = 5_000
 """A covariance of more answers than this is not written out."""
 

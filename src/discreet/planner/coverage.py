@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from discreet.formatting import format_likely
 from discreet.query.query import Query
 
-LEAST_MISS = 1e-13
-"""A smaller probability to miss cannot be told from 0 in a float near 1."""
+LEAST_MISS = 1e-10
+"""A smaller probability to miss is lost in rounding where the law of a sum of noises is computed."""
 NOT_STATED = (
     "no probability is stated, since rows are chosen by their noisy numbers among keys whose number is not public"
 )

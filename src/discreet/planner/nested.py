@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.formatting import format_likely, format_upper
 from discreet.inference.nested import Nest
-from discreet.inference.refined import quantile
+from discreet.inference.refined import WHOLE, quantile
 from discreet.kernel.noise import Noise
 from discreet.planner.noisy import NAMES, Form
 from discreet.query.totals import Cell
@@ -86,6 +86,17 @@ class Nested:
             used[level.starts] += 1
         return found
 
+    @property
+    def bounding(self) -> list[float]:
+        """The variance of each level of `nest`, and a little more: intervals of whole-number noise need it.
+
+        Where noise is hardly one step wide, its tail is heavier than its variance says. Proof: inference/linear.md.
+        """
+        own = [0.0 if level.noise is None else level.noise.variance() + WHOLE for level in self.levels]
+        if self.known is None:
+            return own
+        return [0.0, *own[1:]] if len(self.levels[0].starts) == 1 else [0.0, *own]
+
     def nest(self) -> Nest:
         """The blocks with the variance of their noise; the public total as one block more, exactly known."""
         starts = [level.starts for level in self.levels]
@@ -109,12 +120,12 @@ class Nested:
 
     def words(self, confidence: float, likely: str = "") -> str:
         """What may be said of its error before it is drawn, and with which probability."""
-        finest = self.nest().node_variances()[-1]
+        finest = self.nest().node_variances_of(self.bounding)[-1]
         off = reach(float(np.max(finest)), confidence)
         likely = likely or format_likely(confidence)
         return f"single cells within {format_upper(off)} {likely}; ranges and totals have intervals of their own"
 
 
 def reach(variance: float, confidence: float) -> float:
-    """Half of an interval; half a unit is added since the noise is of whole numbers."""
-    return quantile(confidence) * math.sqrt(variance) + 0.5 if variance else 0.0
+    """Half of an interval from a variance by `bounding`; half a unit is added since the noise is of whole numbers."""
+    return quantile(confidence) * math.sqrt(variance) + 0.5 if variance > LEAST else 0.0

@@ -10,6 +10,7 @@ from itertools import chain, repeat
 
 from discreet.accuracy import Accuracy
 from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
+from discreet.exact import shown
 from discreet.formatting import format_left, format_upper
 from discreet.planner.asked import LEAST, MOST, Asked
 from discreet.planner.expected_rows import expect_rows
@@ -74,7 +75,7 @@ def _needed(off: Callable[[Fraction], float], distance: float) -> Fraction | Non
 
 
 def _reachable(off: Callable[[Fraction], float], accuracy: Accuracy, most: Fraction) -> str | None:
-    """The distance, as it is printed, that is not refused where this epsilon is left; None where none was found."""
+    """The accuracy, as it is printed, that is not refused where this epsilon is left; None where none was found."""
     if most < LEAST:
         return None
     # The epsilon needed is found to a few parts in 100,000 and rounded up, and may be a little above what is left.
@@ -84,7 +85,7 @@ def _reachable(off: Callable[[Fraction], float], accuracy: Accuracy, most: Fract
         distance = float(Accuracy.parse(printed).distance)
         needed = _needed(off, distance)
         if needed is not None and needed <= most:
-            return printed
+            return f"±{printed} at {shown(accuracy.confidence * 100)}%"
         near = max(near, distance) * WIDER
     return None
 
@@ -96,10 +97,10 @@ def _refusal(accuracy: Accuracy, request: Asked, needed: Fraction | None, reacha
     counted = request.most is not None and request.most <= MOST
     left = f"the epsilon of {format_left(request.most or MOST)} that is left" if counted else "epsilon 10,000"
     if needed is not None:
-        advice = "" if reachable is None else f"; ±{reachable} is what that can reach"
+        advice = "" if reachable is None else f"; {reachable} is what that can reach"
         return f"{accuracy} cannot be reached with {left}{advice}"
     rows = "" if request.rows is None else f" from {request.rows:,} row{'s' * (request.rows != 1)}"
-    advice = "" if reachable is None else f"; ±{reachable} is what {left} can reach"
+    advice = "" if reachable is None else f"; {reachable} is what {left} can reach"
     return f"no epsilon reaches {accuracy}{rows}{advice}"
 
 
