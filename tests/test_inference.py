@@ -238,16 +238,17 @@ def test_the_points_of_a_small_polygon_are_counted(epsilon: int, rows: int, weig
         assert binom.sf(misses - 1, draws, 1 - confidence) > 1e-8
 
 
-@pytest.mark.parametrize("rate", [8, 12, 30])
-@pytest.mark.parametrize("miss", [1e-3, 5e-6, 1e-9])
-def test_a_quantile_of_narrow_noise_reaches_its_first_step(rate: int, miss: float) -> None:
-    """One step is more than 64 standard deviations there."""
-    noise = Independent((DiscreteLaplace(Fraction(rate), 1),) * 2)
-    weights = (1.0, 0.5)
-    bound = quantile(noise, weights, 1 - miss) + sum(weights) / 2
-    laws = [(at, probability(noise.noises[0], at)) for at in range(-6, 7)]
-    pairs = [(one + two / 2, a * b) for one, a in laws for two, b in laws]
-    assert sum(chance for at, chance in pairs if abs(at) > bound + 1e-9) <= miss
+@pytest.mark.parametrize("weights", [(1.0, 0.0), (1.0, 1.0), (1.0, 0.3), (0.2, 1.0)])
+@pytest.mark.parametrize("epsilon", [8, 12, 16, 20])
+def test_a_quantile_of_narrow_noise_is_far_enough(epsilon: int, weights: tuple[float, float]) -> None:
+    """One step is more than 64 standard deviations there, and some steps are likelier than the chance to miss."""
+    noise = BoxStaircase(epsilon, (1, 3))
+    one, two = np.meshgrid(*[np.arange(-8.0, 9.0)] * 2, indexing="ij")
+    law = np.exp(log_joint(noise, (one, two)))
+    law /= law.sum()
+    for miss in (1e-3, 5e-6, 1e-8):
+        bound = quantile(noise, weights, 1 - miss) + sum(weights) / 2
+        assert law[np.abs(weights[0] * one + weights[1] * two) > bound + 1e-9].sum() <= miss
 
 
 def test_a_smooth_law_tabulated() -> None:
