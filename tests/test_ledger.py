@@ -309,25 +309,32 @@ def test_a_second_answer_to_a_charge_from_before_a_restore_does_not_verify(
             restored.verify()
 
 
-def test_a_charge_without_an_answer_is_not_said_to_be_forgotten_by_nobody(
+def test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too(
     ledger: Ledger, where: str, tmp_path: Path
 ) -> None:
-    """It may have been answered after the back-up, although nothing was asked since; one without a key cannot be."""
-    ledger.charge(ask(1, fresh=True), caps(10))
+    """It may have been answered after the back-up, although nothing was asked since. That costs no account anything."""
+    limits = caps(10)
+    ledger.charge(ask(1, fresh=True), limits)  # without a key nobody can ask for it again
     Ledger.backup(where, tmp_path / "without.db")
-    Ledger.restore(tmp_path / "without.db", tmp_path / "restored.db", forgotten=0)
-    entry = ledger.charge(ask(2, key="k"), caps(10)).entry
+    moved = Ledger.restore(tmp_path / "without.db", tmp_path / "moved.db", forgotten=0)
+    assert moved.backup == moved.ledger
+    entry = ledger.charge(ask(2, key="k"), limits).entry
     Ledger.backup(where, tmp_path / "with.db")
-    with pytest.raises(InvalidInput, match=f"entry {entry} of .* may have been answered since; restore with .* than 0"):
-        Ledger.restore(tmp_path / "with.db", tmp_path / "refused.db", forgotten=0)
-    assert not (tmp_path / "refused.db").exists()
-    ledger.store(DATASET, entry, "answered")
-    Ledger.backup(where, tmp_path / "answered.db")
-    Ledger.restore(tmp_path / "answered.db", tmp_path / "again.db", forgotten=0)
+    promised = ledger.balance(DATASET, limits)
+    ledger.store(DATASET, entry, "the first")
+    restored_at = tmp_path / "restored.db"
+    Ledger.restore(tmp_path / "with.db", restored_at, forgotten=0)
+    with Ledger.existing(restored_at) as restored:
+        assert restored.balance(DATASET, limits) == promised
+        with pytest.raises(InvalidInput, match="charged before the ledger was restored"):
+            restored.charge(ask(2, key="k"), limits)
+        with pytest.raises(InvalidInput, match="charged before the ledger was restored"):
+            restored.store(DATASET, entry, "the second")
+        assert restored.history(DATASET)[0].kind == "void"
+    again = Ledger.restore(restored_at, tmp_path / "again.db", forgotten=0)
+    assert again.backup == again.ledger
     with pytest.raises(InvalidInput, match="does not know is charged what was forgotten: more than 0"):
-        Ledger.restore(
-            tmp_path / "answered.db", tmp_path / "new.db", forgotten=0, new=[NewDataSet("new", "0e", (("s", False),))]
-        )
+        Ledger.restore(restored_at, tmp_path / "new.db", forgotten=0, new=[NewDataSet("new", "0e", (("s", False),))])
 
 
 def test_two_restores_of_one_back_up_differ(ledger: Ledger, where: str, tmp_path: Path) -> None:

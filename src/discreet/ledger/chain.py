@@ -106,6 +106,7 @@ RELEASED = digest("release")
 RESTORER = "custodian"
 FORGOTTEN = "spend since the back-up that was restored"
 """In whose name a restored ledger is charged what it may have forgotten, and as which query."""
+VOIDED = "charges without an answer in the back-up that was restored are void"
 UNRECORDED: Body = {"unrecorded": True}
 """What the entry of a loss has that was admitted under caps that the ledger does not know."""
 
@@ -146,6 +147,11 @@ def registration(head: Head, ledger: str, disjoint: bool) -> Body:
 def released(head: Head, what: str, manifest: str) -> Body:
     """The body of a release that no account pays for: what it is in words, and the hash of its manifest."""
     return _body("release", head) | {"query": what, "sha256": _sha256(manifest), "finds": RELEASED}
+
+
+def voided(head: Head) -> Body:
+    """The body that says that no charge before it which has no answer is answered any more."""
+    return _body("void", head) | {"query": VOIDED}
 
 
 def capped(head: Head, owner: str, before: Terms, after: Terms) -> Body:

@@ -128,7 +128,7 @@ class Entry:
     """
 
     entry: int
-    kind: Literal["register", "charge", "reuse", "degrade", "release", "cap"]
+    kind: Literal["register", "charge", "reuse", "degrade", "release", "cap", "void"]
     at: str
     snapshot: str
     analyst: str | None = None

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, and_, func, insert, inspect, select
+from sqlalchemy import Connection, Row, Table, func, insert, inspect, select
 
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
 from discreet.ledger import forgetting, opening, upgrading, verifying
@@ -21,15 +21,8 @@ from discreet.ledger.charge import Restored, Verified
 from discreet.ledger.database import Database, plainly
 from discreet.ledger.forgetting import Forgotten, NewDataSet
 from discreet.ledger.sqlite import SQLite, looking, sync
-from discreet.ledger.tables import METADATA, SINCE, VERSION_TABLE, VERSIONS, answers, entries, heads
+from discreet.ledger.tables import METADATA, SINCE, VERSION_TABLE, VERSIONS, entries, heads
 
-UNANSWERED = (
-    select(entries.c.dataset, entries.c.seq)
-    .outerjoin(answers, and_(answers.c.dataset == entries.c.dataset, answers.c.seq == entries.c.seq))
-    .where(entries.c.kind.in_(("charge", "degrade")), entries.c.key.is_not(None), answers.c.seq.is_(None))
-    .order_by(entries.c.dataset, entries.c.seq)
-)
-"""Charges that their key could still be answered for."""
 WAIT = 10.0
 BATCH = 1000
 LEFT_OVER = ("-wal", "-journal")
@@ -88,31 +81,15 @@ def _restored(
         opening.require_format(opening.about_in(connection))
     with _copied(looking(source, WAIT), folder, stage) as copy:
         before = after = _verified(copy, stage)
-        if forgotten.epsilon:
-            with copy.writing() as connection:
-                forgetting.enter(connection, forgotten)
-            for one in new:
-                _add_new(copy, one, forgotten, before)
+        if new and not forgotten.epsilon:
+            raise InvalidInput("a data set that the back-up does not know is charged what was forgotten: more than 0")
+        with copy.writing() as connection:
+            changed = forgetting.enter(connection, forgotten)
+        for one in new:
+            _add_new(copy, one, forgotten, before)
+        if changed or new:
             after = _verified(copy, stage)
-        else:
-            _require_nothing_open(copy, new)
         yield copy, Restored(before, after)
-
-
-def _require_nothing_open(copy: SQLite, new: Sequence[NewDataSet]) -> None:
-    """Refuse to say that nothing was forgotten where something may have been: an answer, or a whole data set."""
-    if new:
-        raise InvalidInput("a data set that the back-up does not know is charged what was forgotten: more than 0")
-    with copy.reading() as connection:
-        unanswered = connection.execute(UNANSWERED).all()
-    if unanswered:
-        first, count = unanswered[0], len(unanswered)
-        which = f"entry {first.seq} of {first.dataset[:40]!r}" + (f" and {count - 1:,} more" if count > 1 else "")
-        raise InvalidInput(
-            f"{which} was charged under a key and has no answer in the back-up, but may have been answered since; "
-            "restore with what was spent since, more than 0 (--forgotten E): such a charge is then void, and its key "
-            "is not answered a second time"
-        )
 
 
 def _add_new(copy: SQLite, one: NewDataSet, forgotten: Forgotten, before: Verified) -> None:

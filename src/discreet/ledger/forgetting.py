@@ -52,11 +52,23 @@ class NewDataSet:
     snapshots: tuple[tuple[str, bool], ...]
 
 
-def enter(connection: Connection, forgotten: Forgotten) -> None:
-    """Charge what was forgotten to every data set; it is entered also where it is beyond a cap."""
-    if forgotten.epsilon:
-        for dataset in sorted(connection.execute(select(heads.c.dataset)).scalars()):
+def enter(connection: Connection, forgotten: Forgotten) -> bool:
+    """Charge what was forgotten to every data set, also beyond a cap; whether anything was entered.
+
+    Where nothing was spent since, a charge without an answer may still have been answered since: it is void from now
+    on, at no cost.
+    """
+    entered = False
+    for dataset in sorted(connection.execute(select(heads.c.dataset)).scalars()):
+        if forgotten.epsilon:
             enter_for(connection, dataset, forgotten)
+        elif rows.find_unanswered(connection, dataset):
+            head = rows.registered(rows.hold_head(connection, dataset), dataset)
+            rows.append(connection, head, chain.voided(head))
+        else:
+            continue
+        entered = True
+    return entered
 
 
 def enter_for(connection: Connection, dataset: str, forgotten: Forgotten) -> None:

@@ -402,7 +402,7 @@ def _line(body: Body) -> Entry:
     if body["kind"] == "cap":
         before, after = (Terms.from_json(body[name]) for name in ("before", "terms"))
         return replace(told, analyst=body["analyst"], query=change_in_words(body["analyst"] or "", before, after))
-    if body["kind"] in {"register", "release"}:
+    if body["kind"] in {"register", "release", "void"}:
         return replace(told, query=body.get("query"))
     return replace(
         told,

@@ -46,6 +46,8 @@ class Replay:
                 self._degrade(body, chain.read(source or ""))
             case "cap":
                 self._change_cap(body)
+            case "void":
+                self._voided = body["seq"]
             case "release":
                 _must(body["finds"] == chain.RELEASED and {"query", "sha256"} <= body.keys())
                 self.head = self.head.released()

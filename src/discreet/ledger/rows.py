@@ -14,7 +14,9 @@ from sqlalchemy import (
     Row,
     Select,
     Table,
+    and_,
     bindparam,
+    func,
     insert,
     literal,
     or_,
@@ -62,6 +64,14 @@ FORGOTTEN = select(entries.c.body).where(
     entries.c.body.contains(chain.written({"query": chain.FORGOTTEN})[1:-1]),
 )
 RESTORES = FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(entries.c.seq)
+VOIDED = select(func.max(entries.c.seq)).where(*_by(entries, "dataset"), entries.c.kind == "void")
+UNANSWERED = (
+    select(entries.c.seq)
+    .outerjoin(answers, and_(answers.c.dataset == entries.c.dataset, answers.c.seq == entries.c.seq))
+    .where(*_by(entries, "dataset"), entries.c.kind.in_(("charge", "degrade")), entries.c.key.is_not(None))
+    .where(answers.c.seq.is_(None))
+    .order_by(entries.c.seq)
+)
 REUSED = select(entries.c.source).where(*_by(entries, "dataset", "analyst"), entries.c.kind == "reuse")
 BESIDE_DP: Mapping[Model, list[Select[Any]]] = {
     "approx-dp": [
@@ -206,6 +216,19 @@ def find_restores(connection: Connection, dataset: str) -> list[tuple[int, str]]
 def last_restore(connection: Connection, dataset: str) -> int:
     """The last entry that charges a data set what a restored ledger may have forgotten; 0 where there is none."""
     return max((entry for entry, _ in find_restores(connection, dataset)), default=0)
+
+
+def last_void(connection: Connection, dataset: str) -> int:
+    """The last entry that voids the charges before it which have no answer; 0 where there is none."""
+    voided = connection.execute(VOIDED, {"by_dataset": dataset}).scalar_one()
+    return max(voided or 0, last_restore(connection, dataset))
+
+
+def find_unanswered(connection: Connection, dataset: str) -> list[int]:
+    """The charges that could still be answered under their key."""
+    found = connection.execute(UNANSWERED, {"by_dataset": dataset}).scalars()
+    after = last_void(connection, dataset)
+    return [entry for entry in found if entry > after]
 
 
 def carry_over(connection: Connection, head: Head, fresh: Head, disjoint: bool) -> None:

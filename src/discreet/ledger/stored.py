@@ -14,7 +14,7 @@ from discreet.ledger import chain
 from discreet.ledger.amounts import stored, units
 from discreet.ledger.chain import Body
 from discreet.ledger.charge import Charge, Receipt
-from discreet.ledger.rows import answer_of, body_of, last_restore
+from discreet.ledger.rows import answer_of, body_of, last_restore, last_void
 from discreet.ledger.tables import entries
 from discreet.spend import Spend
 
@@ -147,7 +147,7 @@ def receipt(connection: Connection, body: Body) -> Receipt:
 
 def require_unrestored(connection: Connection, body: Body) -> None:
     """Refuse to answer a charge from before a restore: it may have been answered, and the answer was forgotten."""
-    if body["seq"] < last_restore(connection, body["dataset"]):
+    if body["seq"] < last_void(connection, body["dataset"]):
         raise InvalidInput(
             f"entry {body['seq']} was charged before the ledger was restored from a back-up, and an answer that was "
             "given for it since may be lost, so it cannot be answered again; it stays charged, and a new key, or a new "
