@@ -11,7 +11,7 @@ FAULTS = (
         "Parallel questions draw their large answers at the same time.",
         "The memory of 32 questions adds up in one worker, and little of it comes back.",
         "custodian/custodian.py",
-        "            with self._few_at_once if numbers_told(query, self.schema) > LARGE_REPLY else nullcontext():\n",
+        "            with self._few_at_once if large else nullcontext():\n",
         "            with nullcontext():\n",
         ("test_memory.py::test_few_large_answers_are_drawn_at_once",),
     ),

@@ -206,7 +206,8 @@ class Custodian:
         charge = charge_of(planned, told, self._snapshot.name, analyst, key, fresh, any_price)
         receipt = self._ledger.charge(charge, self._payable)
         try:
-            with self._few_at_once if numbers_told(query, self.schema) > LARGE_REPLY else nullcontext():
+            large = receipt.answer is None and numbers_told(query, self.schema) > LARGE_REPLY
+            with self._few_at_once if large else nullcontext():
                 drawn = receipt.answer or self._make_answer(planned, receipt)
         finally:
             self._settle()

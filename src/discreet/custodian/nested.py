@@ -98,7 +98,20 @@ class Blocks:
     def interval(self, node: Node, confidence: float) -> tuple[float, float]:
         """Where the exact count lies with about this probability."""
         level, place = node
-        return _around(float(self.counts[level][place]), float(self.bounds[level][place]), confidence)
+        count = float(self.counts[level][place])
+        if level == len(self.nested.levels) - 1 and len(self.nested.measured_levels) == 1:
+            return _around(count, self._cell_reach(confidence))
+        return _around(count, reach(float(self.bounds[level][place]), confidence))
+
+    def _cell_reach(self, confidence: float) -> float:
+        """Half of an interval of a cell, where only cells were measured: they are all alike."""
+        if confidence not in self._cell_reaches:
+            self._cell_reaches[confidence] = self.nested.range_reach(0, 0, confidence)
+        return self._cell_reaches[confidence]
+
+    @cached_property
+    def _cell_reaches(self) -> dict[float, float]:
+        return {}
 
     def in_range(self, low: object, high: object, confidence: float) -> InRange:
         """The rows from one value to another, in whole bins."""
@@ -176,7 +189,7 @@ class Blocks:
 
     def _range_interval(self, first: int, last: int, confidence: float) -> tuple[float, float]:
         count = float(self.counts[-1][first : last + 1].sum())
-        return _around(count, self.nest.range_variance_of(first, last, self.nested.bounding), confidence)
+        return _around(count, self.nested.range_reach(first, last, confidence))
 
     @property
     def because(self) -> tuple[str, ...]:
@@ -289,8 +302,7 @@ def _nests(starts: Sequence[NDArray[np.intp]], firsts: NDArray[np.intp]) -> list
     return [nested(found)] if found else []
 
 
-def _around(count: float, variance: float, confidence: float) -> tuple[float, float]:
-    off = reach(variance, confidence)
+def _around(count: float, off: float) -> tuple[float, float]:
     return widen(count - off, count + off, PLACES)
 
 

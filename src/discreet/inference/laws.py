@@ -24,6 +24,8 @@ FARTHEST = 45.0
 """What is e^-45 times as likely as the likeliest is left out."""
 FARTHER = 8
 """How often a distance that is not enough is made 64 times as far."""
+WIDER = 0.25
+"""What is added to the variance of a normal number that stands for a discrete Gaussian one: its tail is then above."""
 NEGLIGIBLE = 1e-3
 """A part so much smaller than another adds nothing that shows to their sum."""
 SUMMED_LINES = 32
@@ -107,7 +109,8 @@ def tail(noise: Vector, weights: Sequence[float], distance: Array) -> Array:
 
 def _independent_tail(noises: Sequence[Noise], weights: Array, distance: Array) -> Array:
     if all(isinstance(one, DiscreteGaussian) for one in noises):
-        total = deviation(Independent(tuple(noises)), [float(weight) for weight in weights])
+        squares = [float(one.square) + WIDER for one in noises if isinstance(one, DiscreteGaussian)]
+        total = math.hypot(*(weight * math.sqrt(square) for weight, square in zip(weights, squares, strict=True)))
         return np.array([math.erfc(x / total / math.sqrt(2)) for x in distance])
     scales = [
         weight / float(one.rate)

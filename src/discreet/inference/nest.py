@@ -94,8 +94,8 @@ class Nest:
             share = (1 - self._trust_of(level + 1)) * (1 + spread * (share[parent] - 1))
         return tuple(found)
 
-    def range_variance_of(self, first: int, last: int, noise: Sequence[float]) -> float:
-        """The same of the sum of the estimates of the leaves first to last, both included."""
+    def range_weights(self, first: int, last: int) -> list[Array]:
+        """What the sum of the estimates of the leaves first to last takes of each measurement, level by level."""
         shares = [np.zeros(self.count)]
         shares[0][first : last + 1] = 1.0
         apart: list[Array] = []
@@ -104,11 +104,11 @@ class Nest:
             coarse = np.bincount(parent, shares[0] * self._spread[level], len(self.starts[level])).astype(np.float64)
             apart.insert(0, shares[0] - coarse[parent])
             shares.insert(0, coarse)
-        weights, found = shares[0], 0.0
-        for level, (trust, variance) in enumerate(zip(self._trust, noise, strict=False)):
-            found += float(((weights * trust) ** 2).sum()) * (variance if trust.any() else 0.0)
+        weights, found = shares[0], []
+        for level, trust in enumerate(self._trust):
+            found.append(weights * trust)
             weights = apart[level] + (weights * (1 - trust))[self._parent[level]]
-        return found + float((weights**2).sum()) * noise[-1]
+        return [*found, weights]
 
     def _upward_of(self, noise: Sequence[float]) -> tuple[list[Array], list[Array]]:
         """As `_upward`, for measurements of other variances."""

@@ -15,6 +15,8 @@ from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Independent
 
 Array = NDArray[np.float64]
+Parts = tuple[tuple[float, float, int], ...]
+"""Rates and weights of noises, and how often each."""
 PLACES = 2**15
 FAR, STEPS = 54.0, 8.0
 """The law is tabulated to so many of its deviations, and of its longest steps, from 0."""
@@ -34,15 +36,20 @@ def combined(noise: Independent, weights: tuple[float, ...]) -> Combined:
 
 def reach(noise: Independent, weights: tuple[float, ...], confidence: float) -> float:
     """A distance, to four digits and hardly more than the least, that the sum stays within with this probability."""
-    gap, beyond = _law(_parts(noise, weights))
-    inside = np.flatnonzero(beyond <= 1 - confidence)
-    place = int(inside[0]) if len(inside) else PLACES
+    return reach_of_parts(_parts(noise, weights), confidence)
+
+
+def reach_of_parts(parts: Parts, confidence: float) -> float:
+    """The same, of as many noises as there are of each rate and weight."""
+    gap, beyond = _law(parts)
+    outside = np.flatnonzero(beyond > 1 - confidence)  # near 0 the blurred law swings by 2e-7, and may dip
+    place = int(outside[-1]) + 1 if len(outside) else 0
     off = (place + BLUR * WITHIN) * gap
     digit = 10.0 ** (math.floor(math.log10(off)) - 3)
     return math.ceil(off / digit) * digit
 
 
-def _parts(noise: Independent, weights: tuple[float, ...]) -> tuple[tuple[float, float, int], ...]:
+def _parts(noise: Independent, weights: tuple[float, ...]) -> Parts:
     """The rates and weights there are, and how often each."""
     rates = [float(one.rate) if isinstance(one, DiscreteLaplace) else math.nan for one in noise.noises]
     pairs = Counter((rate, abs(weight)) for rate, weight in zip(rates, weights, strict=True) if weight)
@@ -50,7 +57,7 @@ def _parts(noise: Independent, weights: tuple[float, ...]) -> tuple[tuple[float,
 
 
 @lru_cache(maxsize=64)
-def _law(parts: tuple[tuple[float, float, int], ...]) -> tuple[float, Array]:
+def _law(parts: Parts) -> tuple[float, Array]:
     """The gap between places, and P(|blurred sum| > place) at each.
 
     E exp(i t w N) = 1 / (1 + (sin(t w / 2) / sinh(rate / 2))^2): exact, whatever rate and weight.
@@ -62,6 +69,6 @@ def _law(parts: tuple[tuple[float, float, int], ...]) -> tuple[float, Array]:
     places = np.arange(PLACES + 1) * math.pi / PLACES
     transform = np.exp(-((BLUR * places) ** 2) / 2)
     for (_, weight, count), half in zip(parts, halves, strict=True):
-        transform /= (1 + (np.sin(places * weight / gap / 2) / half) ** 2) ** count
+        transform *= np.exp(-count * np.log1p((np.sin(places * weight / gap / 2) / half) ** 2))
     mass = np.fft.irfft(transform)[:PLACES]
     return gap, np.append(2 * np.cumsum(mass[:0:-1])[::-1], 0.0)

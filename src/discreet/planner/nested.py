@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,12 +15,20 @@ from numpy.typing import NDArray
 from discreet.formatting import format_likely, format_upper
 from discreet.inference.nested import Nest
 from discreet.inference.refined import WHOLE, quantile
+from discreet.inference.sums import Parts, reach_of_parts
+from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.noise import Noise
 from discreet.planner.noisy import NAMES, Form
 from discreet.query.totals import Cell
 
 Starts = NDArray[np.intp]
 LEAST = 1e-12
+LEAST_MISS = 1e-8
+"""A smaller chance to miss is not left to a law whose transform was inverted in floats."""
+MOST_PARTS = 32
+"""Rates and weights of a sum whose law is computed."""
+ROUNDED, TINY = 4096.0, 1e-12
+"""Weights of noises are rounded up to one in so many, and left out below that: they are 0 but for rounding."""
 Draws = NDArray[np.int64] | NDArray[np.object_]
 
 
@@ -88,14 +98,47 @@ class Nested:
 
     @property
     def bounding(self) -> list[float]:
-        """The variance of each level of `nest`, and a little more: intervals of whole-number noise need it.
+        """The variance of each level of `nest` that intervals are made from, a little more than its own.
 
         Where noise is hardly one step wide, its tail is heavier than its variance says. Proof: inference/linear.md.
         """
-        own = [0.0 if level.noise is None else level.noise.variance() + WHOLE for level in self.levels]
-        if self.known is None:
-            return own
-        return [0.0, *own[1:]] if len(self.levels[0].starts) == 1 else [0.0, *own]
+        own = [0.0 if level.noise is None else _bounding(level.noise) for level in self.levels]
+        return [0.0, *own[self._known_in_levels :]] if self.known is not None else own
+
+    @property
+    def _known_in_levels(self) -> int:
+        """1 where the public total is the one block of the coarsest level."""
+        return int(self.known is not None and len(self.levels[0].starts) == 1)
+
+    def range_reach(self, first: int, last: int, confidence: float) -> float:
+        """Half of an interval of the count of the cells first to last.
+
+        Where few rates and weights are in it, the law of the sum is known, and is taken where it is narrower.
+        """
+        weights = self.nest().range_weights(first, last)
+        squares = [float((own**2).sum()) for own in weights]
+        off = reach(sum(map(operator.mul, squares, self.bounding)), confidence)
+        parts = self._parts(weights) if off and 1 - confidence > LEAST_MISS else None
+        return off if parts is None else min(off, reach_of_parts(parts, confidence))
+
+    def _parts(self, weights: Sequence[NDArray[np.float64]]) -> Parts | None:
+        """The rates and weights of the noises in a sum, weights rounded up; None where there are many, or other noises.
+
+        A larger weight of a symmetric noise whose law falls from 0 on makes the sum lie farther from 0.
+        """
+        noises = [level.noise for level in self.levels]
+        noises = [None, *noises[self._known_in_levels :]] if self.known is not None else noises
+        found: Counter[tuple[float, float]] = Counter()
+        for noise, own in zip(noises, weights, strict=True):
+            if noise is None:
+                continue
+            if not isinstance(noise, DiscreteLaplace):
+                return None
+            sizes, counts = np.unique(np.ceil(np.abs(own[np.abs(own) > TINY]) * ROUNDED), return_counts=True)
+            for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+                found[float(noise.rate), size / ROUNDED] += count
+        few = 0 < len(found) <= MOST_PARTS
+        return tuple((rate, weight, count) for (rate, weight), count in sorted(found.items())) if few else None
 
     def nest(self) -> Nest:
         """The blocks with the variance of their noise; the public total as one block more, exactly known."""
@@ -120,10 +163,17 @@ class Nested:
 
     def words(self, confidence: float, likely: str = "") -> str:
         """What may be said of its error before it is drawn, and with which probability."""
-        finest = self.nest().node_variances_of(self.bounding)[-1]
-        off = reach(float(np.max(finest)), confidence)
+        if len(self.measured_levels) == 1:
+            off = self.range_reach(0, 0, confidence)
+        else:
+            off = reach(float(np.max(self.nest().node_variances_of(self.bounding)[-1])), confidence)
         likely = likely or format_likely(confidence)
         return f"single cells within {format_upper(off)} {likely}; ranges and totals have intervals of their own"
+
+
+def _bounding(noise: Noise) -> float:
+    """The variance of Laplace noise of the same rate, above that of the discrete one; of others a little more."""
+    return 2 / float(noise.rate) ** 2 if isinstance(noise, DiscreteLaplace) else noise.variance() + WHOLE
 
 
 def reach(variance: float, confidence: float) -> float:
