@@ -298,8 +298,8 @@ def test_intervals_for_programs_are_rounded_outwards(low: float, width: float, p
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
 def test_intervals_of_nested_counts_are_rounded_outwards(count: float, variance: float) -> None:
-    low, high = _around(count, variance, 0.95)
     off = reach(variance, 0.95)
+    low, high = _around(count, off)
     assert low <= count - off <= count + off <= high
 
 
