@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Unavailable
 from discreet.guarantee import Guarantee, epsilon_at_order
-from discreet.ledger import Caps, Charge, Ledger, Receipt
+from discreet.ledger import Caps, Charge, Ledger, Receipt, chain
 from discreet.ledger import amounts as units
 from discreet.ledger.accounts import Account, fits, spent
 from discreet.ledger.charge import Model
 from discreet.ledger.forgetting import NewDataSet
 from discreet.ledger.ledger import WEAKER
+from discreet.ledger.recorded import RecordedHead
 from discreet.ledger.terms import Terms
 from discreet.schema import Budget
 from discreet.spend import LEAST_EPSILON as LEAST
@@ -335,6 +337,36 @@ def test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too(
     assert again.backup == again.ledger
     with pytest.raises(InvalidInput, match="does not know is charged what was forgotten: more than 0"):
         Ledger.restore(restored_at, tmp_path / "new.db", forgotten=0, new=[NewDataSet("new", "0e", (("s", False),))])
+
+
+def test_a_void_entry_hides_no_entry_of_which_only_the_number_is_known(
+    ledger: Ledger, where: str, tmp_path: Path
+) -> None:
+    """A kept answer of the service names a charge; what a restore puts in its place is none."""
+    ledger.charge(ask(1, key="k"), caps(10))
+    Ledger.backup(where, tmp_path / "backup.db")
+    lost = ledger.charge(ask(2, analyst="bob"), caps(10)).entry
+    Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=0)
+    record = Mock(read=Mock(return_value=RecordedHead(None, lost, None)))
+    ledger.compare(DATASET, record)
+    with Ledger.existing(tmp_path / "restored.db") as restored:
+        assert restored.history(DATASET)[0].entry == lost
+        with pytest.raises(Unavailable, match=f"lacks entry {lost}"):
+            restored.compare(DATASET, record)
+
+
+def test_a_void_entry_of_another_shape_does_not_verify(
+    ledger: Ledger, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One with a key would stand in the way of its analyst."""
+    ledger.charge(ask(1, key="k"), caps(10))
+    Ledger.backup(where, tmp_path / "backup.db")
+    voided = chain.voided
+    monkeypatch.setattr(chain, "voided", lambda head: voided(head) | {"analyst": "ann", "key": "other"})
+    Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=0)
+    monkeypatch.undo()
+    with Ledger.existing(tmp_path / "restored.db") as restored, pytest.raises(ClaimFailed, match="entry 3"):
+        restored.verify()
 
 
 def test_two_restores_of_one_back_up_differ(ledger: Ledger, where: str, tmp_path: Path) -> None:

@@ -125,14 +125,16 @@ def restore(
         return
     heads = _heads(restored.backup, " in the back-up")
     entered: tuple[str, ...] = ()
-    if epsilon:
+    if restored.ledger != restored.backup:
         heads |= _heads(restored.ledger, " now")
+        entered = ("Charges without an answer in the back-up are void: a retry under their key is refused.",)
+    if epsilon:
         spent = (
             f"Epsilon {format_cost(epsilon)} was"
             if not delta
             else f"Epsilon {format_cost(epsilon)} and delta {format_cost(delta)} were"
         )
-        entered = (f"{spent} entered as spent since, on every data set and by every analyst.",)
+        entered = (f"{spent} entered as spent since, on every data set and by every analyst.", *entered)
     show.screen(
         show.text(f"The ledger is restored: {restored.backup.entries:,} entries, each as it was written.", "bold"),
         show.facts(heads),

@@ -106,7 +106,7 @@ class Blocks:
     def _cell_reach(self, confidence: float) -> float:
         """Half of an interval of a cell, where only cells were measured: they are all alike."""
         if confidence not in self._cell_reaches:
-            self._cell_reaches[confidence] = self.nested.range_reach(0, 0, confidence)
+            self._cell_reaches[confidence] = self.nested.range_reach(0, 0, confidence, self.nest)
         return self._cell_reaches[confidence]
 
     @cached_property
@@ -189,7 +189,7 @@ class Blocks:
 
     def _range_interval(self, first: int, last: int, confidence: float) -> tuple[float, float]:
         count = float(self.counts[-1][first : last + 1].sum())
-        return _around(count, self.nested.range_reach(first, last, confidence))
+        return _around(count, self.nested.range_reach(first, last, confidence, self.nest))
 
     @property
     def because(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ FARTHEST = 45.0
 FARTHER = 8
 """How often a distance that is not enough is made 64 times as far."""
 WIDER = 0.25
-"""What is added to the variance of a normal number that stands for a discrete Gaussian one: its tail is then above."""
+"""Added to the variance where a normal number stands for a discrete Gaussian: with half a step its tail is above."""
 NEGLIGIBLE = 1e-3
 """A part so much smaller than another adds nothing that shows to their sum."""
 SUMMED_LINES = 32

@@ -103,6 +103,8 @@ def _sha256(text: str) -> str:
 
 RELEASED = digest("release")
 """What every release is found by."""
+VOIDING = digest("void")
+"""What every entry that voids others is found by."""
 RESTORER = "custodian"
 FORGOTTEN = "spend since the back-up that was restored"
 """In whose name a restored ledger is charged what it may have forgotten, and as which query."""
@@ -151,7 +153,7 @@ def released(head: Head, what: str, manifest: str) -> Body:
 
 def voided(head: Head) -> Body:
     """The body that says that no charge before it which has no answer is answered any more."""
-    return _body("void", head) | {"query": VOIDED}
+    return _body("void", head) | {"query": VOIDED, "finds": VOIDING}
 
 
 def capped(head: Head, owner: str, before: Terms, after: Terms) -> Body:

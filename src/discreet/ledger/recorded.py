@@ -25,7 +25,7 @@ from discreet.ledger import rows
 from discreet.ledger.database import WAY_OUT
 from discreet.ledger.tables import entries
 
-HASH = select(entries.c.hash).where(*rows._by(entries, "dataset", "seq"))
+HASH = select(entries.c.hash, entries.c.kind).where(*rows._by(entries, "dataset", "seq"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,10 @@ def restores_of(connection: Connection, dataset: str) -> tuple[str, ...]:
 
 def _has(connection: Connection, ledger: str, dataset: str, known: RecordedHead) -> bool:
     """Whether the ledger is the recorded one and has the entry of the head, with its hash."""
-    found = connection.execute(HASH, {"by_dataset": dataset, "by_seq": known.entry}).scalar_one_or_none()
-    return known.ledger in (None, ledger) and found is not None and known.hash in (None, found)
+    found = connection.execute(HASH, {"by_dataset": dataset, "by_seq": known.entry}).one_or_none()
+    if found is None or known.ledger not in (None, ledger):
+        return False
+    return bool(found.kind != "void" if known.hash is None else known.hash == found.hash)  # no answer is of a void
 
 
 def _refusal(ledger: str, dataset: str, known: RecordedHead) -> Unavailable:

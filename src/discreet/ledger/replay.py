@@ -47,6 +47,7 @@ class Replay:
             case "cap":
                 self._change_cap(body)
             case "void":
+                _must(self.head.seq > 0 and body == chain.voided(self.head) | {"at": body["at"]})
                 self._voided = body["seq"]
             case "release":
                 _must(body["finds"] == chain.RELEASED and {"query", "sha256"} <= body.keys())

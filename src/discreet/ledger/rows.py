@@ -64,7 +64,7 @@ FORGOTTEN = select(entries.c.body).where(
     entries.c.body.contains(chain.written({"query": chain.FORGOTTEN})[1:-1]),
 )
 RESTORES = FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(entries.c.seq)
-VOIDED = select(func.max(entries.c.seq)).where(*_by(entries, "dataset"), entries.c.kind == "void")
+VOIDED = select(func.max(entries.c.seq)).where(*_by(entries, "dataset", "finds"))
 UNANSWERED = (
     select(entries.c.seq)
     .outerjoin(answers, and_(answers.c.dataset == entries.c.dataset, answers.c.seq == entries.c.seq))
@@ -220,12 +220,12 @@ def last_restore(connection: Connection, dataset: str) -> int:
 
 def last_void(connection: Connection, dataset: str) -> int:
     """The last entry that voids the charges before it which have no answer; 0 where there is none."""
-    voided = connection.execute(VOIDED, {"by_dataset": dataset}).scalar_one()
+    voided = connection.execute(VOIDED, {"by_dataset": dataset, "by_finds": chain.VOIDING}).scalar_one()
     return max(voided or 0, last_restore(connection, dataset))
 
 
 def find_unanswered(connection: Connection, dataset: str) -> list[int]:
-    """The charges that could still be answered under their key."""
+    """The charges that could still be answered under their key; no other process can answer one without a key."""
     found = connection.execute(UNANSWERED, {"by_dataset": dataset}).scalars()
     after = last_void(connection, dataset)
     return [entry for entry in found if entry > after]

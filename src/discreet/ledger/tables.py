@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Boolean, Column, ColumnElement, Index, Intege
 
 from discreet.ledger.accounts import Account
 
-VERSION = 5
+VERSION = 6
 """The format of these tables; a change to them is one more, and one more file in `versions`."""
 VERSIONS = Path(__file__).with_name("versions")
 VERSION_TABLE = "ledger_version"

@@ -25,6 +25,8 @@ Starts = NDArray[np.intp]
 LEAST = 1e-12
 LEAST_MISS = 1e-8
 """A smaller chance to miss is not left to a law whose transform was inverted in floats."""
+LEAST_WEIGHT = 0.25
+"""The least that the largest weight of a sum must be, for its law to be computed from rounded weights."""
 MOST_PARTS = 32
 """Rates and weights of a sum whose law is computed."""
 ROUNDED, TINY = 4096.0, 1e-12
@@ -110,12 +112,12 @@ class Nested:
         """1 where the public total is the one block of the coarsest level."""
         return int(self.known is not None and len(self.levels[0].starts) == 1)
 
-    def range_reach(self, first: int, last: int, confidence: float) -> float:
+    def range_reach(self, first: int, last: int, confidence: float, nest: Nest | None = None) -> float:
         """Half of an interval of the count of the cells first to last.
 
         Where few rates and weights are in it, the law of the sum is known, and is taken where it is narrower.
         """
-        weights = self.nest().range_weights(first, last)
+        weights = (nest or self.nest()).range_weights(first, last)
         squares = [float((own**2).sum()) for own in weights]
         off = reach(sum(map(operator.mul, squares, self.bounding)), confidence)
         parts = self._parts(weights) if off and 1 - confidence > LEAST_MISS else None
@@ -124,7 +126,8 @@ class Nested:
     def _parts(self, weights: Sequence[NDArray[np.float64]]) -> Parts | None:
         """The rates and weights of the noises in a sum, weights rounded up; None where there are many, or other noises.
 
-        A larger weight of a symmetric noise whose law falls from 0 on makes the sum lie farther from 0.
+        Larger weights make sums lie farther from 0, up to steps far below the law's own resolution: that is checked by
+        tests/test_nested.py, and not proved. Where all weights are small it need not hold, and there is none.
         """
         noises = [level.noise for level in self.levels]
         noises = [None, *noises[self._known_in_levels :]] if self.known is not None else noises
@@ -137,7 +140,7 @@ class Nested:
             sizes, counts = np.unique(np.ceil(np.abs(own[np.abs(own) > TINY]) * ROUNDED), return_counts=True)
             for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
                 found[float(noise.rate), size / ROUNDED] += count
-        few = 0 < len(found) <= MOST_PARTS
+        few = 0 < len(found) <= MOST_PARTS and max(weight for _, weight in found) >= LEAST_WEIGHT
         return tuple((rate, weight, count) for (rate, weight), count in sorted(found.items())) if few else None
 
     def nest(self) -> Nest:
