@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
 from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Unavailable
 from discreet.guarantee import Guarantee, epsilon_at_order
-from discreet.ledger import Caps, Charge, Ledger, Receipt, chain
+from discreet.ledger import Caps, Charge, Ledger, Receipt, chain, rows
 from discreet.ledger import amounts as units
 from discreet.ledger.accounts import Account, fits, spent
 from discreet.ledger.charge import Model
@@ -337,6 +340,14 @@ def test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too(
     assert again.backup == again.ledger
     with pytest.raises(InvalidInput, match="does not know is charged what was forgotten: more than 0"):
         Ledger.restore(restored_at, tmp_path / "new.db", forgotten=0, new=[NewDataSet("new", "0e", (("s", False),))])
+
+
+def test_what_is_void_is_found_by_an_index(tmp_path: Path) -> None:
+    """It is looked up with each answer that is stored: by a walk through all entries that was a fourth of a second."""
+    with Ledger.open(tmp_path / "ledger.db"), closing(sqlite3.connect(tmp_path / "ledger.db")) as looked:
+        sql = str(rows.VOIDED.compile(dialect=sqlite_dialect()))
+        plan = looked.execute(f"EXPLAIN QUERY PLAN {sql}", ("t", "f")).fetchall()
+    assert "INDEX ledger_any (dataset=? AND finds=?)" in str(plan)
 
 
 def test_a_void_entry_hides_no_entry_of_which_only_the_number_is_known(

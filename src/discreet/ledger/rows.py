@@ -16,7 +16,6 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
-    func,
     insert,
     literal,
     or_,
@@ -64,7 +63,8 @@ FORGOTTEN = select(entries.c.body).where(
     entries.c.body.contains(chain.written({"query": chain.FORGOTTEN})[1:-1]),
 )
 RESTORES = FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(entries.c.seq)
-VOIDED = select(func.max(entries.c.seq)).where(*_by(entries, "dataset", "finds"))
+VOIDED = select(entries.c.seq).where(*_by(entries, "dataset", "finds"))
+"""Not the largest of them: for that SQLite looks through all entries from the last on."""
 UNANSWERED = (
     select(entries.c.seq)
     .outerjoin(answers, and_(answers.c.dataset == entries.c.dataset, answers.c.seq == entries.c.seq))
@@ -220,8 +220,8 @@ def last_restore(connection: Connection, dataset: str) -> int:
 
 def last_void(connection: Connection, dataset: str) -> int:
     """The last entry that voids the charges before it which have no answer; 0 where there is none."""
-    voided = connection.execute(VOIDED, {"by_dataset": dataset, "by_finds": chain.VOIDING}).scalar_one()
-    return max(voided or 0, last_restore(connection, dataset))
+    voided: list[int] = [*connection.execute(VOIDED, {"by_dataset": dataset, "by_finds": chain.VOIDING}).scalars()]
+    return max([*voided, last_restore(connection, dataset)])
 
 
 def find_unanswered(connection: Connection, dataset: str) -> list[int]:
