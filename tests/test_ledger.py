@@ -347,7 +347,7 @@ def test_what_is_void_is_found_by_an_index(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger.db"), closing(sqlite3.connect(tmp_path / "ledger.db")) as looked:
         sql = str(rows.VOIDED.compile(dialect=sqlite_dialect()))
         plan = looked.execute(f"EXPLAIN QUERY PLAN {sql}", ("t", "f")).fetchall()
-    assert "INDEX ledger_any (dataset=? AND finds=?)" in str(plan)
+    assert "(dataset=? AND finds=?)" in str(plan)  # of either index that has both
 
 
 def test_a_void_entry_hides_no_entry_of_which_only_the_number_is_known(
