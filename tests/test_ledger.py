@@ -308,7 +308,7 @@ def test_a_second_answer_to_a_charge_from_before_a_restore_does_not_verify(
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=1)
     with Ledger.existing(tmp_path / "restored.db") as restored:
         restored.verify()
-        monkeypatch.setattr("discreet.ledger.ledger.require_unrestored", lambda *_: None)
+        monkeypatch.setattr("discreet.ledger.ledger.require_not_void", lambda *_: None)
         restored.store(DATASET, receipt.entry, "the second")
         with pytest.raises(ClaimFailed, match="entry"):
             restored.verify()
@@ -338,14 +338,14 @@ def test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too(
         assert restored.history(DATASET)[0].kind == "void"
     again = Ledger.restore(restored_at, tmp_path / "again.db", forgotten=0)
     assert again.backup == again.ledger
-    with pytest.raises(InvalidInput, match="does not know is charged what was forgotten: more than 0"):
+    with pytest.raises(InvalidInput, match="is not in the back-up is charged what was forgotten, so"):
         Ledger.restore(restored_at, tmp_path / "new.db", forgotten=0, new=[NewDataSet("new", "0e", (("s", False),))])
 
 
 def test_what_is_void_is_found_by_an_index(tmp_path: Path) -> None:
     """It is looked up with each answer that is stored: by a walk through all entries that was a fourth of a second."""
     with Ledger.open(tmp_path / "ledger.db"), closing(sqlite3.connect(tmp_path / "ledger.db")) as looked:
-        sql = str(rows.VOIDED.compile(dialect=sqlite_dialect()))
+        sql = str(rows.VOIDS.compile(dialect=sqlite_dialect()))
         plan = looked.execute(f"EXPLAIN QUERY PLAN {sql}", ("t", "f")).fetchall()
     assert "(dataset=? AND finds=?)" in str(plan)  # of either index that has both
 

@@ -114,7 +114,7 @@ FAULTS = (
         "An analyst has two answers, or two sessions, for one charge.",
         "ledger/stored.py",
         """    if answer is None:
-        require_unrestored(connection, body)
+        require_not_void(connection, body)
 """,
         "",
         ("test_session.py::test_a_session_from_before_a_restore_does_not_answer_again",),
@@ -125,7 +125,7 @@ FAULTS = (
         "An answer is stored for a charge from before a restore.",
         "A session that is open while the ledger is restored answers a second time.",
         "ledger/ledger.py",
-        "                require_unrestored(connection, body)\n",
+        "                require_not_void(connection, body)\n",
         "",
         ("test_ledger.py::test_a_charge_from_before_a_restore_is_answered_no_more[sqlite-False]",),
     ),

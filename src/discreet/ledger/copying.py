@@ -82,7 +82,9 @@ def _restored(
     with _copied(looking(source, WAIT), folder, stage) as copy:
         before = after = _verified(copy, stage)
         if new and not forgotten.epsilon:
-            raise InvalidInput("a data set that the back-up does not know is charged what was forgotten: more than 0")
+            raise InvalidInput(
+                "a data set that is not in the back-up is charged what was forgotten, so that must be above 0"
+            )
         with copy.writing() as connection:
             changed = forgetting.enter(connection, forgotten)
         for one in new:

@@ -40,7 +40,7 @@ from discreet.ledger.opening import existing_database, existing_ledger_in, ledge
 from discreet.ledger.paying import DATASET, pay, payers, recall
 from discreet.ledger.recorded import HeadRecord, RecordedHead
 from discreet.ledger.refusal import times
-from discreet.ledger.stored import KEYED, Offer, offered, replayed, require_unrestored
+from discreet.ledger.stored import KEYED, Offer, offered, replayed, require_not_void
 from discreet.ledger.tables import ASKED, about, entries
 from discreet.ledger.terms import WEAKER_ANSWERS, Terms, change_in_words, promise_to
 from discreet.schema import Budget
@@ -247,7 +247,7 @@ class Ledger:
                 raise InvalidInput("an answer is stored for the entry of a charge; this entry is none")
             first = rows.answer_of(connection, dataset, entry)
             if first is None:
-                require_unrestored(connection, body)
+                require_not_void(connection, body)
                 rows.add_answer(connection, dataset, entry, answer)
                 rows.append(connection, head, chain.answered(head, body, answer))
         return answer if first is None else first

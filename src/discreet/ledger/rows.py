@@ -63,7 +63,7 @@ FORGOTTEN = select(entries.c.body).where(
     entries.c.body.contains(chain.written({"query": chain.FORGOTTEN})[1:-1]),
 )
 RESTORES = FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(entries.c.seq)
-VOIDED = select(entries.c.seq).where(*_by(entries, "dataset", "finds"))
+VOIDS = select(entries.c.seq).where(*_by(entries, "dataset", "finds"))
 """Not the largest of them: for that SQLite looks through all entries from the last on."""
 UNANSWERED = (
     select(entries.c.seq)
@@ -220,7 +220,7 @@ def last_restore(connection: Connection, dataset: str) -> int:
 
 def last_void(connection: Connection, dataset: str) -> int:
     """The last entry that voids the charges before it which have no answer; 0 where there is none."""
-    voided: list[int] = [*connection.execute(VOIDED, {"by_dataset": dataset, "by_finds": chain.VOIDING}).scalars()]
+    voided: list[int] = [*connection.execute(VOIDS, {"by_dataset": dataset, "by_finds": chain.VOIDING}).scalars()]
     return max([*voided, last_restore(connection, dataset)])
 
 

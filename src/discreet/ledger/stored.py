@@ -139,13 +139,13 @@ def receipt(connection: Connection, body: Body) -> Receipt:
     place = body["source"] if body["kind"] == "reuse" else body["seq"]
     answer, degrades = answer_of(connection, body["dataset"], place), None
     if answer is None:
-        require_unrestored(connection, body)
+        require_not_void(connection, body)
     if answer is None and body["kind"] == "degrade":
         degrades = answer_of(connection, body["dataset"], body["source"])
     return Receipt(body["seq"], answer, chain.spend_of(body), charged=False, degrades=degrades)
 
 
-def require_unrestored(connection: Connection, body: Body) -> None:
+def require_not_void(connection: Connection, body: Body) -> None:
     """Refuse to answer a charge from before a restore: it may have been answered, and the answer was forgotten."""
     if body["seq"] < last_void(connection, body["dataset"]):
         raise InvalidInput(

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ MOST_PARTS = 32
 ROUNDED, TINY = 4096.0, 1e-12
 """Weights of noises are rounded up to one in so many, and left out below that: they are 0 but for rounding."""
 Draws = NDArray[np.int64] | NDArray[np.object_]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -104,13 +106,16 @@ class Nested:
 
         Where noise is hardly one step wide, its tail is heavier than its variance says. Proof: inference/linear.md.
         """
-        own = [0.0 if level.noise is None else _bounding(level.noise) for level in self.levels]
-        return [0.0, *own[self._known_in_levels :]] if self.known is not None else own
+        return self._with_total([0.0 if level.noise is None else _bounding(level.noise) for level in self.levels], 0.0)
 
-    @property
-    def _known_in_levels(self) -> int:
-        """1 where the public total is the one block of the coarsest level."""
-        return int(self.known is not None and len(self.levels[0].starts) == 1)
+    def _with_total(self, levels: Sequence[Value], total: Value) -> list[Value]:
+        """Values of the levels as `nest` has them: first that of the public total, where there is one.
+
+        It stands for the coarsest level where that has one block, and before it elsewhere.
+        """
+        if self.known is None:
+            return [*levels]
+        return [total, *levels[len(self.levels[0].starts) == 1 :]]
 
     def range_reach(self, first: int, last: int, confidence: float, nest: Nest | None = None) -> float:
         """Half of an interval of the count of the cells first to last.
@@ -129,8 +134,7 @@ class Nested:
         Larger weights make sums lie farther from 0, up to steps far below the law's own resolution: that is checked by
         tests/test_nested.py, and not proved. Where all weights are small it need not hold, and there is none.
         """
-        noises = [level.noise for level in self.levels]
-        noises = [None, *noises[self._known_in_levels :]] if self.known is not None else noises
+        noises = self._with_total([level.noise for level in self.levels], None)
         found: Counter[tuple[float, float]] = Counter()
         for noise, own in zip(noises, weights, strict=True):
             if noise is None:
@@ -145,13 +149,9 @@ class Nested:
 
     def nest(self) -> Nest:
         """The blocks with the variance of their noise; the public total as one block more, exactly known."""
-        starts = [level.starts for level in self.levels]
-        variances = [level.variance for level in self.levels]
-        if self.known is None:
-            return Nest(tuple(starts), tuple(variances))
-        if len(starts[0]) == 1:
-            return Nest(tuple(starts), (0.0, *variances[1:]))
-        return Nest((np.zeros(1, dtype=np.intp), *starts), (0.0, *variances))
+        starts = self._with_total([level.starts for level in self.levels], np.zeros(1, dtype=np.intp))
+        variances = self._with_total([level.variance for level in self.levels], 0.0)
+        return Nest(tuple(starts), tuple(variances))
 
     def estimate(self, released: Sequence[Sequence[int]]) -> tuple[NDArray[np.float64], ...]:
         """The best linear unbiased count of every block, consistent, level by level."""
@@ -159,10 +159,8 @@ class Nested:
         own = [
             np.zeros(len(level.starts)) if one is None else one for level, one in zip(self.levels, told, strict=True)
         ]
-        if self.known is not None:
-            top = np.array([float(self.known)])
-            own = [top, *own[1:]] if len(self.levels[0].starts) == 1 else [top, *own]
-        return self.nest().estimate(own)[-len(self.levels) :]
+        total = np.array([float(self.known or 0)])
+        return self.nest().estimate(self._with_total(own, total))[-len(self.levels) :]
 
     def words(self, confidence: float, likely: str = "") -> str:
         """What may be said of its error before it is drawn, and with which probability."""
