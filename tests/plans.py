@@ -174,10 +174,9 @@ def random_tables(made: Mapping[str, Any], chance: random.Random) -> tuple[list[
 
 @dataclass(frozen=True)
 class Ask:
-    """A question as SQL and as JSON, and what goes with it."""
+    """A question, and what goes with it."""
 
     sql: str
-    document: Mapping[str, Any]
     given: Mapping[str, Any] = field(default_factory=dict)
     ranges: tuple[tuple[str, str], ...] = ()
 
@@ -189,7 +188,7 @@ class Ask:
 
 
 Piece = tuple[str, Any]
-"""In SQL and in JSON."""
+"""An aggregate or a key in SQL, and what it is of."""
 
 
 @dataclass(frozen=True)
@@ -271,10 +270,7 @@ class Asker:
         """Several counts with filters, planned together."""
         pieces: list[Piece] = []
         for at in range(self.chance.randrange(1, 4)):
-            sql, document = self.condition()
-            pieces.append(
-                (f"COUNT(*) FILTER (WHERE {sql}) AS n{at}", {"count": "*", "where": document, "as": f"n{at}"})
-            )
+            pieces.append((f"COUNT(*) FILTER (WHERE {self.condition()}) AS n{at}", {"count": "*"}))
         if self.chance.random() < 0.5:
             pieces.append(("COUNT(*)", {"count": "*"}))
         return self.ask(pieces)
@@ -296,21 +292,20 @@ class Asker:
 
     def mean_of_some(self) -> Ask:
         """How many rows it is of is not public, so a sum and a count are told together."""
-        column, name, (sql, document) = self.number(), self.made["name"], self.condition()
-        asked = {"from": name, "select": [{"avg": column}], "where": document}
-        return Ask(f"SELECT AVG({column}) FROM {name} WHERE {sql}", asked, {"epsilon": self.epsilon()})
+        column, name, sql = self.number(), self.made["name"], self.condition()
+        return Ask(f"SELECT AVG({column}) FROM {name} WHERE {sql}", {"epsilon": self.epsilon()})
 
     def ranks(self) -> Ask:
         """What needs a public number of values: means of ranks, and individual DP where the schema allows it."""
         column, share = self.chance.choice(self.complete), self.chance.choice(("0.05", "0.2", "0.4"))
-        sql, document = f"TRIMMED_MEAN({column}, {share})", {"trimmed_mean": column, "share": share}
+        sql = f"TRIMMED_MEAN({column}, {share})"
         given = {"epsilon": self.chance.choice(("1", "3.7", "8"))}
         if "individual-dp" in self.models and self.chance.random() < 0.7:
             kind = self.chance.choice(("median", "min", "max", "second_max"))
-            sql, document = f"{kind.upper()}({column})", {kind: column}
+            sql = f"{kind.upper()}({column})"
             given["model"] = "individual-dp"
         name = self.made["name"]
-        return Ask(f"SELECT {sql} FROM {name}", {"from": name, "select": [document]}, given)
+        return Ask(f"SELECT {sql} FROM {name}", given)
 
     def rollup(self) -> Ask:
         keys = list({json.dumps(key[1]): key for key in (self.key(), self.key())}.values())
@@ -323,9 +318,7 @@ class Asker:
         name = self.made["name"]
         more = {"prior": prior, "distance": self.distance() if self.chance.random() < 0.3 else None}
         given = {"epsilon": self.epsilon()} | {own: value for own, value in more.items() if value}
-        return Ask(
-            f"SELECT {column} FROM {name} FOR UNIT '{unit}'", {"select": column, "from": name, "unit": unit}, given
-        )
+        return Ask(f"SELECT {column} FROM {name} FOR UNIT '{unit}'", given)
 
     def total(self) -> tuple[str, Piece]:
         column, kind = self.number(), self.chance.choice(("count", "rows", "distinct", "sum", "avg", "var", "stddev"))
@@ -372,29 +365,25 @@ class Asker:
             return f"BIN({column}, {width})", {"bin": column, "width": width}
         return column, column
 
-    def condition(self, deep: int = 1) -> Piece:
+    def condition(self, deep: int = 1) -> str:
         """What rows must satisfy."""
         if deep and self.chance.random() < 0.3:
-            (one, first), (two, second) = self.condition(deep - 1), self.condition(deep - 1)
-            joined = self.chance.choice(("and", "or"))
-            made = f"({one}) {joined.upper()} ({two})", {joined: [first, second]}
-            return (f"NOT ({made[0]})", {"not": made[1]}) if self.chance.random() < 0.3 else made
+            first, second = self.condition(deep - 1), self.condition(deep - 1)
+            joined = f"({first}) {self.chance.choice(('AND', 'OR'))} ({second})"
+            return f"NOT ({joined})" if self.chance.random() < 0.3 else joined
         column = self.chance.choice(list(self.made["columns"]))
         value = self.chance.choice((*ENDS[column], *["health"] * (column == "job")))
-        told = value if column in NUMBERS or column == "smoker" else f"'{value}'"
+        literal = value if column in NUMBERS or column == "smoker" else f"'{value}'"
         if self.chance.random() < 0.15:
-            return f"{column} IS NULL", {column: {"is": None}}
+            return f"{column} IS NULL"
         if column in (*NUMBERS, "day", "grade") and self.chance.random() < 0.6:
-            sign = self.chance.choice(("<", "<=", ">", ">=", "<>"))
-            return f"{column} {sign} {told}", {column: {sign: _json(column, value)}}
+            return f"{column} {self.chance.choice(('<', '<=', '>', '>=', '<>'))} {literal}"
         if column in NUMBERS and self.chance.random() < 0.3:
             low, high = ENDS[column]
-            return f"{column} BETWEEN {low} AND {high}", {
-                column: {"between": [_json(column, low), _json(column, high)]}
-            }
+            return f"{column} BETWEEN {low} AND {high}"
         if column != "smoker" and self.chance.random() < 0.3:
-            return f"{column} IN ({told})", {column: {"in": [_json(column, value)]}}
-        return f"{column} = {told}", {column: {"=": _json(column, value)}}
+            return f"{column} IN ({literal})"
+        return f"{column} = {literal}"
 
     def prior_for(self, of: tuple[str, Piece]) -> str | None:
         """What an analyst might believe of it."""
@@ -434,16 +423,13 @@ class Asker:
         name = self.made["name"]
         shown = [*keys, *pieces]
         sql = f"SELECT {', '.join(one for one, _ in shown)} FROM {name}"
-        document: dict[str, Any] = {"from": name, "select": [own for _, own in shown]}
         if self.chance.random() < 0.4:
-            where, told = self.condition()
-            sql, document["where"] = f"{sql} WHERE {where}", told
+            sql = f"{sql} WHERE {self.condition()}"
         if keys:
             listed = ", ".join(one for one, _ in keys)
             sql += f" GROUP BY ROLLUP ({listed})" if rollup else f" GROUP BY {listed}"
-            document["rollup" if rollup else "group_by"] = [own for _, own in keys]
         given = {own: value for own, value in more.items() if value}
-        return Ask(sql, document, given | self.noise(given, sized))
+        return Ask(sql, given | self.noise(given, sized))
 
     def noise(self, given: Mapping[str, Any], sized: bool) -> dict[str, Any]:
         """How much noise there may be: mostly by an epsilon."""
@@ -462,12 +448,6 @@ class Asker:
             return {"epsilon": self.epsilon(), "model": "individual-dp"}
         more = {"rows": 5} if self.chance.random() < 0.1 else {}
         return {"epsilon": self.epsilon()} | more
-
-
-def _json(column: str, value: str) -> Any:
-    if column == "smoker":
-        return value == "true"
-    return float(value) if column in ("score", "debt") else int(value) if column in NUMBERS else value
 
 
 # Values that no text leads to.
@@ -671,14 +651,6 @@ def by_sql(side: Side, ask: Ask) -> list[Document]:
     return [side.custodian.answer(ask.sql, fresh=True, **ask.exact).to_json()]
 
 
-def by_json_text(side: Side, ask: Ask) -> list[Document]:
-    return [side.custodian.answer(json.dumps(ask.document), fresh=True, **ask.exact).to_json()]
-
-
-def by_mapping(side: Side, ask: Ask) -> list[Document]:
-    return [side.custodian.answer(ask.document, fresh=True, **ask.exact).to_json()]
-
-
 def by_value(side: Side, ask: Ask) -> list[Document]:
     return [side.custodian.answer(read(ask.sql, side.custodian.schema), fresh=True, **ask.exact).to_json()]
 
@@ -693,7 +665,7 @@ def by_changed_value(side: Side, ask: Ask) -> list[Document]:
 def stored(side: Side, ask: Ask) -> list[Document]:
     """Asked, asked again and asked by another: one draw in all."""
     first = side.custodian.answer(ask.sql, key=f"{ask.sql} {dict(ask.given)}"[:200], **ask.exact).to_json()
-    again = side.custodian.answer(ask.document, **ask.exact).to_json()
+    again = side.custodian.answer(ask.sql, **ask.exact).to_json()
     return [first, again, side.custodian.answer(ask.sql, analyst="bob", **ask.exact).to_json()]
 
 
@@ -725,9 +697,8 @@ def by_command(side: Side, ask: Ask) -> list[Document]:
 
 def by_http(side: Side, ask: Ask) -> list[Document]:
     assert side.web is not None
-    question = ask.document if len(ask.sql) % 2 else ask.sql
     ranges = [f"{low}..{high}" for low, high in ask.ranges]
-    return [side.web.api("POST", "/answers", {"question": question, "fresh": True, "ranges": ranges} | dict(ask.given))]
+    return [side.web.api("POST", "/answers", {"question": ask.sql, "fresh": True, "ranges": ranges} | dict(ask.given))]
 
 
 def by_client(side: Side, ask: Ask) -> list[Document]:
@@ -768,11 +739,11 @@ def in_session(side: Side, asks: Sequence[Ask], schema: Schema) -> list[Document
 
 
 def _handed_in(ask: Ask, at: int, schema: Schema) -> Any:
-    """The same question as text, as JSON, as a value and as a changed one, by turns."""
-    if at % 4 < 2:
-        return (ask.sql, ask.document)[at % 4]
+    """The same question as text, as a value and as a changed one, by turns."""
+    if at % 3 == 0:
+        return ask.sql
     value = read(ask.sql, schema)
-    return value if at % 4 == 2 else changed(value, schema, random.Random(ask.sql))
+    return value if at % 3 == 1 else changed(value, schema, random.Random(ask.sql))
 
 
 def in_http_session(side: Side, asks: Sequence[Ask], _: Schema) -> list[Document]:
@@ -791,14 +762,12 @@ def in_client_session(side: Side, asks: Sequence[Ask], _: Schema) -> list[Docume
     with side.web.client.session(6, 1) as session:
         for ask in asks:
             with suppress(InvalidInput, Unsupported, BudgetExceeded):
-                told.append(session.answer(ask.document).to_json())
+                told.append(session.answer(ask.sql).to_json())
     return told
 
 
 WAYS: dict[str, Way] = {
     "SQL text": by_sql,
-    "JSON text": by_json_text,
-    "JSON mapping": by_mapping,
     "Query value": by_value,
     "Query value, changed": by_changed_value,
     "stored answer": stored,

@@ -95,7 +95,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 ASKED: list[dict[str, Any]] = [
     {"question": COUNT},
     {"question": COUNT, "prior": "normal(120, 20)"},
-    {"question": {"from": "registry", "select": [{"avg": "income"}], "where": {"sex": {"=": "F"}}}},
+    {"question": "SELECT AVG(income) FROM registry WHERE sex = 'F'"},
     {"question": "SELECT AVG(income), COUNT(*) FROM registry", "rows": 400},
     {"question": "SELECT MEDIAN(age) FROM registry", "prior": "normal(55, 6)"},
     {"question": "SELECT MEDIAN(bmi) FROM registry", "interval": True},

@@ -163,13 +163,6 @@ def test_a_budget_ends(people: Custodian) -> None:
     assert spent(people) == Fraction(48, 10)
 
 
-def test_json_and_sql_are_one_question(people: Custodian) -> None:
-    first = people.answer(COUNT, epsilon=1)
-    asked: dict[str, Any] = {"from": "people", "select": [{"count": "*"}], "where": {"sex": {"=": "F"}}}
-    assert people.answer(asked, epsilon=1).value == first.value
-    assert spent(people) == 1
-
-
 def test_groups_hold_every_cell_of_the_schema(people: Custodian) -> None:
     a = people.answer("SELECT sex, COUNT(*) FROM people GROUP BY sex", epsilon=1)
     assert [row["sex"] for row in a.rows] == ["F", "M", None]
@@ -559,7 +552,7 @@ def test_the_sample_registry_is_answered(tmp_path: Path) -> None:
 
 
 def test_questions_of_another_kind_are_refused(people: Custodian) -> None:
-    with pytest.raises(InvalidInput, match="SQL text or JSON"):
+    with pytest.raises(InvalidInput, match="SQL text"):
         people.answer(17, epsilon=1)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="over numbers"):
         people.answer("SELECT MEDIAN(age) FROM people", epsilon=1, prior=Prior.weights({"a": 1}))

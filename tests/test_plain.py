@@ -50,7 +50,7 @@ from discreet.kernel.noise import Noise
 from discreet.microdata.diversity import Distinct
 from discreet.plain import plain_exact, plain_list, plain_tree, plain_value
 from discreet.prior import Grid, plain_prior
-from discreet.query import parse_json, parse_sql
+from discreet.query import parse_sql
 from discreet.query.query import Query
 from discreet.schema import Budget, Column, Published, Schema
 from discreet.shapes import Shapes, Term
@@ -117,21 +117,9 @@ STAGE = "SELECT stage FROM ward FOR UNIT 'p1'"
 AGE = "SELECT age FROM ward FOR UNIT 'p1'"
 COUNT = "SELECT COUNT(*) FROM ward WHERE age > 20"
 GROUPED = "SELECT stage, COUNT(*) FROM ward GROUP BY stage"
-MAPPING = {
-    "from": "ward",
-    "select": [{"count": "*", "as": "n"}, {"count": "*", "where": {"stage": {"in": ["late"]}}, "as": "m"}],
-    "where": {"and": [{"town": {"in": ["Xanadu", "Oslo"]}}, {"age": {">=": 10, "<": Decimal("50.5")}}]},
-    "having": [{"of": "n", ">": -1000}],
-    "limit": 10,
-}
-UNIT = {"from": "ward", "select": "stage", "unit": "p1"}
 WEIGHTS = {"influenza": 3, "measles": Fraction(1, 2), "asthma": 0.5, "tuberculosis": 1}
 ANSWERS: dict[str, Callable[[Hostile], dict[str, Any]]] = {
     "SQL": lambda h: {"question": h.of(COUNT), "epsilon": 1},
-    "JSON text": lambda h: {"question": h.of('{"from": "ward", "select": [{"count": "*"}]}'), "epsilon": 1},
-    "a dictionary": lambda h: {"question": h.of(MAPPING), "epsilon": 1},
-    "a mapping": lambda h: {"question": h.mapping(MAPPING), "epsilon": 1},
-    "a mapping about one unit": lambda h: {"question": h.mapping(UNIT), "epsilon": 1},
     "epsilon as a fraction": lambda h: {"question": COUNT, "epsilon": h.of(Fraction(1, 3))},
     "epsilon as a float": lambda h: {"question": COUNT, "epsilon": h.of(0.25)},
     "epsilon as a decimal": lambda h: {"question": COUNT, "epsilon": h.of(Decimal("0.5"))},
@@ -269,9 +257,6 @@ def test_previews_take_the_same(given: Callable[[Hostile], dict[str, Any]], ward
 
 def test_no_code_of_a_caller_runs_in_a_session(ward: Custodian, hostile: Hostile) -> None:
     with ward.session(hostile.of(Fraction(20)), hostile.of(0.5), hostile.of("ann"), hostile.of("s1")) as session:
-        mapped = hostile.mapping({name: MAPPING[name] for name in ("from", "select")})
-        session.answer(mapped, hostile.of(Decimal(400))).to_json()
-        hostile.log.armed = False
         session.answer(hostile.of(COUNT), hostile.of(400)).to_json()
     assert untold(hostile.log), hostile.log.late[:3]
 
@@ -393,9 +378,7 @@ def test_what_a_caller_changes_later_has_no_effect() -> None:
     arrays, numbers = Prior(mass, index, None, ("a", "b")), np.array([1.0, 2.0, 3.0])
     bound, epsilon = at_least(numbers), Fraction(1, 2)
     spend, noise = Spend(epsilon, Fraction(1, 8)), DiscreteLaplace(epsilon, 1)
-    told = {"from": "ward", "select": [{"count": "*"}], "where": {"town": {"in": ["Oslo"]}}}
-    query = parse_json(told, ward_schema())
-    parents.clear(), weights.clear(), order.clear(), told["where"]["town"]["in"].append("Rome")  # type: ignore[index]
+    parents.clear(), weights.clear(), order.clear()
     mass[:], index[:], numbers[:], epsilon._numerator = 9, 9, 9, 1000  # type: ignore[attr-defined]
     assert tree.of_concept(SECRET) == {SECRET, "infection", "any"}
     assert prior == Prior.weights(WEIGHTS)
@@ -403,7 +386,6 @@ def test_what_a_caller_changes_later_has_no_effect() -> None:
     assert (arrays.mass.tolist(), arrays.index.tolist()) == ([1, 2], [0, 1])
     assert bound.bind(np.zeros(3)).low.tolist() == [1, 2, 3]  # type: ignore[union-attr]
     assert (spend.epsilon, noise.epsilon, noise.rate) == (Fraction(1, 2),) * 3
-    assert query == parse_json(told | {"where": {"town": {"in": ["Oslo"]}}}, ward_schema())
     with pytest.raises(ValueError, match="read-only"):
         prior.mass[0] = 7
     with pytest.raises(TypeError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from collections import Counter
@@ -37,7 +36,6 @@ from discreet.planner.positions import Candidates
 from discreet.planner.ranks import RankMean, Ranks, mean_round, rank_error, rank_wanted, spread_apart, window
 from discreet.query import parse_sql, to_sql
 from discreet.query.canonical import canonical
-from discreet.query.json import parse_json
 from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
 from discreet.sources.duckdb import DuckDBSource
@@ -533,22 +531,13 @@ def test_a_trimmed_mean_that_is_not_one_is_refused(text: str, said: str) -> None
         parse_sql(f"SELECT {text} FROM t", declared(20))
 
 
-def test_sql_and_json_say_the_same_trimmed_mean() -> None:
-    """And both come back from the text of history; two shares are two numbers, in one order."""
+def test_a_trimmed_mean_reads_back_from_its_text() -> None:
+    """As history tells it; two shares are two numbers, in one order."""
     own = declared(20)
     text = "SELECT TRIMMED_MEAN(age, 0.25), TRIMMED_MEAN(age, 0.1) AS low, AVG(age) FROM t"
     query = parse_sql(text, own)
     assert parse_sql(to_sql(query, own), own) == query
     assert to_sql(query, own) == text
-    document = {
-        "from": "t",
-        "select": [
-            {"trimmed_mean": "age", "share": "0.25"},
-            {"trimmed_mean": "age", "share": 0.1, "as": "low"},
-            {"avg": "age"},
-        ],
-    }
-    assert parse_json(json.dumps(document), own) == parse_json(document, own) == query
     shares = [one.orders for one in query.aggregates if one.function == "trimmed_mean"]
     assert shares == [(TENTH,), (Fraction(1, 4),)]
     turned = parse_sql("SELECT AVG(age), TRIMMED_MEAN(age, 0.1), TRIMMED_MEAN(age, 0.250) FROM t", own)

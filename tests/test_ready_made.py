@@ -23,7 +23,7 @@ from discreet.planner.choose import counted_plan, plan
 from discreet.planner.facts import Facts
 from discreet.planner.nested import Nested
 from discreet.planner.nesting import ways
-from discreet.query import parse_json, parse_sql, to_sql
+from discreet.query import parse_sql, to_sql
 from discreet.query.checked import checked_query
 from discreet.query.predicate import TRUE, All, OneOf, Some, Within
 from discreet.query.query import Aggregate, Having, Key, Output, Presentation, Query
@@ -328,8 +328,3 @@ def _loss(nested: Nested, one: list[Any], two: list[Any]) -> Fraction:
 
 def _levels(nested: Nested, inputs: list[Any]) -> list[Any]:
     return [one for one in nested.measured(inputs) if one is not None]
-
-
-def test_a_mapping_is_read_as_its_text_is() -> None:
-    document = {"from": "t", "select": [{"count": "*"}], "where": {"age": {"in": [0, 2]}}}
-    assert parse_json(document, SCHEMA) == COUNTED

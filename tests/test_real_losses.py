@@ -5,7 +5,7 @@ which law it has on a table and on a neighbour, and computes the loss with formu
 sets, neighbours and questions. A plan passes if the loss is within the label of the reply and the charge in the ledger,
 if the replies are the same where the same was drawn, and if what is refused is refused alike and before any charge.
 
-Ways: SQL text, JSON text, a mapping, a `Query` as it was read and one with a field changed, the command, HTTP, the
+Ways: SQL text, a `Query` as it was read and one with a field changed, the command, HTTP, the
 client, the console's form, sessions of several questions, and files. The soak prints how many plans went through each;
 `DISCREET_PLANS` sets how many are tried; about two in three are answered.
 
@@ -142,7 +142,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pair]]
 
 def tried(pair: Pair, sql: str, way: Callable[..., Any] = by_sql, **given: Any) -> Tried:
     """One question on a pair."""
-    found, ask = Tried(), Ask(sql, {}, {"epsilon": "1"} | given)
+    found, ask = Tried(), Ask(sql, {"epsilon": "1"} | given)
     try_plan(pair, "SQL text", lambda side: way(side, ask), sql, found, seed=7)
     assert found.plans or found.faults, found
     return found

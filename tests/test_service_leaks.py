@@ -46,7 +46,7 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     {"question": "SELECT BIN(stay, 50), COUNT(*) FROM {} GROUP BY BIN(stay, 50)", "population": True},
     {"question": "SELECT code FROM {} FOR UNIT 'nobody'", "prior": "uniform(0, 9000000000000)"},
     {"question": "SELECT grade FROM {} FOR UNIT 'nobody'"},
-    {"question": {"from": "{}", "select": [{"count": "*"}], "where": {"paid": {">": 3}}}},
+    {"question": "SELECT COUNT(*) FROM {} WHERE paid > 3"},
 )
 OF_ONE = {
     "planted": (

@@ -20,7 +20,7 @@ SchemaFile = Annotated[
 ]
 Question = Annotated[
     str,
-    typer.Argument(metavar="QUESTION", help="SQL, or JSON, or - to read it from standard input.", show_default=False),
+    typer.Argument(metavar="QUESTION", help="SQL, or - to read it from standard input.", show_default=False),
 ]
 Epsilon = Annotated[
     str | None,

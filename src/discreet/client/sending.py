@@ -23,13 +23,13 @@ NO_CONSTRAINT = 'constraints are sent as a list of texts, such as ["total = 1000
 
 def ask_of(question: object, given: Mapping[str, Any]) -> dict[str, Any]:
     """A question and what goes with it, as a request has it; what was not said is left out."""
-    if not isinstance(question, str | Mapping):
-        raise InvalidInput(f"a question is SQL text or JSON, got {type(question).__name__}")
+    if not isinstance(question, str):
+        raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
     said = {
         name: value for name, value in given.items() if value is not None and (value is not False or name == "tail")
     }
     read = {name: READ[name](value) for name, value in said.items()}
-    return {"question": question if isinstance(question, str) else dict(question)} | read
+    return {"question": question} | read
 
 
 def noisy(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from discreet.errors import InvalidInput
 from discreet.plain import is_a, plain_text
-from discreet.query import parse_json, parse_sql
+from discreet.query import parse_sql
 from discreet.query.checked import checked_query
 from discreet.query.query import Query
 from discreet.schema import Schema
 
-Question = str | Mapping[str, object] | Query
+Question = str | Query
 
 
 def read(question: Question, schema: Schema) -> Query:
-    """A question from SQL text, JSON text or a mapping; a query passes the same checks as its text would."""
+    """A question from SQL text; a query passes the same checks as its text would."""
     if is_a(question, Query):
         return checked_query(question, schema)  # type: ignore[arg-type]
-    if is_a(question, str):
-        text = plain_text(question, "a question")
-        return parse_json(text, schema) if text.lstrip().startswith("{") else parse_sql(text, schema)
-    if not isinstance(question, Mapping):
-        raise InvalidInput(f"a question is SQL text or JSON, got {type(question).__name__}")
-    return parse_json(question, schema)
+    if not is_a(question, str):
+        raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
+    return parse_sql(plain_text(question, "a question"), schema)
 
 
 def numbers_told(query: Query, schema: Schema) -> int:

@@ -1,5 +1,4 @@
 """What is asked of a table."""
 
-from discreet.query.json import parse_json as parse_json
 from discreet.query.sql import parse_sql as parse_sql
 from discreet.query.text import to_sql as to_sql

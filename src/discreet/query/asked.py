@@ -1,4 +1,4 @@
-"""A question as it was written, in SQL or in JSON: names and constants, not yet held against a schema."""
+"""A question as it was written in SQL: names and constants, not yet held against a schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from discreet.query.query import Comparison
 LONGEST = 20_000
 """In characters, of a question's text."""
 MOST_PARTS = 4_000
-"""Tokens of SQL, or values of JSON."""
+"""Tokens of SQL."""
 DEEPEST = 32
 """Brackets within brackets, and chains of NOT or minus."""
 

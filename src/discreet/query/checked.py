@@ -29,7 +29,7 @@ KINDS = (Query, Presentation, Output, Having, Key, Aggregate, *PREDICATES)
 PLAIN = (str, int, bool, type(None))
 DEEPEST = 200
 """Parts within parts: text nests 32 brackets, each can hold an AND and an OR, and each of these is two deep."""
-NOT_READ = "no question in SQL or JSON is read as this query; write the question as text, or make the query with read"
+NOT_READ = "no question in SQL is read as this query; write the question as text, or make the query with read"
 
 
 def checked_query(query: Query, schema: Schema) -> Query:

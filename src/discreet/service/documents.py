@@ -18,7 +18,7 @@ Number = StrictInt | StrictFloat | Annotated[StrictStr, Field(min_length=1, max_
 Text = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 Cell = int | float | bool | str | None
-SQL = "SQL text, or the same as a JSON object."
+SQL = "SQL text."
 QUESTION = "SELECT COUNT(*) FROM registry WHERE smoker"
 
 
@@ -31,9 +31,7 @@ class Request(BaseModel):
 class Asked(Request):
     """A question, how much noise there may be, and what the analyst knows already."""
 
-    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | dict[str, Any] = Field(
-        description=SQL, examples=[QUESTION]
-    )
+    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(description=SQL, examples=[QUESTION])
     epsilon: Number | None = Field(None, description="What a new answer costs.", examples=["0.1"])
     delta: Number | None = Field(None, description="The delta of approx-dp.", examples=[None])
     noise_scale: Number | None = Field(None, description="The scale of Laplace noise, instead.", examples=[None])
@@ -98,7 +96,7 @@ class PriorAsk(Request):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"question": QUESTION, "prior": "normal(12000, 900)"}]}
     )
-    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | dict[str, Any] = Field(description=SQL)
+    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(description=SQL)
     prior: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(
         description="What you know already; @name is a saved one."
     )
@@ -205,7 +203,7 @@ class SessionAsk(Request):
     """A counting question in a session."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"question": QUESTION}]})
-    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] | dict[str, Any] = Field(description=SQL)
+    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(description=SQL)
     noise_scale: Number | None = Field(None, description="Another scale than the session's, for this count.")
 
 
