@@ -10,7 +10,7 @@ PYTEST := .venv/bin/python -m pytest -n auto --dist loadgroup
 # Where it is set, as in many containers, every process that a test starts would compile all of discreet anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check format lint types docs soak chance mutants bench lock clean
+.PHONY: demo test check format lint types docs papers soak chance mutants bench lock clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/python -m demo
@@ -32,6 +32,10 @@ types: $(READY)
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build
+
+# The tables and figures of the documents, beside what is printed. `make papers TABLE=001-3`: only a part.
+papers: $(READY)
+	.venv/bin/python -m papers $(TABLE)
 
 soak: $(READY)
 	$(PYTEST) -m "soak or hypothesis" --hypothesis-profile soak

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+from papers import crossover
+
 from demo import pictures
 from discreet import DiscreteLaplace, Laplace, Prior, Refinement
-from discreet.reproduce import crossover
 from discreet.testing import worst_ratio
 
 DRAWS = 200_000

@@ -72,8 +72,8 @@ hide: [toc]
 Every section of the five documents, what became of it, the code, the tests that hold it, and what had to be corrected:
 [000](#000-prior-knowledge-refinement), [001, the thesis](#001-the-thesis), [002](#002-linear-refinement),
 [003](#003-the-book), [004](#004-individual-differential-privacy); what these are is told [at the end](#the-documents).
-Sections that need no code say so; what is not implemented says why. Figures are names for `discreet reproduce`, which
-computes them anew ([more](reproduce.md)). Modules are in `src/discreet`, tests in `tests`.
+Sections that need no code say so; what is not implemented says why. Figures are names for `python -m papers`, which
+computes them anew ([more](reproduce.md)). Modules are in `src/discreet`, but those of `papers/`; tests in `tests`.
 
 ```python
 import discreet
@@ -99,6 +99,11 @@ TAIL = """\
 """
 
 
+def place(file: str) -> str:
+    """Where a file of `code` is, from the root of the repository."""
+    return file if file.startswith("papers/") else f"src/discreet/{file}"
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """One section of a document, and what became of it."""
@@ -120,7 +125,7 @@ class Section:
 
     @property
     def names(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Files under src/discreet, each with the names that are meant in it."""
+        """Files under src/discreet, or of papers/, each with the names that are meant in it."""
         return [(file, tuple(names)) for file, *names in (code.split() for code in self.code)]
 
     def row(self) -> str:
@@ -132,7 +137,7 @@ class Section:
         return f"| **{self.at}** {self.title}{held} | {here} | {self._code()} | {self._tests()} |"
 
     def _code(self) -> str:
-        links = ((f"[{file.removesuffix('.py')}](../src/discreet/{file})", names) for file, names in self.names)
+        links = ((f"[{file.removesuffix('.py')}](../{place(file)})", names) for file, names in self.names)
         return "<br>".join(
             f"{link}: {', '.join(f'`{name}`' for name in names)}" if names else link for link, names in links
         )

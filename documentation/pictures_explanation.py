@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 
+from papers import crossover
+from papers.charts import Line, bars, lines
+
 from discreet import DiscreteLaplace, Distance, Prior, Refinement, Taxonomy
 from discreet.assess.charts import Chart
 from discreet.custodian.reader import SURPRISING
@@ -16,8 +19,6 @@ from discreet.inference.belief import Belief, believed
 from discreet.inference.line import Spread, around, posterior, surprise
 from discreet.microdata.private.chains import chain_bound, ordered_bound
 from discreet.pictures import BLUE, CONFIG, GREY, INK, ORANGE, Drawing, picture_spec
-from discreet.reproduce import crossover
-from discreet.reproduce.charts import Line, bars, lines
 
 FOLDER = "images/explanation"
 PRIOR = "0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1"

@@ -9,12 +9,13 @@ from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from papers.charts import Line, lines
+
 from discreet import Custodian, DiscreteLaplace, Prior
 from discreet.assess.charts import Chart
 from discreet.inference.belief import believed
 from discreet.inference.line import Spread, around, posterior
 from discreet.pictures import Drawing, picture_spec
-from discreet.reproduce.charts import Line, lines
 from discreet.sample import write_registry
 
 FOLDER = "images/how-to"

@@ -10,10 +10,10 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
+import papers
 from documentation.markdown import block, code, first_sentence, page, table
 
 import discreet
-import discreet.reproduce
 import discreet.sample
 import discreet.testing
 
@@ -92,7 +92,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 """Every public name, by what it is for."""
 MODULES: Mapping[ModuleType, tuple[str, ...]] = {
     discreet.testing: tuple(discreet.testing.__all__),
-    discreet.reproduce: tuple(discreet.reproduce.__all__),
+    papers: tuple(papers.__all__),
     discreet.sample: ("write_registry",),
 }
 """What is imported from a module of its own."""

@@ -80,7 +80,7 @@ INSTEAD: Mapping[str, str] = {
 }
 """What holds unless it is said, where no value of the code shows it."""
 VARIABLES: Mapping[str, tuple[str, str]] = {
-    "DISCREET_DATA": ("`discreet reproduce`", "the folder of the papers' own tables; `--data` goes before it"),
+    "DISCREET_DATA": ("`python -m papers`", "the folder of the papers' own tables; `--data` goes before it"),
     "DISCREET_TOKEN": (
         "scripts that the console shows",
         "the token, so that it is in no script; read by the script itself",

@@ -27,7 +27,7 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
 GROUPS = "SELECT hospital, COUNT(*) FROM registry GROUP BY hospital"
 HEAVY = {"duckdb", "numpy", "pandas", "psycopg", "pyspark", "rich", "sqlalchemy", "sqlglot", "yaml"}
 COMMANDS = (["init"], ["check"], ["ask"], ["preview"], ["budget"], ["history"], ["ledger"], ["ledger", "verify"])
-COMMANDS += (["publish"], ["verify"], ["assess"], ["audit"], ["reproduce"])
+COMMANDS += (["publish"], ["verify"], ["assess"], ["audit"])
 
 
 @pytest.fixture(scope="module")

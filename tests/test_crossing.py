@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from papers.crossover import FINE, ONE, TENTH, alone, by_noise, by_refinement, crossing
 
 from discreet import Staircase
-from discreet.reproduce.crossover import FINE, ONE, TENTH, alone, by_noise, by_refinement, crossing
 
 
 @pytest.mark.parametrize("epsilon", [ONE, TENTH])

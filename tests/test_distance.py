@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from papers.chapter_6 import SPORT
 
 from discreet import Distance, InvalidInput, Taxonomy
 from discreet.distance import boundary, diameter, named_distance
-from discreet.reproduce.chapter_6 import SPORT
 
 DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from papers.ground_gaussian import fails_above
+from papers.linear import printed_theorem_2
+from papers.refinement_delta import Printed
 
 from discreet import (
     BoxStaircase,
@@ -42,9 +45,6 @@ from discreet.microdata.private.blocks import RankBlocks
 from discreet.microdata.private.chains import chain_bound, joint_bound, ordered_bound
 from discreet.microdata.private.grid import Grid
 from discreet.microdata.private.loss import Loss
-from discreet.reproduce.ground_gaussian import fails_above
-from discreet.reproduce.linear import printed_theorem_2
-from discreet.reproduce.refinement_delta import Printed
 from discreet.schema import Column
 from discreet.testing import exact_delta, worst_ratio
 from test_distance import SPORT as SPORT_PARENTS

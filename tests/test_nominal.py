@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from papers.nominal import nominal_release
 
 from discreet.errors import InvalidInput
 from discreet.guarantee import DIFFERENTIAL
 from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata.nominal import nominal_release
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import Table
 from published_data import shared_data

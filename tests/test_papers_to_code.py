@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from documentation import papers
-
-from discreet.reproduce.tables import tables
+from papers.tables import tables
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = papers.documents()
@@ -46,9 +45,8 @@ def test_every_statement_stands_in_one_section(document: str) -> None:
 
 
 def test_files_and_names_exist() -> None:
-    """Code under src/discreet, and the names in it."""
-    source = ROOT / "src" / "discreet"
-    named = [(source / file, names) for section in EVERY for file, names in section.names]
+    """Modules, and the names in them."""
+    named = [(ROOT / papers.place(file), names) for section in EVERY for file, names in section.names]
     assert len(named) > 100
     assert [path for path, _ in named if not path.is_file()] == []
     assert [(path.name, name) for path, names in named for name in names if name not in defined(path)] == []
@@ -80,7 +78,7 @@ def test_every_correction_has_its_section() -> None:
 
 
 def test_every_reproduced_figure_has_its_section() -> None:
-    """The names of `discreet reproduce`, each once."""
+    """The names of `python -m papers`, each once."""
     found = [name for section in EVERY for name in section.reproduced]
     assert sorted(found) == sorted(table.name for table in tables())
 

@@ -139,7 +139,7 @@ VALUES = {
 }
 PARTS = {"kernel", "sources", "inference", "microdata", "assess"}
 DECISIONS = {"planner", "ledger"}
-FACES = {"audit", "reproduce", "testing", "sample", "client", "service", "cli"}
+FACES = {"audit", "testing", "sample", "client", "service", "cli"}
 ALL = CORE | VALUES | PARTS | DECISIONS | {"custodian"} | FACES
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),

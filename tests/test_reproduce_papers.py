@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from papers import ground, ground_gaussian, individual, linear, refinement, refinement_delta
+from papers.rows import Row, cut
+from papers.tables import Data, Reproduced, reproduce
+from papers.unit_interval import EPSILON, bell, clamped_error, steps
 
 from discreet import DiscreteLaplace, Gaussian, Laplace, Refinement, rho
-from discreet.reproduce import ground, ground_gaussian, individual, linear, refinement, refinement_delta
-from discreet.reproduce.rows import Row, cut
-from discreet.reproduce.tables import Data, Reproduced, reproduce
-from discreet.reproduce.unit_interval import EPSILON, bell, clamped_error, steps
 
 TABLES = refinement.TABLES + linear.TABLES + ground.TABLES + individual.TABLES
 FAMILIES = {"t5", "alg1", "bool", "ex3", "kr", "ed", "lin", "book", "gauss", "idp"}

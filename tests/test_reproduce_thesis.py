@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from papers import adult_noise, census_noise, chapter_3, chapter_4, chapter_6, chapter_7, columns, printed_3
+from papers.nominal import nominal_release
+from papers.rows import Row
+from papers.tables import Data, Table
 
 from discreet.errors import InvalidInput
-from discreet.microdata.nominal import nominal_release
-from discreet.reproduce import adult_noise, census_noise, chapter_3, chapter_4, chapter_6, chapter_7, columns, printed_3
-from discreet.reproduce.rows import Row
-from discreet.reproduce.tables import Data, Table
 from published_data import FOLDER, shared_data
 
 pytestmark = pytest.mark.xdist_group("thesis")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from papers.chapter_3 import QUASI, WITHIN
+from papers.columns import census
+from papers.correlations import METHODS, change
+from papers.printed_3 import TABLE_3_10
+from papers.tables import Data
 
-from discreet.reproduce.chapter_3 import QUASI, WITHIN
-from discreet.reproduce.columns import census
-from discreet.reproduce.correlations import METHODS, change
-from discreet.reproduce.printed_3 import TABLE_3_10
-from discreet.reproduce.tables import Data
 from published_data import FOLDER, shared_data
 
 

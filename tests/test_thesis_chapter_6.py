@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from papers.census_noise import four_columns, printed_variations
+from papers.printed_6 import TABLE_6_1
+from papers.tables import Data
 
 from discreet.assess.compare import compare_release
 from discreet.assess.comparison import Comparison
 from discreet.assess.verdict import score
 from discreet.microdata.centroids import centroids
 from discreet.microdata.microaggregate import microaggregate
-from discreet.reproduce.census_noise import four_columns, printed_variations
-from discreet.reproduce.printed_6 import TABLE_6_1
-from discreet.reproduce.tables import Data
 from published_data import FOLDER, shared_data
 
 NAMES = ("FEDTAX", "POTHVAL", "INTVAL", "FICA")

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from papers.medical import MEDICAL, QUASI
 
 from discreet.microdata.anatomy import anatomy
 from discreet.microdata.closeness import theoretical_masses
 from discreet.microdata.t_close import t_close
-from discreet.reproduce.medical import MEDICAL, QUASI
 from streams import Stream
 
 

@@ -18,11 +18,10 @@ from discreet.cli.history import history
 from discreet.cli.init import init
 from discreet.cli.ledger import COMMANDS as LEDGER_COMMANDS
 from discreet.cli.publish import publish
-from discreet.cli.reproduce import reproduce
 from discreet.cli.serve import serve
 from discreet.cli.verify import verify
 
-COMMANDS = (init, check, ask, preview, budget, history, publish, verify, assess, serve, audit, reproduce)
+COMMANDS = (init, check, ask, preview, budget, history, publish, verify, assess, serve, audit)
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 ledger = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Look after a ledger.")
@@ -46,9 +45,9 @@ def start(
 
     A custodian writes a schema (init, check); analysts ask (preview, ask); a ledger keeps what was promised (budget,
     history) and is looked after (ledger verify, backup, restore, upgrade). Protected files are made (publish), checked
-    (verify) and weighed (assess). Many analysts ask over HTTP (serve, token). Promises are put to the test (audit), and
-    the papers' figures computed anew (reproduce). Exit codes: 0 done, 1 our fault, 2 your input, 3 the budget, 4 not
-    supported, 5 not available, 6 a claim that does not hold, 130 stopped by Ctrl-C.
+    (verify) and weighed (assess). Many analysts ask over HTTP (serve, token). Promises are put to the test (audit).
+    Exit codes: 0 done, 1 our fault, 2 your input, 3 the budget, 4 not supported, 5 not available, 6 a claim that does
+    not hold, 130 stopped by Ctrl-C.
     """
     if version:
         print(f"discreet {discreet.__version__}")

@@ -16,7 +16,6 @@ EXAMPLES = {
     "assess": "discreet assess work/registry.yaml protected.csv",
     "serve": "discreet serve --port 8080",
     "audit": "discreet audit laplace --epsilon 1 --draws 100000",
-    "reproduce": "discreet reproduce 002",
     "ledger verify": f"discreet ledger verify {LEDGER}",
     "ledger backup": f"discreet ledger backup {LEDGER} ledger.bak",
     "ledger restore": "discreet ledger restore ledger.bak restored.db --forgotten 0.5",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from discreet.assess.charts import Chart
 from discreet.errors import InvalidInput
-from discreet.reproduce.rows import Row, beyond
+from papers.rows import Row, beyond
 
 DOCUMENTS = {
     "000": "prior knowledge refinement",
@@ -80,7 +80,7 @@ class Reproduced:
 
 def tables() -> tuple[Table, ...]:
     """All of them, in the order of the documents."""
-    found = [table for name in MODULES for table in import_module(f"discreet.reproduce.{name}").TABLES]
+    found = [table for name in MODULES for table in import_module(f"papers.{name}").TABLES]
     return tuple(sorted(found, key=lambda table: table.document))
 
 

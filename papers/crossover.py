@@ -18,9 +18,9 @@ from discreet.kernel.refinement import Refinement
 from discreet.kernel.refinement_risk import Line
 from discreet.kernel.staircase import Staircase
 from discreet.prior import Prior
-from discreet.reproduce.charts import lines
-from discreet.reproduce.rows import Row, derived, equal
-from discreet.reproduce.tables import Data, Table
+from papers.charts import lines
+from papers.rows import Row, derived, equal
+from papers.tables import Data, Table
 
 POINTS = 1024
 FINE = Fraction(1, POINTS)

@@ -16,9 +16,9 @@ from discreet.kernel.heavy_tail import admissible_loss, admissible_range, heavy_
 from discreet.kernel.individual import TruncatedRangeCount
 from discreet.kernel.laplace import Laplace
 from discreet.kernel.order_statistic import local_sensitivity
-from discreet.reproduce.charts import bars, lines
-from discreet.reproduce.rows import Row, beyond, corrected, cut, derived, equal
-from discreet.reproduce.tables import Data, Table
+from papers.charts import bars, lines
+from papers.rows import Row, beyond, corrected, cut, derived, equal
+from papers.tables import Data, Table
 
 EPSILON = {"0.1": 0.1, "ln2": math.log(2), "1": 1.0, "2": 2.0, "5": 5.0}
 TABLE_2 = {"dp": ("9.98", "1.33", "0.85", "0.27", "0.013"), "idp": ("0.95", "0.66", "0.53", "0.23", "0.013")}

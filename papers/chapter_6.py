@@ -16,11 +16,11 @@ from discreet.microdata.private.chains import chain_bound, joint_bound, ordered_
 from discreet.microdata.private.grid import Grid
 from discreet.microdata.private.loss import Loss
 from discreet.microdata.table import Floats
-from discreet.reproduce import adult_noise, census_noise, insensitive_figures
-from discreet.reproduce.rows import Row, corrected, derived
-from discreet.reproduce.tables import Data, Table
 from discreet.schema import Column
 from discreet.taxonomy import Taxonomy
+from papers import adult_noise, census_noise, insensitive_figures
+from papers.rows import Row, corrected, derived
+from papers.tables import Data, Table
 
 SPORT = {
     "winter sports": "sport",

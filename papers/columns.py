@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.microdata.table import Floats
-from discreet.reproduce.tables import Data
+from papers.tables import Data
 
 QUASI = ("AFNLWGT", "AGI", "EMCONTRB", "FEDTAX", "PTOTVAL", "STATETAX")
 CONFIDENTIAL = ("TAXINC", "POTHVAL", "INTVAL", "PEARNVAL", "FICA", "WSALVAL", "ERNVAL")

@@ -17,17 +17,17 @@ from discreet.errors import InvalidInput
 from discreet.kernel.entropy import Entropy, KeyedEntropy
 from discreet.kernel.exponential import Exponential
 from discreet.microdata.distances import differences, width
-from discreet.microdata.nominal import nominal_groups
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import Attribute, Floats, Places
 from discreet.microdata.table import Table as Records
-from discreet.reproduce.columns import texts
-from discreet.reproduce.curves import curves
-from discreet.reproduce.noisy import NOMINAL, Measured, microaggregated
-from discreet.reproduce.printed_6 import EPSILONS, TABLE_6_3, TABLE_6_4
-from discreet.reproduce.rows import Row, beyond, corrected, equal
-from discreet.reproduce.tables import Data, Table
 from discreet.taxonomy import Taxonomy
+from papers.columns import texts
+from papers.curves import curves
+from papers.noisy import NOMINAL, Measured, microaggregated
+from papers.nominal import nominal_groups
+from papers.printed_6 import EPSILONS, TABLE_6_3, TABLE_6_4
+from papers.rows import Row, beyond, corrected, equal
+from papers.tables import Data, Table
 
 TAXONOMIES = {
     "occupation": "taxonomies/occupation.json",

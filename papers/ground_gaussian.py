@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from discreet.assess.charts import Chart
 from discreet.kernel.gaussian import Gaussian, gaussian_delta
-from discreet.reproduce.charts import lines
-from discreet.reproduce.rows import Row, corrected, derived
-from discreet.reproduce.tables import Data, Table
+from papers.charts import lines
+from papers.rows import Row, corrected, derived
+from papers.tables import Data, Table
 
 FAILS_ABOVE = {0.01: 7.9064900745, 1e-05: 9.3913214622, 1e-06: 9.7327507173, 1e-10: 10.756740867}
 """For each delta, the epsilon above which the book's sigma is too small."""

@@ -10,11 +10,11 @@ from itertools import combinations
 from discreet.kernel.laplace import Laplace
 from discreet.kernel.refinement import Refinement
 from discreet.prior import Prior
-from discreet.reproduce import crossover, refinement_delta, refinement_figures
-from discreet.reproduce.rows import Row, corrected, cut, derived, equal
-from discreet.reproduce.tables import Data, Table
-from discreet.reproduce.unit_interval import EPSILON, clamped_error, refined, squared_error
 from discreet.testing import worst_ratio
+from papers import crossover, refinement_delta, refinement_figures
+from papers.rows import Row, corrected, cut, derived, equal
+from papers.tables import Data, Table
+from papers.unit_interval import EPSILON, clamped_error, refined, squared_error
 
 FACTORS = "alpha_u is the greatest multiple of 2^-40 certified to be at most e^epsilon"
 TABLE_5 = {

@@ -1,7 +1,9 @@
-"""`discreet reproduce`: what it prints, the page it writes and what it refuses."""
+"""`python -m papers`: what it prints, the page it writes and what it refuses."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import subprocess
 import sys
@@ -9,14 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from papers import reproduced, tables
+from papers.__main__ import main
+from papers.charts import lines
+from papers.rows import Row, beyond, corrected, derived, equal, fits, near, sampled, truncated
+from papers.tables import Data, Table
 
-from commands import discreet, done
+from commands import Outcome
 from discreet.errors import InvalidInput
-from discreet.reproduce import reproduced, tables
-from discreet.reproduce.charts import lines
-from discreet.reproduce.rows import Row, beyond, corrected, derived, equal, fits, near, sampled, truncated
-from discreet.reproduce.tables import Data, Table
 
+ROOT = Path(__file__).parents[1]
 KEYS = ["id", "document", "table", "cell", "published", "obtained", "verdict", "note"]
 
 
@@ -35,6 +39,21 @@ def pictured(_: object) -> list[object]:
 
 def shown(name: str, rows: object = small, **more: object) -> Table:
     return Table(name, name.partition("-")[2], "What it is.", rows, **more)  # type: ignore[arg-type]
+
+
+def run(*words: object) -> Outcome:
+    """Run `python -m papers` in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([str(word) for word in words])
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def done(*words: object) -> Outcome:
+    """Run it where it must succeed."""
+    outcome = run(*words)
+    assert (outcome.code, outcome.err) == (0, ""), outcome
+    return outcome
 
 
 @pytest.fixture
@@ -108,7 +127,7 @@ def test_digits_that_were_cut_off() -> None:
 
 @pytest.mark.usefixtures("listed", "alone")
 def test_without_a_table_a_line_for_each() -> None:
-    said = done("reproduce").out
+    said = done().out
     assert re.search(r"000-one +one +1 +1\b", said)
     told = "2 equal, 0 not printed, reckoned twice, 0 equal within sampling error, 2 corrected, 0 not reproducible."
     assert f"4 figures: {told}" in said
@@ -117,7 +136,7 @@ def test_without_a_table_a_line_for_each() -> None:
 
 @pytest.mark.usefixtures("listed", "alone")
 def test_with_a_table_every_figure_of_it() -> None:
-    said = done("reproduce", "000-one").out
+    said = done("000-one").out
     assert re.search(r"first +0.48 +0.4763 +equal", said)
     assert re.search(r"second +<b> +2 +corrected +it is two \(erratum 1.7\)", said)
     assert "001" not in said
@@ -125,28 +144,28 @@ def test_with_a_table_every_figure_of_it() -> None:
 
 @pytest.mark.usefixtures("listed", "alone")
 def test_a_chapter_or_a_document_is_chosen_by_its_beginning() -> None:
-    assert len(done("reproduce", "001", "--json").document) == 3
-    assert len(done("reproduce", "001-3", "--json").document) == 3
-    assert len(done("reproduce", "001-3.1", "--json").document) == 2
+    assert len(done("001", "--json").document) == 3
+    assert len(done("001-3", "--json").document) == 3
+    assert len(done("001-3.1", "--json").document) == 2
 
 
 @pytest.mark.usefixtures("listed", "alone")
 def test_what_has_no_data_is_a_row_that_says_so_and_refused_alone() -> None:
-    left_out = done("reproduce", "--json").document[-1]
+    left_out = done("--json").document[-1]
     assert (left_out["id"], left_out["verdict"]) == ("001-3.2.left-out", "not reproducible")
     assert left_out["note"].startswith("data: needs census.csv; name the folder with --data")
-    refused = discreet("reproduce", "001-3.2")
+    refused = run("001-3.2")
     assert (refused.code, refused.out) == (2, "")
     assert "001-3.2 needs census.csv; name the folder that has it with --data" in refused.err
 
 
 @pytest.mark.usefixtures("listed", "alone")
 def test_json_is_a_list_of_rows_and_the_library_gives_the_same(tmp_path: Path) -> None:
-    rows = done("reproduce", "--json").document
+    rows = done("--json").document
     assert [list(row) for row in rows] == [KEYS] * 5
     assert rows == reproduced()
     (tmp_path / "census.csv").touch()
-    assert len(done("reproduce", "--json", "--data", tmp_path).document) == 6
+    assert len(done("--json", "--data", tmp_path).document) == 6
 
 
 @pytest.mark.usefixtures("listed")
@@ -161,7 +180,7 @@ def test_the_folder_of_data_may_stand_in_the_environment(tmp_path: Path, monkeyp
 @pytest.mark.usefixtures("listed", "alone")
 def test_the_page_has_every_row_and_picture_and_no_harm_in_it(tmp_path: Path) -> None:
     page = tmp_path / "out.html"
-    done("reproduce", "--html", page)
+    done("--html", page)
     text = page.read_text()
     assert text.count("<svg") == 1
     assert text.count("it is two (erratum 1.7)") == 2
@@ -180,7 +199,7 @@ def test_the_page_has_every_row_and_picture_and_no_harm_in_it(tmp_path: Path) ->
 def test_a_figure_that_differs_is_told_by_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "tables", lambda: (shown("000-one", wrong),))
     for words in ([], ["--json"]):
-        outcome = discreet("reproduce", *words)
+        outcome = run(*words)
         assert outcome.code == 6
         assert "differs" in outcome.out
 
@@ -202,8 +221,8 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("there.html").write_text("mine")
-    monkeypatch.setattr(tables, "reproduce", lambda *_: pytest.fail("it ran"))
-    refused = discreet("reproduce", *words)
+    monkeypatch.setattr("papers.__main__.reproduce", lambda *_: pytest.fail("it ran"))
+    refused = run(*words)
     assert (refused.code, refused.out) == (2, "")
     assert told in refused.err
     assert refused.err.count("\n") == 1
@@ -214,7 +233,7 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(
 def test_a_page_is_overwritten_where_that_was_asked_for(tmp_path: Path) -> None:
     page = tmp_path / "there.html"
     page.write_text("mine")
-    done("reproduce", "--html", page, "--force")
+    done("--html", page, "--force")
     assert page.read_text().startswith("<!DOCTYPE html>")
 
 
@@ -227,6 +246,8 @@ def test_every_table_has_a_name_of_its_own_that_begins_with_its_document() -> No
 
 
 def test_importing_it_computes_nothing() -> None:
-    said = "import discreet.reproduce, sys; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.split()
-    assert {"numpy", "altair", "scipy", "discreet.reproduce.tables"} & set(loaded) == set()
+    said = "import papers, sys; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", said], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout.split()
+    assert {"numpy", "altair", "scipy", "papers.tables"} & set(loaded) == set()

@@ -9,11 +9,11 @@ from fractions import Fraction
 from discreet.assess.charts import Chart
 from discreet.exact import exp_below
 from discreet.kernel.refinement import Profile, Refinement
-from discreet.reproduce.charts import lines
-from discreet.reproduce.rows import Row, beyond, corrected, derived
-from discreet.reproduce.tables import Data, Table
-from discreet.reproduce.unit_interval import LN2, steps, unit_interval
 from discreet.testing import exact_delta
+from papers.charts import lines
+from papers.rows import Row, beyond, corrected, derived
+from papers.tables import Data, Table
+from papers.unit_interval import LN2, steps, unit_interval
 
 DELTA = 0.2
 RATIO = exp_below(Fraction(repr(LN2)))

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from discreet.kernel.laplace import Laplace, laplace_region
 from discreet.kernel.staircase import Staircase
-from discreet.reproduce.chapter_4_figures import FIGURES
-from discreet.reproduce.noises import example_5, finest, shortest
-from discreet.reproduce.rows import Row, corrected, cut, derived, equal
-from discreet.reproduce.tables import Data, Table
+from papers.chapter_4_figures import FIGURES
+from papers.noises import example_5, finest, shortest
+from papers.rows import Row, corrected, cut, derived, equal
+from papers.tables import Data, Table
 
 PRINTED_4_1 = {0.1: ("200.00", "199.92"), 0.5: ("8.00", "7.92"), 1: ("2.00", "1.92")}
 """For each epsilon the variance of Laplace's noise and of the best."""

@@ -7,8 +7,8 @@ from math import log10
 from typing import Any
 
 from discreet.assess.charts import Chart
-from discreet.reproduce import charts
-from discreet.reproduce.rows import Row
+from papers import charts
+from papers.rows import Row
 
 MEASURES = ("SSE", "RL")
 Spots = list[tuple[float, float]]

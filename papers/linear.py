@@ -13,9 +13,9 @@ import numpy as np
 from discreet.assess.charts import Chart
 from discreet.inference.linear import LinearRefinement, refine_linear
 from discreet.inference.rho import rho
-from discreet.reproduce.charts import lines
-from discreet.reproduce.rows import Row, corrected, derived, equal
-from discreet.reproduce.tables import Data, Table
+from papers.charts import lines
+from papers.rows import Row, corrected, derived, equal
+from papers.tables import Data, Table
 
 SUM_OF_TWO = [[1], [1]]
 """Example 1: two counts whose sum is known."""

@@ -10,10 +10,10 @@ from itertools import pairwise
 from discreet.assess.charts import Chart
 from discreet.kernel.laplace import Laplace
 from discreet.kernel.staircase import Staircase, laplace_core
-from discreet.reproduce import charts
-from discreet.reproduce.noises import FINE, example_5, finest, laplace_density, shortest, stepwise
-from discreet.reproduce.rows import Row, beyond, derived, equal
-from discreet.reproduce.tables import Data, Table
+from papers import charts
+from papers.noises import FINE, example_5, finest, laplace_density, shortest, stepwise
+from papers.rows import Row, beyond, derived, equal
+from papers.tables import Data, Table
 
 LAPLACE, STEPWISE, SPLIT = "Laplace", "stepwise", "Laplace, epsilon split"
 

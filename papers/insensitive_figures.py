@@ -11,9 +11,9 @@ from discreet.assess.charts import Chart
 from discreet.assess.insensitive import bijection, clusters, differing
 from discreet.microdata.microaggregate import microaggregate
 from discreet.microdata.table import Places
-from discreet.reproduce import charts
-from discreet.reproduce.rows import Row, beyond, equal
-from discreet.reproduce.tables import Data, Table
+from papers import charts
+from papers.rows import Row, beyond, equal
+from papers.tables import Data, Table
 
 Point = tuple[int, int]
 OURS = "on points of ours; those of the drawing are not printed"

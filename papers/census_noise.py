@@ -8,16 +8,16 @@ from math import sqrt
 
 from discreet.assess.verdict import score
 from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata.nominal import nominal_groups, nominal_release
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import Places
 from discreet.microdata.table import Table as Records
-from discreet.reproduce.columns import census
-from discreet.reproduce.curves import curves
-from discreet.reproduce.noisy import NOMINAL, Measured, Runs, microaggregated
-from discreet.reproduce.printed_6 import EPSILONS, TABLE_6_1, TABLE_6_2, TABLE_6_5
-from discreet.reproduce.rows import Row, beyond, equal, sampled
-from discreet.reproduce.tables import Data, Table
+from papers.columns import census
+from papers.curves import curves
+from papers.noisy import NOMINAL, Measured, Runs, microaggregated
+from papers.nominal import nominal_groups, nominal_release
+from papers.printed_6 import EPSILONS, TABLE_6_1, TABLE_6_2, TABLE_6_5
+from papers.rows import Row, beyond, equal, sampled
+from papers.tables import Data, Table
 
 NAMES = ("FICA", "FEDTAX", "INTVAL", "POTHVAL")
 KS = (1, 2, 5, 15, 30)

@@ -12,10 +12,10 @@ from discreet.kernel.distribution import Distribution
 from discreet.kernel.laplace import Laplace
 from discreet.kernel.refinement import Refinement
 from discreet.prior import Prior
-from discreet.reproduce.charts import bars, lines
-from discreet.reproduce.rows import Row, beyond, cut, equal
-from discreet.reproduce.tables import Data, Table
-from discreet.reproduce.unit_interval import EPSILON, LN2, bell, refined, steps, unit_interval
+from papers.charts import bars, lines
+from papers.rows import Row, beyond, cut, equal
+from papers.tables import Data, Table
+from papers.unit_interval import EPSILON, LN2, bell, refined, steps, unit_interval
 
 CURVE = "the curve alone is printed"
 ANSWERS = (0.25, 0.7)

@@ -14,10 +14,10 @@ from discreet.microdata.bucketing import cut_sizes
 from discreet.microdata.closeness import apart, groups_apart, theoretical_masses
 from discreet.microdata.generalise import generalise
 from discreet.microdata.t_close import t_close
-from discreet.reproduce import chapter_7_figures, t_close_laplace
-from discreet.reproduce.medical import HIERARCHIES, MEDICAL, QUASI
-from discreet.reproduce.rows import Row, corrected, derived, equal
-from discreet.reproduce.tables import Data, Table
+from papers import chapter_7_figures, t_close_laplace
+from papers.medical import HIERARCHIES, MEDICAL, QUASI
+from papers.rows import Row, corrected, derived, equal
+from papers.tables import Data, Table
 
 GROUP_OF = (2, 1, 1, 3, 2, 3, 1, 2, 3, 3, 1, 2)
 """Table 7.5: the group of each of twelve records."""

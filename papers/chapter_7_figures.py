@@ -13,9 +13,9 @@ from discreet.microdata.closeness import apart, theoretical_masses
 from discreet.microdata.hierarchies import ladder
 from discreet.microdata.lattice import Levels, Task, class_labels
 from discreet.microdata.reading import read_table
-from discreet.reproduce import charts
-from discreet.reproduce.rows import Row, beyond, derived, equal
-from discreet.reproduce.tables import Data, Table
+from papers import charts
+from papers.rows import Row, beyond, derived, equal
+from papers.tables import Data, Table
 
 SIDES = {"Q1": "ABCD", "Q2": "PQRS"}
 RECORDS = tuple(product(*SIDES.values()))

@@ -11,7 +11,6 @@ import numpy as np
 from discreet.assess.charts import Chart
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.kernel.laplace import Laplace
-from discreet.microdata.nominal import nominal_release
 from discreet.microdata.private.blocks import RankBlocks, best_k
 from discreet.microdata.private.grid import Grid
 from discreet.microdata.private.loss import Loss
@@ -19,12 +18,13 @@ from discreet.microdata.protected import Protected
 from discreet.microdata.reading import read_table
 from discreet.microdata.t_close import t_close
 from discreet.microdata.table import Floats
-from discreet.reproduce import charts
-from discreet.reproduce.columns import QUASI, census
-from discreet.reproduce.correlations import Columns
-from discreet.reproduce.rows import Row, beyond, equal
-from discreet.reproduce.tables import Data, Table
 from discreet.schema import Column
+from papers import charts
+from papers.columns import QUASI, census
+from papers.correlations import Columns
+from papers.nominal import nominal_release
+from papers.rows import Row, beyond, equal
+from papers.tables import Data, Table
 
 NAME, TOP, K = "TAXINC", 200_000, 30
 """The confidential column, a bound of it that is no datum, and the least size of a t-close group."""

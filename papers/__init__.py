@@ -1,6 +1,6 @@
 """Every table and figure of the five documents, computed anew beside the printed figure, with a verdict.
 
-from discreet.reproduce import reproduced
+from papers import reproduced
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ __all__ = ["reproduced"]
 
 
 def reproduced(table: str | None = None, data: str | None = None) -> list[Mapping[str, object]]:
-    """The rows that `discreet reproduce --json` prints: of one table, a chapter, a document, or of all."""
-    from discreet.reproduce.tables import chosen, data_in, reproduce
+    """Compute the rows that `python -m papers --json` prints: of one table, a chapter, a document, or of all."""
+    from papers.tables import chosen, data_in, reproduce
 
     found = reproduce(chosen(table), data_in(data), lambda _: None)
     return [row for each in found for row in each.to_json()]

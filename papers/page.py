@@ -10,8 +10,8 @@ from pathlib import Path
 from discreet.assess.page import gallery, html_page, listed, said, table
 from discreet.errors import InvalidInput, Unsupported
 from discreet.pictures import MISSING, write_whole
-from discreet.reproduce.rows import VERDICTS, Row
-from discreet.reproduce.tables import DOCUMENTS, Reproduced, Table
+from papers.rows import VERDICTS, Row
+from papers.tables import DOCUMENTS, Reproduced, Table
 
 TITLE = "The documents, computed anew"
 STYLE = """<style>

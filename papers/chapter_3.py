@@ -9,11 +9,11 @@ import numpy as np
 
 from discreet.assess.charts import Chart
 from discreet.microdata.table import Floats
-from discreet.reproduce import charts, printed_3
-from discreet.reproduce.columns import QUASI, census, numbers
-from discreet.reproduce.correlations import METHODS, Change, Columns, change, correlations, runs
-from discreet.reproduce.rows import Row, beyond, corrected, equal, last_digit, near, sampled
-from discreet.reproduce.tables import Data, Table
+from papers import charts, printed_3
+from papers.columns import QUASI, census, numbers
+from papers.correlations import METHODS, Change, Columns, change, correlations, runs
+from papers.rows import Row, beyond, corrected, equal, last_digit, near, sampled
+from papers.tables import Data, Table
 
 EIA = (
     *("RESREVENUE", "RESSALES", "COMREVENUE", "COMSALES", "INDREVENUE"),

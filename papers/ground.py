@@ -13,10 +13,10 @@ from discreet.kernel.exponential import exponential
 from discreet.kernel.laplace import Laplace
 from discreet.kernel.order_statistic import local_sensitivity, smooth_sensitivity
 from discreet.kernel.sensitivity import global_sensitivity
-from discreet.reproduce import ground_gaussian
-from discreet.reproduce.charts import bars, lines
-from discreet.reproduce.rows import Row, beyond, corrected, equal
-from discreet.reproduce.tables import Data, Table
+from papers import ground_gaussian
+from papers.charts import bars, lines
+from papers.rows import Row, beyond, corrected, equal
+from papers.tables import Data, Table
 
 RECORDS = ("Flu", "HIV", "Hepatitis", "HIV", "Diabetes", "Flu")
 """The diseases of Table 2.2; the records between the fifth and the last are left out there."""
