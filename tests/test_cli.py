@@ -661,7 +661,7 @@ def test_what_is_not_expected_shows_nothing(schema: Path, monkeypatch: pytest.Mo
         (["budget", "registry.yaml"], ""),
         (["budget", "registry.yaml", "--json"], ""),
         (["--help"], ""),
-        (["nothing", "--json"], "discreet: no such command 'nothing'; see --help\n"),
+        (["nothing", "--json"], "discreet: No such command 'nothing'; see --help\n"),
     ],
     ids=["screen", "JSON", "help", "failure"],
 )

@@ -663,7 +663,7 @@ def test_the_commands_refuse_in_plain_words(schema: Path, tmp_path: Path) -> Non
     refusals = [
         (("backup", ledger, copy), 2, "is there already"),
         (("backup", tmp_path / "none.db", copy), 2, "there is no ledger 'none.db' there"),
-        (("restore", copy, new), 2, "missing option '--forgotten'"),
+        (("restore", copy, new), 2, "Missing option '--forgotten'"),
         (("restore", copy, new, "--forgotten", "much"), 2, "--forgotten must be a plain number"),
         (("restore", copy, new, "--forgotten", "-1"), 2, "must be 0 or between"),
         (("restore", copy, new, "--forgotten", "1", "--forgotten-delta", "1"), 2, "delta must be below 1"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -22,25 +21,6 @@ PAID = "nothing is left half written, and what was charged by then stays charged
 UNREAD = 1
 LONGEST = 300
 """Of what is said about the words of a command, which may be anything."""
-PLAINLY = {
-    r"Missing command\.": "missing command",
-    r"No such command ('.*'|\".*\")\. Did you mean (.*)\?": "no such command {}, perhaps {}",
-    r"No such command (.*)\.": "no such command {}",
-    r"No such option: (.*) \(Possible options: (.*)\)": "no such option {}, perhaps {}",
-    r"No such option: (.*)": "no such option {}",
-    r"Missing (\w+) (.*)\.": "missing {} {}",
-    r"Option (.*) requires an argument\.": "{} needs a value",
-    r"Option (.*) does not take a value\.": "{} takes no value",
-    r"Got unexpected extra argument\(s\) \((.*)\)": "there are words too many: {}",
-    r"Invalid value for (.*): Input should be a valid integer.*": "{} must be a whole number",
-    r"Invalid value for (.*): Input should be a valid number.*": "{} must be a number",
-    r"Invalid value for (.*): Input should be greater than or equal to (\S+)": "{} must be at least {}",
-    r"Invalid value for (.*): Input should be less than or equal to (\S+)": "{} must be at most {}",
-    r"Invalid value for ('.*?'):.*": "{} has a value that does not fit",
-}
-"""What the parser says, and what we say."""
-
-
 stopping: list[int] = []
 """The signals that came: a library may turn the exit that they ask for into an error of its own."""
 
@@ -106,18 +86,11 @@ def _unread() -> int:
 def _ours(error: Exception) -> DiscreetError:
     """Any failure as one of our kinds, with nothing in it that may come from the data."""
     if isinstance(error, typer.TyperException):
-        return InvalidInput(f"{_plainly(error.format_message())[:LONGEST]}; see --help")
+        message = error.format_message().rstrip(".")[:LONGEST]
+        return InvalidInput(f"{message} See --help" if message.endswith("?") else f"{message}; see --help")
     if isinstance(error, DiscreetError) and not isinstance(error, Internal):
         return error
     return Internal("an internal error; nothing about the data is shown")
-
-
-def _plainly(said: str) -> str:
-    """What the parser says of the words that were typed, in ours."""
-    for pattern, ours in PLAINLY.items():
-        if found := re.fullmatch(pattern, said.strip(), re.DOTALL):
-            return ours.format(*(part or "" for part in found.groups()))
-    return "the words of the command are not understood"
 
 
 def _failed(error: DiscreetError, words: Sequence[str]) -> int:
