@@ -13,6 +13,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
+from typing import ClassVar
 
 from discreet.errors import InvalidInput
 from discreet.exact import LARGEST_EXPONENT, hashable, positive, reading
@@ -28,6 +29,9 @@ FARTHEST = Fraction(10**LARGEST_EXPONENT)
 
 class Distance(ABC):
     """A way to say how far apart two values are."""
+
+    stored_name: ClassVar[str]
+    """What it is called in the names of stored answers: never changed, whatever the class is called."""
 
     @abstractmethod
     def between(self, one: Hashable, two: Hashable) -> float:
@@ -91,6 +95,8 @@ class _Rational(Distance):
 class Continuous(_Rational):
     """|x - y|."""
 
+    stored_name = "continuous"
+
     def key(self, one: Hashable, two: Hashable) -> Fraction:
         return abs(_number(one) - _number(two))
 
@@ -101,6 +107,8 @@ class Continuous(_Rational):
 @dataclass(frozen=True, slots=True)
 class Nominal(_Rational):
     """0 or 1."""
+
+    stored_name = "nominal"
 
     def key(self, one: Hashable, two: Hashable) -> int:
         """1 also where two values refuse to be compared, as a number too large for a float with a float may."""
@@ -117,6 +125,7 @@ class Nominal(_Rational):
 class Ordinal(_Rational):
     """Places apart."""
 
+    stored_name = "ordinal"
     categories: tuple[Hashable, ...]
     places: Mapping[Hashable, int] = field(init=False, repr=False, compare=False)
 
@@ -142,6 +151,7 @@ class Ordinal(_Rational):
 class Semantic(Distance):
     """Formula 6.6, a metric. Ordered by its rational argument, so ties are exact."""
 
+    stored_name = "semantic"
     taxonomy: Taxonomy
 
     def __post_init__(self) -> None:
@@ -162,6 +172,7 @@ class Semantic(Distance):
 class Product(Distance):
     """Root of the weighted sum of squares over components; values are tuples."""
 
+    stored_name = "product"
     parts: tuple[Distance, ...]
     weights: tuple[Fraction, ...]
 

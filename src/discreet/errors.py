@@ -19,6 +19,8 @@ class DiscreetError(Exception):
     """
 
     exit_code = 1
+    stored_name = "DiscreetError"
+    """What it is called in documents, which may be kept: never changed, whatever the class is called."""
 
 
 class InvalidInput(DiscreetError, ValueError):
@@ -29,6 +31,7 @@ class InvalidInput(DiscreetError, ValueError):
     """
 
     exit_code = 2
+    stored_name = "InvalidInput"
 
 
 class BudgetExceeded(DiscreetError):
@@ -40,6 +43,7 @@ class BudgetExceeded(DiscreetError):
     """
 
     exit_code = 3
+    stored_name = "BudgetExceeded"
 
 
 class Unsupported(DiscreetError):
@@ -50,6 +54,7 @@ class Unsupported(DiscreetError):
     """
 
     exit_code = 4
+    stored_name = "Unsupported"
 
 
 class Unavailable(DiscreetError):
@@ -60,6 +65,7 @@ class Unavailable(DiscreetError):
     """
 
     exit_code = 5
+    stored_name = "Unavailable"
 
 
 class ClaimFailed(DiscreetError):
@@ -70,6 +76,7 @@ class ClaimFailed(DiscreetError):
     """
 
     exit_code = 6
+    stored_name = "ClaimFailed"
 
 
 class Internal(DiscreetError):
@@ -80,3 +87,4 @@ class Internal(DiscreetError):
     """
 
     exit_code = 1
+    stored_name = "Internal"

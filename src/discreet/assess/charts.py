@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -229,7 +229,7 @@ def _chosen(swept: Sweep) -> str:
 
 def _curves(swept: Sweep, x: Layer, y: Layer) -> list[Layer]:
     """A line for each method, its points joined in the order of k."""
-    rows = [asdict(point) for point in swept.points]
+    rows = [point.to_json() for point in swept.points]
     methods = list(dict.fromkeys(point.method for point in swept.points))
     places = {"x": x, "y": y, "color": _look("method", methods, COLOURS, DOTS)}
     dashes = {"order": _field("k", "quantitative"), "strokeDash": _look("method", methods, DASHES, legend=None)}
@@ -238,7 +238,7 @@ def _curves(swept: Sweep, x: Layer, y: Layer) -> list[Layer]:
     return [
         _layer(rows, {"type": "line"}, **places, **dashes),
         _layer(rows, dots, **places, shape=_look("method", methods, SHAPES, DOTS)),
-        _layer([asdict(swept.recommended)], ring, x=x, y=y),
+        _layer([swept.recommended.to_json()], ring, x=x, y=y),
     ]
 
 

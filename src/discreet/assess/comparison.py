@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -91,8 +91,39 @@ class Comparison:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable; null for what is not known."""
-        measured = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
-        return {**measured, "verdict": {"risk": self.risk, "utility": self.utility}}
+        measured = {
+            "rows": self.rows,
+            "numeric": self.numeric,
+            "sse": self.sse,
+            "sse_of": self.sse_of,
+            "il1s": self.il1s,
+            "means": self.means,
+            "variances": self.variances,
+            "quantiles": self.quantiles,
+            "correlations": self.correlations,
+            "correlation_change": self.correlation_change,
+            "correlation_change_sd": self.correlation_change_sd,
+            "association_change": self.association_change,
+            "marginals": self.marginals,
+            "propensity": self.propensity,
+            "linkage": self.linkage,
+            "linkage_by_chance": self.linkage_by_chance,
+            "disclosure": self.disclosure,
+            "disclosure_by_chance": self.disclosure_by_chance,
+            "disclosure_excess": self.disclosure_excess,
+            "unique": self.unique,
+            "knows": self.knows,
+            "intersection": self.intersection,
+            "k": self.k,
+            "unmeasured": self.unmeasured,
+            "changed": self.changed,
+            "gone": self.gone,
+            "apart": self.apart,
+            "near": self.near,
+            "bounded": self.bounded,
+        }
+        told = {name: _plain(value) for name, value in measured.items()}
+        return {**told, "verdict": {"risk": self.risk, "utility": self.utility}}
 
 
 def _plain(value: object) -> object:

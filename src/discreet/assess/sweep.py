@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInput
@@ -63,6 +63,11 @@ class Point:
     lost: str = "correlations"
     """What the loss is of."""
 
+    def to_json(self) -> dict[str, object]:
+        """Machine-readable."""
+        told: dict[str, object] = {"method": self.method, "k": self.k, "loss": self.loss, "risk": self.risk}
+        return told | {"il1s": self.il1s, "linkage": self.linkage, "score": self.score, "lost": self.lost}
+
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
@@ -101,9 +106,9 @@ class Sweep:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
-        points = [asdict(point) for point in self.points]
+        points = [point.to_json() for point in self.points]
         told = {"useful": self.useful, "limit": self.limit, "words": self.words, "left_out": list(self.left_out)}
-        return {"points": points, "recommended": asdict(self.recommended), **told}
+        return {"points": points, "recommended": self.recommended.to_json(), **told}
 
 
 def read_ks(text: str) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
@@ -21,18 +22,30 @@ from discreet.cli.publish import publish
 from discreet.cli.serve import serve
 from discreet.cli.verify import verify
 
-COMMANDS = (init, check, ask, preview, budget, history, publish, verify, assess, serve, audit)
+COMMANDS: Mapping[str, Callable[..., None]] = {
+    "init": init,
+    "check": check,
+    "ask": ask,
+    "preview": preview,
+    "budget": budget,
+    "history": history,
+    "publish": publish,
+    "verify": verify,
+    "assess": assess,
+    "serve": serve,
+    "audit": audit,
+}
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 ledger = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Look after a ledger.")
 tokens = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Say who may use a service, and ask what.")
-for command in COMMANDS:
-    app.command(epilog=example(command.__name__))(command)
-for act in LEDGER_COMMANDS:
-    ledger.command(epilog=example(f"ledger {act.__name__}"))(act)
+for name, command in COMMANDS.items():
+    app.command(name, epilog=example(name))(command)
+for name, command in LEDGER_COMMANDS.items():
+    ledger.command(name, epilog=example(f"ledger {name}"))(command)
 app.add_typer(ledger, name="ledger")
-for name, told in token.COMMANDS.items():
-    tokens.command(name, epilog=example(f"token {name}"))(told)
+for name, command in token.COMMANDS.items():
+    tokens.command(name, epilog=example(f"token {name}"))(command)
 app.add_typer(tokens, name="token")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -214,4 +214,9 @@ def _found_to_json(head: str, at: Found | None) -> dict[str, object]:
     return dict(zip(("head", "dataset", "entry"), (head, *place), strict=True))
 
 
-COMMANDS = (verify, backup, restore, upgrade)
+COMMANDS: Mapping[str, Callable[..., None]] = {
+    "verify": verify,
+    "backup": backup,
+    "restore": restore,
+    "upgrade": upgrade,
+}

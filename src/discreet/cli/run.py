@@ -97,6 +97,6 @@ def _failed(error: DiscreetError, words: Sequence[str]) -> int:
     sentence = printable(" ".join(str(error).split()))
     print(f"discreet: {sentence}", file=sys.stderr, flush=True)
     if "--json" in words:
-        told = {"kind": type(error).__name__, "exit": error.exit_code, "message": sentence}
+        told = {"kind": error.stored_name, "exit": error.exit_code, "message": sentence}
         print(json.dumps({"error": told}, indent=2))
     return error.exit_code

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -157,7 +156,7 @@ def _require(config: Config, name: str) -> None:
 
 def _to_json(token: Token) -> dict[str, object]:
     """A token without its secret, as the service tells it."""
-    return asdict(token) | {"valid": token.valid(time.time())}
+    return token.to_json() | {"valid": token.valid(time.time())}
 
 
 def _state(token: Token) -> str:

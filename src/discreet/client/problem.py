@@ -16,7 +16,7 @@ from discreet.errors import (
 )
 
 KINDS: dict[str, type[DiscreetError]] = {
-    kind.__name__: kind for kind in (InvalidInput, BudgetExceeded, Unsupported, Unavailable, ClaimFailed, Internal)
+    kind.stored_name: kind for kind in (InvalidInput, BudgetExceeded, Unsupported, Unavailable, ClaimFailed, Internal)
 }
 LONGEST = 2000
 UNREADABLE = "did not answer as a discreet service does; check the address"

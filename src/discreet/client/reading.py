@@ -12,9 +12,11 @@ from discreet.errors import Unavailable
 from discreet.guarantee import Guarantee
 
 if TYPE_CHECKING:
-    from discreet.assess.sweep import Sweep
+    from discreet.assess.sweep import Point, Sweep
     from discreet.custodian.previewing import Preview
     from discreet.ledger.charge import Balance, Entry, Verified
+    from discreet.planner.compared import ComparedWithDp
+    from discreet.spend import Part, Spend
 
 Told = Mapping[str, Any]
 Made = TypeVar("Made")
@@ -65,7 +67,6 @@ def preview_from(told: Told) -> Preview:
     """What a question would cost and be good for."""
     from discreet.custodian.accuracy import AccuracyForRows
     from discreet.custodian.previewing import Preview
-    from discreet.planner.compared import ComparedWithDp
     from discreet.planner.plan import Candidate
 
     compared = told.get("compared_with_dp")
@@ -91,8 +92,24 @@ def preview_from(told: Told) -> Preview:
         prior_use=told.get("prior_use", ""),
         balances=balances_from(told["budget"]),
         times=told["times"],
-        accuracy_by_rows=tuple(AccuracyForRows(**one) for one in told.get("accuracy_by_rows", ())),
-        compared_with_dp=None if compared is None else ComparedWithDp(**compared),
+        accuracy_by_rows=tuple(
+            AccuracyForRows(name=one["name"], rows=one["rows"], within=one["within"])
+            for one in told.get("accuracy_by_rows", ())
+        ),
+        compared_with_dp=None if compared is None else _compared(compared),
+    )
+
+
+def _compared(told: Told) -> ComparedWithDp:
+    from discreet.planner.compared import ComparedWithDp
+
+    return ComparedWithDp(
+        mechanism=told["mechanism"],
+        accuracy=told["accuracy"],
+        expected_error=told["expected_error"],
+        own_error=told["own_error"],
+        prefer=told["prefer"],
+        words=told["words"],
     )
 
 
@@ -102,7 +119,9 @@ def balances_from(told: Sequence[Told]) -> tuple[Balance, ...]:
     from discreet.schema import Budget
 
     def balance(one: Told) -> Balance:
-        spent, cap = one["spent"], Budget(**{name: Fraction(value) for name, value in one["cap"].items()})
+        spent, told_cap = one["spent"], one["cap"]
+        highest = _exact(told_cap.get("max_epsilon"))
+        cap = Budget(epsilon=Fraction(told_cap["epsilon"]), delta=Fraction(told_cap["delta"]), max_epsilon=highest)
         flags = tuple(map(str, one["flags"]))
         exact = _exact(spent["epsilon"]), Fraction(spent["delta"])
         return Balance(one["model"], one["analyst"], *exact, cap, Fraction(one["left"]), flags, one["promise"])
@@ -113,18 +132,35 @@ def balances_from(told: Sequence[Told]) -> tuple[Balance, ...]:
 def entries_from(told: Sequence[Told]) -> list[Entry]:
     """What was asked."""
     from discreet.ledger.charge import Entry
-    from discreet.spend import Part, Spend
 
     def entry(one: Told) -> Entry:
-        spend, part = one["spend"], one["part"]
         return Entry(
-            **{name: one[name] for name in ("entry", "kind", "at", "snapshot", "analyst", "query", "model")},
-            spend=None if spend is None else Spend(**{name: Fraction(amount) for name, amount in spend.items()}),
+            entry=one["entry"],
+            kind=one["kind"],
+            at=one["at"],
+            snapshot=one["snapshot"],
+            analyst=one["analyst"],
+            query=one["query"],
+            model=one["model"],
+            spend=None if one["spend"] is None else _spend(one["spend"]),
             epsilon=_exact(one["epsilon"]),
-            part=None if part is None else Part(**part),
+            part=None if one["part"] is None else _part(one["part"]),
         )
 
     return [entry(one) for one in told]
+
+
+def _spend(told: Told) -> Spend:
+    from discreet.spend import Spend
+
+    epsilon, rho, other, delta = (Fraction(told[name]) for name in ("epsilon", "rho", "other", "delta"))
+    return Spend(epsilon=epsilon, rho=rho, other=other, delta=delta)
+
+
+def _part(told: Told) -> Part:
+    from discreet.spend import Part
+
+    return Part(kind=told["kind"], name=told["name"], reach=told["reach"])
 
 
 def verified_from(told: Told) -> Verified:
@@ -150,10 +186,25 @@ def expected_from(told: Sequence[Told]) -> tuple[Expected, ...]:
 
 def sweep_from(told: Told) -> Sweep:
     """Methods compared over k."""
-    from discreet.assess.sweep import Point, Sweep
+    from discreet.assess.sweep import Sweep
 
-    points = tuple(Point(**one) for one in told["points"])
-    return Sweep(points, Point(**told["recommended"]), told["limit"], tuple(told["left_out"]))
+    points = tuple(map(_point, told["points"]))
+    return Sweep(points, _point(told["recommended"]), told["limit"], tuple(told["left_out"]))
+
+
+def _point(told: Told) -> Point:
+    from discreet.assess.sweep import Point
+
+    return Point(
+        method=told["method"],
+        k=told["k"],
+        loss=told["loss"],
+        risk=told["risk"],
+        il1s=told["il1s"],
+        linkage=told["linkage"],
+        score=told["score"],
+        lost=told["lost"],
+    )
 
 
 def _exact(text: str | None) -> Fraction | None:

@@ -77,13 +77,11 @@ def _plain(value: object) -> Any:
 
 def _diversity(value: object) -> str:
     """What a group must hold, as it is written."""
-    from dataclasses import astuple
-
     from discreet.microdata.diversity import Diversity
 
     if not isinstance(value, Diversity):
         raise InvalidInput(f"a file is described by texts, numbers and lists; a {type(value).__name__} cannot be sent")
-    return " ".join((type(value).__name__.lower(), *map(str, astuple(value))))
+    return value.to_text()
 
 
 def _prior(given: Given) -> str:
@@ -114,7 +112,7 @@ def _distance(given: object) -> str:
     if isinstance(given, str):
         return given
     if isinstance(given, Continuous | Nominal):
-        return type(given).__name__.lower()
+        return given.stored_name
     raise InvalidInput(
         "a distance is sent by its name: continuous, nominal, ordinal or semantic, by the schema's own categories"
     )

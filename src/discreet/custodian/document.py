@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from fractions import Fraction
 
+from discreet.custodian.accuracy import AccuracyForRows
 from discreet.custodian.place import Snapshot
 from discreet.custodian.previewing import Preview
 from discreet.ledger import Balance, Entry
 from discreet.ledger.charge import Restored, Verified
+from discreet.planner.compared import ComparedWithDp
 from discreet.schema import Schema
+from discreet.spend import Part, Spend
 
 
 def preview_to_json(preview: Preview) -> dict[str, object]:
@@ -20,7 +22,7 @@ def preview_to_json(preview: Preview) -> dict[str, object]:
         "prior_error": preview.prior_error,
         "reason": preview.reason,
         "accuracy": preview.accuracy,
-        "accuracy_by_rows": [asdict(one) for one in preview.accuracy_by_rows],
+        "accuracy_by_rows": [_by_rows(one) for one in preview.accuracy_by_rows],
     }
     told["candidates"] = [
         {
@@ -37,7 +39,7 @@ def preview_to_json(preview: Preview) -> dict[str, object]:
     told |= {"stored_epsilon": _exact(preview.stored), "reuse": preview.reuse}
     told |= {"pictured": preview.pictured, "error_of": preview.error_of}
     told["prior_use"] = preview.prior_use
-    told["compared_with_dp"] = None if preview.compared_with_dp is None else asdict(preview.compared_with_dp)
+    told["compared_with_dp"] = None if preview.compared_with_dp is None else _compared(preview.compared_with_dp)
     return told | {"budget": [balance_to_json(balance) for balance in preview.balances]}
 
 
@@ -53,8 +55,27 @@ def entry_to_json(entry: Entry) -> dict[str, object]:
     """One line of the history."""
     told: dict[str, object] = {"entry": entry.entry, "kind": entry.kind, "at": entry.at, "snapshot": entry.snapshot}
     told |= {"analyst": entry.analyst, "query": entry.query, "model": entry.model, "epsilon": _exact(entry.epsilon)}
-    spend = None if entry.spend is None else {name: str(amount) for name, amount in asdict(entry.spend).items()}
-    return told | {"spend": spend, "part": None if entry.part is None else asdict(entry.part)}
+    spend = None if entry.spend is None else _spend(entry.spend)
+    return told | {"spend": spend, "part": None if entry.part is None else _part(entry.part)}
+
+
+def _by_rows(one: AccuracyForRows) -> dict[str, object]:
+    return {"name": one.name, "rows": one.rows, "within": one.within}
+
+
+def _compared(one: ComparedWithDp) -> dict[str, object]:
+    told: dict[str, object] = {"mechanism": one.mechanism, "accuracy": one.accuracy}
+    told |= {"expected_error": one.expected_error, "own_error": one.own_error}
+    return told | {"prefer": one.prefer, "words": one.words}
+
+
+def _spend(spend: Spend) -> dict[str, str]:
+    amounts = {"epsilon": spend.epsilon, "rho": spend.rho, "other": spend.other, "delta": spend.delta}
+    return {name: str(amount) for name, amount in amounts.items()}
+
+
+def _part(part: Part) -> dict[str, object]:
+    return {"kind": part.kind, "name": part.name, "reach": part.reach}
 
 
 def snapshot_to_json(snapshot: Snapshot, schema: Schema) -> dict[str, object]:

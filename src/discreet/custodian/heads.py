@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import mkstemp
 
@@ -35,7 +34,11 @@ class FolderHeads:
             told = json.loads(self._file.read_text(encoding="utf-8"))
             if told.pop("dataset") != dataset:
                 return None
-            return RecordedHead(**{**told, "restores": tuple(told["restores"])})
+            if not set(told) <= {"ledger", "entry", "hash", "restores"}:
+                return None
+            return RecordedHead(
+                ledger=told["ledger"], entry=told["entry"], hash=told["hash"], restores=tuple(told["restores"])
+            )
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
 
@@ -45,7 +48,8 @@ class FolderHeads:
             handle, name = mkstemp(prefix=f".{NAME}-", dir=self._file.parent)
             try:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    json.dump({"dataset": dataset} | asdict(head), file)
+                    told = {"dataset": dataset, "ledger": head.ledger, "entry": head.entry, "hash": head.hash}
+                    json.dump(told | {"restores": head.restores}, file)
                 os.replace(name, self._file)
             except OSError:
                 os.unlink(name)

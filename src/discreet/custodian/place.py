@@ -12,7 +12,8 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from discreet.errors import InvalidInput, Unavailable
 from discreet.kernel.entropy import SYSTEM
@@ -20,6 +21,9 @@ from discreet.schema import Schema
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 FIRST = "1"
+MANIFEST = ("identity", "key", "promise", "ledger", "snapshots")
+SNAPSHOT = ("name", "engine", "target", "layout", "made", "disjoint", "report", "sha256", "stamp")
+"""What a manifest has, and each of its snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,36 @@ class Snapshot:
     stamp: str | None = None
     """Of its files' names, sizes and times: as long as they stay, the bytes are not read again."""
 
+    def to_json(self) -> dict[str, object]:
+        """As the manifest has it."""
+        return {
+            "name": self.name,
+            "engine": self.engine,
+            "target": self.target,
+            "layout": self.layout,
+            "made": self.made,
+            "disjoint": self.disjoint,
+            "report": dict(self.report),
+            "sha256": self.sha256,
+            "stamp": self.stamp,
+        }
+
+    @staticmethod
+    def from_json(told: Mapping[str, Any]) -> Snapshot:
+        """The same, read back; KeyError or ValueError where it is none."""
+        _require_known(told, SNAPSHOT)
+        return Snapshot(
+            name=told["name"],
+            engine=told["engine"],
+            target=told["target"],
+            layout=told["layout"],
+            made=told["made"],
+            disjoint=told["disjoint"],
+            report=told["report"],
+            sha256=told.get("sha256"),
+            stamp=told.get("stamp"),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -54,6 +88,23 @@ class Manifest:
         """A new data set."""
         return Manifest(SYSTEM.take(16).hex(), SYSTEM.take(32).hex(), promise(schema))
 
+    def to_json(self) -> dict[str, object]:
+        """As it is kept."""
+        told: dict[str, object] = {"identity": self.identity, "key": self.key, "promise": self.promise}
+        return told | {"ledger": self.ledger, "snapshots": [one.to_json() for one in self.snapshots]}
+
+    @staticmethod
+    def from_json(told: Mapping[str, Any]) -> Manifest:
+        """The same, read back; KeyError, TypeError or ValueError where it is none."""
+        _require_known(told, MANIFEST)
+        return Manifest(
+            identity=told["identity"],
+            key=told["key"],
+            promise=told["promise"],
+            ledger=told.get("ledger"),
+            snapshots=tuple(map(Snapshot.from_json, told["snapshots"])),
+        )
+
     def require_promise(self, schema: Schema) -> None:
         """What was spent was promised to a unit, under a relation: another of either would be another sum."""
         if self.promise != promise(schema):
@@ -65,6 +116,12 @@ class Manifest:
     def with_snapshot(self, snapshot: Snapshot) -> Manifest:
         """The same, with one more snapshot, which is the current one."""
         return replace(self, snapshots=(*self.snapshots, snapshot))
+
+
+def _require_known(told: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    """Refuse what a later discreet may have written, and we would lose."""
+    if not set(told) <= set(names):
+        raise ValueError
 
 
 class Place:
@@ -93,9 +150,7 @@ class Place:
     def read(self) -> Manifest | None:
         """The manifest, if the data set was registered."""
         try:
-            told = json.loads(self._file.read_text(encoding="utf-8"))
-            snapshots = tuple(Snapshot(**one) for one in told.pop("snapshots"))
-            return Manifest(**told, snapshots=snapshots)
+            return Manifest.from_json(json.loads(self._file.read_text(encoding="utf-8")))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except PermissionError:
@@ -109,7 +164,7 @@ class Place:
         try:
             handle = os.open(waiting, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(asdict(manifest), file, indent=1)
+                json.dump(manifest.to_json(), file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
             waiting.replace(self._file)

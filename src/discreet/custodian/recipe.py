@@ -29,7 +29,7 @@ METHODS: Mapping[str, frozenset[str]] = {
 
 NEEDS_QUASI = frozenset({"mdav", "generalise", "mdav-swap", "t-closeness", "anatomy"})
 NEEDS_CONFIDENTIAL = frozenset({"mdav-swap", "ir-swap", "t-closeness", "anatomy"})
-FLOORS: Mapping[str, Callable[[Any], Diversity]] = {"distinct": Distinct, "spread": Spread, "closeness": Closeness}
+FLOORS: Mapping[str, Callable[[Any], Diversity]] = {one.stored_name: one for one in (Distinct, Spread, Closeness)}
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
@@ -66,14 +66,33 @@ class Recipe:
     def to_json(self) -> dict[str, object]:
         """What may be told of it with the release."""
         said = METHODS[self.method] - {"keep", "hierarchies"}
-        told = {name: _plain(value) for name in sorted(said) if (value := getattr(self, name))}
+        told = {name: _plain(value) for name, value in sorted(self._said().items()) if name in said and value}
         roles = {"quasi_identifiers": list(self.quasi), "confidential": list(self.confidential)}
         return {"method": self.method, "k": self.k} | told | roles | {"kept_as_they_are": list(self.keep)}
+
+    def _said(self) -> dict[str, object]:
+        """What can be said of a method, by the names that manifests have for it."""
+        return {
+            "buckets": self.buckets,
+            "diversity": self.diversity,
+            "form": self.form,
+            "grouping": self.grouping,
+            "groups_per_bucket": self.groups_per_bucket,
+            "informed": self.informed,
+            "ks": self.ks,
+            "loss": self.loss,
+            "partition": self.partition,
+            "strata": self.strata,
+            "suppress": self.suppress,
+            "swap": self.swap,
+            "t": self.t,
+            "weights": self.weights,
+        }
 
 
 def _plain(value: object) -> object:
     if isinstance(value, Diversity):
-        return " ".join((type(value).__name__.lower(), *map(str, astuple(value))))
+        return value.to_text()
     return dict(value) if isinstance(value, Mapping) else str(value) if isinstance(value, Fraction) else value
 
 

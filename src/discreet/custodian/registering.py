@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
@@ -104,9 +103,17 @@ def _registered(
 
 def _told(report: Report) -> dict[str, object]:
     """A report as it is kept."""
-    numbers = ("rows_read", "rows_kept", "without_unit", "units", "fingerprint")
-    columns = {name: asdict(column) for name, column in report.columns.items()}
-    return {name: getattr(report, name) for name in numbers} | {"columns": columns}
+    return {
+        "rows_read": report.rows_read,
+        "rows_kept": report.rows_kept,
+        "without_unit": report.without_unit,
+        "units": report.units,
+        "fingerprint": report.fingerprint,
+        "columns": {
+            name: {"missing": column.missing, "unreadable": column.unreadable, "clipped": column.clipped}
+            for name, column in report.columns.items()
+        },
+    }
 
 
 def _read(

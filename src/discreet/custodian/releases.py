@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,26 @@ class Kept:
     sha256: str
     manifest: str
 
+    def to_json(self) -> dict[str, object]:
+        """As it is kept."""
+        told: dict[str, object] = {"number": self.number, "name": self.name, "snapshot": self.snapshot}
+        return told | {"method": self.method, "k": self.k, "sha256": self.sha256, "manifest": self.manifest}
+
+    @staticmethod
+    def from_json(told: Mapping[str, Any]) -> Kept:
+        """The same, read back; ValueError where it is none."""
+        if set(told) != {"number", "name", "snapshot", "method", "k", "sha256", "manifest"}:
+            raise ValueError
+        return Kept(
+            number=told["number"],
+            name=told["name"],
+            snapshot=told["snapshot"],
+            method=told["method"],
+            k=told["k"],
+            sha256=told["sha256"],
+            manifest=told["manifest"],
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
@@ -46,7 +67,7 @@ def kept_releases(place: Place) -> list[Kept]:
     files = sorted((place.folder / "releases").glob("*.json"))
     try:
         return sorted(
-            (Kept(**json.loads(file.read_text(encoding="utf-8"))) for file in files), key=lambda one: one.number
+            (Kept.from_json(json.loads(file.read_text(encoding="utf-8"))) for file in files), key=lambda one: one.number
         )
     except (OSError, ValueError, TypeError):
         raise Unavailable(
@@ -78,7 +99,7 @@ def keep_release(place: Place, kept: Kept, alignment: Alignment) -> None:
         _write(folder / f"{kept.number}.npz", alignment)
         handle = os.open(folder / f"{kept.number}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(asdict(kept), file)
+            json.dump(kept.to_json(), file)
             file.flush()
             os.fsync(file.fileno())
     except OSError:

@@ -38,6 +38,8 @@ class Account(NamedTuple):
         return Account(*map(max, self, other))
 
 
+AMOUNTS = ("dp", "epsilon", "rho", "other", "delta", "individual")
+"""The columns that the components of an account are kept in, in the order of its fields."""
 NOTHING = Account()
 PAST = -1
 """The epoch under which an owner's most, over all epochs before the present one, is kept."""
@@ -86,7 +88,7 @@ class Position:
         """The root and, of each kind, the `reach` largest parts, component by component, after one more cost."""
         root = self.root if self.part else self.root.plus(more)
         own = self.own.plus(more)
-        return Account(*(self._component(name, getattr(root, name), getattr(own, name)) for name in Account._fields))
+        return Account(*map(self._component, AMOUNTS, root, own))
 
     def _component(self, name: str, root: int, own: int) -> int:
         return root + sum(self._largest(kind, name, own) for kind in KINDS)
@@ -124,7 +126,8 @@ def shown_held(largest: Account) -> tuple[Model, ...]:
     """
     if largest.dp:
         return ()
-    own: dict[Model, bool] = {model: any(getattr(largest, name) for name in COMPONENTS[model]) for model in MODELS}
+    amounts = dict(zip(AMOUNTS, largest, strict=True))
+    own: dict[Model, bool] = {model: any(amounts[name] for name in COMPONENTS[model]) for model in MODELS}
     only = [model for model, charged in own.items() if charged]
     return tuple(only) if len(only) == 1 else ()
 

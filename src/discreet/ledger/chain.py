@@ -216,7 +216,11 @@ def request(charge: Charge) -> str:
 
 def spend_of(body: Body) -> Spend:
     """What an entry paid."""
-    return Spend(**{name: fraction(unplain(text)) for name, text in body["spend"].items()})
+    amounts = {name: fraction(unplain(text)) for name, text in body["spend"].items()}
+    if not set(amounts) <= set(AMOUNTS):
+        raise ValueError
+    epsilon, rho, other, delta = (amounts.get(name, Fraction(0)) for name in AMOUNTS)
+    return Spend(epsilon=epsilon, rho=rho, other=other, delta=delta)
 
 
 def costs_at_most(body: Body, offer: Spend) -> bool:
@@ -227,7 +231,12 @@ def costs_at_most(body: Body, offer: Spend) -> bool:
 
 def part_of(body: Body) -> Part | None:
     """The part that an entry is on."""
-    return None if body["part"] is None else Part(**body["part"])
+    told = body["part"]
+    if told is None:
+        return None
+    if set(told) != {"kind", "name", "reach"}:
+        raise ValueError
+    return Part(kind=told["kind"], name=told["name"], reach=told["reach"])
 
 
 def is_forgotten(body: Body) -> bool:

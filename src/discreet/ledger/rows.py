@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from discreet.errors import InvalidInput
 from discreet.ledger import chain
-from discreet.ledger.accounts import COMPONENTS, NOTHING, PAST, Account, Position
+from discreet.ledger.accounts import AMOUNTS, COMPONENTS, NOTHING, PAST, Account, Position
 from discreet.ledger.amounts import read, stored
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import Model
@@ -52,8 +52,8 @@ ANSWER = select(answers.c.answer).where(*_by(answers, "dataset", "seq"))
 ADD_ENTRY, ADD_ANSWER, ADD_HEAD = insert(entries), insert(answers), insert(heads)
 ACCOUNT_KEY = ("dataset", "epoch", "owner")
 PART_KEY = (*ACCOUNT_KEY, "kind", "part")
-ACCOUNT = select(*(accounts.c[name] for name in Account._fields)).where(*_by(accounts, *ACCOUNT_KEY))
-PART = select(*(parts.c[name] for name in Account._fields)).where(*_by(parts, *PART_KEY))
+ACCOUNT = select(*(accounts.c[name] for name in AMOUNTS)).where(*_by(accounts, *ACCOUNT_KEY))
+PART = select(*(parts.c[name] for name in AMOUNTS)).where(*_by(parts, *PART_KEY))
 SAVE_ACCOUNT = update(accounts).where(*_by(accounts, *ACCOUNT_KEY))
 SAVE_PART = update(parts).where(*_by(parts, *PART_KEY))
 TERMS = select(caps.c.terms).where(*_by(caps, "dataset", "owner"))
@@ -106,12 +106,38 @@ def hold_head(connection: Connection, dataset: str) -> Head | None:
 
 
 def _head(row: Row[Any] | None) -> Head | None:
-    return None if row is None else Head(**row._mapping)
+    if row is None:
+        return None
+    return Head(
+        dataset=row.dataset,
+        identity=row.identity,
+        snapshot=row.snapshot,
+        epoch=row.epoch,
+        seq=row.seq,
+        hash=row.hash,
+        partition_reach=row.partition_reach,
+        individual_reach=row.individual_reach,
+        weaker=row.weaker,
+    )
+
+
+def _columns(head: Head) -> dict[str, Any]:
+    return {
+        "dataset": head.dataset,
+        "identity": head.identity,
+        "snapshot": head.snapshot,
+        "epoch": head.epoch,
+        "seq": head.seq,
+        "hash": head.hash,
+        "partition_reach": head.partition_reach,
+        "individual_reach": head.individual_reach,
+        "weaker": head.weaker,
+    }
 
 
 def add_head(connection: Connection, head: Head) -> None:
     """Make the row of a new data set."""
-    connection.execute(ADD_HEAD, asdict(head))
+    connection.execute(ADD_HEAD, _columns(head))
 
 
 def append(connection: Connection, head: Head, body: Body) -> Head:
@@ -119,7 +145,7 @@ def append(connection: Connection, head: Head, body: Body) -> Head:
     text = chain.written(body)
     after = head.followed(text)
     connection.execute(ADD_ENTRY, chain.columns(body) | {"body": text, "hash": after.hash})
-    connection.execute(SAVE_HEAD, {"by_dataset": head.dataset, **asdict(after)})
+    connection.execute(SAVE_HEAD, {"by_dataset": head.dataset, **_columns(after)})
     return after
 
 
@@ -151,7 +177,7 @@ def save(connection: Connection, head: Head, owner: str, part: Part | None, acco
     """Write what an owner has spent, on the root or on a part."""
     table, statement = (accounts, SAVE_ACCOUNT) if part is None else (parts, SAVE_PART)
     key = _account_key(head, owner) if part is None else _part_key(head, owner, part)
-    amounts = dict(zip(Account._fields, map(stored, account), strict=True))
+    amounts = dict(zip(AMOUNTS, map(stored, account), strict=True))
     if not connection.execute(statement, {f"by_{name}": value for name, value in key.items()} | amounts).rowcount:
         connection.execute(insert(table), key | amounts)
 

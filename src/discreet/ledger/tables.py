@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Column, ColumnElement, Index, Integer, MetaData, Table, Text, literal_column
 
-from discreet.ledger.accounts import Account
+from discreet.ledger.accounts import AMOUNTS
 
 VERSION = 6
 """The format of these tables; a change to them is one more, and one more file in `versions`."""
@@ -65,7 +65,7 @@ answers = Table(
 
 
 def _amounts() -> list[Column[str]]:
-    return [Column(name, Text, nullable=False) for name in Account._fields]
+    return [Column(name, Text, nullable=False) for name in AMOUNTS]
 
 
 # The owner is an analyst, or "" for the data set itself.
@@ -124,6 +124,6 @@ INDICES = (
     Index("ledger_log", entries.c.dataset, entries.c.seq, **_where(ASKED)),
     *(
         Index(f"ledger_most_{name}", *(parts.c[at] for at in ("dataset", "epoch", "owner", "kind", name)))
-        for name in Account._fields
+        for name in AMOUNTS
     ),
 )

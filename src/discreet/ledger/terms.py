@@ -144,7 +144,7 @@ class Terms:
         """The terms that an entry has; ValueError where they are none."""
         ceiling, delta, highest = (_number(told[name]) for name in ("ceiling", "delta", "highest"))
         orders = tuple((_number(order), _number(share)) for order, share in told["orders"])
-        cap = Budget(**{name: _number(value) for name, value in told["cap"].items()})
+        cap = _cap(told["cap"])
         terms = Terms(cap, ceiling, delta, highest, orders, told["late"] is True, told["late_delta"] is True)
         forgotten, forgotten_delta = (_number(told.get(name, "0")) for name in ("forgotten", "forgotten_delta"))
         terms = replace(terms, forgotten=forgotten, forgotten_delta=forgotten_delta)
@@ -183,6 +183,15 @@ def read_terms(text: str) -> Terms:
         return Terms.from_json(json.loads(text))
     except (InvalidInput, AttributeError, KeyError, TypeError, ValueError):
         raise Unavailable(DAMAGED) from None
+
+
+def _cap(told: Mapping[str, str]) -> Budget:
+    """A cap by the names that a budget declares its numbers by."""
+    numbers = {name: _number(value) for name, value in told.items()}
+    if not set(numbers) <= {"epsilon", "delta", "max_epsilon"}:
+        raise ValueError
+    epsilon, delta, highest = numbers["epsilon"], numbers.get("delta", Fraction(0)), numbers.get("max_epsilon")
+    return Budget(epsilon=epsilon, delta=delta, max_epsilon=highest)
 
 
 def _number(text: str) -> Fraction:

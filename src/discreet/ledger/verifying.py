@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, inspect, select
 
 from discreet.errors import ClaimFailed, DiscreetError
 from discreet.ledger import chain, rows
-from discreet.ledger.accounts import Account
+from discreet.ledger.accounts import AMOUNTS
 from discreet.ledger.amounts import stored
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import Verified
@@ -129,7 +129,7 @@ def _amounts(connection: Connection, dataset: str) -> Iterator[tuple[Key, tuple[
 
 
 def _stored(row: Row[Any]) -> tuple[str, ...]:
-    return tuple(getattr(row, name) for name in Account._fields)
+    return tuple(getattr(row, name) for name in AMOUNTS)
 
 
 def _check_no_orphans(connection: Connection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,15 @@ Test = Callable[[Rows], bool]
 class Distinct:
     """At least so many different values; missing is one of them."""
 
+    stored_name: ClassVar[str] = "distinct"
     values: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", whole(self.values, "the number of distinct values", 2))
+
+    def to_text(self) -> str:
+        """As it is written in a manifest, and sent."""
+        return f"{self.stored_name} {self.values}"
 
     def test(self, attribute: Attribute) -> Test:
         """The floor for this column."""
@@ -38,10 +43,15 @@ class Distinct:
 class Spread:
     """From the least to the greatest value at least so far: in the units of a number, in places of an ordinal value."""
 
+    stored_name: ClassVar[str] = "spread"
     width: Fraction
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", positive(self.width, "the width of a spread"))
+
+    def to_text(self) -> str:
+        """As it is written in a manifest, and sent."""
+        return f"{self.stored_name} {self.width}"
 
     def test(self, attribute: Attribute) -> Test:
         """The floor for this column."""
@@ -64,10 +74,15 @@ class Closeness:
     mover's distance over the values in order, with neighbours 1/(values - 1) apart and missing after the greatest.
     """
 
+    stored_name: ClassVar[str] = "closeness"
     t: Fraction
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "t", positive(self.t, "the closeness t"))
+
+    def to_text(self) -> str:
+        """As it is written in a manifest, and sent."""
+        return f"{self.stored_name} {self.t}"
 
     def test(self, attribute: Attribute) -> Test:
         """The floor for this column."""

@@ -315,8 +315,10 @@ def whose(even: bool) -> str:
 
 def refinement_name(even: bool, distance: Distance | str | None) -> str:
     """A refinement as people call it; with the distance, if one was brought."""
-    by = distance if isinstance(distance, str) else type(distance).__name__.lower()
-    return f"refinement of {whose(even)} prior" + ("" if distance is None else f", {by} distance")
+    if distance is None:
+        return f"refinement of {whose(even)} prior"
+    by = distance if isinstance(distance, str) else distance.stored_name
+    return f"refinement of {whose(even)} prior, {by} distance"
 
 
 def _named(column: Column, name: str) -> Distance | None:

@@ -26,7 +26,7 @@ from discreet.planner.nested import Nested
 from discreet.planner.noisy import Noisy
 from discreet.planner.refined import RefinedTotal
 from discreet.planner.threshold import Threshold
-from discreet.prior import Prior
+from discreet.prior import Grid, Prior
 from discreet.query.canonical import canonical
 from discreet.query.predicate import All, Predicate, Within
 from discreet.query.query import Query
@@ -289,7 +289,15 @@ def _digest(prior: Prior | str | None, rule: int) -> str | None:
         return None
     if isinstance(prior, str):
         return hashlib.sha256(" ".join(prior.split()).encode()).hexdigest()
-    own: tuple[object, ...] = prior.grid, prior.values, prior.index.tolist(), prior.mass.tolist()
+    own = [_grid_text(prior.grid), repr(prior.values), repr(prior.index.tolist()), repr(prior.mass.tolist())]
     if rule in RELAID:
-        own = (*own, prior.shape)
-    return hashlib.sha256(repr(own).encode()).hexdigest()
+        own.append(repr(prior.shape))
+    return hashlib.sha256(f"({', '.join(own)})".encode()).hexdigest()
+
+
+def _grid_text(grid: Grid | None) -> str:
+    """A grid as the digest of a prior has it: these very letters, whatever the class and its fields are called."""
+    if grid is None:
+        return "None"
+    origin, step = (f"Fraction({number.numerator}, {number.denominator})" for number in (grid.origin, grid.step))
+    return f"Grid(origin={origin}, step={step})"

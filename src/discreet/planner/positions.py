@@ -146,7 +146,7 @@ class Refined:
             case Semantic(taxonomy=taxonomy):
                 above = {concept: sorted(ups) for concept, ups in taxonomy.ancestors.items()}
                 return "semantic " + hashlib.sha256(json.dumps(above, sort_keys=True).encode()).hexdigest()
-        return type(self.refinement.distance).__name__.lower()
+        return self.refinement.distance.stored_name
 
     def draw(self, position: int | None) -> int:
         """The position of one draw, given that of the truth; None where there is no truth."""

@@ -71,7 +71,7 @@ class RefinedTotal:
     @property
     def distance_name(self) -> str:
         """What names the distance in a stored question: numbers have no other than these two."""
-        return type(self.refinement.distance).__name__.lower()
+        return self.refinement.distance.stored_name
 
     def inputs(self, amounts: Amounts) -> tuple[int, ...]:
         """The exact totals of one cell, from its measures. Secret."""

@@ -96,7 +96,7 @@ class Problem(Exception):
         told: dict[str, object] = {"type": sort.uri, "title": sort.title, "status": sort.status}
         told["detail"] = (self.detail or SENTENCES.get(self.name, sort.title))[:LONGEST]
         return told | {
-            "kind": None if error is None else error.__name__,
+            "kind": None if error is None else error.stored_name,
             "exit": None if error is None else error.exit_code,
         }
 

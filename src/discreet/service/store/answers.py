@@ -48,7 +48,7 @@ class SavedPrior:
 def keep_answer(store: Store, kept: Kept) -> Kept:
     """Keep an answer; the first one under a key wins, and is returned to all who come later."""
     with store.passing.writing() as connection:
-        put_new(connection, answers, {name: getattr(kept, name) for name in Kept.__slots__})
+        put_new(connection, answers, _columns(kept))
         first = _kept(connection.execute(select(answers).where(*_keyed(kept))).one())
         if is_turn(kept.id):
             forget_oldest(connection, answers, kept.dataset, kept.rehearsal, kept.analyst)
@@ -155,9 +155,35 @@ def now() -> float:
 
 
 def _keyed(kept: Kept) -> list[Any]:
-    mine = [answers.c[name] == getattr(kept, name) for name in ("dataset", "analyst", "key")]
+    mine = answers.c.dataset == kept.dataset, answers.c.analyst == kept.analyst, answers.c.key == kept.key
     return [*mine, answers.c.rehearsal.is_(kept.rehearsal)]
 
 
 def _kept(row: Row[Any]) -> Kept:
-    return Kept(**row._mapping)
+    return Kept(
+        id=row.id,
+        dataset=row.dataset,
+        rehearsal=row.rehearsal,
+        analyst=row.analyst,
+        key=row.key,
+        asked=row.asked,
+        entry=row.entry,
+        at=row.at,
+        document=row.document,
+        picture=row.picture,
+    )
+
+
+def _columns(kept: Kept) -> dict[str, Any]:
+    return {
+        "id": kept.id,
+        "dataset": kept.dataset,
+        "rehearsal": kept.rehearsal,
+        "analyst": kept.analyst,
+        "key": kept.key,
+        "asked": kept.asked,
+        "entry": kept.entry,
+        "at": kept.at,
+        "document": kept.document,
+        "picture": kept.picture,
+    }

@@ -53,14 +53,14 @@ def new_id(life: str) -> str:
 
 def keep_session(store: Store, made: Counting) -> Counting:
     """Keep a session before it is paid for; the first one under a key wins."""
-    same = [counting.c[name] == getattr(made, name) for name in ("dataset", "analyst", "key")]
+    same = counting.c.dataset == made.dataset, counting.c.analyst == made.analyst, counting.c.key == made.key
     mine = select(counting).where(*same, counting.c.rehearsal.is_(made.rehearsal))
     with store.database.writing() as connection:
         take_turns(connection, f"sessions of {made.analyst}")
         found = connection.execute(mine).one_or_none()
         if found is None:
             _require_few(connection, made)
-            put_new(connection, counting, {name: getattr(made, name) for name in Counting.__slots__})
+            put_new(connection, counting, _columns(made))
             found = connection.execute(mine).one()
         return _counting(found)
 
@@ -132,4 +132,26 @@ class StoredLog:
 
 
 def _counting(row: Row[Any]) -> Counting:
-    return Counting(**row._mapping)
+    return Counting(
+        id=row.id,
+        dataset=row.dataset,
+        rehearsal=row.rehearsal,
+        analyst=row.analyst,
+        key=row.key,
+        noise_scale=row.noise_scale,
+        epsilon=row.epsilon,
+        closed=row.closed,
+    )
+
+
+def _columns(made: Counting) -> dict[str, Any]:
+    return {
+        "id": made.id,
+        "dataset": made.dataset,
+        "rehearsal": made.rehearsal,
+        "analyst": made.analyst,
+        "key": made.key,
+        "noise_scale": made.noise_scale,
+        "epsilon": made.epsilon,
+        "closed": made.closed,
+    }

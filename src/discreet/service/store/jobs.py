@@ -55,7 +55,7 @@ def add_job(store: Store, job: Job, most: int | None = None) -> Job | None:
         here = connection.execute(select(jobs.c.id).where(*_keyed(job))).one_or_none()
         if here is None and most is not None and _count_open(connection, job.analyst) >= most:
             return None
-        put_new(connection, jobs, {name: getattr(job, name) for name in Job.__slots__})
+        put_new(connection, jobs, _columns(job))
         first = _job(connection.execute(select(jobs).where(*_keyed(job))).one())
         if is_turn(job.id):
             ended = ASKS, jobs.c.state.in_(("done", "failed"))
@@ -170,7 +170,7 @@ def renew(store: Store, job: Job, most: int | None = None) -> Job | None:
         again = connection.execute(select(jobs.c.id).where(*ended)).one_or_none() is not None
         if again and most is not None and _count_open(connection, job.analyst) >= most:
             return None
-        connection.execute(update(jobs).where(*ended).values({name: getattr(fresh, name) for name in Job.__slots__}))
+        connection.execute(update(jobs).where(*ended).values(_columns(fresh)))
         return _job(connection.execute(select(jobs).where(jobs.c.id == job.id)).one())
 
 
@@ -186,9 +186,47 @@ def _leave(store: Store, job: Job, values: dict[str, Any]) -> None:
 
 
 def _keyed(job: Job) -> list[Any]:
-    mine = [jobs.c[name] == getattr(job, name) for name in ("dataset", "analyst", "key", "kind")]
+    mine = jobs.c.dataset == job.dataset, jobs.c.analyst == job.analyst, jobs.c.key == job.key, jobs.c.kind == job.kind
     return [*mine, jobs.c.rehearsal.is_(job.rehearsal)]
 
 
 def _job(row: Row[Any]) -> Job:
-    return Job(**row._mapping)
+    return Job(
+        id=row.id,
+        kind=row.kind,
+        dataset=row.dataset,
+        rehearsal=row.rehearsal,
+        analyst=row.analyst,
+        key=row.key,
+        asked=row.asked,
+        deadline=row.deadline,
+        at=row.at,
+        state=row.state,
+        runner=row.runner,
+        beat=row.beat,
+        finished=row.finished,
+        stage=row.stage,
+        result=row.result,
+        attempts=row.attempts,
+    )
+
+
+def _columns(job: Job) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "kind": job.kind,
+        "dataset": job.dataset,
+        "rehearsal": job.rehearsal,
+        "analyst": job.analyst,
+        "key": job.key,
+        "asked": job.asked,
+        "deadline": job.deadline,
+        "at": job.at,
+        "state": job.state,
+        "runner": job.runner,
+        "beat": job.beat,
+        "finished": job.finished,
+        "stage": job.stage,
+        "result": job.result,
+        "attempts": job.attempts,
+    }

@@ -40,6 +40,11 @@ class Token:
     expires: float
     revoked: float | None
 
+    def to_json(self) -> dict[str, object]:
+        """As it is kept and told."""
+        told: dict[str, object] = {"id": self.id, "analyst": self.analyst, "role": self.role, "created": self.created}
+        return told | {"expires": self.expires, "revoked": self.revoked}
+
     def valid(self, now: float) -> bool:
         """Whether it still opens anything."""
         return self.revoked is None and now < self.expires
@@ -67,8 +72,7 @@ def create_token(
         _require_apart(connection, named)
         _require_new(connection, made.id)
         _require_role(connection, made)
-        values = {name: getattr(made, name) for name in Token.__slots__}
-        connection.execute(insert(tokens), values | {"hash": hashed(told)})
+        connection.execute(insert(tokens), made.to_json() | {"hash": hashed(told)})
         for dataset in sorted(datasets):
             put_new(connection, grants, {"dataset": dataset, "analyst": named})
     return made, told
