@@ -145,14 +145,10 @@ ALLOWED: dict[str, tuple[str, int]] = {
     "return GroupsApart( Apart(*(max(getattr(each, name) for each in found) for name ": (READS_ATTRIBUTES, 1),
     "if (value := getattr(self, name)) is not None:": (READS_ATTRIBUTES, 1),
     "return kind(*[_copied(getattr(value, field.name), depth + 1) for field in fields": (READS_ATTRIBUTES, 2),
-    "change: dict[str, float] = getattr(without_noise(data, k, method), statistic)": (READS_ATTRIBUTES, 1),
-    "changes = [getattr(one, statistic)[column] for one in self.each]": (READS_ATTRIBUTES, 1),
     "seconds = {name: _given(pairs, name, _seconds, getattr(usual, name)) for name in": (READS_ATTRIBUTES, 1),
     'return Limits(**whole, **seconds, least=_given(pairs, "least", expect.number, us': (READS_ATTRIBUTES, 1),
     "object.__setattr__(self, name, amount(getattr(self, name), name))": (READS_ATTRIBUTES, 1),
     'INDICES = ( Index("ledger_key", entries.c.dataset, entries.c.analyst, entries.c.': (OPTIONS, 5),
-    'return (alt.X if axis == "x" else alt.Y)(f"{axis}:Q", title=head, scale=scale, a': (OPTIONS, 1),
-    'return channel( "line:N", title=None, scale=alt.Scale(domain=list(names), range=': (OPTIONS, 1),
     'return exp.Div(**parts, typed=True) if dialect == "postgres" else exp.IntDiv(**p': (OPTIONS, 2),
     'return ( f"import os\\n{fractions}\\nfrom discreet import Client\\n\\n" f\'with Clien': (CODE, 2),
     'return told if DECIMAL.fullmatch(told) else f"Fraction({told!r})"': (CODE, 1),
@@ -393,7 +389,7 @@ def test_documents_have_these_names(made: Path) -> None:
 
 def test_commands_have_these_names() -> None:
     found: Any = typer.main.get_command(app)
-    names = "init check ask preview budget history publish verify assess serve audit reproduce ledger token"
+    names = "init check ask preview budget history publish verify assess serve audit ledger token"
     assert set(found.commands) == set(names.split())
     assert set(found.commands["ledger"].commands) == {"verify", "backup", "restore", "upgrade"}
     assert set(found.commands["token"].commands) == {"create", "list", "revoke", "grant", "ungrant"}
