@@ -77,7 +77,7 @@ PLAIN: dict[str, Asked] = {
     ),
     # Groups, and counts that belong together.
     "groups": (f"SELECT hospital, COUNT(*) {FROM} GROUP BY hospital", "--epsilon 0.5", ""),
-    "groups-of-two": (f"SELECT sex, smoker, COUNT(*) {FROM} GROUP BY sex, smoker", "--epsilon 0.5", ""),
+    "groups-of-two": (f"SELECT sex, smoker, COUNT(*) {FROM} GROUP BY sex, smoker", "--epsilon 0.7", ""),
     "groups-of-means": (f"SELECT hospital, AVG(stay), MEDIAN(age) {FROM} GROUP BY hospital", "--epsilon 1", ""),
     "bins": (f"SELECT BIN(age, 20), COUNT(*) AS many {FROM} GROUP BY BIN(age, 20)", "--epsilon 0.5", ""),
     "having": (
@@ -91,7 +91,7 @@ PLAIN: dict[str, Asked] = {
         "",
     ),
     "ordered": (f"SELECT hospital, SUM(stay) {FROM} GROUP BY hospital ORDER BY hospital DESC", "--epsilon 0.5", ""),
-    "rollup": (f"SELECT hospital, sex, COUNT(*) {FROM} GROUP BY ROLLUP (hospital, sex)", "--epsilon 0.5", ""),
+    "rollup": (f"SELECT hospital, sex, COUNT(*) {FROM} GROUP BY ROLLUP (hospital, sex)", "--epsilon 0.7", ""),
     "histogram": (f"SELECT HISTOGRAM(income, 32) {FROM}", "--epsilon 0.5", "--range 20000..60000 --range 0..10000"),
     "small-histogram": (f"SELECT HISTOGRAM(age, 4) {FROM} WHERE smoker", "--epsilon 0.5", ""),
     "several-counts": (
@@ -121,7 +121,7 @@ PLAIN: dict[str, Asked] = {
     ),
     "prior-triangular": (f"SELECT SUM(stay) {FROM}", "--epsilon 0.3 --prior 'triangular(2000, 4000, 9000)'", ""),
     "prior-without-tail": (COUNT, "--epsilon 0.2 --prior 'laplace(390, 8)' --no-tail", ""),
-    "refinement-of-a-count": (COUNT, "--epsilon 0.5 --prior 'normal(390, 60)' --distance continuous", ""),
+    "refinement-of-a-count": (COUNT, "--epsilon 0.5 --prior 'uniform(300, 450)' --distance continuous", ""),
     "refinement-of-a-largest": (f"SELECT MAX(age) {FROM}", """--epsilon 0.75 --prior '{"60": 1, "89": 1}'""", ""),
     # How near it should be.
     "accuracy": (f"SELECT COUNT(*) {FROM} WHERE age >= 50", "--accuracy '±50 at 95%'", ""),

@@ -10,6 +10,9 @@ import re
 
 LONG_NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d{7,}(?:e[-+]?\d+)?(?![\w.])|(?<![\w.])-?\d(?:\.\d+)?e-?\d+(?![\w.])")
 """A number with so many places that its last ones are those of a binary fraction, as a processor computed it."""
+ERROR = re.compile(r'("(?:expected_error|prior_error)": )(\d+\.\d+)')
+"""An error that is expected, found by a search that ends where the processor sees no more difference."""
+ERROR_DIGITS = 4
 SPACES = re.compile(r" {3,}$", re.MULTILINE)
 """What fills up a column of a table to its width, up to the end of the line."""
 SET = re.compile(r"frozenset\(\{([^{}]*)\}\)")
@@ -26,10 +29,18 @@ def mask(text: str, folder: str) -> str:
     text = SET.sub(lambda found: f"frozenset({{{', '.join(sorted(found[1].split(', ')))}}})", text)
     # Numbers as the processor has them are rounded.
     text = LONG_NUMBER.sub(_round, text)
+    # Errors that are expected are rounded more, to as many digits as the screen shows.
+    text = ERROR.sub(lambda found: f"{found[1]}{_write(float(found[2]), ERROR_DIGITS)}", text)
     # Spaces at the end of a line are counted, so that no editor takes them away unseen.
     return SPACES.sub(lambda found: f" ␠{len(found[0])}", text)
 
 
 def _round(found: re.Match[str]) -> str:
     """Return a number with fewer digits."""
-    return f"{float(found[0]):.{DIGITS}g}"
+    return _write(float(found[0]), DIGITS)
+
+
+def _write(number: float, digits: int) -> str:
+    """Return a number as JSON has it, with so many digits."""
+    text = f"{number:.{digits}g}"
+    return text if "." in text or "e" in text else f"{text}.0"

@@ -11,6 +11,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
+import fixed_machine
 from folding import fold
 from places import find
 from running import Case
@@ -62,6 +63,7 @@ class Talk:
         print(f"> {method} {path} by {who or 'nobody'}{said}")
         for name, value in headers.items():
             print(f"> {name.replace('_', '-')}: {value}")
+        fixed_machine.begin(f"request {len(self.used)} {method} {path}")  # whatever the service drew in between
         reply = self.client.request(method, path, headers=sent, **more)
         self.used.add((method, path))
         show_reply(reply)
@@ -77,7 +79,9 @@ class Talk:
 
     def work(self) -> None:
         """Run the jobs that wait."""
+        fixed_machine.begin("jobs")
         while find("run_next")(self.app.service, "runner"):
+            fixed_machine.begin("the next job")
             print("(a job was run)\n")
 
 
@@ -377,11 +381,15 @@ class Browser:
         from starlette.testclient import TestClient
 
         self.client, self.form = TestClient(talk.app, follow_redirects=False), ""
+        self.who, self.count = who, 0
+        fixed_machine.begin(f"{who} signs in")
         print(f"> POST /console/sign-in by {who}")
         show_reply(self.client.post("/console/sign-in", data={"token": talk.tokens[who]}))
 
     def see(self, path: str, shown: bool = True) -> Any:
         """Look at a page, and print it."""
+        self.count += 1
+        fixed_machine.begin(f"{self.who} {self.count} sees {path}")
         seen = self.client.get(path)
         found = HEADS.search(seen.text)
         self.form = found[1] if found else ""
@@ -395,6 +403,7 @@ class Browser:
         before = self.see(page, shown=False).text
         key = KEY.search(before)
         print(f"> POST {path} {json.dumps(fields)}")
+        fixed_machine.begin(f"{self.who} {self.count} sends {path}")
         reply = self.client.post(path, data={"form_token": self.form, "key": key[1] if key else ""} | fields)
         show_reply(reply, before)
         return reply

@@ -2,7 +2,8 @@
 
 Only the standard library is replaced, and nothing of the package, so that this works whatever the package's modules are
 called. `os.urandom` is the one way from Python to the system's generator, and `random` keeps a name of its own for it,
-by which `secrets`, `random.SystemRandom` and numpy without a seed draw; `uuid` asks `os`. The clock that tells the time
+by which `secrets`, `random.SystemRandom` and numpy without a seed draw. `uuid` has a stream of its own: Numba names the
+files by it that it compiles into, and whether it has to compile must change nothing else. The clock that tells the time
 of day stands still; the one that measures how long something takes goes on.
 """
 
@@ -16,6 +17,7 @@ import os
 import random
 import sys
 import time
+import uuid
 from typing import Any
 
 MOMENT = 1_767_322_800.0
@@ -38,13 +40,14 @@ class Stream:
         return hashlib.shake_256(self._key + self._taken.to_bytes(8, "big")).digest(count)
 
 
-STREAM = Stream()
+STREAM, NAMES = Stream(), Stream()
 
 
 def install() -> None:
     """Replace the generator and the clock of this process, for good."""
     os.urandom = STREAM.take
     random._urandom = STREAM.take  # type: ignore[attr-defined]
+    uuid.uuid4 = _draw_name
     time.time = _read_clock
     time.time_ns = lambda: int(MOMENT) * 10**9
     methods = gc.get_referents(datetime.datetime.__dict__)[0]  # the class stays the one that C extensions know
@@ -56,9 +59,15 @@ def install() -> None:
 def begin(name: str) -> None:
     """Draw what follows from this name from now on."""
     STREAM.begin(name)
+    NAMES.begin(f"{name}, names in {os.getpid()}")
     random.seed(name)
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big"))
+
+
+def _draw_name() -> uuid.UUID:
+    """Return a name that no other process draws."""
+    return uuid.UUID(bytes=NAMES.take(16), version=4)
 
 
 def _read_clock() -> float:
