@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from difflib import unified_diff
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Talk:
 
         os.umask(0o077)
         self.app = find("make_app")(find("read_config")("service.yaml"))
-        self.tokens, self.used = tokens, set[tuple[str, str]]()
+        self.tokens, self.used, self.count = tokens, set[tuple[str, str]](), 0
         self.client = TestClient(self.app, raise_server_exceptions=False, follow_redirects=False)
 
     def say(self, who: str | None, method: str, path: str, body: object = None, **headers: str) -> Any:
@@ -63,7 +64,8 @@ class Talk:
         print(f"> {method} {path} by {who or 'nobody'}{said}")
         for name, value in headers.items():
             print(f"> {name.replace('_', '-')}: {value}")
-        fixed_machine.begin(f"request {len(self.used)} {method} {path}")  # whatever the service drew in between
+        self.count += 1
+        fixed_machine.begin(f"request {self.count}")  # whatever the service drew in between
         reply = self.client.request(method, path, headers=sent, **more)
         self.used.add((method, path))
         show_reply(reply)
@@ -79,9 +81,11 @@ class Talk:
 
     def work(self) -> None:
         """Run the jobs that wait."""
-        fixed_machine.begin("jobs")
-        while find("run_next")(self.app.service, "runner"):
-            fixed_machine.begin("the next job")
+        fixed_machine.begin("job 0")
+        for number in count(1):
+            if not find("run_next")(self.app.service, "runner"):
+                return
+            fixed_machine.begin(f"job {number}")
             print("(a job was run)\n")
 
 
