@@ -40,6 +40,9 @@ h.range(20, 40)
 h.range(40, 20)
 m = c.answer("SELECT MAX(age) FROM registry", epsilon=0.25, prior='{{"60": 1, "89": 1}}', analyst="bob")
 m.posterior.probabilities
+o = c.answer(q, epsilon=0.1, prior=Prior.uniform(380, 400, 1), analyst="bob")
+w = Prior.weights({{60: 1, 89: 1}})
+e = c.answer("SELECT MAX(age) FROM registry", epsilon=0.1, prior=w, distance=Distance.nominal(), analyst="bob")
 c.answer(q, epsilon=2)
 c.answer(q)
 c.answer("SELECT nothing", epsilon=1)
@@ -173,7 +176,7 @@ def make(registered: Path) -> Iterator[Case]:
     for name, script in SCRIPTS.items():
         case = Case(f"library/{name}", registered)
         case.call(f"{BEGINNING}{TABLE}", lambda script=script: _run(script))
-        if name == "sessions-and-rehearsal":
+        if name in {"answers", "sessions-and-rehearsal"}:
             case.show_tables("registry.discreet/ledger.db", ("ledger_entries", "ledger_answers"))
         yield case
     case = Case("library/signatures")
