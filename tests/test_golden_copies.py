@@ -11,6 +11,7 @@ from golden_copies import AREAS, COPIES, REWRITE, compare, record
 
 @pytest.mark.parametrize("part", AREAS)
 def test_all_that_a_user_can_see_is_as_it_was(part: str, tmp_path: Path) -> None:
+    """Nothing differs from the copies; what does is told with its lines, and how to write the copies anew."""
     record(tmp_path, AREAS[part])
     found = [*compare(COPIES, tmp_path, AREAS[part])]
     if found:
@@ -18,6 +19,7 @@ def test_all_that_a_user_can_see_is_as_it_was(part: str, tmp_path: Path) -> None
 
 
 def test_every_copy_is_compared_by_one_of_the_tests() -> None:
+    """No folder of copies is forgotten."""
     areas = [area for part in AREAS.values() for area in part]
     assert sorted(areas) == sorted(path.name for path in COPIES.iterdir())
 

@@ -93,6 +93,7 @@ def _print_commands() -> None:
     from typer.core import TyperGroup
 
     def walk(command: object, name: str) -> None:
+        """Print a command's name, and those of all below it."""
         print(name)
         for part, below in sorted(getattr(command, "commands", {}).items()):
             walk(below, f"{name} {part}")
