@@ -29,7 +29,7 @@ pytest_plugins = ["seeded"]
 SERVICES = ("postgres", "spark", "chromium")
 SHARED = "DISCREET_SHARED"
 """Names a folder of all workers."""
-LONG = {"test_service_fuzz", "test_expected_error", "test_mutants", "test_serve"}
+LONG = {"test_service_fuzz", "test_expected_error", "test_golden_copies", "test_mutants", "test_serve"}
 """Of these modules some tests take long: they begin early, so that no worker waits for another at the end."""
 KEPT = Path(__file__).parents[1] / "src/discreet/microdata/__pycache__"
 """Where numba keeps what it has compiled."""
