@@ -325,13 +325,3 @@ def make_serving(registered: Path) -> Iterator[Case]:
     case.run("serve", "--config", "service0.yaml", "--folder", "here")
     case.run("serve", "--port", "many")
     yield case
-
-
-def make_reproduce(_: Path) -> Iterator[Case]:
-    """Yield what the papers' command refuses; it names all tables there are."""
-    case = Case("reproduce/refusals")
-    case.run("reproduce", "nothing")
-    case.run("reproduce", "nothing", "--json")
-    case.run("reproduce", "--html", "page.txt")
-    case.run("reproduce", "000-table-5", "--data", "nowhere")
-    yield case

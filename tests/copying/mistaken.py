@@ -48,9 +48,6 @@ QUESTIONS = (
     f"SELECT CORR(age, bmi) {FROM}",
     f"SELECT SUM(age * 2) {FROM}",
     '{"from": "registry"',
-    '{"from": "registry"}',
-    '{"from": "registry", "select": [{"counts": "*"}]}',
-    '{"from": "registry", "select": [{"count": "*"}], "where": {"age": {"~": 3}}}',
 )
 OPTIONS: tuple[tuple[str, ...], ...] = (
     (),

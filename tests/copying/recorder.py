@@ -33,7 +33,6 @@ AREAS: dict[str, Callable[[Path], Iterator[Case]]] = {
     "publish": commanded.make_publish,
     "audit": commanded.make_audit,
     "serving": commanded.make_serving,
-    "reproduce": commanded.make_reproduce,
     "mistakes": mistaken.make,
     "library": library.make,
     "service": served.make,
