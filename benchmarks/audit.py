@@ -20,9 +20,9 @@ BAR = 5
 def audits() -> list[Line]:
     """A million draws with each of two neighbours: of one number, of three, and of floats with their last digits."""
     return [
-        _line("whole numbers", lambda data, n: _noise(1).draw_units(n, SYSTEM) + FINE * data),
+        _line("whole numbers", lambda data, n: _noise(1).sample_units(n, SYSTEM) + FINE * data),
         _line("three numbers a row", lambda data, n: _three(n) + FINE * data),
-        _line("floats", lambda data, n: (_noise(1).draw_units(n, SYSTEM) + FINE * data) / FINE),
+        _line("floats", lambda data, n: (_noise(1).sample_units(n, SYSTEM) + FINE * data) / FINE),
     ]
 
 
@@ -38,7 +38,7 @@ def _noise(share: int) -> DiscreteLaplace:
 
 
 def _three(count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    return np.stack([_noise(3).draw_units(count, SYSTEM) for _ in range(3)], axis=1)
+    return np.stack([_noise(3).sample_units(count, SYSTEM) for _ in range(3)], axis=1)
 
 
 def main() -> int:

@@ -36,7 +36,7 @@ def sampling() -> list[Line]:
     domain, zeros = opendp.vector_domain(opendp.atom_domain(T="i64")), [0] * 100_000
     lines = []
     for scale in (1, 100):
-        ours = DRAWS / best_time(lambda s=scale: DiscreteLaplace(Fraction(1, s), 1).draw_many(DRAWS))
+        ours = DRAWS / best_time(lambda s=scale: DiscreteLaplace(Fraction(1, s), 1).sample_many(DRAWS))
         peer = opendp.m.make_laplace(domain, opendp.l1_distance(T="i64"), scale=float(scale))
         theirs = len(zeros) / best_time(lambda p=peer: p(zeros), 3)
         lines += [
@@ -46,7 +46,7 @@ def sampling() -> list[Line]:
             ),
         ]
         noise = DiscreteGaussian(Fraction(scale**2), 1, Fraction(1))
-        ours = DRAWS / best_time(lambda n=noise: n.draw_many(DRAWS))
+        ours = DRAWS / best_time(lambda n=noise: n.sample_many(DRAWS))
         peer = opendp.m.make_gaussian(domain, opendp.l2_distance(T="f64"), scale=float(scale))
         theirs = len(zeros) / best_time(lambda p=peer: p(zeros), 3)
         lines.append(
@@ -81,7 +81,7 @@ def order_statistics() -> list[Line]:
     lines = []
     for name, prior in (("permute-and-flip", None), ("with a prior", Prior.normal(4e5, 2e5, 0, POINTS - 1))):
         median = Quantile.of(0.5, 0, POINTS - 1, 1, prior=prior)
-        counts = median.candidates.counts(numbers)
+        counts = median.candidates.count_values(numbers)
         took = best_time(lambda m=median, c=counts: m.answer_counts(c), 10)
         lines.append(Line(f"a median over 1,000,000 candidates, {name}", took * 1e3, "ms", 50, False))
     floor = best_time(lambda: np.sort(numbers), 3)
@@ -100,7 +100,7 @@ def imports() -> list[Line]:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     own, bare = min(cpu("import discreet") for _ in range(5)), min(cpu("pass") for _ in range(5))
-    first = min(cpu("from discreet import DiscreteLaplace; DiscreteLaplace(1, 1).draw()") for _ in range(3))
+    first = min(cpu("from discreet import DiscreteLaplace; DiscreteLaplace(1, 1).sample()") for _ in range(3))
     return [
         Line("import discreet, CPU seconds", own, "s", 0.3, False, f"python alone {bare:.3f}"),
         Line("import and a first draw, CPU seconds", first, "s", 1, False),
@@ -131,10 +131,10 @@ def _correlation(
 ) -> float:
     sizes, times = np.empty(count), np.empty(count)
     for _ in range(200):
-        noise.draw()
+        noise.sample()
     for at in range(count):
         start = time.perf_counter_ns()
-        draw = noise.draw()
+        draw = noise.sample()
         times[at] = time.perf_counter_ns() - start
         sizes[at] = max(map(abs, draw)) if isinstance(draw, tuple) else abs(draw)
     ranks = [np.unique(numbers, return_inverse=True)[1] for numbers in (sizes, times)]

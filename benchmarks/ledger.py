@@ -22,19 +22,19 @@ from sqlalchemy import Connection, insert
 
 from benchmarks.measure import Line, report
 from discreet.ledger import Caps, Charge, Ledger, chain, rows
-from discreet.ledger.accounts import NOTHING, cost
+from discreet.ledger.accounts import EMPTY_ACCOUNT, compute_debit
 from discreet.ledger.chain import Head
-from discreet.ledger.paying import DATASET
+from discreet.ledger.paying import DATASET_OWNER
 from discreet.ledger.tables import answers, entries
 from discreet.schema import Budget
-from discreet.spend import Spend
+from discreet.spend import PrivacyCost
 
 CLIENTS, CHARGES = 16, 100
 MILLION = 1_000_000
 BATCH = 20_000
 BUDGET = Budget(Fraction(10**6), Fraction(1, 10**6))
 CAPS = Caps(BUDGET, BUDGET, ("dp", "approx-dp"))
-SPEND = Spend(Fraction(1, 1000), Fraction(1, 2 * 10**6))
+SPEND = PrivacyCost(Fraction(1, 1000), Fraction(1, 2 * 10**6))
 processes = multiprocessing.get_context("forkserver")
 
 
@@ -84,7 +84,7 @@ def crowd(where: str, engine: str, least: float, longest: float) -> list[Line]:
 def size(folder: Path) -> list[Line]:
     """A million entries beside none."""
     with opened(str(folder / "empty.db")) as empty, opened(str(folder / "full.db")) as full:
-        with full._database.writing() as connection:
+        with full._database.begin_write() as connection:
             fill(connection)
         paces = [(pace(empty, turn), pace(full, turn)) for turn in range(5)]
         few, many = (max(column) for column in zip(*paces, strict=True))
@@ -110,36 +110,36 @@ def pace(ledger: Ledger, turn: int) -> float:
 
 def fill(connection: Connection) -> None:
     """Write charges and their answers as `charge` and `store` would have, but many at once."""
-    head = rows.registered(rows.hold_head(connection, "census"), "census")
+    head = rows.require_head(rows.lock_head(connection, "census"), "census")
     written = chained(head)
     while batch := list(islice(written, BATCH)):
         connection.execute(insert(entries), [entry for entry, _, _ in batch])
         kept = [{"dataset": "census", "seq": seq, "answer": "{}"} for _, _, seq in batch if seq]
         connection.execute(insert(answers), kept)
         head = batch[-1][1]
-    connection.execute(rows.SAVE_HEAD, {"by_dataset": "census", "seq": head.seq, "hash": head.hash})
-    spent = NOTHING
+    connection.execute(rows.UPDATE_HEAD, {"by_dataset": "census", "seq": head.seq, "hash": head.hash})
+    spent = EMPTY_ACCOUNT
     for _ in range(MILLION // 2):
-        spent = spent.plus(cost("dp", SPEND))
-    for owner in (DATASET, "ann"):
-        rows.save(connection, head, owner, None, spent)
+        spent = spent.plus(compute_debit("dp", SPEND))
+    for owner in (DATASET_OWNER, "ann"):
+        rows.save_account(connection, head, owner, None, spent)
 
 
 def chained(head: Head) -> Iterator[tuple[dict[str, Any], Head, int]]:
     """Entries of a true chain, the head after each, and which charge it answers, if any."""
     while head.seq < MILLION:
-        charged = chain.charged(head, request(head.seq))
+        charged = chain.build_charge_entry(head, request(head.seq))
         head, entry = follow(head, charged)
         yield entry, head, 0
         if head.seq < MILLION:
-            head, entry = follow(head, chain.answered(head, charged, "{}"))
+            head, entry = follow(head, chain.build_answer_entry(head, charged, "{}"))
             yield entry, head, charged["seq"]
 
 
 def follow(head: Head, body: chain.Body) -> tuple[Head, dict[str, Any]]:
-    text = chain.written(body)
-    after = head.followed(text)
-    return after, chain.columns(body) | {"body": text, "hash": after.hash}
+    text = chain.encode_canonical(body)
+    after = head.with_entry(text)
+    return after, chain.extract_columns(body) | {"body": text, "hash": after.hash}
 
 
 def main() -> int:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from benchmarks.measure import Line, best_time, report
 from discreet import Prior, Schema, load_schema
-from discreet.custodian import preview
+from discreet.custodian import preview_from_schema
 from discreet.inference import line
-from discreet.inference.belief import believed
-from discreet.inference.line import Spread
+from discreet.inference.belief import parse_grid_prior
+from discreet.inference.line import ScaledNoise
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.sample import write_registry
 
@@ -39,15 +39,15 @@ def planning() -> list[Line]:
 
 
 def _took(schema: Schema, question: str, prior: str | Prior) -> float:
-    return best_time(lambda: preview(schema, question, 0.5, prior), 7)
+    return best_time(lambda: preview_from_schema(schema, question, 0.5, prior), 7)
 
 
 def posteriors() -> list[Line]:
-    spread = Spread(DiscreteLaplace(Fraction(1, 10), 1), 1.0)
+    spread = ScaledNoise(DiscreteLaplace(Fraction(1, 10), 1), 1.0)
     found = []
     for name, prior in (("normal", "normal(5000, 20)"), ("10,000 points", Prior.normal(5000, 900, 0, 9999))):
-        belief = believed(prior, Fraction(0), Fraction(10**6), Fraction(1), "COUNT")
-        took = best_time(lambda b=belief: line.posterior(b, spread, 5012.0), 20)
+        belief = parse_grid_prior(prior, Fraction(0), Fraction(10**6), Fraction(1), "COUNT")
+        took = best_time(lambda b=belief: line.update_grid_prior(b, spread, 5012.0), 20)
         found.append(Line(f"a posterior of a count, {name}", took * 1e3, "ms", 20, False))
     return found
 

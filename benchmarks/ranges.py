@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from benchmarks.measure import Line, best_time, report
 from discreet import DiscreteLaplace
 from discreet.inference.constraints import at_least, same_total
-from discreet.inference.nested import Nest, best_strategy, strategies
+from discreet.inference.nested import BlockHierarchy, find_best_strategy, list_histogram_strategies
 from discreet.inference.reconcile import reconcile
 
 Array = NDArray[np.float64]
@@ -54,20 +54,20 @@ def over_ranges(error: Array) -> float:
 
 def flat(histogram: Counts) -> Way:
     noise = DiscreteLaplace(EPSILON, 1)
-    return lambda: np.asarray(histogram + noise.draw_many(len(histogram)), dtype=np.float64)
+    return lambda: np.asarray(histogram + noise.sample_many(len(histogram)), dtype=np.float64)
 
 
 def ours(histogram: Counts) -> Way:
     """Levels and weights of the best strategy, and the best consistent counts."""
     count = len(histogram)
-    strategy = best_strategy(count, "laplace", False)
+    strategy = find_best_strategy(count, "laplace", False)
     noises = [DiscreteLaplace(EPSILON * Fraction(weight), 1) for weight in strategy.weights]
-    nest = Nest.regular(count, strategy.sizes, [noise.variance() for noise in noises])
+    nest = BlockHierarchy.regular(count, strategy.sizes, [noise.variance() for noise in noises])
     sums = [np.add.reduceat(histogram, starts) for starts in nest.starts]
 
     def draw() -> Array:
         pairs = zip(sums, noises, strict=True)
-        measured = [np.asarray(own + noise.draw_many(len(own)), dtype=np.float64) for own, noise in pairs]
+        measured = [np.asarray(own + noise.sample_many(len(own)), dtype=np.float64) for own, noise in pairs]
         return nest.estimate(measured)[-1]
 
     return draw
@@ -96,7 +96,7 @@ def ranges(count: int, least: float, runs: int) -> list[Line]:
     """Ours against the flat histogram and against opendp's tree."""
     truth = smooth(count)
     error = {way: mean_error(way(truth), truth, runs, over_ranges) for way in (ours, flat, by_opendp)}
-    own, strategy = error[ours], best_strategy(count, "laplace", False)
+    own, strategy = error[ours], find_best_strategy(count, "laplace", False)
     expected = strategy.error * DiscreteLaplace(EPSILON, 1).variance()
     told = f"{own:,.0f}, expected {expected:,.0f}: {strategy.name}"
     return [
@@ -122,8 +122,8 @@ def choosing() -> Line:
     most = max(SIZES)
 
     def choose() -> None:
-        strategies.cache_clear()
-        strategies(most, "laplace", False)
+        list_histogram_strategies.cache_clear()
+        list_histogram_strategies(most, "laplace", False)
 
     return Line(f"choosing a strategy for {most:,} cells", best_time(choose, 20) * 1e3, "ms", 100, False)
 

@@ -27,7 +27,7 @@ from benchmarks.query.race import run
 from benchmarks.query.table import SCHEMA
 from benchmarks.seen import ROOT, Row, Seen, Table
 from discreet import Custodian
-from discreet.custodian.draw import Exact, exact
+from discreet.custodian.draw import ExactInputs, read_exact_inputs
 from discreet.planner.choose import plan
 from discreet.planner.plan import Plan
 from discreet.query import parse_sql
@@ -139,8 +139,8 @@ def _asked(name: str, sql: str, duckdb: Custodian, spark: Custodian, opened: Any
     return Both(name, (first, warm[0]), (other, warm[1]), same(by_spark, by_duckdb), cost)
 
 
-def _exact(planned: Plan, custodian: Custodian) -> Exact:
-    return exact(planned, custodian._source, planned.cells(), planned.query.where)
+def _exact(planned: Plan, custodian: Custodian) -> ExactInputs:
+    return read_exact_inputs(planned, custodian._source, planned.list_cells(), planned.query.where)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -153,7 +153,7 @@ def _size(folder: Path) -> int:
     return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
 
 
-def same(one: Exact, other: Exact) -> bool:
+def same(one: ExactInputs, other: ExactInputs) -> bool:
     """Whether all exact numbers are equal, cell for cell."""
     pairs = zip(one.inputs, other.inputs, strict=True)
     return list(one.cells) == list(other.cells) and all(

@@ -26,12 +26,12 @@ class Audited:
 
 def ours(count: int, draws: int) -> object:
     """A count with the noise that epsilon 1 asks for."""
-    return count + DiscreteLaplace(EPSILON, 1).draw_many(draws)
+    return count + DiscreteLaplace(EPSILON, 1).sample_many(draws)
 
 
 def halved(count: int, draws: int) -> object:
     """Half the noise, as when somebody mistakes what one person can change."""
-    return count + DiscreteLaplace(2 * EPSILON, 1).draw_many(draws)
+    return count + DiscreteLaplace(2 * EPSILON, 1).sample_many(draws)
 
 
 def floats(count: int, draws: int) -> object:

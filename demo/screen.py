@@ -17,7 +17,7 @@ from demo.questions import ANALYST, Refusal, Step, Told
 from demo.registry import NEW, Work
 from demo.words import answer_of, between_of, exact_of, number
 from discreet.custodian.verifying import VerifiedRelease
-from discreet.exact import shown
+from discreet.exact import format_exact
 from discreet.ledger import Balance
 
 LINE = "  {:<14}{:<20}{:<20}{}"
@@ -54,8 +54,8 @@ def questions(console: Console, asked: Iterable[Told]) -> list[Told]:
 def _cost(one: Told) -> str:
     """What it cost now, and what it cost before."""
     if one.paid:
-        return shown(one.paid)
-    return f"0 (before: {shown(one.price)})" if one.price else "0 (the same draw)"
+        return format_exact(one.paid)
+    return f"0 (before: {format_exact(one.price)})" if one.price else "0 (the same draw)"
 
 
 def refusals(console: Console, refused: Iterable[Refusal]) -> list[Refusal]:
@@ -64,7 +64,7 @@ def refusals(console: Console, refused: Iterable[Refusal]) -> list[Refusal]:
     told = []
     for one in refused:
         told.append(one)
-        console.print(Text(one.sql, "cyan") + Text(f"   epsilon {shown(one.epsilon)}", "dim"))
+        console.print(Text(one.sql, "cyan") + Text(f"   epsilon {format_exact(one.epsilon)}", "dim"))
         console.print(Padding(Text(one.words, "red"), (0, 0, 0, 2), expand=False))
     return told
 
@@ -72,15 +72,20 @@ def refusals(console: Console, refused: Iterable[Refusal]) -> list[Refusal]:
 def account(console: Console, steps: Sequence[Step], balances: Sequence[Balance]) -> None:
     """The budget going down."""
     cap = balances[-1].cap.epsilon
-    _title(console, f"The budget of {ANALYST}: epsilon {shown(cap)}")
+    _title(console, f"The budget of {ANALYST}: epsilon {format_exact(cap)}")
     made = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("cost", "left", ""):
         made.add_column(name, justify="right" if name else "left")
     for step in steps:
         bar = "█" * round(30 * step.left / cap)
-        made.add_row(shown(step.cost), shown(step.left), Text(bar, "blue") + Text("░" * (30 - len(bar)), "dim"))
+        made.add_row(
+            format_exact(step.cost), format_exact(step.left), Text(bar, "blue") + Text("░" * (30 - len(bar)), "dim")
+        )
     console.print(made)
-    console.print(f"The data set has {shown(balances[0].left)} of {shown(balances[0].cap.epsilon)} left, for everyone.")
+    console.print(
+        f"The data set has {format_exact(balances[0].left)} of "
+        f"{format_exact(balances[0].cap.epsilon)} left, for everyone."
+    )
 
 
 def files(console: Console, work: Work, releases: dict[str, Any], verified: VerifiedRelease) -> None:

@@ -16,7 +16,7 @@ from demo.words import answer_of, between_of, exact_of, number, price_of
 from demo.workings import WORKINGS
 from discreet import DiscreteLaplace
 from discreet.custodian.verifying import VerifiedRelease
-from discreet.exact import shown
+from discreet.exact import format_exact
 from discreet.ledger import Balance
 
 LEAD = (
@@ -65,8 +65,8 @@ def _registry(seen: Seen) -> str:
     facts = {
         "patients, all made up": f"{seen.work.patients:,}",
         "columns that may be asked about": "11",
-        "epsilon for everyone together, for ever": shown(left.cap.epsilon),
-        f"epsilon for {ANALYST}": shown(seen.balances[-1].cap.epsilon),
+        "epsilon for everyone together, for ever": format_exact(left.cap.epsilon),
+        f"epsilon for {ANALYST}": format_exact(seen.balances[-1].cap.epsilon),
     }
     words = (
         "A registry of hospital patients, made up by a script: the same on every machine, and nobody in it exists. "
@@ -153,17 +153,22 @@ def _groups(told: Told) -> str:
 def _budget(seen: Seen) -> str:
     cap = seen.balances[-1].cap.epsilon
     words = (
-        f"Epsilon adds up. {ANALYST} has {shown(cap)} of it, for ever, and every question takes its part before a row "
+        f"Epsilon adds up. {ANALYST} has {format_exact(cap)} of it, for ever, and every question takes its part "
+        "before a row "
         "is read. The same question again is answered from the ledger, for nothing: asking often does not wear the "
         "noise away. The mean with a prior is another question here: the planner took another noise for it, and it "
         "was charged again."
     )
     drawn = page.figure(pictures.account(*_account(seen, cap)), f"what {ANALYST} has left after every question")
-    lines = [(str(n), step.sql, shown(step.cost), shown(step.left)) for n, step in enumerate(seen.steps, start=1)]
+    lines = [
+        (str(n), step.sql, format_exact(step.cost), format_exact(step.left))
+        for n, step in enumerate(seen.steps, start=1)
+    ]
     heads = ("", "question, as the ledger has it", "cost", "left")
     table = page.table(heads, lines, numbers=("cost", "left"))
     refused = [
-        page.code(f"{one.sql}      -- epsilon {shown(one.epsilon)}") + page.quoted(f"Refused: {one.words}.", "refused")
+        page.code(f"{one.sql}      -- epsilon {format_exact(one.epsilon)}")
+        + page.quoted(f"Refused: {one.words}.", "refused")
         for one in seen.refusals
     ]
     said = page.paragraph("Two questions are refused, and cost nothing. The words are the product's own.")
@@ -172,9 +177,11 @@ def _budget(seen: Seen) -> str:
 
 def _account(seen: Seen, cap: Fraction) -> tuple[list[dict[str, Any]], float]:
     """The bars of the account, and how high they may stand."""
-    rows: list[dict[str, Any]] = [{"name": "start", "left": float(cap), "before": float(cap), "told": shown(cap)}]
+    rows: list[dict[str, Any]] = [
+        {"name": "start", "left": float(cap), "before": float(cap), "told": format_exact(cap)}
+    ]
     for at, step in enumerate(seen.steps, start=1):
-        told = {"left": float(step.left), "before": float(step.left + step.cost), "told": shown(step.left)}
+        told = {"left": float(step.left), "before": float(step.left + step.cost), "told": format_exact(step.left)}
         rows.append({"name": str(at)} | told)
     over = next((one for one in seen.refusals if one.over), None)
     made = [row | {"refused": False, "top": row["before"]} for row in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from demo.questions import Told
-from discreet.exact import shown
+from discreet.exact import format_exact
 from discreet.formatting import format_ends, format_number, format_value
 
 
@@ -39,7 +39,7 @@ def between_of(told: Told) -> str:
 
 def price_of(told: Told) -> str:
     """What it cost when it was first asked."""
-    return shown(told.price) if told.price else "nothing"
+    return format_exact(told.price) if told.price else "nothing"
 
 
 def exact_of(told: Told) -> str:

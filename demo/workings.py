@@ -32,7 +32,7 @@ def belief() -> Working:
     prior, truth = Prior.parse("0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1"), 52
     laws = {"what she believed": _floats(prior.support, prior.probabilities)}
     for epsilon in (1, 2):
-        law = Refinement.of(prior, epsilon, about="individual").law(truth)
+        law = Refinement.of(prior, epsilon, about="individual").distribution(truth)
         laws[f"answers are drawn from this, epsilon {epsilon}"] = _floats(law.support, law.probabilities)
     noise = Laplace(1, Fraction(HIGH - LOW, 2))  # an absent person answered by the middle of the range
     missed = noise.tail(HIGH - truth) / 2 + noise.tail(truth - LOW) / 2
@@ -47,7 +47,7 @@ def belief() -> Working:
 def yes_or_no() -> Working:
     """A yes that is held for likely once in a hundred: section 6.1 of document 000."""
     mechanism = Refinement.of(Prior.weights({"true": 1, "false": 99}), 1, about="individual")
-    if_true, if_false = (float(mechanism.law(truth).law()["true"]) for truth in ("true", "false"))
+    if_true, if_false = (float(mechanism.distribution(truth).law()["true"]) for truth in ("true", "false"))
     refined = 0.01 * if_true + 0.99 * if_false
     wrong = Laplace(1, Fraction(1, 2)).tail(0.5) / 2  # an absent person answered by a half
     noisy = 0.01 * (1 - wrong) + 0.99 * wrong
@@ -93,7 +93,7 @@ def refinement_or_noise() -> Working:
 def noise() -> Working:
     """Draws beside their law."""
     law = DiscreteLaplace(1, 1)
-    draws = law.draw_many(DRAWS)
+    draws = law.sample_many(DRAWS)
     counts = {k: int((draws == k).sum()) for k in range(-5, 6)}
     expected = {k: round(DRAWS * law.probability(k)) for k in counts}
     words = (
@@ -106,7 +106,7 @@ def noise() -> Working:
 def promise() -> Working:
     """The promise of a refined answer, for every two truths, with exact fractions."""
     mechanism = Refinement.of(Prior.normal(38, 6, LOW, HIGH - 1, step=2), 1)
-    laws = {truth: mechanism.law(truth).law() for truth in range(LOW, HIGH, 2)}
+    laws = {truth: mechanism.distribution(truth).law() for truth in range(LOW, HIGH, 2)}
     rows, worst = [], Fraction(1)
     for (one, law), (two, other) in product(laws.items(), repeat=2):
         ratio = worst_ratio(law, other) or Fraction(0)

@@ -14,11 +14,11 @@ from papers.charts import Line, bars, lines
 
 from discreet import DiscreteLaplace, Distance, Prior, Refinement, Taxonomy
 from discreet.assess.charts import Chart
-from discreet.custodian.reader import SURPRISING
-from discreet.inference.belief import Belief, believed
-from discreet.inference.line import Spread, around, posterior, surprise
-from discreet.microdata.private.chains import chain_bound, ordered_bound
-from discreet.pictures import BLUE, CONFIG, GREY, INK, ORANGE, Drawing, picture_spec
+from discreet.custodian.reader import SURPRISE_TAIL
+from discreet.inference.belief import GridPrior, parse_grid_prior
+from discreet.inference.line import ScaledNoise, build_flat_posterior, compute_surprise, update_grid_prior
+from discreet.microdata.private.chains import bound_chain, bound_ordered_chain
+from discreet.pictures import BLUE, CONFIG, GRAY, INK, ORANGE, DistributionChart, build_picture_spec
 
 FOLDER = "images/explanation"
 PRIOR = "0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1"
@@ -63,11 +63,11 @@ def _wide(chart: Chart) -> str:
     """A chart as wide as a page of text, with room in its legend for fonts wider than those here."""
     config = CONFIG | {"aria": False, "legend": CONFIG["legend"] | {"layout": {"top": {"margin": APART}}}}
     spread = json.loads(json.dumps(dict(chart.spec)).replace('"columnPadding": 14', f'"columnPadding": {APART}'))
-    return replace(chart, spec={**spread, "config": config, "width": WIDE, "height": HIGH}).svg()
+    return replace(chart, spec={**spread, "config": config, "width": WIDE, "height": HIGH}).to_svg()
 
 
 def _law(mechanism: Refinement, truth: object) -> Line:
-    law = mechanism.law(truth)
+    law = mechanism.distribution(truth)
     return _shown(law.support, law.probabilities)
 
 
@@ -120,7 +120,7 @@ def distances() -> Chart:
     ways = {"equal or not": Distance.nominal(), "by the taxonomy": Distance.semantic(Taxonomy.of(DISEASES))}
     drawn: dict[str, Mapping[str, float]] = {"the prior": dict.fromkeys(LEAVES, 0.25)}
     for name, distance in ways.items():
-        law = Refinement.of(prior, 0.5, "statistic", distance=distance, up=1.2).law("angina").law()
+        law = Refinement.of(prior, 0.5, "statistic", distance=distance, up=1.2).distribution("angina").law()
         drawn[name] = {str(value): float(p) for value, p in law.items()}
     sentence = (
         "Four diseases, the truth being angina. With the distance equal or not all others are lowered alike; with the "
@@ -147,20 +147,20 @@ def or_noise() -> Chart:
     return lines("Refinement or noise, epsilon 1", sentence, "range over sensitivity", "error left", drawn, dots, "x")
 
 
-def _count_belief(prior: str) -> Belief:
-    return believed(prior, Fraction(0), Fraction(2000), Fraction(1), "COUNT(*)")
+def _count_belief(prior: str) -> GridPrior:
+    return parse_grid_prior(prior, Fraction(0), Fraction(2000), Fraction(1), "COUNT(*)")
 
 
 def posterior_picture() -> str:
     """A count with a prior: three laws, the raw answer and the posterior mean."""
-    belief, noise, raw = _count_belief("normal(480, 60)"), Spread(DiscreteLaplace(0.02, 1), 1.0), 560.0
+    belief, noise, raw = _count_belief("normal(480, 60)"), ScaledNoise(DiscreteLaplace(0.02, 1), 1.0), 560.0
     half = float(noise.noise.interval(0.95)[1])
-    drawing = Drawing(
+    drawing = DistributionChart(
         "A count at epsilon 0.02; prior normal(480, 60)",
         "COUNT(*)",
-        belief.cells().before(),
-        around(noise, raw, 1.0),
-        posterior(belief, noise, raw),
+        belief.build_cells().get_stated_distribution(),
+        build_flat_posterior(noise, raw, 1.0),
+        update_grid_prior(belief, noise, raw),
         raw,
         (raw - half, raw + half),
         "What was believed, the noise about the raw answer 560, and what is known now, which lies between them.",
@@ -168,22 +168,22 @@ def posterior_picture() -> str:
     import vl_convert
 
     label = escape(drawing.sentence)
-    svg: str = vl_convert.vegalite_to_svg(picture_spec(drawing), allowed_base_urls=[])
+    svg: str = vl_convert.vegalite_to_svg(build_picture_spec(drawing), allowed_base_urls=[])
     return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
 
 def wrong_prior() -> Chart:
     """What is made of raw answers that lie ever farther from the prior: with the heavy tail, and without."""
-    belief, noise = _count_belief("normal(480, 20)"), Spread(DiscreteLaplace(0.02, 1), 1.0)
+    belief, noise = _count_belief("normal(480, 20)"), ScaledNoise(DiscreteLaplace(0.02, 1), 1.0)
     raws = [float(raw) for raw in range(480, 1001, 20)]
-    with_tail = [(raw, posterior(belief, noise, raw).mean()) for raw in raws]
-    warned = next(raw for raw in range(480, 1001) if surprise(belief, noise, raw) < SURPRISING)
+    with_tail = [(raw, update_grid_prior(belief, noise, raw).mean()) for raw in raws]
+    warned = next(raw for raw in range(480, 1001) if compute_surprise(belief, noise, raw) < SURPRISE_TAIL)
     sentence = (
         "The posterior mean over the raw answer, prior normal(480, 20), noise of scale 50. As stated the prior never "
         "lets go; with a tenth of it as a heavy tail the mean goes over to the raw answer where they are far apart. "
         f"From {warned} on there is a warning."
     )
-    dots = {f"warned from {warned} on": [(float(warned), posterior(belief, noise, warned).mean())]}
+    dots = {f"warned from {warned} on": [(float(warned), update_grid_prior(belief, noise, warned).mean())]}
     drawn = {
         "as used, with the tail": with_tail,
         "as stated, without": [(raw, _stated_mean(belief, noise, raw)) for raw in raws],
@@ -192,9 +192,9 @@ def wrong_prior() -> Chart:
     return lines("A wrong prior", sentence, "raw answer", "posterior mean", drawn, dots)
 
 
-def _stated_mean(belief: Belief, noise: Spread, raw: float) -> float:
-    cells = belief.cells([(raw, noise.sd)])
-    return replace(cells, used=cells.stated).posterior(noise.log_chance(raw - cells.values)).mean()
+def _stated_mean(belief: GridPrior, noise: ScaledNoise, raw: float) -> float:
+    cells = belief.build_cells([(raw, noise.sd)])
+    return replace(cells, used=cells.stated).posterior(noise.compute_log_probability(raw - cells.values)).mean()
 
 
 def belief_bound() -> Chart:
@@ -233,8 +233,8 @@ def noise_by_k() -> Chart:
     widest = 2**BITS - 1
     drawn: dict[str, Line] = {
         "as printed": [(float(k), 1 / k) for k in sizes],
-        "sound, any fixed order": [(float(k), ordered_bound(ROWS // k, BITS) / (k * widest)) for k in sizes],
-        "sound, Hilbert curve": [(float(k), chain_bound(2, BITS, ROWS // k, 0) / (k * widest)) for k in sizes],
+        "sound, any fixed order": [(float(k), bound_ordered_chain(ROWS // k, BITS) / (k * widest)) for k in sizes],
+        "sound, Hilbert curve": [(float(k), bound_chain(2, BITS, ROWS // k, 0) / (k * widest)) for k in sizes],
         "noise on every record": [(float(k), 1.0) for k in sizes],
     }
     sentence = (
@@ -248,7 +248,7 @@ def noise_by_k() -> Chart:
 def attack_model() -> str:
     """Who stands where: boxes and arrows."""
     boxes = [
-        Box(10, 60, 150, 100, "custodian", ("rows, schema, reports", "trusted"), GREY),
+        Box(10, 60, 150, 100, "custodian", ("rows, schema, reports", "trusted"), GRAY),
         Box(215, 60, 150, 100, "discreet", ("ledger, mechanisms", "what leaves is labelled"), BLUE),
         Box(430, 10, 160, 56, "analysts", ("collude, adapt, time", "know all but one"), ORANGE),
         Box(430, 82, 160, 56, "readers of a file", ("know what is named", "or, if private, anything"), ORANGE),

@@ -13,9 +13,9 @@ from papers.charts import Line, lines
 
 from discreet import Custodian, DiscreteLaplace, Prior
 from discreet.assess.charts import Chart
-from discreet.inference.belief import believed
-from discreet.inference.line import Spread, around, posterior
-from discreet.pictures import Drawing, picture_spec
+from discreet.inference.belief import parse_grid_prior
+from discreet.inference.line import ScaledNoise, build_flat_posterior, update_grid_prior
+from discreet.pictures import DistributionChart, build_picture_spec
 from discreet.sample import write_registry
 
 FOLDER = "images/how-to"
@@ -49,7 +49,7 @@ def pictures() -> dict[str, bytes]:
 
 def _wide(chart: Chart) -> str:
     """A chart as wide as a page of text."""
-    return replace(chart, spec={**chart.spec, "width": WIDE, "height": HIGH}).svg()
+    return replace(chart, spec={**chart.spec, "width": WIDE, "height": HIGH}).to_svg()
 
 
 def answer() -> Chart:
@@ -69,23 +69,23 @@ def answer() -> Chart:
 
 def mean_posterior() -> str:
     """A mean with a prior: what was believed, the noise, what is known now."""
-    belief_of = believed("normal(900, 150)", Fraction(0), Fraction(10000), Fraction(1), "AVG(cost)")
-    noise, raw = Spread(DiscreteLaplace(0.1, 1), 14.0), 1259.0
+    belief_of = parse_grid_prior("normal(900, 150)", Fraction(0), Fraction(10000), Fraction(1), "AVG(cost)")
+    noise, raw = ScaledNoise(DiscreteLaplace(0.1, 1), 14.0), 1259.0
     half = 14.0 * float(noise.noise.interval(0.95)[1])
     words = "A prior around 900, a private answer of 1,259 with a wide noise, and the posterior between them."
-    drawing = Drawing(
+    drawing = DistributionChart(
         "What smokers cost on average; prior normal(900, 150)",
         "AVG(cost)",
-        belief_of.cells().before(),
-        around(noise, raw, 1.0),
-        posterior(belief_of, noise, raw),
+        belief_of.build_cells().get_stated_distribution(),
+        build_flat_posterior(noise, raw, 1.0),
+        update_grid_prior(belief_of, noise, raw),
         raw,
         (raw - half, raw + half),
         words,
     )
     import vl_convert
 
-    svg: str = vl_convert.vegalite_to_svg(picture_spec(drawing), allowed_base_urls=[])
+    svg: str = vl_convert.vegalite_to_svg(build_picture_spec(drawing), allowed_base_urls=[])
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(words)}" ', 1)
 
 

@@ -11,7 +11,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from discreet import errors
 from discreet.cli.app import app
 from discreet.cli.examples import EXAMPLES
-from discreet.cli.run import INTERRUPTED
+from discreet.cli.run import INTERRUPTED_EXIT
 
 Parameter = TyperArgument | TyperOption
 DONE = "Done."
@@ -43,7 +43,7 @@ def exit_codes() -> dict[int, str]:
     """What every exit code means, from the errors themselves."""
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and kind is not errors.DiscreetError]
     told = {kind.exit_code: f"{first_sentence(kind.__doc__ or '')} {code(kind.__name__)}" for kind in kinds}
-    return dict(sorted(({0: DONE, INTERRUPTED: "Stopped by Ctrl-C."} | told).items()))
+    return dict(sorted(({0: DONE, INTERRUPTED_EXIT: "Stopped by Ctrl-C."} | told).items()))
 
 
 def text() -> str:

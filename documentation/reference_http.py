@@ -14,14 +14,19 @@ from documentation.reference_cli import commands
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from discreet.sample import write_registry
-from discreet.service.access import custodian_of, entered, managed, principal_of
+from discreet.service.access import get_dataset_context, get_managed_context, get_principal, require_custodian
 from discreet.service.app import make_app
-from discreet.service.config import sample_config
-from discreet.service.describing import OPEN
+from discreet.service.config import build_sample_config
+from discreet.service.describing import OPEN_PATHS
 
 Document = Mapping[str, Any]
 CUSTODIAN, GRANTED, ANYBODY = "custodians", "whoever may ask the data set", "everybody with a token"
-WHO = {custodian_of: CUSTODIAN, managed: CUSTODIAN, entered: GRANTED, principal_of: ANYBODY}
+WHO = {
+    require_custodian: CUSTODIAN,
+    get_managed_context: CUSTODIAN,
+    get_dataset_context: GRANTED,
+    get_principal: ANYBODY,
+}
 """Who passes a dependency of a route."""
 REHEARSAL = "/v1/rehearsal"
 OPTIONS = {"columns": "column", "pairs": "pair", "ks": "k_of"}
@@ -41,7 +46,7 @@ def service() -> tuple[Document, dict[tuple[str, str], str]]:
     """The OpenAPI document, and who may use which route, of a service that is made up and closed again."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        app = make_app(sample_config(folder, write_registry(folder, patients=1)))
+        app = make_app(build_sample_config(folder, write_registry(folder, patients=1)))
         try:
             routes = [one.route for one in iter_route_contexts(app.api.routes)]
             allowed = {
@@ -58,7 +63,7 @@ def service() -> tuple[Document, dict[tuple[str, str], str]]:
 def _who(route: APIRoute) -> str:
     """The strictest of what a route depends on."""
     found = {WHO[one.call] for one in route.dependant.dependencies if one.call in WHO}
-    if route.path in OPEN:
+    if route.path in OPEN_PATHS:
         return "everybody, without a token"
     return next((who for who in (CUSTODIAN, GRANTED, ANYBODY) if who in found), ANYBODY)
 

@@ -7,23 +7,26 @@ from collections.abc import Mapping
 from documentation.markdown import code, page, table
 
 from discreet.schema import keys
-from discreet.schema.keys import Keys
+from discreet.schema.keys import MappingKeys
 
-PARTS: Mapping[str, tuple[Keys, str]] = {
-    "The file": (keys.SCHEMA, "Paths are from the folder of the file. A key that is not in this table is refused."),
-    "`unit`": (keys.UNIT, "Whom the promise protects, where that is not a row."),
-    "`budget` and `analyst_budget`": (keys.BUDGET, "What may be spent for ever, exactly as it is written."),
-    "A column": (keys.COLUMN, "A column that is not named under `columns` does not exist for analysts."),
+PARTS: Mapping[str, tuple[MappingKeys, str]] = {
+    "The file": (
+        keys.SCHEMA_KEYS,
+        "Paths are from the folder of the file. A key that is not in this table is refused.",
+    ),
+    "`unit`": (keys.UNIT_KEYS, "Whom the promise protects, where that is not a row."),
+    "`budget` and `analyst_budget`": (keys.BUDGET_KEYS, "What may be spent for ever, exactly as it is written."),
+    "A column": (keys.COLUMN_KEYS, "A column that is not named under `columns` does not exist for analysts."),
     "An entry of `lookups`": (
-        keys.LOOKUP,
+        keys.LOOKUP_KEYS,
         "A public table: its first column is matched with the key, and the others become columns such as "
         "`chapters.chronic`.",
     ),
     "An entry of `published`": (
-        keys.PUBLISHED,
+        keys.PUBLISHED_KEYS,
         "An exact fact that is public already. It stands on every label, with what it adds to that answer.",
     ),
-    "The file of a `taxonomy`": (keys.TAXONOMY, 'JSON, such as `{"parents": {"nurse": "health", "health": []}}`.'),
+    "The file of a `taxonomy`": (keys.TAXONOMY_KEYS, 'JSON, such as `{"parents": {"nurse": "health", "health": []}}`.'),
 }
 WORDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     "The file": {
@@ -144,7 +147,7 @@ WORDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
 
 
 def undocumented(
-    parts: Mapping[str, tuple[Keys, str]], told: Mapping[str, Mapping[str, tuple[str, str, str]]]
+    parts: Mapping[str, tuple[MappingKeys, str]], told: Mapping[str, Mapping[str, tuple[str, str, str]]]
 ) -> list[str]:
     """Keys of the reader without words, and words about keys that the reader does not know."""
     silent = []
@@ -164,20 +167,20 @@ def text() -> str:
         "key.",
         *(_part(name, known, said) for name, (known, said) in PARTS.items()),
         "## Which keys a kind has",
-        table(("kind", "needs", "may have"), [_kind(kind) for kind in keys.OF_KIND]),
+        table(("kind", "needs", "may have"), [_kind(kind) for kind in keys.KIND_KEYS]),
         "Of a `nominal` column exactly one of `categories`, `taxonomy` and `keys` is given.",
     )
 
 
-def _part(name: str, known: Keys, said: str) -> str:
+def _part(name: str, known: MappingKeys, said: str) -> str:
     rows = []
     for key in known.allowed:
         what, unless, example = WORDS[name][key]
-        rows.append((code(key), what, "needed" if key in known.needed else unless, code(f"{key}: {example}")))
+        rows.append((code(key), what, "needed" if key in known.required else unless, code(f"{key}: {example}")))
     return page(f"## {name}", said, table(("key", "what", "unless said", "for example"), rows))
 
 
 def _kind(kind: str) -> tuple[str, str, str]:
-    known = keys.of_kind(kind)
-    optional = [key for key in known.allowed if key not in known.needed and key != "kind"]
-    return code(kind), ", ".join(map(code, known.needed)), ", ".join(map(code, optional))
+    known = keys.list_kind_keys(kind)
+    optional = [key for key in known.allowed if key not in known.required and key != "kind"]
+    return code(kind), ", ".join(map(code, known.required)), ", ".join(map(code, optional))

@@ -8,21 +8,21 @@ from fractions import Fraction
 
 from documentation.markdown import code, page, table
 
-from discreet.schema.keys import Keys
+from discreet.schema.keys import MappingKeys
 from discreet.service import config
-from discreet.service.config import Config, DataSet, Limits
+from discreet.service.config import Config, DatasetConfig, Limits
 
-PARTS: Mapping[str, tuple[Keys, type | None, str]] = {
+PARTS: Mapping[str, tuple[MappingKeys, type | None, str]] = {
     "The configuration": (
-        config.KEYS,
+        config.CONFIG_KEYS,
         Config,
         "One YAML file, for `discreet serve --config`. Paths are from its own folder. A key that is not here is "
         "refused.",
     ),
-    "An entry of `datasets`": (config.DATASET, DataSet, "One data set that is served."),
-    "`tls`": (config.OF_TLS, None, "Needed to listen beyond this machine, unless a proxy has it."),
+    "An entry of `datasets`": (config.DATASET_KEYS, DatasetConfig, "One data set that is served."),
+    "`tls`": (config.TLS_KEYS, None, "Needed to listen beyond this machine, unless a proxy has it."),
     "`limits`": (
-        config.LIMITS,
+        config.LIMIT_KEYS,
         Limits,
         "The most that one request may be, and how many a token may send. Whoever sends no token is counted by "
         "address.",
@@ -33,7 +33,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "datasets": "a list of data sets; see below",
         "address": "where it listens; beyond this machine only with `tls` or with `insecure: yes`",
         "port": "0 takes a free one; `--port` goes before it",
-        "workers": f"processes that answer, 1 to {config.MOST_WORKERS}; `--workers` goes before it",
+        "workers": f"processes that answer, 1 to {config.MAX_WORKERS}; `--workers` goes before it",
         "store": "where tokens, grants, jobs and answers by id are kept: a file, or `postgresql://...`",
         "ledger": "one ledger for all data sets: a file, or `postgresql://...`",
         "folder": "released files, tables to rehearse with, files of the running service",
@@ -41,12 +41,12 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "code. Set it behind a proxy",
         "tls": "a certificate and its key; see below",
         "insecure": "`yes`: beyond this machine without TLS, where a proxy has it",
-        "deadline": f"seconds after which replies leave that are about no data set; {config.SHORTEST:g} to "
-        f"{config.LONGEST_DEADLINE:g}",
+        "deadline": f"seconds after which replies leave that are about no data set; {config.MIN_DEADLINE:g} to "
+        f"{config.MAX_DEADLINE:g}",
         "padding": "`no`: replies leave when they are ready. For tests and benchmarks alone; a warning stays on every "
         "page",
         "hung": "seconds without a sign of life after which a process is killed and replaced; "
-        f"{config.SHORTEST_HUNG:g} to {config.LONGEST_DEADLINE:g}",
+        f"{config.MIN_HUNG:g} to {config.MAX_DEADLINE:g}",
         "limits": "see below",
     },
     "An entry of `datasets`": {
@@ -95,7 +95,7 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
 
 
 def undocumented(
-    parts: Mapping[str, tuple[Keys, type | None, str]], told: Mapping[str, Mapping[str, str]]
+    parts: Mapping[str, tuple[MappingKeys, type | None, str]], told: Mapping[str, Mapping[str, str]]
 ) -> list[str]:
     """Settings without words, and words about what is no setting."""
     silent = []
@@ -120,14 +120,14 @@ def text() -> str:
     )
 
 
-def _part(name: str, known: Keys, kind: type | None, said: str) -> str:
+def _part(name: str, known: MappingKeys, kind: type | None, said: str) -> str:
     rows = [(code(key), WORDS[name][key], unless(name, key, known, kind)) for key in known.allowed]
     return page(f"## {name}", said, table(("key", "what", "unless said"), rows))
 
 
-def unless(part: str, key: str, known: Keys, kind: type | None) -> str:
+def unless(part: str, key: str, known: MappingKeys, kind: type | None) -> str:
     """What holds where a key is not given: from the code, where it is a value."""
-    if key in known.needed:
+    if key in known.required:
         return "needed"
     instead = INSTEAD.get(f"{part}: {key}", INSTEAD.get(key))
     if instead is not None:

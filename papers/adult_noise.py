@@ -16,9 +16,9 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.kernel.entropy import Entropy, KeyedEntropy
 from discreet.kernel.exponential import Exponential
-from discreet.microdata.distances import differences, width
+from discreet.microdata.distances import compute_domain_width, compute_semantic_distances
 from discreet.microdata.reading import read_table
-from discreet.microdata.table import Attribute, Floats, Places
+from discreet.microdata.table import Attribute, Floats, Integers
 from discreet.microdata.table import Table as Records
 from discreet.taxonomy import Taxonomy
 from papers.columns import texts
@@ -81,15 +81,15 @@ def with_noise(data: Data, k: int, epsilon: str) -> Measured:
 
 
 @cache
-def _groups(data: Data, k: int) -> Places:
+def _groups(data: Data, k: int) -> Integers:
     return nominal_groups(pairs(data), k)
 
 
-def _chosen(attribute: Attribute, groups: Places, epsilon: float, entropy: Entropy) -> Attribute:
+def _chosen(attribute: Attribute, groups: Integers, epsilon: float, entropy: Entropy) -> Attribute:
     """Every value replaced by a concept that its cluster drew; clusters that hold the same share a law."""
     assert attribute.taxonomy is not None
     concepts = tuple(dict.fromkeys((*attribute.categories, *attribute.taxonomy.ancestors)))
-    apart = differences(attribute.taxonomy, attribute.categories, concepts)
+    apart = compute_semantic_distances(attribute.taxonomy, attribute.categories, concepts)
     held = np.zeros((int(groups.max()) + 1, len(attribute.categories)), dtype=np.int16)
     np.add.at(held, (groups, attribute.values), 1)
     numbers: dict[bytes, int] = {}  # np.unique sorts whole rows, which takes most of the time here
@@ -97,11 +97,11 @@ def _chosen(attribute: Attribute, groups: Places, epsilon: float, entropy: Entro
     kinds = held[np.unique(kind, return_index=True)[1]]
     chances = _uniform(len(held), entropy)
     drawn = np.empty(len(held), dtype=np.int64)
-    reach = width(attribute)
+    reach = compute_domain_width(attribute)
     mechanism = Exponential.of(epsilon, reach, step=reach / FINE)
     for at, counts in enumerate(kinds):
         mine = np.flatnonzero(kind == at)
-        law = mechanism.law(-(counts @ apart)).floats()
+        law = mechanism.distribution(-(counts @ apart)).floats()
         drawn[mine] = np.searchsorted(np.cumsum(law[:-1]), chances[mine], side="right")
     return replace(attribute, values=drawn[groups], categories=concepts)
 

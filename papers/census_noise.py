@@ -9,7 +9,7 @@ from math import sqrt
 from discreet.assess.verdict import score
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.microdata.reading import read_table
-from discreet.microdata.table import Places
+from discreet.microdata.table import Integers
 from discreet.microdata.table import Table as Records
 from papers.columns import census
 from papers.curves import curves
@@ -55,7 +55,7 @@ def with_noise(data: Data, k: int, epsilon: str) -> Runs:
 
 
 @cache
-def _groups(data: Data, k: int) -> Places:
+def _groups(data: Data, k: int) -> Integers:
     return nominal_groups(four_columns(data), k)
 
 

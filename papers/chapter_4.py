@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from discreet.kernel.laplace import Laplace, laplace_region
+from discreet.kernel.laplace import Laplace, compute_laplace_region
 from discreet.kernel.staircase import Staircase
 from papers.chapter_4_figures import FIGURES
 from papers.noises import example_5, finest, shortest
@@ -70,7 +70,7 @@ def _example_5(_: Data) -> Iterator[Row]:
 
 def _table_4_3(_: Data) -> Iterator[Row]:
     for level, (alpha, size) in PRINTED_4_3.items():
-        found, volume = laplace_region([11.0, 11.0], level)
+        found, volume = compute_laplace_region([11.0, 11.0], level)
         own = {0.95: ("001.4.3.alpha.0.95", "001.4.3.size.0.95")}
         ids = own.get(level, (f"ex5.lap.alpha.{level}", f"ex5.lap.size.{level}"))
         yield equal(ids[0], f"alpha at {level}", alpha, 11 * found)
@@ -87,7 +87,10 @@ def _table_4_4(_: Data) -> Iterator[Row]:
         yield corrected(ids[0], f"beta at {level}", beta, found, RIGHT_BETA[level], "2.7", why)
         yield equal(ids[1], f"size at {level}", size, volume, 5e-4, "the printed size follows from the rounded beta")
     for level, right in SPLIT_SIZE.items():
-        cell, found = f"size at {level}, Laplace noise of scales 2 and 20", laplace_region([2.0, 20.0], level)[1]
+        cell, found = (
+            f"size at {level}, Laplace noise of scales 2 and 20",
+            compute_laplace_region([2.0, 20.0], level)[1],
+        )
         yield derived(f"ex5.split.size.{level}", cell, right, found, note="the fair baseline (erratum 2.6)")
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from discreet.assess.charts import Chart
 from discreet.kernel.laplace import Laplace
-from discreet.kernel.staircase import Staircase, laplace_core
+from discreet.kernel.staircase import Staircase, compute_laplace_core
 from papers import charts
 from papers.noises import FINE, example_5, finest, laplace_density, shortest, stepwise
 from papers.rows import Row, beyond, derived, equal
@@ -21,8 +21,8 @@ LAPLACE, STEPWISE, SPLIT = "Laplace", "stepwise", "Laplace, epsilon split"
 def _figure_4_1(_: Data) -> Iterator[Row]:
     for epsilon, right in ((0.1, 0.4916680552249556), (1, 0.41802329313067355)):
         cell = f"the part of every interval with the greater density, epsilon {epsilon}"
-        yield derived(f"stair.m.eps{epsilon}", cell, right, laplace_core(epsilon, 1))
-    kept = _masses(stepwise(laplace_core(1, 1)), range(0, 5 * FINE, FINE))
+        yield derived(f"stair.m.eps{epsilon}", cell, right, compute_laplace_core(epsilon, 1))
+    kept = _masses(stepwise(compute_laplace_core(1, 1)), range(0, 5 * FINE, FINE))
     masses = [(1 - math.exp(-1)) * math.exp(-at) for at in range(4)]
     note = "as much as Laplace's noise has there"
     yield derived("001.figure-4.1.mass", "the mass between i and i + 1, both sides", masses, kept, 2e-3, note)
@@ -35,7 +35,7 @@ def _masses(noise: Staircase, ends: Sequence[int]) -> list[float]:
 
 
 def _picture_4_1(_: Sequence[Row]) -> list[Chart]:
-    laplace, noise = Laplace(1), stepwise(laplace_core(1, 1))
+    laplace, noise = Laplace(1), stepwise(compute_laplace_core(1, 1))
     units = range(-4 * FINE, 4 * FINE + 1, 20)
     drawn = {
         LAPLACE: [(at / FINE, laplace_density(laplace, at / FINE)) for at in units],

@@ -12,9 +12,9 @@ import numpy as np
 from discreet.distance import Distance, boundary, diameter, marginality
 from discreet.microdata.microaggregate import microaggregate
 from discreet.microdata.private.blocks import RankBlocks
-from discreet.microdata.private.chains import chain_bound, joint_bound, ordered_bound
-from discreet.microdata.private.grid import Grid
-from discreet.microdata.private.loss import Loss
+from discreet.microdata.private.chains import bound_chain, bound_joint_chain, bound_ordered_chain
+from discreet.microdata.private.grid import ColumnGrid
+from discreet.microdata.private.loss import PrivacyBudget
 from discreet.microdata.table import Floats
 from discreet.schema import Column
 from discreet.taxonomy import Taxonomy
@@ -99,22 +99,22 @@ def _proposition_8(_: Data) -> Iterator[Row]:
     yield derived("ir.sensitivity", cell, 1 / 3, float(moved_blocks(divided=True)), note=note)
     cell = "how far one record moves all sums of rank blocks"
     yield derived("ir.sum_sensitivity", cell, 1.0, float(moved_blocks(divided=False)), note=note)
-    moved = float(Fraction(ordered_bound(1080 // 30, 4), 15 * 30))
+    moved = float(Fraction(bound_ordered_chain(1080 // 30, 4), 15 * 30))
     why = "one record moves all 36 centroids, not one of them"
     cell = "how far one record moves all centroids of a column, 1,080 rows, k = 30"
     yield corrected("multi.sensitivity", cell, 1 / 30, moved, 1.2, "3.1", why)
     for steps, right_bounds in ((8, [3.125, 6.625]), (36, [6.125, 12.0625])):
-        found = [chain_bound(2, 4, steps, 0) / 16, joint_bound(2, 4, steps, (0, 1)) / 16]
+        found = [bound_chain(2, 4, steps, 0) / 16, bound_joint_chain(2, 4, steps, (0, 1)) / 16]
         cell = f"the same times k along a Hilbert curve of 16 by 16, {steps} clusters: one column, both"
         yield derived(f"hilbert.p4.m{steps}", cell, right_bounds, found)
 
 
 def moved_blocks(divided: bool) -> Fraction:
     """The most that all rank blocks of 7 rows of 4 values move, over all tables and neighbours: their sums or means."""
-    plan = RankBlocks(Grid.of(Column("x", "integer", 0, 3, missing=0)), 7, 3, Loss(Fraction(1)))
+    plan = RankBlocks(ColumnGrid.of(Column("x", "integer", 0, 3, missing=0)), 7, 3, PrivacyBudget(Fraction(1)))
     sizes = np.diff(plan.edges).tolist() if divided else [1] * (len(plan.edges) - 1)
     totals = [
-        (Counter(table), plan.totals(np.bincount(table, minlength=4)).tolist())
+        (Counter(table), plan.compute_totals(np.bincount(table, minlength=4)).tolist())
         for table in combinations_with_replacement(range(4), 7)
     ]
     return max(

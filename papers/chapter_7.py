@@ -10,8 +10,8 @@ import numpy as np
 
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.microdata.anatomy import anatomy
-from discreet.microdata.bucketing import cut_sizes
-from discreet.microdata.closeness import apart, groups_apart, theoretical_masses
+from discreet.microdata.bucketing import compute_cut_sizes
+from discreet.microdata.closeness import compute_distribution_distance, compute_theoretical_masses, groups_apart
 from discreet.microdata.generalise import generalise
 from discreet.microdata.t_close import t_close
 from papers import chapter_7_figures, t_close_laplace
@@ -55,7 +55,7 @@ def _table_7_4(_: Data) -> Iterator[Row]:
     sizes = np.unique(groups, return_counts=True)[1].tolist()
     yield equal("001.7.4.sizes", "how many records share a group", [3, 3, 3], sizes)
     assert released.second is not None
-    second = released.second.arrays()
+    second = released.second.to_arrays()
     told = sorted(
         (int(group), str(problem))
         for group, problem, count in zip(second["group"], second["problem"], second["count"], strict=True)
@@ -71,7 +71,7 @@ def _table_7_5(_: Data) -> Iterator[Row]:
     table = {"qi": np.arange(1, 13), "c": np.arange(1, 13)}
     released = t_close(table, 1.5, 4, "qi", "c", buckets=3, form="anatomy", entropy=_entropy("t-close"))
     assert released.second is not None
-    second = released.second.arrays()
+    second = released.second.to_arrays()
     held = sorted(second["count"].reshape(3, 3).tolist(), reverse=True)
     note = "which record is in which group is drawn"
     yield equal("001.7.5.held", "how many of each bucket a group has", [list(each) for each in HELD], held, note=note)
@@ -84,7 +84,7 @@ def _table_7_5(_: Data) -> Iterator[Row]:
         "001.7.5.empty",
         "sizes of 6 buckets of 10 records",
         [2, 2, 2, 2, 2, 0],
-        list(cut_sizes(10, 6)),
+        list(compute_cut_sizes(10, 6)),
         [2, 1, 2, 2, 1, 2],
         "4",
         "as many records in every bucket, rounded up, may leave none for the last",
@@ -93,7 +93,7 @@ def _table_7_5(_: Data) -> Iterator[Row]:
         "001.7.5.cuts",
         "sizes of 3 buckets of 12 records",
         [5, 4, 3],
-        list(cut_sizes(12, 3)),
+        list(compute_cut_sizes(12, 3)),
         [4, 4, 4],
         "4",
         "the printed ends of buckets round up what is whole already",
@@ -124,13 +124,13 @@ def _buckets_of(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[floa
 
 def _table_7_6(_: Data) -> Iterator[Row]:
     for t in (1, 2, 3):
-        whole, *groups = theoretical_masses(t)
+        whole, *groups = compute_theoretical_masses(t)
         own, rest = Fraction(t, t + 1), Fraction(1, t * (t + 1))
         printed = [[float(own if at == place else rest) for place in range(t + 1)] for at in range(t + 1)]
         found = [[float(mass) for mass in group] for group in groups]
         yield equal(f"001.7.6.t{t}.whole", f"t = {t}: the whole", [1 / (t + 1)] * (t + 1), [float(m) for m in whole])
         yield equal(f"001.7.6.t{t}.groups", f"t = {t}: P1 to P{t + 1}", printed, found)
-    whole, first = theoretical_masses(2.5)[:2]
+    whole, first = compute_theoretical_masses(2.5)[:2]
     note = "for a t that is not whole there are floor(t) + 1 buckets (erratum 4)"
     factor = [len(whole), float(first[0] / whole[0])]
     yield derived(
@@ -139,7 +139,7 @@ def _table_7_6(_: Data) -> Iterator[Row]:
 
 
 def _figure_7_5(_: Data) -> Iterator[Row]:
-    found = [apart(held, BUCKETS) for held in HELD]
+    found = [compute_distribution_distance(held, BUCKETS) for held in HELD]
     yield equal("tclose.fig75", "the distance of each group (7.1)", [1.5] * 3, [float(each.ratio) for each in found])
     emd, variation = [1 / 8, 1 / 12, 1 / 8], [1 / 6] * 3
     cell = "earth mover's distance, buckets in a row"

@@ -8,10 +8,10 @@ from itertools import product
 import numpy as np
 
 from discreet.assess.charts import Chart
-from discreet.microdata.bucketing import cut_sizes
-from discreet.microdata.closeness import apart, theoretical_masses
-from discreet.microdata.hierarchies import ladder
-from discreet.microdata.lattice import Levels, Task, class_labels
+from discreet.microdata.bucketing import compute_cut_sizes
+from discreet.microdata.closeness import compute_distribution_distance, compute_theoretical_masses
+from discreet.microdata.hierarchies import build_hierarchy
+from discreet.microdata.lattice import GeneralizationTask, Levels, label_classes
 from discreet.microdata.reading import read_table
 from papers import charts
 from papers.rows import Row, beyond, derived, equal
@@ -29,19 +29,19 @@ def hierarchy(letters: str) -> list[dict[str, str]]:
     return [halves, dict.fromkeys(halves.values(), letters)]
 
 
-def _task() -> Task:
+def _task() -> GeneralizationTask:
     columns = {name: np.array([row[at] for row in RECORDS], dtype=object) for at, name in enumerate(SIDES)}
     table = read_table(columns)
-    ladders = tuple(ladder(table[name], hierarchy(letters)) for name, letters in SIDES.items())
-    return Task(ladders, len(RECORDS), K, 0)
+    ladders = tuple(build_hierarchy(table[name], hierarchy(letters)) for name, letters in SIDES.items())
+    return GeneralizationTask(ladders, len(RECORDS), K, 0)
 
 
-def smallest(task: Task, levels: Levels) -> int:
+def smallest(task: GeneralizationTask, levels: Levels) -> int:
     """The size of the smallest class."""
-    return int(np.unique(class_labels(task, levels), return_counts=True)[1].min())
+    return int(np.unique(label_classes(task, levels), return_counts=True)[1].min())
 
 
-def minimal(task: Task) -> list[Levels]:
+def minimal(task: GeneralizationTask) -> list[Levels]:
     """The generalisations with classes of at least k, below which there is none."""
     fine = [levels for levels in product(range(3), repeat=2) if smallest(task, levels) >= K]
     return [one for one in fine if not any(_below(other, one) for other in fine)]
@@ -59,7 +59,8 @@ def _figure_7_1(_: Data) -> Iterator[Row]:
 def _figure_7_2(_: Data) -> Iterator[Row]:
     task = _task()
     found = {
-        name: [len(set(task.ladders[at].at(level).array())) for level in range(3)] for at, name in enumerate(SIDES)
+        name: [len(set(task.hierarchies[at].generalize_to(level).to_array())) for level in range(3)]
+        for at, name in enumerate(SIDES)
     }
     why = HALVES
     yield beyond("001.figure-7.2", "how many values there are at each level", None, found, "drawing", why)
@@ -77,11 +78,11 @@ def _figure_7_3(_: Data) -> Iterator[Row]:
 
 
 def _figure_7_4(_: Data) -> Iterator[Row]:
-    yield equal("001.figure-7.4", "how many points B1, B2 and B3 contain", [4, 4, 4], list(cut_sizes(12, 3)))
+    yield equal("001.figure-7.4", "how many points B1, B2 and B3 contain", [4, 4, 4], list(compute_cut_sizes(12, 3)))
 
 
 def _figure_7_6(_: Data) -> Iterator[Row]:
-    whole, group = theoretical_masses(2)[:2]
+    whole, group = compute_theoretical_masses(2)[:2]
     found = [float(mass / even) for mass, even in zip(group, whole, strict=True)]
     yield equal("001.figure-7.6.density", "density where the group stands out, and elsewhere", [2, 0.5, 0.5], found)
     note = "2 w + (1 - w) / 2 = 1"
@@ -89,7 +90,7 @@ def _figure_7_6(_: Data) -> Iterator[Row]:
 
 
 def _figure_7_7(_: Data) -> Iterator[Row]:
-    three, two = apart((1, 4, 1), (2, 2, 2)), apart((3, 3), (3, 3))
+    three, two = compute_distribution_distance((1, 4, 1), (2, 2, 2)), compute_distribution_distance((3, 3), (3, 3))
     yield equal("001.figure-7.7.three", "how close with three buckets", 2, float(three.ratio))
     yield equal("001.figure-7.7.two", "how close with two buckets", 1, float(two.ratio))
 
@@ -130,7 +131,7 @@ def _picture_7_3(_: Sequence[Row]) -> list[Chart]:
     task = _task()
     pictures = []
     for levels in minimal(task):
-        labels = class_labels(task, levels)
+        labels = label_classes(task, levels)
         groups = {
             f"class {label}": [_place(row) for row, own in zip(RECORDS, labels, strict=True) if own == label]
             for label in np.unique(labels)
@@ -141,7 +142,7 @@ def _picture_7_3(_: Sequence[Row]) -> list[Chart]:
 
 
 def _in_buckets() -> dict[str, list[tuple[float, float]]]:
-    sizes = cut_sizes(12, 3)
+    sizes = compute_cut_sizes(12, 3)
     return {
         f"B{bucket + 1}": [(float(c), 1.0) for c in range(1 + sum(sizes[:bucket]), 1 + sum(sizes[: bucket + 1]))]
         for bucket in range(3)

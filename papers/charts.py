@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.assess.charts import APART, COLOURS, DASHES, LEGEND, SHAPES, Chart
+from discreet.assess.charts import COLORS, DASHES, LABEL_SPACING, LEGEND, SHAPES, Chart
 from discreet.errors import Unsupported
-from discreet.pictures import MISSING
+from discreet.pictures import MISSING_PACKAGES
 
 Line = Sequence[tuple[float, float]]
 
@@ -27,7 +27,7 @@ def lines(
     rows = [{"x": x, "y": y, "line": name} for name, points in drawn.items() for x, y in points]
     names = list(drawn)
     x, y = (_axis(alt, axis, head, axis in log) for axis, head in (("x", across), ("y", up)))
-    told = {"color": _scaled(alt.Color, names, COLOURS), "strokeDash": _scaled(alt.StrokeDash, names, DASHES)}
+    told = {"color": _scaled(alt.Color, names, COLORS), "strokeDash": _scaled(alt.StrokeDash, names, DASHES)}
     marked = alt.Chart(alt.Data(values=rows)).mark_line(interpolate="step-after" if steps else "linear")
     layers = [marked.encode(x=x, y=y, **told)]
     if dots:
@@ -53,7 +53,7 @@ def bars(title: str, sentence: str, across: str, up: str, drawn: Mapping[str, Ma
             x=alt.X("group:N", title=across, sort=groups, axis=alt.Axis(labelAngle=0)),
             xOffset=alt.XOffset("line:N", sort=names),
             y=alt.Y("y:Q", title=up),
-            color=_scaled(alt.Color, names, COLOURS),
+            color=_scaled(alt.Color, names, COLORS),
         )
     )
     return Chart(title, sentence, _spec(marked))
@@ -79,13 +79,13 @@ def places(
             for name, line in outlines.items()
             for at, (a, b) in enumerate(line)
         ]
-        looks = {"color": _told(alt.Color, outlines, COLOURS, named)}
+        looks = {"color": _told(alt.Color, outlines, COLORS, named)}
         looks["strokeDash"] = _told(alt.StrokeDash, outlines, DASHES, named)
         layers.append(alt.Chart(alt.Data(values=rows)).mark_line().encode(x=x, y=y, order="at:Q", **looks))
     if spots:
         rows = [{"x": a, "y": b, "line": name} for name, line in spots.items() for a, b in line]
         shapes = [SHAPES[(at + at // len(SHAPES)) % len(SHAPES)] for at in range(len(spots))]
-        looks = {"color": _told(alt.Color, spots, COLOURS, named), "shape": _told(alt.Shape, spots, shapes, named)}
+        looks = {"color": _told(alt.Color, spots, COLORS, named), "shape": _told(alt.Shape, spots, shapes, named)}
         layers.append(alt.Chart(alt.Data(values=rows)).mark_point(filled=True, size=45).encode(x=x, y=y, **looks))
     if labels:
         rows = [{"x": a, "y": b, "word": word} for a, b, word in labels]
@@ -101,13 +101,15 @@ def _altair() -> Any:
     try:
         import altair
     except ImportError:
-        raise Unsupported(MISSING) from None
+        raise Unsupported(MISSING_PACKAGES) from None
     return altair
 
 
 def _axis(alt: Any, axis: str, head: str, log: bool) -> Any:
     scale = alt.Scale(type="log") if log else alt.Scale(zero=False)
-    return (alt.X if axis == "x" else alt.Y)(f"{axis}:Q", title=head, scale=scale, axis=alt.Axis(tickCount=6, **APART))
+    return (alt.X if axis == "x" else alt.Y)(
+        f"{axis}:Q", title=head, scale=scale, axis=alt.Axis(tickCount=6, **LABEL_SPACING)
+    )
 
 
 def _scaled(channel: Any, names: Sequence[str], values: Sequence[Any], named: bool = False) -> Any:

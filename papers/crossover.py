@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from discreet.assess.charts import Chart
-from discreet.inference.belief import believed
-from discreet.inference.line import Spread, expected_error
+from discreet.inference.belief import parse_grid_prior
+from discreet.inference.line import ScaledNoise, estimate_posterior_error
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.refinement import Refinement
-from discreet.kernel.refinement_risk import Line
+from discreet.kernel.refinement_risk import PriorLine
 from discreet.kernel.staircase import Staircase
 from discreet.prior import Prior
 from papers.charts import lines
@@ -39,16 +39,16 @@ def by_refinement(width: Fraction, epsilon: Fraction) -> float:
     """The error after a refinement, which knows of no sensitivity."""
     prior = _even(width)
     up, down = map(float, Refinement.of(prior, epsilon, "statistic").factors)
-    line = Line.of(prior, 2 * POINTS)
-    return math.sqrt(line.risk(up, down)) * line.unit
+    line = PriorLine.of(prior, 2 * POINTS)
+    return math.sqrt(line.compute_risk(up, down)) * line.cell_width
 
 
 def by_noise(width: Fraction, epsilon: Fraction) -> float:
     """The error after noise, Laplace's or the staircase's, whichever is the less."""
     step = width / POINTS
-    belief = believed(_even(width), step / 2, width - step / 2, step, "SUM")
+    belief = parse_grid_prior(_even(width), step / 2, width - step / 2, step, "SUM")
     noises = DiscreteLaplace(epsilon, 1, FINE), Staircase.least_variance(epsilon, 1, FINE)
-    return min(expected_error(belief, Spread(noise, float(FINE))) for noise in noises)
+    return min(estimate_posterior_error(belief, ScaledNoise(noise, float(FINE))) for noise in noises)
 
 
 def crossing(epsilon: Fraction) -> float:

@@ -38,7 +38,7 @@ def table_2_2(_: Data) -> Iterator[Row]:
     yield beyond("003.2.2.count", "people with HIV", PEOPLE["HIV"], seen, "data", why)
     yield equal("003.2.2.sensitivity", "sensitivity of the count", 1, global_sensitivity("count"))
     yield equal("003.2.2.scale", "scale of the noise, epsilon 1", 1, Laplace(1, global_sensitivity("count")).scale)
-    drawn = 10 + DiscreteLaplace(1, 1).draw_unit(KeyedEntropy(b"the book, Table 2.2", "a noisy count"))
+    drawn = 10 + DiscreteLaplace(1, 1).sample_unit(KeyedEntropy(b"the book, Table 2.2", "a noisy count"))
     why = "printed as what might come out; this is one draw of ours"
     yield beyond("003.2.2.answer", "noisy answer where the true one is 10", 11, drawn, "single run", why)
 

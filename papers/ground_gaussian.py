@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from discreet.assess.charts import Chart
-from discreet.kernel.gaussian import Gaussian, gaussian_delta
+from discreet.kernel.gaussian import Gaussian, compute_gaussian_delta
 from papers.charts import lines
 from papers.rows import Row, corrected, derived
 from papers.tables import Data, Table
@@ -29,7 +29,7 @@ def _rows(_: Data) -> Iterator[Row]:
     sigma = Gaussian.of_the_book(20, 1e-5).sigma
     cell = "delta really spent over delta, epsilon 20, delta 1e-5"
     why = "the definition is for every epsilon; at 20 its sigma is too small"
-    yield corrected("003.2.7.spent", cell, 1, gaussian_delta(sigma, 20) / 1e-5, "97", "7", why, within=0.0)
+    yield corrected("003.2.7.spent", cell, 1, compute_gaussian_delta(sigma, 20) / 1e-5, "97", "7", why, within=0.0)
     noise = Gaussian.of_the_book(1, 1e-5)
     why = "sigma is the standard deviation"
     cell = "variance of the noise, epsilon 1, delta 1e-5"
@@ -41,7 +41,7 @@ def fails_above(delta: float) -> float:
     low, high = 1.0, 20.0
     for _ in range(60):
         middle = (low + high) / 2
-        kept = gaussian_delta(Gaussian.of_the_book(middle, delta).sigma, middle) <= delta
+        kept = compute_gaussian_delta(Gaussian.of_the_book(middle, delta).sigma, middle) <= delta
         low, high = (middle, high) if kept else (low, middle)
     return high
 

@@ -12,7 +12,12 @@ from itertools import pairwise
 
 from discreet.assess.charts import Chart
 from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.heavy_tail import admissible_loss, admissible_range, heavy_tail_interval, largest_alpha
+from discreet.kernel.heavy_tail import (
+    compute_admissible_loss,
+    compute_heavy_tail_interval,
+    compute_largest_alpha,
+    find_admissible_range,
+)
 from discreet.kernel.individual import TruncatedRangeCount
 from discreet.kernel.laplace import Laplace
 from discreet.kernel.order_statistic import local_sensitivity
@@ -35,13 +40,13 @@ def document_scale(gamma: int) -> int:
 
 def least_scale(gamma: int) -> float:
     """The least that is proven at the document's beta = epsilon / gamma."""
-    return 1 / largest_alpha(gamma, 1 / gamma)
+    return 1 / compute_largest_alpha(gamma, 1 / gamma)
 
 
 def table_1(_: Data) -> Iterator[Row]:
     """95 % intervals at epsilon 1 and sensitivities of 1."""
     yield equal("idp.t1.lap", "half width, (epsilon, D)-iDP, Laplace", "3", Laplace(1).interval(LEVEL)[1])
-    two, three = (heavy_tail_interval(gamma, document_scale(gamma), LEVEL) for gamma in (2, 3))
+    two, three = (compute_heavy_tail_interval(gamma, document_scale(gamma), LEVEL) for gamma in (2, 3))
     note = "8 times 12.706 is 101.65; 8 times 12.71, rounded first, is 101.7"
     yield equal("idp.t1.gamma2", "half width, gamma = 2", "101.7", two, within=0.0005, note=note)
     yield equal("idp.t1.gamma3", "half width, gamma = 3", "34.2", three)
@@ -51,10 +56,10 @@ def table_1(_: Data) -> Iterator[Row]:
             f"004.table-1.least.gamma{gamma}",
             f"half width that is proven to be enough, gamma = {gamma}",
             printed,
-            heavy_tail_interval(gamma, least_scale(gamma), LEVEL),
+            compute_heavy_tail_interval(gamma, least_scale(gamma), LEVEL),
             right,
             "6",
-            why.format(largest_alpha(gamma, 1 / gamma)),
+            why.format(compute_largest_alpha(gamma, 1 / gamma)),
             within=0.0,
         )
     yield from _admissible()
@@ -64,18 +69,20 @@ def _admissible() -> Iterator[Row]:
     """What (epsilon / 4 gamma, epsilon / gamma) costs."""
     for gamma, right in ((2, 0.625), (3, 0.79895008766402)):
         cell = f"proven loss of (epsilon/4 gamma, epsilon/gamma) over epsilon, gamma = {gamma}"
-        yield derived(f"idp.smooth.loss.gamma{gamma}", cell, right, admissible_loss(gamma))
+        yield derived(f"idp.smooth.loss.gamma{gamma}", cell, right, compute_admissible_loss(gamma))
     yield corrected(
         "idp.smooth.gamma_range",
         "gammas for which (epsilon/4 gamma, epsilon/gamma) is proven",
         "above 1",
-        list(admissible_range()),
+        list(find_admissible_range()),
         [1.19166617399, 6.21740471560],
         "6",
         "it is printed for every gamma above 1; beyond these the loss may exceed epsilon",
         within=1e-9,
     )
-    yield derived("idp.smooth.alpha.gamma2", "largest proven alpha over epsilon, gamma = 2", 0.5, largest_alpha(2, 0.5))
+    yield derived(
+        "idp.smooth.alpha.gamma2", "largest proven alpha over epsilon, gamma = 2", 0.5, compute_largest_alpha(2, 0.5)
+    )
 
 
 def table_2(_: Data) -> Iterator[Row]:
@@ -138,14 +145,14 @@ def _noises() -> dict[str, Width]:
     """The noises of Figure 1."""
     return {
         "Laplace": lambda share: Laplace(1).interval(share)[1],
-        "gamma 2": lambda share: heavy_tail_interval(2, document_scale(2), share),
-        "gamma 3": lambda share: heavy_tail_interval(3, document_scale(3), share),
+        "gamma 2": lambda share: compute_heavy_tail_interval(2, document_scale(2), share),
+        "gamma 3": lambda share: compute_heavy_tail_interval(3, document_scale(3), share),
     }
 
 
 def _least(share: float) -> float:
     """The one that is proven to be enough, which the figure has not."""
-    return heavy_tail_interval(2, least_scale(2), share)
+    return compute_heavy_tail_interval(2, least_scale(2), share)
 
 
 def figure_1(_: Data) -> Iterator[Row]:

@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 
 from discreet.assess.charts import Chart
-from discreet.assess.insensitive import bijection, clusters, differing
+from discreet.assess.insensitive import collect_clusters, count_differing_records, find_bijection
 from discreet.microdata.microaggregate import microaggregate
-from discreet.microdata.table import Places
+from discreet.microdata.table import Integers
 from papers import charts
 from papers.rows import Row, beyond, equal
 from papers.tables import Data, Table
@@ -28,29 +28,29 @@ SQUARE: tuple[Point, ...] = tuple(product(range(20), range(20)))
 """Records everywhere in the domain, for clusters of 40."""
 
 
-def by_mdav(points: Sequence[Point]) -> Places:
+def by_mdav(points: Sequence[Point]) -> Integers:
     """The clusters of MDAV."""
     return microaggregate(np.array(points, dtype=np.float64), K)
 
 
-def by_order(points: Sequence[Point]) -> Places:
+def by_order(points: Sequence[Point]) -> Integers:
     """The clusters of insensitive MDAV: by distance from the lower left corner, from both ends in turn."""
     return microaggregate(np.hypot(*np.array(points, dtype=np.float64).T), K, "ranking")
 
 
 def _figure_6_1(_: Data) -> Iterator[Row]:
-    one, two = (clusters(points, by_mdav(points)) for points in TOYS.values())
-    far = [min(differing(cluster, other) for other in two) for cluster in one]
+    one, two = (collect_clusters(points, by_mdav(points)) for points in TOYS.values())
+    far = [min(count_differing_records(cluster, other) for other in two) for cluster in one]
     cell = "clusters of MDAV that differ in more than one record from any of the other table"
     yield equal("001.figure-6.1.clusters", cell, 2, sum(each > 1 for each in far), note=OURS)
     cell = "pairs of clusters that differ in one record at most can be found"
-    yield equal("001.figure-6.1.insensitive", cell, False, bijection(one, two) is not None, note=OURS)
+    yield equal("001.figure-6.1.insensitive", cell, False, find_bijection(one, two) is not None, note=OURS)
 
 
 def _figure_6_2(_: Data) -> Iterator[Row]:
-    one, two = (clusters(points, by_order(points)) for points in TOYS.values())
-    matched = bijection(one, two) or {}
-    found = [differing(one[here], two[there]) for here, there in matched.items()]
+    one, two = (collect_clusters(points, by_order(points)) for points in TOYS.values())
+    matched = find_bijection(one, two) or {}
+    found = [count_differing_records(one[here], two[there]) for here, there in matched.items()]
     yield equal("001.figure-6.2.clusters", "records in which C1, C2 and C3 differ", [1, 1, 1], found, note=OURS)
 
 
@@ -62,7 +62,7 @@ def _figure_6_3(_: Data) -> Iterator[Row]:
         yield beyond(id, cell, None, float(np.mean(spread)), "drawing", why)
 
 
-def _forms() -> dict[str, Places]:
+def _forms() -> dict[str, Integers]:
     points = np.array(SQUARE, dtype=np.float64)
     return {
         "one reference point": microaggregate(np.hypot(*points.T), 40, "blocks"),
@@ -70,7 +70,7 @@ def _forms() -> dict[str, Places]:
     }
 
 
-def _picture(title: str, told: str, points: Sequence[Point], labels: Places, named: bool) -> Chart:
+def _picture(title: str, told: str, points: Sequence[Point], labels: Integers, named: bool) -> Chart:
     spots = {
         f"cluster {label + 1}": [point for point, own in zip(points, labels.tolist(), strict=True) if own == label]
         for label in range(int(labels.max()) + 1)

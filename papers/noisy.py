@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.assess.beside import beside
-from discreet.assess.linkage import linked
-from discreet.assess.utility import squared_errors
-from discreet.microdata.centroids import centroids
-from discreet.microdata.distances import spaces
+from discreet.assess.beside import match_tables
+from discreet.assess.linkage import measure_distance_linkage
+from discreet.assess.utility import compute_squared_errors
+from discreet.microdata.centroids import compute_centroids
+from discreet.microdata.distances import build_spaces
 from discreet.microdata.microaggregate import microaggregate
 from discreet.microdata.table import Table
 
@@ -32,12 +32,12 @@ class Measured:
     @staticmethod
     def of(before: Table, after: Table) -> Measured:
         """Of a release whose rows stand as those of the original."""
-        one, two = spaces([before, after], "domain")
+        one, two = build_spaces([before, after], "domain")
         numeric = [name for name in before if before[name].kind == "numeric"]
         values = {name: (before[name].values, after[name].values) for name in numeric}
         return Measured(
-            math.fsum(squared_errors(beside(before, after, True)).values()),
-            linked(one, two),
+            math.fsum(compute_squared_errors(match_tables(before, after, True)).values()),
+            measure_distance_linkage(one, two),
             {name: _variation(own.mean(), new.mean()) for name, (own, new) in values.items()},
             {name: _variation(own.var(), new.var()) for name, (own, new) in values.items()},
         )
@@ -81,4 +81,4 @@ class Runs:
 def microaggregated(table: Table, k: int, method: str = "mdav") -> Measured:
     """MDAV, or insensitive microaggregation, without any noise."""
     groups = microaggregate(table, k, method, "domain")
-    return Measured.of(table, table.put(*(centroids(table[name], groups) for name in table)))
+    return Measured.of(table, table.put(*(compute_centroids(table[name], groups) for name in table)))

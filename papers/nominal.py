@@ -13,13 +13,13 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.exact import positive, whole
+from discreet.exact import as_int, as_positive
 from discreet.guarantee import Guarantee
 from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.entropy import Entropy, source
-from discreet.microdata.centroids import centroids
+from discreet.kernel.entropy import Entropy, get_entropy
+from discreet.microdata.centroids import compute_centroids
 from discreet.microdata.microaggregate import microaggregate
-from discreet.microdata.table import Attribute, Floats, Places, Table
+from discreet.microdata.table import Attribute, Floats, Integers, Table
 
 FINENESS = 2**30
 """Noise is a whole number of such parts of the domain's width: as fine as a float needs."""
@@ -27,23 +27,23 @@ WHY = "chapter 6 of the thesis: noise for one centroid on every record and attri
 
 
 def nominal_release(
-    table: Table, k: object, epsilon: object, entropy: Entropy | None = None, groups: Places | None = None
+    table: Table, k: object, epsilon: object, entropy: Entropy | None = None, groups: Integers | None = None
 ) -> tuple[Table, Guarantee]:
     """Insensitive microaggregation, Laplace noise of scale width / (k epsilon) on every value, clipped to the domain.
 
     With k = 1 there is no microaggregation. Whoever releases a table many times hands in its `nominal_groups`, which
     are always the same. For reproduction only.
     """
-    size, loss = whole(k, "k"), positive(epsilon, "epsilon")
+    size, loss = as_int(k, "k"), as_positive(epsilon, "epsilon")
     for name in table:
         _check(table[name])
     own = nominal_groups(table, size) if groups is None else groups
-    drawn = source(entropy)
-    noisy = [_noisy(centroids(table[name], own), size, loss, drawn) for name in table]
+    drawn = get_entropy(entropy)
+    noisy = [_noisy(compute_centroids(table[name], own), size, loss, drawn) for name in table]
     return table.put(*noisy), Guarantee.nominal(loss, WHY)
 
 
-def nominal_groups(table: Table, k: int) -> Places:
+def nominal_groups(table: Table, k: int) -> Integers:
     """The group of each record, before any noise."""
     return np.arange(table.rows) if k == 1 else microaggregate(table, k, "insensitive", "domain")
 
@@ -59,6 +59,6 @@ def _check(attribute: Attribute) -> None:
 
 def _noisy(attribute: Attribute, k: int, epsilon: Fraction, entropy: Entropy) -> Attribute:
     width = attribute.upper - attribute.lower
-    units = DiscreteLaplace(epsilon * k, FINENESS).draw_units(len(attribute.values), entropy)
+    units = DiscreteLaplace(epsilon * k, FINENESS).sample_units(len(attribute.values), entropy)
     noise: Floats = units.astype(np.float64) * (width / FINENESS)
     return replace(attribute, values=np.clip(attribute.values + noise, attribute.lower, attribute.upper))

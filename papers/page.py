@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from discreet.assess.page import gallery, html_page, listed, said, table
+from discreet.assess.page import build_html_page, escape_text, format_gallery, format_html_list, format_html_table
 from discreet.errors import InvalidInput, Unsupported
-from discreet.pictures import MISSING, write_whole
+from discreet.pictures import MISSING_PACKAGES, write_atomically
 from papers.rows import VERDICTS, Row
 from papers.tables import DOCUMENTS, Reproduced, Table
 
@@ -44,13 +44,13 @@ def check_page(path: str, force: bool) -> Path:
     if target.exists() and not force:
         raise InvalidInput(f"{target.name[:40]!r} is there already; name another, or overwrite it with --force")
     if find_spec("vl_convert") is None or find_spec("altair") is None:
-        raise Unsupported(MISSING)
+        raise Unsupported(MISSING_PACKAGES)
     return target
 
 
 def write_page(target: Path, found: Sequence[Reproduced]) -> None:
     """Write the page, whole or not at all."""
-    write_whole(target, html_page(TITLE, _parts(found)).encode(), "page")
+    write_atomically(target, build_html_page(TITLE, _parts(found)).encode(), "page")
 
 
 def counted(rows: Iterable[Row]) -> dict[str, int]:
@@ -60,9 +60,12 @@ def counted(rows: Iterable[Row]) -> dict[str, int]:
 
 
 def _parts(found: Sequence[Reproduced]) -> list[str]:
-    parts = [STYLE, f"<h1>{TITLE}</h1>", listed(MEANING), _summary(found), _contents(found)]
+    parts = [STYLE, f"<h1>{TITLE}</h1>", format_html_list(MEANING), _summary(found), _contents(found)]
     for each in found:
-        parts += [f'<h2 id="{said(each.table.name)}">{_head(each.table)}</h2>', f"<p>{said(each.table.about)}</p>"]
+        parts += [
+            f'<h2 id="{escape_text(each.table.name)}">{_head(each.table)}</h2>',
+            f"<p>{escape_text(each.table.about)}</p>",
+        ]
         parts += _body(each)
     return parts
 
@@ -72,13 +75,13 @@ def _contents(found: Sequence[Reproduced]) -> str:
     lines = []
     for document in dict.fromkeys(each.table.document for each in found):
         own = [each.table for each in found if each.table.document == document]
-        links = ", ".join(f'<a href="#{said(table.name)}">{said(table.title)}</a>' for table in own)
-        lines.append(f"<p>{said(document)}: {links}</p>")
+        links = ", ".join(f'<a href="#{escape_text(table.name)}">{escape_text(table.title)}</a>' for table in own)
+        lines.append(f"<p>{escape_text(document)}: {links}</p>")
     return f"<nav>{''.join(lines)}</nav>"
 
 
 def _head(each: Table) -> str:
-    return said(f"{each.document} {each.title}")
+    return escape_text(f"{each.document} {each.title}")
 
 
 def _summary(found: Sequence[Reproduced]) -> str:
@@ -86,12 +89,12 @@ def _summary(found: Sequence[Reproduced]) -> str:
     for document in dict.fromkeys(each.table.document for each in found):
         counts = counted(row for each in found if each.table.document == document for row in each.rows)
         rows.append([f"{document}: {DOCUMENTS[document]}", *(counts.get(name, 0) for name in COUNTED)])
-    return table("How many figures of each document", ["document", *COUNTED], rows)
+    return format_html_table("How many figures of each document", ["document", *COUNTED], rows)
 
 
 def _body(each: Reproduced) -> list[str]:
     pictures = each.table.pictures(each.rows) if each.table.pictures and not each.missing else []
     rows = [(row.cell, row.published, row.obtained, row.verdict, row.note) for row in each.rows]
     heads = ("figure", "printed", "obtained", "verdict", "note")
-    figures = f'<div class="figures">{table(each.table.title, heads, rows)}</div>'
-    return [gallery(pictures) if pictures else "", figures]
+    figures = f'<div class="figures">{format_html_table(each.table.title, heads, rows)}</div>'
+    return [format_gallery(pictures) if pictures else "", figures]

@@ -51,11 +51,11 @@ def table_5(_: Data) -> Iterator[Row]:
 
 def _of_table_5(name: str) -> dict[str, float]:
     laplace, mechanism = Laplace(EPSILON[name]), refined(name)
-    near = float(mechanism.profile.until[0])
+    near = float(mechanism.profile.mass_limits[0])
     return {
         "laplace_var": laplace.variance(),
         "laplace_in01": 1 - laplace.tail(0.5),
-        "kr_var": mechanism.law(0.5).variance(),
+        "kr_var": mechanism.distribution(0.5).variance(),
         "kr_size": near,
         "kr_P": near * float(mechanism.factors[0]),
     }
@@ -67,9 +67,9 @@ def _fairer() -> Iterator[Row]:
     found = (
         ("wide.f0.5", "clamped Laplace(1), f(D) = 1/2", "0.180", clamped_error(wide, 0.5)),
         ("narrow.f0.5", "clamped Laplace(1/2), f(D) = 1/2", "0.132", clamped_error(narrow, 0.5)),
-        ("refined.f0.5", "refinement, f(D) = 1/2", "0.034", squared_error(mechanism.law(0.5), 0.5)),
+        ("refined.f0.5", "refinement, f(D) = 1/2", "0.034", squared_error(mechanism.distribution(0.5), 0.5)),
         ("narrow.f0", "clamped Laplace(1/2), f(D) = 0", "0.1485", clamped_error(narrow, 0)),
-        ("refined.f0", "refinement, f(D) = 0", "0.138", squared_error(mechanism.law(0), 0)),
+        ("refined.f0", "refinement, f(D) = 0", "0.138", squared_error(mechanism.distribution(0), 0)),
     )
     note = "answers clamped, and an absent person answered by 1/2, as in 6.1 (erratum 1.8)"
     for short, cell, right, error in found:
@@ -80,7 +80,7 @@ def algorithm_1(_: Data) -> Iterator[Row]:
     """The masses of U_u and U_d at epsilon 1, and the factor between them where a point is cut."""
     mechanism = Refinement.of(Prior.uniform(0, 1), 1, about="individual")
     up, down = map(float, mechanism.factors)
-    near = float(mechanism.profile.until[0])
+    near = float(mechanism.profile.mass_limits[0])
     swapped = (up - 1) / (up - down)
     why = "p_u and p_d are printed in each other's place"
     yield corrected("alg1.p_u", "P(U_u) of step (2a), epsilon 1", swapped, near, 0.2689414213700, "1.1", why)
@@ -108,7 +108,7 @@ def algorithm_1(_: Data) -> Iterator[Row]:
 def proposition_2(_: Data) -> Iterator[Row]:
     """The loss of an individual question, in units of epsilon, over truths at both ends of many points."""
     mechanism = Refinement.of(Prior.uniform(0, 40), 1, about="individual")
-    present, absent = [mechanism.law(truth) for truth in (0, 20, 40)], mechanism.law(None)
+    present, absent = [mechanism.distribution(truth) for truth in (0, 20, 40)], mechanism.distribution(None)
     losses = {
         "addremove": max(math.log(worst_ratio(law, absent) or 0) for law in present),
         "replace": max(math.log(worst_ratio(one, two) or 0) for one, two in combinations(present, 2)),
@@ -159,7 +159,7 @@ Laws = Mapping[int, Mapping[int, float | Fraction]]
 
 def _rare() -> Laws:
     mechanism = Refinement.of(Prior.weights({0: 0.99, 1: 0.01}), 1, about="individual")
-    return {truth: {int(str(k)): p for k, p in mechanism.law(truth).law().items()} for truth in (0, 1)}
+    return {truth: {int(str(k)): p for k, p in mechanism.distribution(truth).law().items()} for truth in (0, 1)}
 
 
 def _share(laws: Laws, answer: int) -> float:
@@ -232,7 +232,7 @@ SYMBOLS = f"printed in alpha_d = 1/e; {FACTORS}"
 def _example_3() -> dict[int | None, list[float]]:
     """The law of the answer about a person with 0, with 1, and absent."""
     mechanism = Refinement.of(Prior.weights({0: 1, 1: 1}), 1, about="individual")
-    return {truth: [float(p) for p in mechanism.law(truth).probabilities] for truth in (0, 1, None)}
+    return {truth: [float(p) for p in mechanism.distribution(truth).probabilities] for truth in (0, 1, None)}
 
 
 def _joint(first: list[float], second: list[float]) -> list[list[float]]:

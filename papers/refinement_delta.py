@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from discreet.assess.charts import Chart
 from discreet.exact import exp_below
-from discreet.kernel.refinement import Profile, Refinement
+from discreet.kernel.refinement import FactorProfile, Refinement
 from discreet.testing import exact_delta
 from papers.charts import lines
 from papers.rows import Row, beyond, corrected, derived
@@ -28,15 +28,15 @@ class Printed(Refinement):
     """The (epsilon, delta) versions as document 000 prints them, to show what they really spend."""
 
     @property
-    def profile(self) -> Profile:
+    def profile(self) -> FactorProfile:
         """delta, or half of it, at the truth; as much taken from the farthest points."""
         up, down = self.factors
         if self.about == "individual":
             empty = self.delta / down
             near = (1 - self.delta - down * (1 - empty)) / (up - down)
-            return Profile((near, 1 - empty, Fraction(1)), (up, down, Fraction(0)), self.delta)
+            return FactorProfile((near, 1 - empty, Fraction(1)), (up, down, Fraction(0)), self.delta)
         atom = self.delta / 2
-        return Profile(((1 - down) / (up - down), 1 - atom / down, Fraction(1)), (up, down, Fraction(0)), atom)
+        return FactorProfile(((1 - down) / (up - down), 1 - atom / down, Fraction(1)), (up, down, Fraction(0)), atom)
 
 
 def versions(about: str, points: int = 63) -> dict[str, Refinement]:
@@ -49,12 +49,12 @@ def versions(about: str, points: int = 63) -> dict[str, Refinement]:
 
 def individual_delta(mechanism: Refinement) -> float:
     """The delta really spent at ln 2 between f(D) = 1/2 and the prior, which answers for who is absent."""
-    return float(exact_delta(mechanism.law(0.5), mechanism.law(None), RATIO))
+    return float(exact_delta(mechanism.distribution(0.5), mechanism.distribution(None), RATIO))
 
 
 def statistical_delta(mechanism: Refinement) -> float:
     """The delta really spent at ln 2 between the two truths of Figure 3."""
-    one, two = (mechanism.law(truth) for truth in TRUTHS.values())
+    one, two = (mechanism.distribution(truth) for truth in TRUTHS.values())
     return float(exact_delta(one, two, RATIO))
 
 
@@ -66,7 +66,7 @@ def figure_2(_: Data) -> Iterator[Row]:
     yield corrected("ed.ind.published_delta", "delta really spent at (ln 2, 0.2)", 0.2, spent, 0.4, "1.5", why)
     cell = "delta really spent by the version that holds"
     yield derived("000.figure-2.sound.delta", cell, 0.2, individual_delta(made["sound"]))
-    near = float(made["sound"].profile.until[0])
+    near = float(made["sound"].profile.mass_limits[0])
     yield derived("000.figure-2.sound.near", "size of U_u of the version that holds", 4 / 15, near)
     yield from _drawn("000.figure-2", made, CURVE)
 
@@ -92,8 +92,8 @@ def _drawn(id: str, made: Mapping[str, Refinement], why: str) -> Iterator[Row]:
     for name, mechanism in made.items():
         profile = mechanism.profile
         shown = {
-            "heights": [round(float(factor), 6) for factor in profile.factor],
-            "ends": [round(float(until), 6) for until in profile.until],
+            "heights": [round(float(factor), 6) for factor in profile.step_factors],
+            "ends": [round(float(until), 6) for until in profile.mass_limits],
             "point mass": round(float(profile.atom), 6),
         }
         yield beyond(f"{id}.{name}", f"heights by prior mass from f(D), {SAID[name]}", None, shown, "drawing", why)

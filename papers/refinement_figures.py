@@ -41,7 +41,7 @@ def figure_1(_: Data) -> Iterator[Row]:
 
 def _density(mechanism: Refinement, truth: float, place: float) -> float:
     """The density of the law's cell that holds a place."""
-    law = mechanism.law(truth).floats()
+    law = mechanism.distribution(truth).floats()
     return float(law[int(place * len(law))] * len(law))
 
 
@@ -56,8 +56,10 @@ def figure_1_pictures(_: Sequence[Row]) -> list[Chart]:
 
 def figure_4(_: Data) -> Iterator[Row]:
     """The law of Example 3 beside its prior."""
-    law = _even().law(0).floats()
-    yield equal("000.figure-4.prior", "prior of 0 and of 1", ["0.5", "0.5"], _even().law(None).floats().tolist())
+    law = _even().distribution(0).floats()
+    yield equal(
+        "000.figure-4.prior", "prior of 0 and of 1", ["0.5", "0.5"], _even().distribution(None).floats().tolist()
+    )
     yield equal("000.figure-4.answer", "P(K = 0) and P(K = 1) where B is 0", ["0.8161", "0.1839"], law.tolist())
 
 
@@ -67,7 +69,7 @@ def _even() -> Refinement:
 
 def figure_4_pictures(_: Sequence[Row]) -> list[Chart]:
     """Prior and answer."""
-    laws = {"prior": _even().law(None), "answer, B = 0": _even().law(0)}
+    laws = {"prior": _even().distribution(None), "answer, B = 0": _even().distribution(0)}
     return [_boolean("Figure 4: a Boolean, epsilon 1", laws)]
 
 
@@ -97,9 +99,9 @@ def figure_6(_: Data) -> Iterator[Row]:
     """The rare Boolean, refined; the figures are those of the text beside it."""
     mechanism = _rare()
     for truth, probability in ((0, "0.003678"), (1, "0.027182")):
-        yes = float(mechanism.law(truth).floats()[1])
+        yes = float(mechanism.distribution(truth).floats()[1])
         yield cut(f"000.figure-6.f{truth}", f"P(K = 1) where B is {truth}", probability, yes)
-    yield equal("000.figure-6.prior", "P(K = 1) of the prior", "0.01", float(mechanism.law(None).floats()[1]))
+    yield equal("000.figure-6.prior", "P(K = 1) of the prior", "0.01", float(mechanism.distribution(None).floats()[1]))
 
 
 def _rare() -> Refinement:
@@ -108,7 +110,7 @@ def _rare() -> Refinement:
 
 def figure_6_pictures(_: Sequence[Row]) -> list[Chart]:
     """Prior and both answers; and the rare value alone, which is too small to see beside the other."""
-    laws = {"prior": _rare().law(None), "B = 0": _rare().law(0), "B = 1": _rare().law(1)}
+    laws = {"prior": _rare().distribution(None), "B = 0": _rare().distribution(0), "B = 1": _rare().distribution(1)}
     yes = {name: {"1": float(law.floats()[1])} for name, law in laws.items()}
     sentence = "The probability of the answer 1 in the prior and in both refined laws."
     return [
@@ -120,7 +122,7 @@ def figure_6_pictures(_: Sequence[Row]) -> list[Chart]:
 def figure_7(_: Data) -> Iterator[Row]:
     """The heights of both laws at f(D) = 1/2."""
     for name, epsilon in EPSILON.items():
-        inner, outer = (float(factor) for factor in refined(name).profile.factor)
+        inner, outer = (float(factor) for factor in refined(name).profile.step_factors)
         cell = f"refined density near and far from f(D), epsilon {name}"
         yield beyond(f"000.figure-7.refined.{name}", cell, None, [inner, outer], "drawing", CURVE)
         top = bell(Laplace(epsilon), 0.5, [0.5])[0][1]

@@ -11,10 +11,10 @@ import numpy as np
 from discreet.assess.charts import Chart
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.kernel.laplace import Laplace
-from discreet.microdata.private.blocks import RankBlocks, best_k
-from discreet.microdata.private.grid import Grid
-from discreet.microdata.private.loss import Loss
-from discreet.microdata.protected import Protected
+from discreet.microdata.private.blocks import RankBlocks, choose_block_size
+from discreet.microdata.private.grid import ColumnGrid
+from discreet.microdata.private.loss import PrivacyBudget
+from discreet.microdata.protected import ProtectedTable
 from discreet.microdata.reading import read_table
 from discreet.microdata.t_close import t_close
 from discreet.microdata.table import Floats
@@ -56,7 +56,7 @@ def _rows(data: Data) -> Iterator[Row]:
         yield beyond(f"{id}.links", f"{cell}: mean change of correlations", None, links, "data", WHY)
 
 
-def closed(table: Columns, epsilon: float) -> Protected:
+def closed(table: Columns, epsilon: float) -> ProtectedTable:
     """Quasi-identifiers as they are, and the confidential column in buckets that are exp(epsilon)-close."""
     close = Fraction(math.floor(math.exp(epsilon) * 1000), 1000)
     entropy = KeyedEntropy(b"section 8.3", f"t-close {epsilon}")
@@ -72,11 +72,13 @@ def by_laplace(table: Columns, epsilon: float) -> Floats:
 
 def by_blocks(table: Columns, epsilon: float) -> Floats:
     """The column alone, by noisy sums of blocks of ranks: epsilon-differentially private, without its rows."""
-    own, loss = table[NAME], Loss(Fraction(str(epsilon)))
-    plan = RankBlocks(Grid.of(Column(NAME, "integer", 0, TOP, missing=0)), len(own), best_k(len(own), loss), loss)
+    own, loss = table[NAME], PrivacyBudget(Fraction(str(epsilon)))
+    plan = RankBlocks(
+        ColumnGrid.of(Column(NAME, "integer", 0, TOP, missing=0)), len(own), choose_block_size(len(own), loss), loss
+    )
     counts = np.bincount(np.clip(own, 0, TOP).astype(np.int64), minlength=TOP + 1)
-    drawn = plan.draw(counts, KeyedEntropy(b"section 8.3", f"blocks {epsilon}"))
-    return np.repeat(np.arange(TOP + 1, dtype=np.float64), plan.estimate(drawn))
+    drawn = plan.measure(counts, KeyedEntropy(b"section 8.3", f"blocks {epsilon}"))
+    return np.repeat(np.arange(TOP + 1, dtype=np.float64), plan.estimate_counts(drawn))
 
 
 def off_range(own: Floats, epsilon: float) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.kernel.distribution import Distribution
 from discreet.kernel.laplace import Laplace
-from discreet.kernel.refinement import Profile, Refinement
+from discreet.kernel.refinement import FactorProfile, Refinement
 from discreet.prior import Prior
 
 LN2 = math.log(2)
@@ -33,9 +33,9 @@ def refined(name: str) -> Refinement:
     return Refinement.of(unit_interval(), EPSILON[name], about="individual")
 
 
-def steps(profile: Profile, truth: float) -> list[tuple[float, float]]:
+def steps(profile: FactorProfile, truth: float) -> list[tuple[float, float]]:
     """The refined density around a truth, a point where it changes; without the point mass at the truth itself."""
-    spans = [_nearest(float(until), truth) for until in profile.until]
+    spans = [_nearest(float(until), truth) for until in profile.mass_limits]
     edges = sorted({edge for span in spans for edge in span})
     heights = [_height(profile, spans, (left + right) / 2) for left, right in pairwise(edges)]
     return [*zip(edges[:-1], heights, strict=True), (1.0, heights[-1])]
@@ -47,8 +47,8 @@ def _nearest(size: float, truth: float) -> tuple[float, float]:
     return low, 1.0 if low == 1 - size else low + size
 
 
-def _height(profile: Profile, spans: Sequence[tuple[float, float]], x: float) -> float:
-    found = zip(spans, profile.factor, strict=True)
+def _height(profile: FactorProfile, spans: Sequence[tuple[float, float]], x: float) -> float:
+    found = zip(spans, profile.step_factors, strict=True)
     return next(float(factor) for (low, high), factor in found if low <= x <= high)
 
 

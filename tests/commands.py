@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import folders
 from discreet import sample
-from discreet.cli.run import run
+from discreet.cli.run import run_command_line
 from seeded import cache
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +41,7 @@ def discreet(*words: object, typed: bytes = b"") -> Outcome:
     out, err = io.StringIO(), io.StringIO()
     stdin = io.TextIOWrapper(io.BytesIO(typed))
     with patch.object(sys, "stdin", stdin), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = run([str(word) for word in words])
+        code = run_command_line([str(word) for word in words])
     return Outcome(code, out.getvalue(), err.getvalue())
 
 

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.assess.ties import nearest
-from discreet.microdata.distances import Space
+from discreet.assess.ties import find_nearest_ties
+from discreet.microdata.distances import RecordSpace
 from discreet.microdata.mdav import mdav
-from discreet.microdata.radix import sorted_rows
+from discreet.microdata.radix import radix_sort_rows
 from discreet.microdata.vmdav import v_mdav
 
 
 def compile_all() -> None:
     """Call each function of the package that is compiled for Python to call; the longest to compile comes first."""
     mdav(some_space(), 3)  # a space of its own: it is used up
-    nearest(some_space(), some_space())
+    find_nearest_ties(some_space(), some_space())
     v_mdav(some_space(), 3)
-    sorted_rows(np.arange(20, dtype=np.uint64))
+    radix_sort_rows(np.arange(20, dtype=np.uint64))
 
 
-def some_space() -> Space:
-    return Space(np.arange(40.0).reshape(20, 2), np.zeros((20, 0), dtype=np.int64), ())
+def some_space() -> RecordSpace:
+    return RecordSpace(np.arange(40.0).reshape(20, 2), np.zeros((20, 0), dtype=np.int64), ())
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 
-from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within
-from discreet.query.totals import Bins, Histogram, Measure, Texts, Totals
-from discreet.schema import Budget, Column, Derived, Schema
-from discreet.schema.column import EPOCH, FARTHEST
+from discreet.query.predicate import FALSE, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
+from discreet.query.totals import BinKey, HistogramScan, ScanMeasure, TextKey, TotalsScan
+from discreet.schema import Budget, Column, DerivedCodes, Schema
+from discreet.schema.column import EPOCH, MAX_CODE
 
 Row = dict[str, str | None]
-Plan = Totals | Histogram
+Plan = TotalsScan | HistogramScan
 
 TEXTS = (
     "Oslo",
@@ -79,8 +79,8 @@ def plan(random: Random, schema: Schema) -> Plan:
         column = random.choice(_coded(schema))
         bins = _bins(random, column)
         whole = max((column.upper - bins.lower) // bins.width + 1, 1)
-        return Histogram(bins, random.choice([1, 7, whole, whole]), keys, where)
-    return Totals(tuple(_measure(random, schema) for _ in range(random.randrange(5))), keys, where)
+        return HistogramScan(bins, random.choice([1, 7, whole, whole]), keys, where)
+    return TotalsScan(tuple(_measure(random, schema) for _ in range(random.randrange(5))), keys, where)
 
 
 def _schema(random: Random) -> Schema:
@@ -91,8 +91,8 @@ def _schema(random: Random) -> Schema:
 
 
 def _columns(random: Random) -> list[Column]:
-    low = random.choice([0, 1, -40, -(2**31), -FARTHEST])
-    high = random.choice([low, low + 1, low + 120, max(low, 2**31 - 1), FARTHEST])
+    low = random.choice([0, 1, -40, -(2**31), -MAX_CODE])
+    high = random.choice([low, low + 1, low + 120, max(low, 2**31 - 1), MAX_CODE])
     day = random.randrange(-30_000, 30_000)
     missing = random.choice([None, None, low])
     whole = Column("whole", "integer", low, high, missing=missing, missing_values=MISSING)
@@ -107,7 +107,9 @@ def _columns(random: Random) -> list[Column]:
         Column("leaf", "nominal", 0, len(leaves) - 1, categories=leaves, missing_values=MISSING),
         Column("city", "nominal", private_keys=True, missing_values=("n/a",)),
     ]
-    looked_up = Column("looked", "integer", -9, 9, derived=Derived("small", tuple(_codes(random) for _ in range(16))))
+    looked_up = Column(
+        "looked", "integer", -9, 9, derived=DerivedCodes("small", tuple(_codes(random) for _ in range(16)))
+    )
     return [*random.sample(some, random.randrange(1, len(some) + 1)), small, looked_up]
 
 
@@ -148,40 +150,44 @@ def _coded(schema: Schema) -> list[Column]:
     return [column for column in schema.columns.values() if not column.private_keys]
 
 
-def _measure(random: Random, schema: Schema) -> Measure:
+def _measure(random: Random, schema: Schema) -> ScanMeasure:
     column = random.choice(_coded(schema))
     shift = random.choice([0, column.lower, column.lower, column.upper, random.randint(-100, 100)])
     anything = random.choice(list(schema.columns))
     where = _predicate(random, schema, random.choice([0, 1, 2])) if random.random() < 0.4 else TRUE
-    counts = [Measure("rows", where=where), Measure("units", where=where), Measure("present", anything, where=where)]
-    sums = [Measure("sum", column.name, shift, where), Measure("squares", column.name, shift, where)]
+    counts = [
+        ScanMeasure("rows", where=where),
+        ScanMeasure("units", where=where),
+        ScanMeasure("present", anything, where=where),
+    ]
+    sums = [ScanMeasure("sum", column.name, shift, where), ScanMeasure("squares", column.name, shift, where)]
     return random.choice([*counts, *sums])
 
 
-def _key(random: Random, schema: Schema) -> Bins | Texts:
+def _key(random: Random, schema: Schema) -> BinKey | TextKey:
     column = random.choice(list(schema.columns.values()))
-    return Texts(column.name) if column.private_keys else _bins(random, column)
+    return TextKey(column.name) if column.private_keys else _bins(random, column)
 
 
-def _bins(random: Random, column: Column) -> Bins:
+def _bins(random: Random, column: Column) -> BinKey:
     """Bins from the column's lower end, or from anywhere; never more than a few thousand of them."""
     widths = [1, 2, 7, column.size // 2 + 1, column.size]
     lower = random.choice([column.lower, column.lower, 0, column.lower - 3, column.upper])
-    return Bins(column.name, lower, max(random.choice(widths), column.size // 2000))
+    return BinKey(column.name, lower, max(random.choice(widths), column.size // 2000))
 
 
 def _predicate(random: Random, schema: Schema, depth: int) -> Predicate:
     if depth:
         parts = tuple(_predicate(random, schema, depth - 1) for _ in range(random.choice([0, 1, 2, 2, 3])))
-        return random.choice([All(parts), Some(parts)])
+        return random.choice([AllOf(parts), AnyOf(parts)])
     column = random.choice(list(schema.columns.values()))
     null = random.random() < 0.3
     if random.random() < 0.1:
         return random.choice([TRUE, FALSE])
     if column.private_keys:
         texts = tuple(random.sample((*TEXTS, "", "Bergen", "\0", "\ud800"), random.choice([0, 1, 2, 5])))
-        return OneOf(column.name, texts, random.random() < 0.4, null)
-    return Within(column.name, _ranges(random, column), null)
+        return InTexts(column.name, texts, random.random() < 0.4, null)
+    return InRanges(column.name, _ranges(random, column), null)
 
 
 def _ranges(random: Random, column: Column) -> tuple[tuple[int, int], ...]:

@@ -17,12 +17,12 @@ from sqlalchemy import inspect, select
 
 from discreet.ledger import Caps, Charge, Ledger, Receipt, paying, rows
 from discreet.ledger.charge import Model
-from discreet.ledger.opening import database_at
+from discreet.ledger.opening import open_database
 from discreet.ledger.tables import METADATA, about
 from discreet.ledger.tables import caps as recorded
 from discreet.ledger.terms import Terms
 from discreet.schema import Budget
-from discreet.spend import Part, Spend
+from discreet.spend import PrivacyCost, SubAccount
 
 DATASET = "census"
 EVERY = ("dp", "approx-dp", "individual-dp")
@@ -72,24 +72,24 @@ def unrecorded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def without_models(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Terms are recorded as in format 3: without the models that a cap holds for."""
-    opened, under = Terms.opened, Terms.under
-    monkeypatch.setattr(Terms, "opened", staticmethod(lambda cap, _=None: opened(cap)))
-    monkeypatch.setattr(Terms, "under", lambda terms, cap, owner="", _=None, **__: under(terms, cap, owner))
-    monkeypatch.setattr(rows, "find_forgotten", lambda *_: Spend())
+    opened, under = Terms.from_first_cap, Terms.with_cap
+    monkeypatch.setattr(Terms, "from_first_cap", staticmethod(lambda cap, _=None: opened(cap)))
+    monkeypatch.setattr(Terms, "with_cap", lambda terms, cap, owner="", _=None, **__: under(terms, cap, owner))
+    monkeypatch.setattr(rows, "find_forgotten", lambda *_: PrivacyCost())
     monkeypatch.setattr(paying, "shown_held", lambda _: ())
     return monkeypatch
 
 
 def make_format_3(where: str) -> None:
     """Give a ledger that was filled with the fixture `without_models` the format that it is in."""
-    with Ledger.open(where) as ledger, ledger._database.writing() as connection:
+    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
         connection.exec_driver_sql("UPDATE ledger_version SET version_num = '3'")
         connection.exec_driver_sql("UPDATE ledger_about SET version = 3")
 
 
 def make_old(where: str) -> None:
     """Give a ledger format 1, which knew of no versions or caps and had no index of its log."""
-    with Ledger.open(where) as ledger, ledger._database.writing() as connection:
+    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
         assert not connection.execute(select(recorded)).all()  # fill it with the fixture `unrecorded`
         connection.exec_driver_sql("DROP TABLE ledger_caps")
         connection.exec_driver_sql("DROP INDEX ledger_log")
@@ -104,10 +104,10 @@ def fill(ledger: Ledger) -> None:
     answered(ledger, ask(1, key="k"), limits, '{"value": 7}')
     ledger.charge(ask(1, analyst="bob"), limits)
     answered(ledger, ask(1, "0.05", analyst="cat", degradable=True), limits, '{"value": 9}')
-    answered(ledger, ask(2, part=Part("partition", "north", 2)), limits, '{"value": "é"}')
+    answered(ledger, ask(2, part=SubAccount("partition", "north", 2)), limits, '{"value": "é"}')
     ledger.register(DATASET, "0f", "s2", disjoint=False)
-    ledger.charge(ask(3, model="individual-dp", snapshot="s2", part=Part("individual", "p1", 1)), limits)
-    gaussian = Spend(other=Fraction(1, 1000), delta=Fraction(1, 10**9))
+    ledger.charge(ask(3, model="individual-dp", snapshot="s2", part=SubAccount("individual", "p1", 1)), limits)
+    gaussian = PrivacyCost(gaussian_rho=Fraction(1, 1000), delta=Fraction(1, 10**9))
     ledger.charge(ask(4, model="approx-dp", spend=gaussian, snapshot="s2"), limits)
     ledger.release(DATASET, "s2", "a file", "{}")
     ledger.register("empty", "1f", "s1", disjoint=False)
@@ -115,7 +115,7 @@ def fill(ledger: Ledger) -> None:
 
 def rows_of(where: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table of a ledger but what it says of its format."""
-    with closing(database_at(where, 10)) as database, database.reading() as connection:
+    with closing(open_database(where, 10)) as database, database.begin_read() as connection:
         present = inspect(connection).get_table_names()
         tables = [table for table in METADATA.sorted_tables if table is not about and table.name in present]
         return {table.name: sorted(map(tuple, connection.execute(select(table))), key=repr) for table in tables}
@@ -128,10 +128,10 @@ def caps(epsilon: object = 1, analyst: object = None, delta: object = 0, models:
     return Caps(Budget(whole, Fraction(str(delta))), Budget(own, Fraction(str(delta))), models)
 
 
-def pure(epsilon: object) -> Spend:
+def pure(epsilon: object) -> PrivacyCost:
     """What noise with a pure promise costs."""
     exact = Fraction(str(epsilon))
-    return Spend(exact, exact**2 / 2)
+    return PrivacyCost(exact, exact**2 / 2)
 
 
 def ask(
@@ -139,8 +139,8 @@ def ask(
     epsilon: object = "0.1",
     analyst: str = "ann",
     model: Model = "dp",
-    spend: Spend | None = None,
-    part: Part | None = None,
+    spend: PrivacyCost | None = None,
+    part: SubAccount | None = None,
     key: str | None = None,
     fresh: bool = False,
     snapshot: str = "s1",

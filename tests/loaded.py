@@ -236,8 +236,8 @@ def check(schema: Path, where: str | Path, replies: Collection[Reply]) -> None:
         charges = {one.entry: one for one in ledger.history(declared.name, limit=10**6) if one.kind == "charge"}
         documents = [reply.document for reply in replies]
         assert sorted(told["entry"] for told in documents) == sorted(charges)
-        with ledger._database.reading() as connection:
-            stored = {entry: rows.answer_of(connection, declared.name, entry) for entry in charges}
+        with ledger._database.begin_read() as connection:
+            stored = {entry: rows.read_answer_text(connection, declared.name, entry) for entry in charges}
     for told in documents:
         charge = charges[told["entry"]]
         assert (charge.query, charge.analyst) == (told["question"], told["analyst"])

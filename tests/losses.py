@@ -32,12 +32,12 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.custodian.draw import Released
-from discreet.custodian.draw import draw as draw_in_earnest
+from discreet.custodian.draw import NoisyResult
+from discreet.custodian.draw import measure_plan as draw_in_earnest
 from discreet.kernel.box_staircase import BoxStaircase
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
 from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.distribution import Distribution, Few
+from discreet.kernel.distribution import Distribution, RationalFactors
 from discreet.kernel.permute_and_flip import PermuteAndFlip
 from discreet.kernel.polygon_staircase import PolygonStaircase
 from discreet.kernel.staircase import Staircase
@@ -330,7 +330,7 @@ def law_of(noise: Any) -> Law:
         case Staircase():
             return Stairs(noise.units, noise.points, noise.part, noise.fall)
         case BoxStaircase():
-            return Boxes(noise.boxes.reaches, noise.boxes.widths, noise.boxes.fall)
+            return Boxes(noise.boxes.half_widths, noise.boxes.widths, noise.boxes.fall)
         case PolygonStaircase():
             return Corners(noise.polygon.vertices, noise.core, noise.fall)
     raise AssertionError(f"no formula for {type(noise).__name__}")
@@ -365,7 +365,7 @@ def _nodes(count: int) -> tuple[Floats, Floats]:
 
 def weighed(law: Distribution) -> Floats:
     """A weight for every outcome times a factor of its block, ln P."""
-    if isinstance(law.factors, Few):
+    if isinstance(law.factors, RationalFactors):
         factors = np.array([_log(one) if one else -np.inf for one in law.factors.values])
     else:
         factors = np.array(law.factors.levels, dtype=float) * _log(law.factors.ratio)
@@ -440,11 +440,11 @@ class Tap:
     """Of the other table: what came out there is to come out here."""
     found: list[Recorded] = field(default_factory=list)
 
-    def draw(self, planned: Any, source: Any) -> Released:
+    def draw(self, planned: Any, source: Any) -> NoisyResult:
         """In place of the custodian's: find the law of what would be released, and release one outcome."""
         kept = Kept(source)
 
-        def run(script: Script) -> Released:
+        def run(script: Script) -> NoisyResult:
             DECIDING.append(script)
             try:
                 return draw_in_earnest(planned, kept)  # type: ignore[arg-type]
@@ -522,14 +522,14 @@ def recording(chance: random.Random, repeat: Sequence[Recorded] | None = None) -
         return tap.add(sums, plan.noise, np.shape(sums)[1] if isinstance(plan.noise, BoxStaircase) else 1)
 
     places: list[tuple[Any, str, Any]] = [
-        (DiscreteLaplace, "draw_units", column),
-        (DiscreteLaplace, "draw_unit", one),
-        (DiscreteGaussian, "draw_units", column),
-        (Staircase, "draw_units", column),
-        (BoxStaircase, "draw_units", several),
-        (PolygonStaircase, "draw_units", several),
-        (PermuteAndFlip, "draw_position", flip),
-        (Distribution, "draw_position", position),
+        (DiscreteLaplace, "sample_units", column),
+        (DiscreteLaplace, "sample_unit", one),
+        (DiscreteGaussian, "sample_units", column),
+        (Staircase, "sample_units", column),
+        (BoxStaircase, "sample_units", several),
+        (PolygonStaircase, "sample_units", several),
+        (PermuteAndFlip, "sample_position", flip),
+        (Distribution, "sample_position", position),
         (asked, "draw", tap.draw),
         (counted, "draw", tap.draw),
         (published, "SYSTEM", Seeded(b"a file")),
@@ -603,7 +603,7 @@ class Output:
     numbers: list[Placed]
     picks: list[Floats]
     cells: tuple[Any, ...] = ()
-    run: Callable[[Script], Released] | None = None
+    run: Callable[[Script], NoisyResult] | None = None
     ends: tuple[int, int] | None = None
     """The one number is cut to these."""
     keys: Mapping[str, ShownKey] | None = None
@@ -627,7 +627,7 @@ class Output:
         }
         return Script(lambda number: moved.get(number, 0), before.taken)
 
-    def _noise_of_keys(self, wanted: Released) -> Callable[[int], int]:
+    def _noise_of_keys(self, wanted: NoisyResult) -> Callable[[int], int]:
         """The keys that are shown come first; then, draw by draw, what is measured of those that are."""
         keys = self.keys or {}
         told = {
@@ -664,12 +664,12 @@ class Recorded:
     taken: tuple[int, ...] = ()
 
 
-def flat(released: Released) -> list[int]:
+def flat(released: NoisyResult) -> list[int]:
     """All numbers, cell by cell."""
     return [int(x) for cell in released.numbers for part in cell for x in part]
 
 
-def explore(run: Callable[[Script], Released], keyed: bool) -> Output:
+def explore(run: Callable[[Script], NoisyResult], keyed: bool) -> Output:
     """The law of what a run releases."""
     if keyed:
         return _explore_keys(run)
@@ -689,7 +689,9 @@ def explore(run: Callable[[Script], Released], keyed: bool) -> Output:
     return Output(zero.noised, numbers, zero.picked, plain.cells, run, ends, adaptive=adaptive)
 
 
-def _at_its_end(run: Callable[[Script], Released], plain: Released, numbers: Sequence[Placed], drawn: int) -> bool:
+def _at_its_end(
+    run: Callable[[Script], NoisyResult], plain: NoisyResult, numbers: Sequence[Placed], drawn: int
+) -> bool:
     """Whether the one number is at its upper end already, so that only noise below 0 moves it."""
     return drawn == len(numbers) == 1 and not numbers[0][1] and flat(run(Script(lambda _: -HUGE))) != flat(plain)
 
@@ -710,7 +712,7 @@ def _placed(plain: Sequence[int], told: Sequence[int]) -> list[Placed] | None:
     return found
 
 
-def _adapts(run: Callable[[Script], Released], base: Script) -> bool:
+def _adapts(run: Callable[[Script], NoisyResult], base: Script) -> bool:
     """Whether a later choice follows from how an earlier one comes out."""
     if len(base.picked) < 2:
         return False
@@ -727,7 +729,7 @@ def _same(one: Floats, two: Floats) -> bool:
     return len(one) == len(two) and bool(np.array_equal(one, two))
 
 
-def _explore_keys(run: Callable[[Script], Released]) -> Output:
+def _explore_keys(run: Callable[[Script], NoisyResult]) -> Output:
     """Keys over a threshold: every one by itself, and what is told of it."""
     told = Script(_told_apart)
     everything = run(told)
@@ -776,7 +778,7 @@ def _noises_of(told: Script, own: Sequence[Placed], first: int) -> tuple[tuple[L
     return tuple((law, tuple(places[column] for column in sorted(places))) for law, places in found.values())
 
 
-def _least(run: Callable[[Script], Released], number: int) -> int:
+def _least(run: Callable[[Script], NoisyResult], number: int) -> int:
     """The least noise of one key at which it is shown, the others hidden."""
 
     def shown(noise: int) -> bool:

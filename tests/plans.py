@@ -34,13 +34,13 @@ import losses
 from commands import discreet
 from discreet import Client, Custodian
 from discreet.custodian import place
-from discreet.custodian.question import read
+from discreet.custodian.question import parse_question
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidInput, Unsupported
-from discreet.query.predicate import All, OneOf, Some, Within
-from discreet.query.query import Aggregate, Having, Key, Output, Presentation, Query
+from discreet.query.predicate import AllOf, AnyOf, InRanges, InTexts
+from discreet.query.query import Aggregate, GroupKey, HavingCondition, OutputColumn, Presentation, Query
 from discreet.schema import Schema
 from discreet.service.app import make_app
-from discreet.service.config import Config, DataSet, Limits
+from discreet.service.config import Config, DatasetConfig, Limits
 from discreet.service.store.tokens import create_token
 from losses import Loss, Recorded, compare, ratios, recording
 
@@ -472,7 +472,9 @@ def _other(name: str, query: Query, names: Sequence[str], chance: random.Random)
                 else query.aggregates * 2
             )
         case "keys":
-            keys = [Key(chance.choice(names), chance.choice((1, 1, 2, 5, 100))) for _ in range(chance.randrange(3))]
+            keys = [
+                GroupKey(chance.choice(names), chance.choice((1, 1, 2, 5, 100))) for _ in range(chance.randrange(3))
+            ]
             return tuple(keys) if chance.random() < 0.8 else query.keys * 2
         case "where":
             return _predicate(names, chance)
@@ -483,9 +485,10 @@ def _other(name: str, query: Query, names: Sequence[str], chance: random.Random)
         case "column":
             return chance.choice((None, *names))
     outputs = [
-        Output(f"o{at}", *chance.choice(((None, 0, 0), (None, 1, 0), (0, None, 0), (None, 0, 1)))) for at in range(2)
+        OutputColumn(f"o{at}", *chance.choice(((None, 0, 0), (None, 1, 0), (0, None, 0), (None, 0, 1))))
+        for at in range(2)
     ]
-    having = (Having(0, ">", Fraction(2)),) if chance.random() < 0.3 else ()
+    having = (HavingCondition(0, ">", Fraction(2)),) if chance.random() < 0.3 else ()
     return Presentation(tuple(outputs[: chance.randrange(1, 3)]), having, limit=chance.choice((None, 1)))
 
 
@@ -494,18 +497,18 @@ def _aggregate(names: Sequence[str], chance: random.Random) -> Aggregate:
     function: Any = chance.choice((*FUNCTIONS, "trimmed_mean"))
     column = chance.choice((None, *names, *names))
     asked = orders.get(function, ()) if chance.random() < 0.8 else chance.choice(((), (Fraction(1, 4), Fraction(3, 4))))
-    return Aggregate(function, column, asked, _predicate(names, chance) if chance.random() < 0.3 else All())
+    return Aggregate(function, column, asked, _predicate(names, chance) if chance.random() < 0.3 else AllOf())
 
 
 def _predicate(names: Sequence[str], chance: random.Random, deep: int = 1) -> Any:
     if deep and chance.random() < 0.3:
         parts = tuple(_predicate(names, chance, deep - 1) for _ in range(2))
-        return chance.choice((All, Some))(parts)
+        return chance.choice((AllOf, AnyOf))(parts)
     column = chance.choice(list(names))
     if chance.random() < 0.2:
-        return OneOf(column, ("Oslo",), chance.random() < 0.5, chance.random() < 0.5)
+        return InTexts(column, ("Oslo",), chance.random() < 0.5, chance.random() < 0.5)
     low = chance.randrange(-4, 5)
-    return Within(column, ((low, low + chance.randrange(0, 9)),), chance.random() < 0.3)
+    return InRanges(column, ((low, low + chance.randrange(0, 9)),), chance.random() < 0.3)
 
 
 # A data set and its neighbour, each in a folder of its own.
@@ -622,7 +625,7 @@ def _listening(schema: Path, name: str) -> Iterator[Web]:
     folder = schema.parent / "service"
     limits = Limits(rate=100_000, burst=100_000, together=100_000, previews=100_000)
     app = make_app(
-        Config((DataSet(schema, 0.05),), folder, str(schema.parent / "service.db"), padding=False, limits=limits)
+        Config((DatasetConfig(schema, 0.05),), folder, str(schema.parent / "service.db"), padding=False, limits=limits)
     )
     token = create_token(app.service.store, "ann", "analyst", 1, (name,))[1]
     server = uvicorn.Server(uvicorn.Config(app, lifespan="on", ws="none", log_config=None, access_log=False))
@@ -652,13 +655,13 @@ def by_sql(side: Side, ask: Ask) -> list[Document]:
 
 
 def by_value(side: Side, ask: Ask) -> list[Document]:
-    return [side.custodian.answer(read(ask.sql, side.custodian.schema), fresh=True, **ask.exact).to_json()]
+    return [side.custodian.answer(parse_question(ask.sql, side.custodian.schema), fresh=True, **ask.exact).to_json()]
 
 
 def by_changed_value(side: Side, ask: Ask) -> list[Document]:
     """A value that no text leads to, the same on both sides."""
     schema = side.custodian.schema
-    query = changed(read(ask.sql, schema), schema, random.Random(ask.sql + str(ask.given)))
+    query = changed(parse_question(ask.sql, schema), schema, random.Random(ask.sql + str(ask.given)))
     return [side.custodian.answer(query, fresh=True, **ask.exact).to_json()]
 
 
@@ -742,7 +745,7 @@ def _handed_in(ask: Ask, at: int, schema: Schema) -> Any:
     """The same question as text, as a value and as a changed one, by turns."""
     if at % 3 == 0:
         return ask.sql
-    value = read(ask.sql, schema)
+    value = parse_question(ask.sql, schema)
     return value if at % 3 == 1 else changed(value, schema, random.Random(ask.sql))
 
 

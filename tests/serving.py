@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 import folders
 from discreet import Custodian
 from discreet.sample import write_registry
-from discreet.service.app import Entrance, make_app
-from discreet.service.config import Config, DataSet, Limits
+from discreet.service.app import MiddlewareStack, make_app
+from discreet.service.config import Config, DatasetConfig, Limits
 from discreet.service.store.tokens import create_token
 from seeded import cache
 
@@ -28,7 +28,7 @@ HOME = "/v1/datasets/registry"
 class Served:
     """A service and who may use it: ann has the registry, bob has nothing, cus is the custodian."""
 
-    app: Entrance
+    app: MiddlewareStack
     client: TestClient
     config: Config
     tokens: dict[str, str]
@@ -62,7 +62,7 @@ def config_in(folder: Path, patients: int = PATIENTS, **changes: Any) -> Config:
     schema = folder / "registry.yaml"
     limits = Limits(rate=100_000, burst=100_000, together=100_000, previews=100_000)
     places = folder / "service", str(folder / "service.db")
-    return replace(Config((DataSet(schema, 0.05),), *places, padding=False, limits=limits), **changes)
+    return replace(Config((DatasetConfig(schema, 0.05),), *places, padding=False, limits=limits), **changes)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from discreet.planner.noisy import Noisy
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Plan
 from discreet.schema import Budget, Column, Schema
 
@@ -52,7 +52,7 @@ def random_row(chance: random.Random) -> Row:
             row[column.name] = chance.choice(["Oslo", "Rome", None, f"key {chance.randrange(50)}"])
             continue
         ends = (column.lower, column.upper, chance.randint(column.lower, column.upper))
-        row[column.name] = None if column.nullable and chance.random() < 0.15 else chance.choice(ends)
+        row[column.name] = None if column.is_nullable and chance.random() < 0.15 else chance.choice(ends)
     return row
 
 
@@ -85,6 +85,6 @@ def rows_of(units: Units) -> list[Row]:
 def farthest(planned: Plan, confidence: float) -> float:
     """How far off a plan's one answer may be with that probability, or an end of its interval from it: the larger."""
     (noisy,) = planned.measurements
-    assert isinstance(noisy, Noisy)
-    meaning = planned.meaning(noisy)
-    return max(meaning.reach(confidence), meaning.interval_bound(confidence))
+    assert isinstance(noisy, AdditiveNoise)
+    meaning = planned.build_estimator(noisy)
+    return max(meaning.half_width(confidence), meaning.interval_bound(confidence))

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import BudgetExceeded, InvalidInput, Unsupported
-from discreet.accuracy import LEAST, MOST, Accuracy
-from discreet.custodian import preview
+from discreet.accuracy import MAX_CONFIDENCE, MIN_CONFIDENCE, Accuracy
+from discreet.custodian import preview_from_schema
 from discreet.planner.choose import plan
 from discreet.planner.plan import Plan
 from discreet.query import parse_sql
@@ -46,7 +46,7 @@ def test_several_ways_to_write_the_same(text: str) -> None:
 
 @given(
     st.decimals("0.001", "1e9", places=3).map(Fraction),
-    st.decimals(str(float(LEAST)), str(float(MOST)), places=6).map(Fraction),
+    st.decimals(str(float(MIN_CONFIDENCE)), str(float(MAX_CONFIDENCE)), places=6).map(Fraction),
 )
 def test_what_is_written_is_read_back(distance: Fraction, confidence: Fraction) -> None:
     """To the last digit: an accuracy in a log is the one that was asked."""
@@ -114,7 +114,7 @@ def test_nearer_or_surer_costs_more() -> None:
 
 
 def test_what_is_public_is_exact_and_free() -> None:
-    told = preview(REPLACE, "SELECT COUNT(*) FROM t", accuracy="±1")
+    told = preview_from_schema(REPLACE, "SELECT COUNT(*) FROM t", accuracy="±1")
     assert (told.mechanism, told.cost.epsilon) == ("public by the schema", 0)
 
 
@@ -123,8 +123,8 @@ def test_the_reachable_accuracy_is_told() -> None:
     little = Budget(Fraction(1, 10), Fraction(1, 100))
     poor = replace(REPLACE, budget=little, analyst_budget=little)
     with pytest.raises(BudgetExceeded, match=r"the epsilon of 0\.1 that is left; ±30 at 95% is what that can reach"):
-        preview(poor, COUNT, accuracy="±5")
-    assert (preview(poor, COUNT, accuracy="±30").cost.epsilon or 0) <= Fraction(1, 10)
+        preview_from_schema(poor, COUNT, accuracy="±5")
+    assert (preview_from_schema(poor, COUNT, accuracy="±30").cost.epsilon or 0) <= Fraction(1, 10)
 
 
 @pytest.mark.parametrize("confidence", [50, 99])
@@ -162,13 +162,13 @@ def test_without_a_budget_nothing_is_said_to_be_left() -> None:
 @pytest.mark.parametrize("aggregate", ["MEDIAN(age)", "MAX(age)", "MODE(sex)"])
 def test_only_of_what_has_a_public_law(aggregate: str) -> None:
     with pytest.raises(Unsupported, match="ask for this with an epsilon"):
-        preview(REPLACE, f"SELECT {aggregate} FROM t", accuracy="±5")
+        preview_from_schema(REPLACE, f"SELECT {aggregate} FROM t", accuracy="±5")
 
 
 def test_any_budget_will_do() -> None:
     """An epsilon so large that there is no noise left to speak of is no trouble while searching for a small one."""
     assert REPLACE.budget.epsilon == 10**6
-    told = preview(REPLACE, "SELECT AVG(score) FROM t WHERE age > 0", accuracy="±0.2", rows=5000)
+    told = preview_from_schema(REPLACE, "SELECT AVG(score) FROM t WHERE age > 0", accuracy="±0.2", rows=5000)
     assert 0 < (told.cost.epsilon or 0) < 1
 
 
@@ -181,5 +181,5 @@ def test_the_accuracy_of_a_mean_needs_the_number_of_rows(declared: Schema, aggre
         InvalidInput,
         match=r"depends on how many of the selected rows have a value.*give rows, the fewest .* COUNT\(score\) with",
     ):
-        preview(declared, question, accuracy="±0.5")
-    assert preview(declared, question, accuracy="±0.5", rows=2000).cost.epsilon
+        preview_from_schema(declared, question, accuracy="±0.5")
+    assert preview_from_schema(declared, question, accuracy="±0.5", rows=2000).cost.epsilon

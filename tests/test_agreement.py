@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import dirty
 from discreet.errors import InvalidInput
-from discreet.query.predicate import TRUE, All, OneOf, Predicate, Some, Within
-from discreet.query.totals import Bins, Cell, Histogram, Measure, Texts, Totals
+from discreet.query.predicate import TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
+from discreet.query.totals import BinKey, Cell, HistogramScan, ScanMeasure, TextKey, TotalsScan
 from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.memory import MemorySource
 from discreet.sources.plan import Source
@@ -45,7 +45,7 @@ def as_arrow(table: dirty.Table) -> pa.Table:
 
 def answered(source: Source, plan: dirty.Plan) -> Mapping[Cell, object]:
     """All that a source says to a plan, in a form that can be compared."""
-    if isinstance(plan, Totals):
+    if isinstance(plan, TotalsScan):
         return source.totals(plan)
     return {cell: counts.tolist() for cell, counts in source.histogram(plan).items()}
 
@@ -128,28 +128,28 @@ def test_spark_agrees_with_the_plain_loop(queries: int, tables: int, spark: Spar
     assert_agreement(registered, queries, tables)
 
 
-def rewritten(predicate: Predicate, atom: Callable[[Within | OneOf], Predicate]) -> Predicate:
-    if isinstance(predicate, All | Some):
+def rewritten(predicate: Predicate, atom: Callable[[InRanges | InTexts], Predicate]) -> Predicate:
+    if isinstance(predicate, AllOf | AnyOf):
         return replace(predicate, parts=tuple(rewritten(part, atom) for part in predicate.parts))
     return atom(predicate)
 
 
-def where(atom: Callable[[Within | OneOf], Predicate]) -> Callable[[dirty.Plan], dirty.Plan]:
+def where(atom: Callable[[InRanges | InTexts], Predicate]) -> Callable[[dirty.Plan], dirty.Plan]:
     return lambda plan: replace(plan, where=rewritten(plan.where, atom))
 
 
-def measured(measure: Callable[[Measure], Measure]) -> Callable[[dirty.Plan], dirty.Plan]:
+def measured(measure: Callable[[ScanMeasure], ScanMeasure]) -> Callable[[dirty.Plan], dirty.Plan]:
     return lambda plan: (
-        plan if isinstance(plan, Histogram) else replace(plan, measures=tuple(map(measure, plan.measures)))
+        plan if isinstance(plan, HistogramScan) else replace(plan, measures=tuple(map(measure, plan.measures)))
     )
 
 
-def keyed(key: Callable[[Bins | Texts], Bins | Texts]) -> Callable[[dirty.Plan], dirty.Plan]:
+def keyed(key: Callable[[BinKey | TextKey], BinKey | TextKey]) -> Callable[[dirty.Plan], dirty.Plan]:
     return lambda plan: replace(plan, keys=tuple(map(key, plan.keys)))
 
 
-def open_ended(atom: Within | OneOf) -> Predicate:
-    if isinstance(atom, OneOf):
+def open_ended(atom: InRanges | InTexts) -> Predicate:
+    if isinstance(atom, InTexts):
         return atom
     return replace(atom, ranges=tuple((low, high - 1) for low, high in atom.ranges if low < high))
 
@@ -158,16 +158,16 @@ WRONG: dict[str, Callable[[dirty.Plan], dirty.Plan]] = {
     "a missing value matches": where(lambda atom: replace(atom, null=True)),
     "a missing value never matches": where(lambda atom: replace(atom, null=False)),
     "a range leaves out its upper end": where(open_ended),
-    "not in is in": where(lambda atom: replace(atom, outside=False) if isinstance(atom, OneOf) else atom),
+    "not in is in": where(lambda atom: replace(atom, outside=False) if isinstance(atom, InTexts) else atom),
     "units are rows": measured(lambda measure: replace(measure, what="rows") if measure.what == "units" else measure),
     "missing values are counted": measured(
         lambda measure: replace(measure, what="rows") if measure.what == "present" else measure
     ),
     "a measure's own condition is passed over": measured(lambda measure: replace(measure, where=TRUE)),
     "nothing is subtracted": measured(lambda measure: replace(measure, lower=0)),
-    "bins start at 0": keyed(lambda key: replace(key, lower=0) if isinstance(key, Bins) else key),
+    "bins start at 0": keyed(lambda key: replace(key, lower=0) if isinstance(key, BinKey) else key),
     "histograms start at 0": lambda plan: (
-        replace(plan, bins=replace(plan.bins, lower=0)) if isinstance(plan, Histogram) else plan
+        replace(plan, bins=replace(plan.bins, lower=0)) if isinstance(plan, HistogramScan) else plan
     ),
 }
 
@@ -179,13 +179,13 @@ class WrongSource(MemorySource):
         super().__init__(source._schema, source._rows)
         self.change = change
 
-    def totals(self, plan: Totals) -> Mapping[Cell, tuple[int, ...]]:
+    def totals(self, plan: TotalsScan) -> Mapping[Cell, tuple[int, ...]]:
         changed = self.change(plan)
-        return super().totals(changed) if isinstance(changed, Totals) else {}
+        return super().totals(changed) if isinstance(changed, TotalsScan) else {}
 
-    def histogram(self, plan: Histogram) -> Mapping[Cell, NDArray[np.int64]]:
+    def histogram(self, plan: HistogramScan) -> Mapping[Cell, NDArray[np.int64]]:
         changed = self.change(plan)
-        return super().histogram(changed) if isinstance(changed, Histogram) else {}
+        return super().histogram(changed) if isinstance(changed, HistogramScan) else {}
 
 
 @cache
@@ -202,8 +202,8 @@ def test_a_wrong_engine_is_caught(mistake: str) -> None:
     assert sum(found) >= 5
 
 
-def atoms(predicate: Predicate) -> list[Within | OneOf]:
-    if isinstance(predicate, All | Some):
+def atoms(predicate: Predicate) -> list[InRanges | InTexts]:
+    if isinstance(predicate, AllOf | AnyOf):
         return [atom for part in predicate.parts for atom in atoms(part)]
     return [predicate]
 
@@ -212,8 +212,8 @@ def test_plans_are_of_every_form() -> None:
     """The engines would not agree for want of anything to disagree on: every form occurs, and most plans find rows."""
     plans = [plan for _, plan, _ in known()]
     kinds = {type(part) for plan in plans for part in (plan, plan.where, *plan.keys, *atoms(plan.where))}
-    assert kinds == {Totals, Histogram, Bins, Texts, Within, OneOf, All, Some}
-    measures = {measure.what for plan in plans if isinstance(plan, Totals) for measure in plan.measures}
+    assert kinds == {TotalsScan, HistogramScan, BinKey, TextKey, InRanges, InTexts, AllOf, AnyOf}
+    measures = {measure.what for plan in plans if isinstance(plan, TotalsScan) for measure in plan.measures}
     assert measures == {"rows", "units", "present", "sum", "squares"}
     told = {(type(atom), atom.null, getattr(atom, "outside", False)) for plan in plans for atom in atoms(plan.where)}
     assert len(told) == 6

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.assess.anonymity import Anonymity, measure_anatomy, measure_anonymity, measure_groups
-from discreet.assess.variety import Variety, greatest
+from discreet.assess.variety import ClassDiversity, find_greatest_fraction
 from discreet.errors import ClaimFailed, InvalidInput
 from discreet.microdata.reading import read_table
 
@@ -68,13 +68,13 @@ def recursive(held: Counter[int], l: int) -> Fraction | float:  # noqa: E741  th
     return Fraction(often[0], sum(often[l - 1 :])) if len(often) >= l else math.inf
 
 
-def plainly(classes: Sequence[Any], values: Sequence[int], nominal: bool, l: int = 2) -> Variety:  # noqa: E741
+def plainly(classes: Sequence[Any], values: Sequence[int], nominal: bool, l: int = 2) -> ClassDiversity:  # noqa: E741
     """The measures by loops over classes; values are places 0 to m - 1, all of which occur."""
     m, whole = len(set(values)), Counter(values)
     held = [Counter(v for c, v in zip(classes, values, strict=True) if c == label) for label in set(classes)]
     entropies = [-sum(c / each.total() * math.log(c / each.total()) for c in each.values()) for each in held]
     distance = variation if nominal else emd
-    return Variety(
+    return ClassDiversity(
         min(len(each) for each in held),
         math.exp(min(entropies)),
         max(recursive(each, l) for each in held),
@@ -84,7 +84,7 @@ def plainly(classes: Sequence[Any], values: Sequence[int], nominal: bool, l: int
     )
 
 
-def same(found: Variety, plain: Variety) -> None:
+def same(found: ClassDiversity, plain: ClassDiversity) -> None:
     """All measures equal, exactly but for the entropy."""
     assert found.entropy == pytest.approx(plain.entropy, rel=1e-12)
     exact = ("distinct", "recursive", "t_ratio", "t_emd", "between")
@@ -138,9 +138,9 @@ def test_the_ratio_is_exact_where_floats_tie() -> None:
     """Two classes whose shares differ by about 1e-19 in proportion: the greater is found, and as a fraction."""
     big = 10**6
     tops, bottoms = np.array([big * 999, big * 999 + 1]), np.array([big * 1000, big * 1000 + 1])
-    assert greatest(tops, bottoms) == Fraction(big * 999 + 1, big * 1000 + 1)
+    assert find_greatest_fraction(tops, bottoms) == Fraction(big * 999 + 1, big * 1000 + 1)
     large = 2**60 + 611720  # as floats, the second of these looks the greater
-    assert greatest(np.array([3 * large, large - 1]), np.array([3, 1])) == large
+    assert find_greatest_fraction(np.array([3 * large, large - 1]), np.array([3, 1])) == large
 
 
 def test_figure_7_5_is_1_5_close_with_4_rows_to_a_group() -> None:

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.assess.compare import compare_release
-from discreet.assess.disclosure import knows
-from discreet.assess.intersection import group_labels, intersection
-from discreet.assess.ties import nearest
-from discreet.assess.verdict import score, worst_loss
+from discreet.assess.disclosure import measure_group_knowledge
+from discreet.assess.intersection import measure_intersection, read_group_labels
+from discreet.assess.ties import find_nearest_ties
+from discreet.assess.verdict import find_worst_loss, score
 from discreet.errors import InvalidInput
 from discreet.guarantee import Guarantee
-from discreet.microdata.distances import Space
-from discreet.microdata.protected import Protected
+from discreet.microdata.distances import RecordSpace
+from discreet.microdata.protected import ProtectedTable
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import Table
 from discreet.taxonomy import Taxonomy
@@ -31,7 +31,7 @@ NAN = math.nan
 ANIMALS = Taxonomy.of({"cat": "pet", "dog": "pet", "cow": "farm", "pet": "animal", "farm": "animal"})
 
 
-def squared(one: Space, i: int, two: Space, j: int) -> float:
+def squared(one: RecordSpace, i: int, two: RecordSpace, j: int) -> float:
     """The distance by its formula, summed in the order that is promised."""
     total = 0.0
     for x, y in zip(one.points[i], two.points[j], strict=True):
@@ -41,11 +41,11 @@ def squared(one: Space, i: int, two: Space, j: int) -> float:
     return total
 
 
-def space(draw: random.Random, rows: int, numbers: int, squares: tuple[np.ndarray, ...]) -> Space:
+def space(draw: random.Random, rows: int, numbers: int, squares: tuple[np.ndarray, ...]) -> RecordSpace:
     """Records with many ties and duplicates."""
     points = np.array([[draw.randint(0, 5) / 3 for _ in range(numbers)] for _ in range(rows)]).reshape(rows, numbers)
     codes = [[draw.randrange(len(table)) for table in squares] for _ in range(rows)]
-    return Space(points, np.array(codes, dtype=np.int64).reshape(rows, len(squares)), squares)
+    return RecordSpace(points, np.array(codes, dtype=np.int64).reshape(rows, len(squares)), squares)
 
 
 @tried(
@@ -61,7 +61,7 @@ def test_the_nearest_are_found_with_all_ties(seed: int, rows: int, queries: int,
     draw = random.Random(seed)
     squares = tuple(np.array([[0.0, 1, 2], [1, 0, 2], [2, 2, 0]]) / 3 for _ in range(shape[1]))
     targets, asked = space(draw, rows, shape[0], squares), space(draw, queries, shape[0], squares)
-    found = nearest(asked, targets)
+    found = find_nearest_ties(asked, targets)
     for query in range(queries):
         all_of_them = [squared(asked, query, targets, row) for row in range(rows)]
         tied = found.targets[found.starts[query] : found.starts[query + 1]]
@@ -96,7 +96,7 @@ def test_ties_are_exact_whatever_the_scale(rows: list[tuple[int, ...]]) -> None:
     both = np.array(rows, dtype=float)
     before, after = both[:, :3], both[:, 3:] / 2
     columns = [read_table({name: table[:, i] for i, name in enumerate("abc")}) for table in (before, after)]
-    wide = read_table(columns[0].arrays(), domains=dict.fromkeys("abc", (0, 10)))
+    wide = read_table(columns[0].to_arrays(), domains=dict.fromkeys("abc", (0, 10)))
     assert compare_release(wide, columns[1], tuple("abc")).linkage == pytest.approx(linkage_by_pairs(before, after))
 
 
@@ -235,7 +235,7 @@ def test_utility_sees_associations_of_categories() -> None:
     assert found.utility.endswith(": findings may well differ from those on the original.")
     assert found.propensity > 0.1
     many = {f"c{place}": np.random.default_rng(place).choice([*"abcdefghijklmnopqrst"], 400) for place in range(9)}
-    wide = [read_table({**table.arrays(), **many}) for table in (before, jobs)]
+    wide = [read_table({**table.to_arrays(), **many}) for table in (before, jobs)]
     assert scored(*wide) > 0.1
 
 
@@ -276,7 +276,7 @@ def test_a_rare_value_that_nothing_hides_is_a_high_risk(rows: int, ill: int) -> 
     assert found.disclosure_excess["hiv"] == pytest.approx(1)
     assert "give away their hiv (" in found.risk
     assert "; where it is hidden worst, 100 of every 100 whom chance would miss are found out" in found.risk
-    assert found.told["hiv given away where hidden worst"] == "100 % of those whom chance would miss"
+    assert found.summary["hiv given away where hidden worst"] == "100 % of those whom chance would miss"
     assert found.risk.endswith("a high risk.")
 
 
@@ -338,12 +338,12 @@ def test_matched_records_count_where_values_are_not_measured() -> None:
     assert "; what is given away of s could not be measured: a high risk." in found.risk
 
 
-def anatomised(values: Sequence[float]) -> Protected:
+def anatomised(values: Sequence[float]) -> ProtectedTable:
     """Two groups of two under Anatomy's two tables; the second group's values are as given."""
     first = read_table({"q": np.arange(4.0), "group": np.array([5, 5, 2, 2])})
     second = read_table({"group": np.array([2, 2, 5]), "s": np.array([*values, 7.0]), "count": np.array([1, 1, 2])})
     groups = {"records": np.array([1, 1, 0, 0])}
-    return Protected(first, Guarantee.k_anonymity(2, probabilistic=True), groups, np.arange(4), second)
+    return ProtectedTable(first, Guarantee.k_anonymity(2, probabilistic=True), groups, np.arange(4), second)
 
 
 def test_disclosure_through_anatomy() -> None:
@@ -389,7 +389,7 @@ def test_a_column_with_one_value_in_every_row_is_gone() -> None:
     assert (both.gone, both.changed) == (("age", "ward"), ("site",))
     assert "; age, ward are gone (one value in every row); site became coarser, which" in both.utility
     assert both.utility.endswith(": findings may well differ from those on the original.")
-    assert worst_loss(both) == ("columns that are gone", 4)
+    assert find_worst_loss(both) == ("columns that are gone", 4)
     one = compare_release(original, original | {"age": bands, "ward": stars})
     assert "; ward is gone (one value in every row); age became coarser" in one.utility
     coarser = compare_release(original, original | {"age": bands})
@@ -409,7 +409,7 @@ def test_what_was_not_compared_has_no_figure() -> None:
     found = compare_release({"x": np.arange(9.0), "c": [*"abcabcabc"]}, {"x": np.full(9, "*"), "c": [*"abcabcabc"]})
     assert (found.il1s, found.correlation_change, found.correlation_change_sd) == (None, None, None)
     assert found.association_change is None
-    assert not {"information loss IL1s", "correlations change by", "associations change by"} & {*found.told}
+    assert not {"information loss IL1s", "correlations change by", "associations change by"} & {*found.summary}
     assert json.loads(json.dumps(found.to_json()))["correlation_change"] is None
 
 
@@ -442,7 +442,7 @@ def posterior_by_cases(values: Sequence[int], j: int) -> float:
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=7))
 def test_knowing_others_of_a_group(values: list[int]) -> None:
     """The closed form is the mean over all cases; who knows all others knows the value."""
-    line = knows(np.array(values), np.zeros(len(values), dtype=np.int64))
+    line = measure_group_knowledge(np.array(values), np.zeros(len(values), dtype=np.int64))
     assert [j for j, _ in line] == sorted(
         {0, 1, len(values) // 2, len(values) - 2, len(values) - 1} & {*range(len(values))}
     )
@@ -467,17 +467,17 @@ def test_intersection_with_an_earlier_release(rows: list[tuple[int, int]], k: in
     """A row is left among the rows that share its group in both releases."""
     now, then = (np.array(labels) for labels in zip(*rows, strict=True))
     left = [sum(other == row for other in rows) for row in rows]
-    found = intersection(group_labels(now, len(rows)), group_labels(then, len(rows)), k)
+    found = measure_intersection(read_group_labels(now, len(rows)), read_group_labels(then, len(rows)), k)
     assert found == (min(left), pytest.approx(np.mean([each < k for each in left])))
 
 
 def test_groups_of_different_columns_do_not_meet() -> None:
     """Groups of one column are laid over those of the same column, or of all columns."""
     now = {"a": np.array([0, 0, 1, 1]), "b": np.array([0, 1, 0, 1])}
-    assert intersection(now, {"a": np.array([0, 0, 1, 1])}, 2) == (2, 0.0)
-    assert intersection(now, {"records": np.array([0, 0, 1, 1])}, 2) == (1, 1.0)
+    assert measure_intersection(now, {"a": np.array([0, 0, 1, 1])}, 2) == (2, 0.0)
+    assert measure_intersection(now, {"records": np.array([0, 0, 1, 1])}, 2) == (1, 1.0)
     with pytest.raises(InvalidInput, match="groups of a column"):
-        intersection({"a": now["a"]}, {"b": now["b"]}, 2)
+        measure_intersection({"a": now["a"]}, {"b": now["b"]}, 2)
 
 
 def registry() -> dict[str, np.ndarray]:
@@ -490,7 +490,7 @@ def test_a_protected_table_brings_its_own() -> None:
     original = read_table(registry())
     kept = np.arange(150)
     groups = {"records": kept // 3}
-    protected = Protected(original.take(kept), Guarantee.k_anonymity(3), groups, kept)
+    protected = ProtectedTable(original.take(kept), Guarantee.k_anonymity(3), groups, kept)
     found = compare_release(original, protected, ("age",), ("ward",))
     assert (found.rows, found.sse) == (150, 0)
     assert found.knows["ward"][-1] == (2, pytest.approx(1))

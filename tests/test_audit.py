@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from discreet import Audit, InvalidInput, audit_mechanism, audit_worst
-from discreet.audit.draws import ordered_keys, values_of
+from discreet.audit.draws import compute_ordered_keys, decode_keys
 
 Mechanism = Callable[[Any, int], object]
 
@@ -197,10 +197,10 @@ def test_another_shape_or_kind_of_answer_is_a_violation() -> None:
 def test_numbers_are_ordered_to_the_last_bit() -> None:
     """From the least float to the greatest, -0 before 0; and back."""
     numbers = np.array([-math.inf, -1e300, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, math.inf])
-    keys = ordered_keys(numbers)
+    keys = compute_ordered_keys(numbers)
     assert (np.diff(keys) > 0).all()
     assert keys[5] - keys[4] == keys[6] - keys[5] == 1
-    assert values_of(keys).tobytes() == numbers.tobytes()
+    assert decode_keys(keys).tobytes() == numbers.tobytes()
 
 
 # --- bad input
@@ -251,9 +251,9 @@ def test_a_bound_has_as_many_digits_as_it_takes() -> None:
     """1.0004 is above 1, and 1.000 is not; a bound that is not above the claim has four."""
     found = replace(audit_mechanism(geometric(1), 0, 1, 1, draws=1000), lower_bound=1.0004)
     assert "epsilon is at least 1.0004 at" in found.sentence()
-    assert replace(found, lower_bound=1 + 2**-52).bound_words() == "1.0000000000000002"
-    assert replace(found, lower_bound=1.25999, epsilon=Fraction(1)).bound_words() == "1.259"
-    assert replace(found, lower_bound=0.98765).bound_words() == "0.9876"
+    assert replace(found, lower_bound=1 + 2**-52).format_bound() == "1.0000000000000002"
+    assert replace(found, lower_bound=1.25999, epsilon=Fraction(1)).format_bound() == "1.259"
+    assert replace(found, lower_bound=0.98765).format_bound() == "0.9876"
 
 
 def test_the_worst_of_many_pairs_is_audited() -> None:
@@ -302,11 +302,11 @@ def test_a_picture_shows_both_distributions_and_the_event(tmp_path: Path, suffix
 
 
 def test_the_event_is_shaded_where_it_is() -> None:
-    from discreet.audit.picture import picture_spec
+    from discreet.audit.picture import build_audit_picture
 
     generator = chance(2)
     found = audit_mechanism(lambda data, n: generator.integers(0, 4, n) + 4 * data, 0, 1, 1, draws=4000)
-    shade, lines = picture_spec(found)["layer"]
+    shade, lines = build_audit_picture(found)["layer"]
     assert found.event.words == "the answer is below 4"
     assert shade["data"]["values"] == [{"from": -0.5, "to": 3.5}]
     shares = {row["data"]: 0.0 for row in lines["data"]["values"]}

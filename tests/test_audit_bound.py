@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.audit.bound import certified, clopper_pearson, promising
+from discreet.audit.bound import compute_clopper_pearson, compute_epsilon_bound, estimate_epsilon_bounds
 
 MISSES = (0.0005, 0.05, 0.2)
 
@@ -22,7 +22,7 @@ def test_each_limit_is_wrong_as_seldom_as_it_says(miss: float) -> None:
     """And not much more seldom: at its own limit a count is exactly as unlikely as allowed."""
     draws = 23
     for count in range(draws + 1):
-        low, high = clopper_pearson(count, draws, miss)
+        low, high = compute_clopper_pearson(count, draws, miss)
         assert 0 <= low < high <= 1
         if count:
             assert sum(binomial(draws, low)[count:]) == pytest.approx(miss, rel=1e-9)
@@ -30,15 +30,15 @@ def test_each_limit_is_wrong_as_seldom_as_it_says(miss: float) -> None:
             assert sum(binomial(draws, high)[: count + 1]) == pytest.approx(miss, rel=1e-9)
     for p in np.linspace(0, 1, 41).tolist():
         chances = binomial(draws, p)
-        limits = [clopper_pearson(count, draws, miss) for count in range(draws + 1)]
+        limits = [compute_clopper_pearson(count, draws, miss) for count in range(draws + 1)]
         assert sum(chance for chance, (low, _) in zip(chances, limits, strict=True) if low > p) <= miss + 1e-12
         assert sum(chance for chance, (_, high) in zip(chances, limits, strict=True) if high < p) <= miss + 1e-12
 
 
 def test_the_limits_of_nothing_and_of_everything() -> None:
-    assert clopper_pearson(0, 100, 0.01)[0] == 0
-    assert clopper_pearson(100, 100, 0.01)[1] == 1
-    assert clopper_pearson(0, 100, 0.01)[1] == pytest.approx(1 - 0.01 ** (1 / 100))
+    assert compute_clopper_pearson(0, 100, 0.01)[0] == 0
+    assert compute_clopper_pearson(100, 100, 0.01)[1] == 1
+    assert compute_clopper_pearson(0, 100, 0.01)[1] == pytest.approx(1 - 0.01 ** (1 / 100))
 
 
 @pytest.mark.parametrize("confidence", [0.6, 0.9])
@@ -47,7 +47,7 @@ def test_a_claim_that_holds_is_accused_as_seldom_as_it_says(confidence: float, d
     """Over every pair of counts, for tight claims p = e^epsilon q + delta."""
     draws = 14
     bounds = {
-        (likely, rare): certified(likely, rare, draws, delta, confidence)
+        (likely, rare): compute_epsilon_bound(likely, rare, draws, delta, confidence)
         for likely in range(draws + 1)
         for rare in range(draws + 1)
     }
@@ -62,20 +62,20 @@ def test_a_claim_that_holds_is_accused_as_seldom_as_it_says(confidence: float, d
 
 def test_the_bound_grows_with_what_is_seen() -> None:
     """And is at least 0, also where nothing was seen or delta explains all."""
-    assert certified(500, 100, 1000, 0, 0.999) > certified(400, 100, 1000, 0, 0.999)
-    assert certified(500, 50, 1000, 0, 0.999) > certified(500, 100, 1000, 0, 0.999)
-    assert certified(500, 100, 1000, 0, 0.9) > certified(500, 100, 1000, 0, 0.999)
-    assert certified(500, 100, 1000, 0, 0.999) > certified(500, 100, 1000, 0.1, 0.999)
-    assert certified(0, 0, 1000, 0, 0.999) == certified(100, 500, 1000, 0, 0.999) == 0
-    assert certified(300, 0, 1000, 0.3, 0.999) == 0
-    assert certified(5000, 1839, 10000, 0, 0.999) == pytest.approx(1, abs=0.15)
+    assert compute_epsilon_bound(500, 100, 1000, 0, 0.999) > compute_epsilon_bound(400, 100, 1000, 0, 0.999)
+    assert compute_epsilon_bound(500, 50, 1000, 0, 0.999) > compute_epsilon_bound(500, 100, 1000, 0, 0.999)
+    assert compute_epsilon_bound(500, 100, 1000, 0, 0.9) > compute_epsilon_bound(500, 100, 1000, 0, 0.999)
+    assert compute_epsilon_bound(500, 100, 1000, 0, 0.999) > compute_epsilon_bound(500, 100, 1000, 0.1, 0.999)
+    assert compute_epsilon_bound(0, 0, 1000, 0, 0.999) == compute_epsilon_bound(100, 500, 1000, 0, 0.999) == 0
+    assert compute_epsilon_bound(300, 0, 1000, 0.3, 0.999) == 0
+    assert compute_epsilon_bound(5000, 1839, 10000, 0, 0.999) == pytest.approx(1, abs=0.15)
 
 
 def test_choosing_is_by_about_the_same_bound() -> None:
     """Wilson's limits choose; they are no proof, but near."""
     likely, rare = np.array([500, 400, 60, 10_000]), np.array([100, 300, 0, 3000])
-    near = promising(likely, rare, 50_000, 0.0, 3.29)
-    exact = [certified(int(a), int(b), 50_000, 0.0, 0.999) for a, b in zip(likely, rare, strict=True)]
+    near = estimate_epsilon_bounds(likely, rare, 50_000, 0.0, 3.29)
+    exact = [compute_epsilon_bound(int(a), int(b), 50_000, 0.0, 0.999) for a, b in zip(likely, rare, strict=True)]
     assert near == pytest.approx(exact, abs=0.5)
     assert Fraction(float(near[3])) == pytest.approx(float(exact[3]), abs=0.01)
-    assert promising(np.array([10]), np.array([0]), 100, 0.5, 3.29)[0] < -100
+    assert estimate_epsilon_bounds(np.array([10]), np.array([0]), 100, 0.5, 3.29)[0] < -100

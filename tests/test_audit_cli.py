@@ -10,11 +10,11 @@ import pytest
 
 from commands import discreet, done, files, write_registry
 from discreet.audit import audit_worst
-from discreet.audit.named import MAKERS
-from discreet.audit.question import HIDDEN, Asked, _inputs, _rows
-from discreet.audit.target import in_parts
+from discreet.audit.named import MECHANISM_BUILDERS
+from discreet.audit.question import HIDDEN_VALUE, AuditedQuestion, _build_rows, _collect_inputs
+from discreet.audit.target import split_into_parts
 from discreet.custodian import draw
-from discreet.planner.noisy import Noisy
+from discreet.planner.noisy import AdditiveNoise
 from discreet.schema import load_schema
 from discreet.sources.memory import MemorySource
 from tables import schema as made_schema
@@ -118,7 +118,7 @@ def test_what_is_not_dp_is_caught(name: str) -> None:
 
 
 def test_every_name_is_tried_here() -> None:
-    assert len(MAKERS) == 6 + len(CHOSEN) + 1 + 2
+    assert len(MECHANISM_BUILDERS) == 6 + len(CHOSEN) + 1 + 2
 
 
 # --- somebody else's
@@ -152,7 +152,7 @@ def test_the_draws_of_a_callable_come_from_one_call(theirs: Path) -> None:
         counts.append(n)
         return np.zeros(n)
 
-    assert len(in_parts(counted, shown.append)(0, 1010)) == 1010  # type: ignore[arg-type]
+    assert len(split_into_parts(counted, shown.append)(0, 1010)) == 1010  # type: ignore[arg-type]
     assert sum(counts) == 1010
     assert len(counts) == len(shown) == 20
     source = "calls = []\ndef once(D, n):\n    calls.append(n)\n    assert len(calls) <= 2\n    return [0] * n\n"
@@ -195,11 +195,11 @@ def test_a_question_is_audited_without_its_data(registry: Path) -> None:
 def test_a_halved_scale_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in the path that draws an answer is a fault in what is audited."""
 
-    def halved(one: Noisy, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
-        noise = one.noise.draw_units(len(inputs), draw.SYSTEM) // 2
+    def halved(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
+        noise = one.noise.sample_units(len(inputs), draw.SYSTEM) // 2
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
-    monkeypatch.setattr(draw, "_drawn", halved)
+    monkeypatch.setattr(draw, "_sample_measurement", halved)
     caught = discreet("audit", registry, COUNT, "--epsilon", "1", "--draws", "20000", "--neighbours", "12")
     assert caught.code == 6
 
@@ -207,11 +207,11 @@ def test_a_halved_scale_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatc
 def test_one_draw_for_all_groups_is_caught(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With noise so wide that no single count tells anything: the difference of two counts is exact."""
 
-    def reused(one: Noisy, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
-        noise = np.repeat(one.noise.draw_units(len(inputs) // GROUPS, draw.SYSTEM), GROUPS, axis=0)
+    def reused(one: AdditiveNoise, inputs: list[tuple[int, ...]], _: object) -> list[tuple[int, ...]]:
+        noise = np.repeat(one.noise.sample_units(len(inputs) // GROUPS, draw.SYSTEM), GROUPS, axis=0)
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
 
-    monkeypatch.setattr(draw, "_drawn", reused)
+    monkeypatch.setattr(draw, "_sample_measurement", reused)
     asked = ("audit", registry, "SELECT COUNT(*) FROM registry GROUP BY sex", "--epsilon", "0.0001")
     caught = discreet(*asked, "--draws", "4000", "--neighbours", "12")
     assert caught.code == 6
@@ -243,8 +243,8 @@ def test_every_form_of_question_is_drawn_as_it_is_answered(
     relation: str, question: str, more: dict[str, float]
 ) -> None:
     """A row for each answer, with as many numbers on every table; none is accused."""
-    asked = Asked.of(made_schema(relation, 1, units=6), question, 1, pairs=8, **more)  # type: ignore[arg-type]
-    mechanism = asked.mechanism()
+    asked = AuditedQuestion.of(made_schema(relation, 1, units=6), question, 1, pairs=8, **more)  # type: ignore[arg-type]
+    mechanism = asked.build_mechanism()
     drawn = [np.asarray(mechanism(rows, 20)) for pair in asked.pairs for rows in pair]
     assert {each.shape for each in drawn} == {(20, drawn[0].shape[1])}
     claim = asked.plan.guarantee
@@ -254,30 +254,34 @@ def test_every_form_of_question_is_drawn_as_it_is_answered(
 
 def test_numbers_are_those_of_an_answer() -> None:
     """About the exact totals: the mean of many draws is near them."""
-    asked = Asked.of(made_schema("add-remove", 1, units=6), "SELECT COUNT(*) FROM t GROUP BY sex", 5, pairs=30)
+    asked = AuditedQuestion.of(
+        made_schema("add-remove", 1, units=6), "SELECT COUNT(*) FROM t GROUP BY sex", 5, pairs=30
+    )
     rows = max((rows for pair in asked.pairs for rows in pair), key=len)
     plan = asked.plan
-    exact = draw.exact(plan, MemorySource(plan.schema, rows), plan.cells(), plan.query.where).inputs[0]
-    drawn = np.asarray(asked.mechanism()(rows, 4000))
+    exact = draw.read_exact_inputs(plan, MemorySource(plan.schema, rows), plan.list_cells(), plan.query.where).inputs[0]
+    drawn = np.asarray(asked.build_mechanism()(rows, 4000))
     assert drawn.mean(axis=0) == pytest.approx(np.array(exact)[:, 0], abs=0.1)
     assert any(np.array(exact)[:, 0] > 0)
 
 
 def test_keys_that_are_not_shown_have_a_number_too() -> None:
-    asked = Asked.of(made_schema("add-remove", 1, units=6), "SELECT city, COUNT(*) FROM t GROUP BY city", 1, 1e-3)
-    drawn = np.asarray(asked.mechanism()(asked.pairs[0][0], 50))
-    assert drawn.shape == (50, len(asked.mechanism().keys))
-    assert (drawn == HIDDEN).any()
+    asked = AuditedQuestion.of(
+        made_schema("add-remove", 1, units=6), "SELECT city, COUNT(*) FROM t GROUP BY city", 1, 1e-3
+    )
+    drawn = np.asarray(asked.build_mechanism()(asked.pairs[0][0], 50))
+    assert drawn.shape == (50, len(asked.build_mechanism().keys))
+    assert (drawn == HIDDEN_VALUE).any()
 
 
 def test_pairs_that_give_the_same_inputs_are_left_out() -> None:
     """Their answers have one law; of an answer that is public there is one pair all the same."""
     declared = made_schema("replace-one", 1, units=6)
-    counted = Asked.of(declared, "SELECT COUNT(*) FROM t WHERE age > 0", 1)
+    counted = AuditedQuestion.of(declared, "SELECT COUNT(*) FROM t WHERE age > 0", 1)
     assert 0 < len(counted.pairs) < 32
-    assert len({repr(_inputs(counted.plan, pair)) for pair in counted.pairs}) == len(counted.pairs)
-    assert all(_inputs(counted.plan, pair) for pair in counted.pairs)
-    public = Asked.of(declared, "SELECT COUNT(DISTINCT pid) FROM t", 1)
+    assert len({repr(_collect_inputs(counted.plan, pair)) for pair in counted.pairs}) == len(counted.pairs)
+    assert all(_collect_inputs(counted.plan, pair) for pair in counted.pairs)
+    public = AuditedQuestion.of(declared, "SELECT COUNT(DISTINCT pid) FROM t", 1)
     assert len(public.pairs) == 1
 
 
@@ -294,16 +298,16 @@ def test_what_a_question_names_is_in_the_tables_that_are_made_up(rooms: Path, qu
 
 
 def test_an_answer_that_nothing_moves_is_not_audited(rooms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.audit.question.MOST_PAIRS", 2)
+    monkeypatch.setattr("discreet.audit.question.MAX_PAIRS", 2)
     refused = discreet("audit", rooms, HARD, "--epsilon", "1", "--neighbours", "2")
     assert (refused.code, refused.out) == (4, "")
     assert "no pair of made-up neighbours moves this answer; nothing was audited" in refused.err
     monkeypatch.undo()
-    assert Asked.of(load_schema(rooms), HARD, 1, pairs=2).pairs
+    assert AuditedQuestion.of(load_schema(rooms), HARD, 1, pairs=2).pairs
 
 
 def test_numbers_beyond_64_bits_are_kept() -> None:
-    assert _rows([1, 2**80, 3, 4], 2) == [[1, 2**80], [3, 4]]
+    assert _build_rows([1, 2**80, 3, 4], 2) == [[1, 2**80], [3, 4]]
 
 
 # --- bad input

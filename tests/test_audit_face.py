@@ -12,8 +12,8 @@ import pytest
 
 from commands import discreet, done, write_registry
 from discreet.audit import Audit, audit_mechanism, audit_worst
-from discreet.audit.picture import picture_spec
-from discreet.audit.question import MOST_NUMBERS, Asked
+from discreet.audit.picture import build_audit_picture
+from discreet.audit.question import MAX_NUMBERS, AuditedQuestion
 from discreet.errors import InvalidInput
 from discreet.schema import load_schema
 from discreet.testing.generated import Row
@@ -103,7 +103,7 @@ COUNT = "SELECT COUNT(*) FROM registry WHERE age >= 40"
         (["laplace", "--epsilon", "1", "--confidence", "99.9"], "got 99.9; write 99.9 % as 0.999"),
         (["registry.yaml", COUNT, "--epsilon", "1", "--neighbours", "0"], "must be at least 1"),
         (["registry.yaml", COUNT, "--epsilon", "1", "--neighbours", "1001"], "must be at most 1000"),
-        (["registry.yaml", GROUPS, "--epsilon", "1"], f"at most {MOST_NUMBERS} numbers; ask for fewer groups"),
+        (["registry.yaml", GROUPS, "--epsilon", "1"], f"at most {MAX_NUMBERS} numbers; ask for fewer groups"),
     ],
 )
 def test_what_is_wrong_is_told(folder: Path, words: list[str], said: str) -> None:
@@ -202,29 +202,29 @@ def test_the_pair_that_is_told_is_the_one_that_was_audited() -> None:
     from discreet.audit.target import Target
 
     words = (("a", "b"), ("c", "d"), ("e", "f"))
-    target = Target("it", lambda data, n: [data] * n, ((0, 0), (0, 1), (1, 1)), Fraction(1), in_words=words)
+    target = Target("it", lambda data, n: [data] * n, ((0, 0), (0, 1), (1, 1)), Fraction(1), pair_descriptions=words)
     found, told = target.audit(1000, Fraction(99, 100), lambda _: None)
     assert (found.violated, told) == (True, ("c", "d"))
 
 
 def test_tables_of_other_sizes_are_told(tmp_path: Path) -> None:
-    from discreet.audit.telling import tables_in_words
+    from discreet.audit.telling import describe_tables
 
     declared = write_registry(tmp_path)
     declared.write_text(declared.read_text().replace("replace-one", "add-remove").replace("units: 2000\n", ""))
-    plan = Asked.of(load_schema(declared), COUNT, 1, pairs=4).plan
+    plan = AuditedQuestion.of(load_schema(declared), COUNT, 1, pairs=4).plan
     row: Row = {}
     row |= dict.fromkeys(plan.schema.columns, 0) | {"age": 41}
     other = row | {"age": 42}
-    assert tables_in_words(plan, ([], [row])) == (
+    assert describe_tables(plan, ([], [row])) == (
         "0 rows",
         "1 row, 1 of them not in the other: age 41, sex F, education none",
     )
-    assert tables_in_words(plan, ([row, other], [other, other])) == (
+    assert describe_tables(plan, ([row, other], [other, other])) == (
         "2 rows, 1 of them not in the other: age 41",
         "2 rows, 1 of them not in the other: age 42",
     )
-    assert tables_in_words(plan, ([row, row], []))[0].startswith("2 rows, 2 of them not in the other, such as age 41,")
+    assert describe_tables(plan, ([row, row], []))[0].startswith("2 rows, 2 of them not in the other, such as age 41,")
 
 
 def test_the_table_says_what_the_sentence_says(folder: Path) -> None:
@@ -253,7 +253,7 @@ def _audited(columns: Any, epsilon: float = 1) -> Audit:
 def test_whole_numbers_are_shaded_from_half_below(kind: type) -> None:
     """As their bins are, whether they come as whole numbers or as floats."""
     found = _audited(lambda generator, n: generator.geometric(0.4, size=n).astype(kind))
-    shade, lines = picture_spec(found)["layer"]
+    shade, lines = build_audit_picture(found)["layer"]
     spans = [(each["from"], each["to"]) for each in shade["data"]["values"]]
     bins = {row["x"] for row in lines["data"]["values"]}
     assert spans
@@ -270,30 +270,32 @@ def test_one_whole_number_is_shaded_with_all_of_its_bin(kind: type) -> None:
 
     found = audit_mechanism(often, 0, 1, 1, draws=4000)
     assert found.violated
-    assert picture_spec(found)["layer"][0]["data"]["values"] == [{"from": 2.5, "to": 3.5}]
+    assert build_audit_picture(found)["layer"][0]["data"]["values"] == [{"from": 2.5, "to": 3.5}]
 
 
 def test_a_caption_says_what_is_shaded() -> None:
     over = _audited(lambda generator, n: generator.geometric(0.9, size=n))
-    assert picture_spec(over)["description"] == f"{over.sentence()} Shaded is that event."
+    assert build_audit_picture(over)["description"] == f"{over.sentence()} Shaded is that event."
     right = _audited(lambda generator, n: generator.geometric(0.4, size=n), epsilon=50)
     said = f"{right.sentence()} Shaded is the event: {right.event.words}."
-    assert picture_spec(right)["description"] == said
+    assert build_audit_picture(right)["description"] == said
     names = audit_mechanism(lambda data, n: [data] * n, "a", "b", 1, draws=1000)
-    assert picture_spec(names)["description"] == names.sentence()
+    assert build_audit_picture(names)["description"] == names.sentence()
 
 
 def test_no_axis_ends_in_a_comma() -> None:
     from dataclasses import replace
 
-    from discreet.audit.scores import number_by_number
+    from discreet.audit.scores import learn_likelihood_ratio
 
     found = _audited(lambda generator, n: generator.normal(size=n), epsilon=50)
     rows = np.arange(40).reshape(20, 2)
-    name = number_by_number(rows, rows + 1).name
-    seen = found.seen
-    feature = replace(seen.found.feature, name=name, axis=lambda keys: keys.astype(np.float64))
-    spec = picture_spec(replace(found, seen=replace(seen, found=replace(seen.found, feature=feature))))
+    name = learn_likelihood_ratio(rows, rows + 1).name
+    seen = found.evidence
+    feature = replace(seen.candidate.feature, name=name, axis=lambda keys: keys.astype(np.float64))
+    spec = build_audit_picture(
+        replace(found, evidence=replace(seen, candidate=replace(seen.candidate, feature=feature)))
+    )
     titles = [layer["encoding"]["x"]["title"] for layer in spec["layer"]]
     assert titles == [name.rstrip(", ")] * 2
     assert not any(title.endswith(",") for title in titles)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from discreet import audit_mechanism
-from discreet.audit.events import best_event
+from discreet.audit.events import find_best_event
 from discreet.audit.features import Feature
-from discreet.audit.reading import read_pair
+from discreet.audit.reading import read_output_pair
 
 Mechanism = Callable[[Any, int], object]
 
@@ -31,8 +31,8 @@ def chance(seed: int) -> np.random.Generator:
 
 def test_labels_follow_from_the_draws_that_make_candidates_alone() -> None:
     """Every fourth draw is such a one; any other value is one of all others."""
-    one, two = read_pair(list("xaybzaxa"), list("xaxawaxa"), 8)
-    answer, again = one.told[0], two.told[0]
+    one, two = read_output_pair(list("xaybzaxa"), list("xaxawaxa"), 8)
+    answer, again = one.attributes[0], two.attributes[0]
     assert answer.values == again.values == ("'x'", "'z'", "'w'")
     assert answer.keys.tolist() == [0, -1, -1, -1, 1, -1, 0, -1]
     assert again.keys.tolist() == [0, -1, 0, -1, 2, -1, 0, -1]
@@ -44,15 +44,15 @@ def test_how_draws_are_read_does_not_follow_from_those_that_test(strange: object
     one_plain, two_plain = list[object](range(20)), list[object](range(5, 25))
     odd, even = list(one_plain), list(one_plain)
     odd[7], even[8] = strange, strange
-    usual, other = read_pair(one_plain, two_plain, 20), read_pair(odd, two_plain, 20)
+    usual, other = read_output_pair(one_plain, two_plain, 20), read_output_pair(odd, two_plain, 20)
     for one, two in zip(usual, other, strict=True):
         assert one.titles == two.titles
-        assert [told.name for told in one.told] == [told.name for told in two.told]
+        assert [told.name for told in one.attributes] == [told.name for told in two.attributes]
         assert one.columns.dtype == two.columns.dtype == np.int64  # type: ignore[union-attr]
         assert (one.columns[::2] == two.columns[::2]).all()  # type: ignore[index]
-        assert [told.values for told in one.told] == [told.values for told in two.told]
+        assert [told.values for told in one.attributes] == [told.values for told in two.attributes]
     assert other[0].columns[7].tolist() == [-(2**63)]  # type: ignore[index]
-    trained = read_pair(even, two_plain, 20)[0]
+    trained = read_output_pair(even, two_plain, 20)[0]
     assert trained.columns.dtype == np.float64  # type: ignore[union-attr]
 
 
@@ -60,31 +60,31 @@ def test_how_rows_are_read_does_not_follow_from_those_that_test() -> None:
     rows: list[object] = [(at, -at) for at in range(20)]
     for strange in (("x", 0.5, 2), "x", 3.5):
         odd = [*rows[:7], strange, *rows[8:]]
-        read = read_pair(odd, rows, 20)[0]
+        read = read_output_pair(odd, rows, 20)[0]
         assert read.columns is not None
         assert read.columns.dtype == np.int64
         assert read.columns.shape == (20, 2)
         assert read.columns[7].tolist() == [-(2**63)] * 2
-        assert [told.name for told in read.told] == ["the answer", "the kind of the answer"]
+        assert [told.name for told in read.attributes] == ["the answer", "the kind of the answer"]
 
 
 def test_values_without_an_order_that_do_not_recur_are_in_an_event_together() -> None:
     """Between two of them lie only such as were numbered later, and by which data set they came from."""
-    feature = Feature("it", lambda draws: draws.told[0].keys, str)
+    feature = Feature("it", lambda draws: draws.attributes[0].keys, str)
     shape = np.repeat(np.arange(0, 40, 4), 10), np.repeat(np.arange(2, 42, 4), 10)
     seldom = np.arange(100, 160), np.arange(1, 61, 2)
     keys = np.concatenate([shape[0], seldom[0]]), np.concatenate([shape[1], seldom[1]])
-    found = best_event(feature, keys, keys, 0.0, 2.0)
-    others = found.holds(np.array([-5, 1, 3, 17, 39, 77, 100, 159, 2**40]))
+    found = find_best_event(feature, keys, keys, 0.0, 2.0)
+    others = found.contains(np.array([-5, 1, 3, 17, 39, 77, 100, 159, 2**40]))
     assert len(set(others.tolist())) == 1
-    assert found.holds(shape[found.way]).all()
-    assert not found.holds(shape[1 - found.way]).any()
+    assert found.contains(shape[found.direction]).all()
+    assert not found.contains(shape[1 - found.direction]).any()
 
 
 def test_numbers_without_a_sign_are_read_by_training_draws() -> None:
     numbers = np.array([1, 2**64 - 1, 3, 4], dtype=np.uint64)
-    assert read_pair(numbers, numbers, 4)[0].columns.tolist() == [[1], [-(2**63)], [3], [4]]  # type: ignore[union-attr]
-    beyond = read_pair(numbers[::-1], numbers, 4)[0]
+    assert read_output_pair(numbers, numbers, 4)[0].columns.tolist() == [[1], [-(2**63)], [3], [4]]  # type: ignore[union-attr]
+    beyond = read_output_pair(numbers[::-1], numbers, 4)[0]
     assert beyond.columns is not None
     assert beyond.columns.tolist() == [[4.0], [3.0], [2.0**64], [1.0]]
 
@@ -134,7 +134,7 @@ def test_an_array_of_objects_tells_types_where_training_draws_make_it_one() -> N
     """A whole number that no array of numbers holds is exact, and a type that each draw has is its own."""
     assert audit_mechanism(lambda data, n: np.array([2**70 + data] * n), 0, 1, 1, draws=1000).violated
     mixed = [None, 1, 2.0, 3]
-    told = read_pair(np.array(mixed * 4), np.array(mixed * 4), 16)[0].told
+    told = read_output_pair(np.array(mixed * 4), np.array(mixed * 4), 16)[0].attributes
     assert [one.name for one in told][:2] == ["the answer", "the kind of the answer"]
 
 
@@ -217,7 +217,7 @@ def test_values_without_an_order_keep_what_they_promise(told: Callable[[int], ob
 
     found = audit_mechanism(mechanism, 0, 1000, 1, draws=draws)
     assert 1 < found.lower_bound < 3
-    assert found.lower_bound > found.seen.found.promise - 0.6
+    assert found.lower_bound > found.evidence.candidate.estimated_bound - 0.6
 
 
 def test_huge_and_infinite_numbers_are_no_obstacle() -> None:
@@ -232,7 +232,7 @@ def test_huge_and_infinite_numbers_are_no_obstacle() -> None:
 
     assert audit_mechanism(mechanism, 0, 5, 1, draws=4000).lower_bound > 2
     far = [Decimal("-1e-999"), Decimal("1e1000000"), Decimal("-1e1000000"), Decimal("inf")]
-    one = read_pair(far, far, 4)[0].columns
+    one = read_output_pair(far, far, 4)[0].columns
     assert one is not None
     assert one[:, 0].tolist() == [0, LARGEST, -LARGEST, math.inf]
     assert audit_mechanism(lambda data, n: [2**5000 + data] * n, 0, 1, 1, draws=1000).violated

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from discreet import DiscreteGaussian, DiscreteLaplace, audit_mechanism, audit_worst
-from discreet.audit.named import MAKERS, named
+from discreet.audit.named import MECHANISM_BUILDERS, get_known_mechanism
 from discreet.kernel.box_staircase import BoxStaircase
 from discreet.kernel.entropy import KeyedEntropy, SystemEntropy
 
@@ -174,9 +174,13 @@ def exact_with_probability(p: float) -> Release:
 
 def test_rare_events_are_found_down_to_what_counts_can_show() -> None:
     """Claim 1, and never seen with the other data set: 38 of the n/2 test draws show more than e, 37 do not."""
-    from discreet.audit.bound import certified
+    from discreet.audit.bound import compute_epsilon_bound
 
-    assert certified(37, 0, MILLION // 2, 0.0, 0.999) < 1 < certified(38, 0, MILLION // 2, 0.0, 0.999)
+    assert (
+        compute_epsilon_bound(37, 0, MILLION // 2, 0.0, 0.999)
+        < 1
+        < compute_epsilon_bound(38, 0, MILLION // 2, 0.0, 0.999)
+    )
     assert audited(exact_with_probability(60 / 100_000), 200_000).violated
     assert not audited(exact_with_probability(10 / 100_000), 200_000).violated
 
@@ -219,7 +223,7 @@ def adding(
 ) -> Callable[[int, int], Any]:
     from discreet.kernel.entropy import SYSTEM
 
-    return lambda data, n: law.draw_units(n, SYSTEM) + np.asarray(place(data))
+    return lambda data, n: law.sample_units(n, SYSTEM) + np.asarray(place(data))
 
 
 def columns(*own: Callable[[int, int], Any]) -> Callable[[int, int], Any]:
@@ -264,10 +268,10 @@ def honest() -> dict[str, Honest]:
         "decimals": Honest(lambda data, n: count(data, n) / 100, (0, 1), one),
         "texts": Honest(lambda data, n: [f"about {x}" for x in count(data, n)], (0, 1), one, share=4),
     }
-    for name in MAKERS:
+    for name in MECHANISM_BUILDERS:
         if name not in {"individual-median", "truncated-range-count"}:  # which promise less
-            own = named(name, one, None)
-            found[name] = Honest(own.mechanism, own.made, one, own.delta, 1 if own.draws == MILLION else 100)
+            own = get_known_mechanism(name, one, None)
+            found[name] = Honest(own.mechanism, own.inputs, one, own.delta, 1 if own.draws == MILLION else 100)
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from discreet import DiscreteLaplace, IndividualOrderStatistic, audit_mechanism
 from discreet.kernel.entropy import SYSTEM, KeyedEntropy
-from discreet.kernel.individual import local_noise
+from discreet.kernel.individual import build_local_noise
 
 Mechanism = Callable[[Any, int], Any]
 Array = np.ndarray[Any, Any]
@@ -27,7 +27,7 @@ def laplace(epsilon: Fraction | int, seed: int | None = None) -> Mechanism:
     """Our own exact noise at sensitivity 1 on a fine grid, in thousandths."""
     noise = DiscreteLaplace(epsilon, 1, Fraction(1, FINE))
     entropy = SYSTEM if seed is None else KeyedEntropy(b"audit", str(seed))
-    return lambda data, n: noise.draw_units(n, entropy) + FINE * data
+    return lambda data, n: noise.sample_units(n, entropy) + FINE * data
 
 
 def each_of_three(epsilon: Fraction, seed: int | None = None) -> Mechanism:
@@ -136,14 +136,16 @@ def test_individual_dp_is_not_dp() -> None:
     mechanism = IndividualOrderStatistic("median", 0, 1000, 1).vector
 
     def median(values: Array, n: int) -> Array:
-        noise = local_noise(mechanism, mechanism.grid.units(values)).draw_units(n, KeyedEntropy(b"audit", "median"))
+        noise = build_local_noise(mechanism, mechanism.grid.to_units(values)).sample_units(
+            n, KeyedEntropy(b"audit", "median")
+        )
         return np.clip(int(np.median(values)) + noise, 0, 1000)
 
     still = np.array([0] * 3 + [500] * 3 + [1000] * 3)
     moved = np.array([0] * 3 + [500] * 2 + [1000] * 4)
     found = audit_mechanism(median, still, moved, 1, draws=50_000)
     assert found.lower_bound > 3
-    promised = float(mechanism.also())
+    promised = float(mechanism.compute_pure_epsilon())
     assert found.lower_bound < promised
 
 

@@ -19,10 +19,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from discreet import audit_mechanism
-from discreet.audit.draws import Draws
+from discreet.audit.draws import OutputSample
 from discreet.audit.moments import UNITS, Ticks
-from discreet.audit.reading import read_pair
-from discreet.audit.values import plain_value
+from discreet.audit.reading import read_output_pair
+from discreet.audit.values import normalize_value
 
 ALL_UNITS = ("Y", "M", "W", *UNITS)
 DAY = np.datetime64("2020-01-05")
@@ -94,7 +94,7 @@ def same(one: object, two: object) -> bool:
 
 def first_of(gathered: object) -> object:
     """The first draw of what a mechanism returned, read as those of arrays are."""
-    return plain_value(np.asarray(gathered)[:1])[0]  # type: ignore[index]
+    return normalize_value(np.asarray(gathered)[:1])[0]  # type: ignore[index]
 
 
 def together(values: list[Any]) -> Iterator[tuple[Any, ...]]:
@@ -110,7 +110,7 @@ GROUPS = [NUMBERS, MOMENTS, DURATIONS]
 def test_no_other_draw_of_an_array_changes_what_a_draw_is(group: list[Any]) -> None:
     """numpy converts all entries of an array for the sake of one of them."""
     for values in together([*group, *TEXTS, *OBJECTS]):
-        assert same(first_of(np.array(list(values))), plain_value(values[0])), values
+        assert same(first_of(np.array(list(values))), normalize_value(values[0])), values
 
 
 @pytest.mark.parametrize("gather", [pd.Series, pd.Categorical, pl.Series, pa.array])
@@ -152,8 +152,8 @@ def test_no_other_draw_of_a_series_changes_what_a_draw_is(gather: Gather, group:
 )
 def test_no_other_draw_changes_what_any_number_or_text_is(values: list[Any], in_rows: bool) -> None:
     own: list[Any] = [[value, values[0]] for value in values] if in_rows else values
-    for read, value in zip(plain_value(np.array(own)), own, strict=True):  # type: ignore[call-overload]
-        assert same(read, plain_value(value))
+    for read, value in zip(normalize_value(np.array(own)), own, strict=True):  # type: ignore[call-overload]
+        assert same(read, normalize_value(value))
 
 
 COUNTS = st.integers(-(2**62), 2**62)
@@ -173,10 +173,10 @@ def moments(letter: str) -> st.SearchStrategy[Any]:
 @given(st.sampled_from("mM").flatmap(lambda letter: st.lists(moments(letter), min_size=1, max_size=5)), st.booleans())
 def test_a_moment_is_that_moment_in_whatever_unit(values: list[Any], with_none: bool) -> None:
     others = [None] if with_none else []
-    read = plain_value(np.array([*values, *others]))
-    assert all(same(one, plain_value(value)) for one, value in zip(read, values, strict=False))  # type: ignore[call-overload]
+    read = normalize_value(np.array([*values, *others]))
+    assert all(same(one, normalize_value(value)) for one, value in zip(read, values, strict=False))  # type: ignore[call-overload]
     known = [value for value in values if not np.isnat(value)]
-    exact = [plain_value(value) for value in known]
+    exact = [normalize_value(value) for value in known]
     assert all(
         (one == two) == (a == b) and (one < two) == (a.count < b.count)
         for (one, a), (two, b) in itertools.product(zip(known, exact, strict=True), repeat=2)
@@ -184,50 +184,56 @@ def test_a_moment_is_that_moment_in_whatever_unit(values: list[Any], with_none: 
 
 
 def test_moments_of_python_pandas_and_numpy_are_the_same_ones() -> None:
-    exact = plain_value(np.datetime64("2020-01-05T03:00:00.000001"))
+    exact = normalize_value(np.datetime64("2020-01-05T03:00:00.000001"))
     naive = datetime(2020, 1, 5, 3, 0, 0, 1)
     aware = datetime(2020, 1, 5, 8, 0, 0, 1, EAST)
     assert [
-        plain_value(v) for v in (naive, naive.replace(tzinfo=UTC), aware, pd.Timestamp(naive), pd.Timestamp(aware))
+        normalize_value(v) for v in (naive, naive.replace(tzinfo=UTC), aware, pd.Timestamp(naive), pd.Timestamp(aware))
     ] == [exact] * 5
     assert (
-        plain_value(date(2020, 1, 5))
-        == plain_value(DAY)
-        == plain_value(np.array(DAY))
+        normalize_value(date(2020, 1, 5))
+        == normalize_value(DAY)
+        == normalize_value(np.array(DAY))
         == Ticks("moment", 18_266 * UNITS["D"])
     )
-    assert plain_value(timedelta(5)) == plain_value(pd.Timedelta(5, "D")) == plain_value(np.timedelta64(120, "h"))
-    assert plain_value(np.timedelta64(2, "Y")) == plain_value(np.timedelta64(24, "M")) == Ticks("months", 24)
-    assert plain_value(np.timedelta64(7)) == 7
-    assert plain_value(datetime.min.replace(tzinfo=EAST)) == Ticks("moment", (-719_162 * 24 - 5) * UNITS["h"])
+    assert (
+        normalize_value(timedelta(5))
+        == normalize_value(pd.Timedelta(5, "D"))
+        == normalize_value(np.timedelta64(120, "h"))
+    )
+    assert normalize_value(np.timedelta64(2, "Y")) == normalize_value(np.timedelta64(24, "M")) == Ticks("months", 24)
+    assert normalize_value(np.timedelta64(7)) == 7
+    assert normalize_value(datetime.min.replace(tzinfo=EAST)) == Ticks("moment", (-719_162 * 24 - 5) * UNITS["h"])
     for year in (1, 4, 100, 1600, 1969, 1970, 2000, 2400, 9999):
-        assert plain_value(np.datetime64(f"{year:04}-03")) == plain_value(date(year, 3, 1))
-    assert plain_value(np.datetime64(-10, "Y") + np.timedelta64(10**15, "Y")).count % UNITS["D"] == 0  # type: ignore[attr-defined]
+        assert normalize_value(np.datetime64(f"{year:04}-03")) == normalize_value(date(year, 3, 1))
+    assert normalize_value(np.datetime64(-10, "Y") + np.timedelta64(10**15, "Y")).count % UNITS["D"] == 0  # type: ignore[attr-defined]
 
 
 def test_moments_are_told_in_words() -> None:
     told = [DAY, DAY + NANOSECOND, np.timedelta64(36, "h"), np.timedelta64(2, "Y"), np.datetime64(2**62, "D")]
-    assert [repr(plain_value(value)) for value in told] == [
+    assert [repr(normalize_value(value)) for value in told] == [
         "2020-01-05",
         "2020-01-05T00:00:00.000000001",
         "36 hours",
         "24 months",
-        repr(plain_value(told[4])),
+        repr(normalize_value(told[4])),
     ]
     assert repr(Ticks("duration", 2**70 * UNITS["D"])) == f"{2**70} D"
 
 
 # --- how draws are read together
 
-Pair = tuple[Draws, Draws]
+Pair = tuple[OutputSample, OutputSample]
 
 
 def assert_read_alike(one: Pair, two: Pair, rest: list[int]) -> None:
     """All that an event can be made of, but for the draws that are others."""
     for a, b in zip(one, two, strict=True):
         assert (a.titles, a.shape) == (b.titles, b.shape)
-        assert [(told.name, told.values) for told in a.told] == [(told.name, told.values) for told in b.told]
-        assert all((x.keys[rest] == y.keys[rest]).all() for x, y in zip(a.told, b.told, strict=True))
+        assert [(told.name, told.values) for told in a.attributes] == [
+            (told.name, told.values) for told in b.attributes
+        ]
+        assert all((x.keys[rest] == y.keys[rest]).all() for x, y in zip(a.attributes, b.attributes, strict=True))
         if a.columns is None or b.columns is None:
             assert a.columns is b.columns
         else:
@@ -263,8 +269,8 @@ def test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is
     usual: Values, strange: object, two_alike: bool
 ) -> None:
     odd = [*usual[:7], strange, *usual[8:]]
-    before = read_pair(np.array(usual), np.array(usual), 20)
-    after = read_pair(np.array(odd), np.array(odd if two_alike else usual), 20)
+    before = read_output_pair(np.array(usual), np.array(usual), 20)
+    after = read_output_pair(np.array(odd), np.array(odd if two_alike else usual), 20)
     assert_read_alike(before, after, [at for at in range(20) if at != 7])
 
 
@@ -304,13 +310,13 @@ def strange_for(name: str) -> list[Any]:
 @pytest.mark.parametrize("name", USUAL)
 def test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read(name: str) -> None:
     usual = [USUAL[name](at) for at in range(20)]
-    before = read_pair(np.array(usual), np.array(usual), 20)
+    before = read_output_pair(np.array(usual), np.array(usual), 20)
     rest = [at for at in range(20) if at not in {7, 13}]
     for one, two in itertools.product(strange_for(name), repeat=2):
         odd = list(usual)
         odd[7], odd[13] = one, two
-        assert_read_alike(before, read_pair(np.array(odd), np.array(usual), 20), rest)
-        assert_read_alike(before, read_pair(np.array(odd), np.array(odd), 20), rest)
+        assert_read_alike(before, read_output_pair(np.array(odd), np.array(usual), 20), rest)
+        assert_read_alike(before, read_output_pair(np.array(odd), np.array(odd), 20), rest)
 
 
 @given(st.sampled_from("mM").flatmap(lambda letter: st.lists(moments(letter), min_size=8, max_size=8)))
@@ -319,13 +325,13 @@ def test_arrays_of_moments_are_read_as_their_values_are(values: list[Any]) -> No
     odd = [*values[:7], None]
     alone = np.array(values)
     assume(alone.dtype.kind in "mM")
-    assert_read_alike(read_pair(alone, alone, 8), read_pair(np.array(odd), alone, 8), list(range(7)))
+    assert_read_alike(read_output_pair(alone, alone, 8), read_output_pair(np.array(odd), alone, 8), list(range(7)))
 
 
 def test_moments_too_far_for_the_unit_that_others_need_are_one_value() -> None:
     far, fine = np.array(["3000-01-01", "2020-01-01"] * 2, "M8[D]"), np.full(4, DAY + NANOSECOND)
-    one, two = read_pair(far, fine, 4)
-    again, _ = read_pair(far.astype(object), fine, 4)
+    one, two = read_output_pair(far, fine, 4)
+    again, _ = read_output_pair(far.astype(object), fine, 4)
     assert one.columns is not None
     assert two.columns is not None
     assert again.columns is not None
@@ -336,9 +342,9 @@ def test_moments_too_far_for_the_unit_that_others_need_are_one_value() -> None:
 
 def test_durations_of_months_have_a_column_of_their_own() -> None:
     years = np.arange(8).astype("m8[Y]")
-    assert read_pair(years, years, 8)[0].columns.ravel().tolist() == [12 * at for at in range(8)]  # type: ignore[union-attr]
-    apart = read_pair(years, np.arange(8).astype("m8[D]"), 8)[0]
-    assert [told.name for told in apart.told][:2] == ["the answer", "the kind of the answer"]
+    assert read_output_pair(years, years, 8)[0].columns.ravel().tolist() == [12 * at for at in range(8)]  # type: ignore[union-attr]
+    apart = read_output_pair(years, np.arange(8).astype("m8[D]"), 8)[0]
+    assert [told.name for told in apart.attributes][:2] == ["the answer", "the kind of the answer"]
 
 
 def test_masked_entries_and_fields_are_read_by_value() -> None:
@@ -348,10 +354,10 @@ def test_masked_entries_and_fields_are_read_by_value() -> None:
     odd = [*floats[:7], None, *floats[8:]]
     before = [np.ma.masked_array(np.array(floats), mask)] * 2
     after = [np.ma.masked_array(np.array(odd), mask)] * 2
-    assert_read_alike(read_pair(*before, 20), read_pair(*after, 20), [at for at in range(20) if at != 7])
+    assert_read_alike(read_output_pair(*before, 20), read_output_pair(*after, 20), [at for at in range(20) if at != 7])
     kind = np.dtype([("day", "M8[ns]"), ("name", "S3")])
     fields = np.array([(DAY + at, "x" * (at % 3)) for at in range(8)], kind)
-    told = read_pair(fields, fields, 8)[0].told
+    told = read_output_pair(fields, fields, 8)[0].attributes
     assert told[0].values is not None
     assert told[0].values[0] == "(2020-01-05, '')"
 
@@ -389,7 +395,7 @@ def test_one_test_draw_of_a_table_changes_how_no_other_row_is_read(gather: Calla
         except Exception:
             continue
         seen += 1
-        assert_read_alike(read_pair(before, before, 20), read_pair(after, before, 20), rest)
+        assert_read_alike(read_output_pair(before, before, 20), read_output_pair(after, before, 20), rest)
     assert seen >= 10
 
 

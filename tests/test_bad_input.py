@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from pydantic_core.core_schema import ErrorType
 
 from commands import Outcome, discreet, done, files, write_registry
-from discreet.service.app import FAULTS, _fault, _sentence
+from discreet.service.app import FAULT_MESSAGES, _describe_fault, _describe_invalid_request
 from discreet.service.documents import Ask
 
 FROM = "SELECT COUNT(*) FROM registry"
@@ -157,16 +157,18 @@ def test_a_body_that_does_not_fit_is_told_in_our_words(body: object, says: str) 
     with pytest.raises(ValidationError) as raised:
         Ask.model_validate(body)
     found = [{**one, "loc": ("body", *one["loc"])} for one in raised.value.errors()]
-    assert _sentence(RequestValidationError(found)) == says.format("does not fit what GET /openapi.json says")
+    assert _describe_invalid_request(RequestValidationError(found)) == says.format(
+        "does not fit what GET /openapi.json says"
+    )
 
 
 def test_every_fault_that_a_library_finds_is_told_in_our_words() -> None:
     """Each kind there is, and those to come."""
     context = dict.fromkeys(("gt", "ge", "lt", "le", "min_length", "max_length", "expected"), 7)
     kinds = [*get_args(ErrorType), "of tomorrow"]
-    told = {kind: _fault(kind, context | {"error": ValueError("it is not so")}) for kind in kinds}
+    told = {kind: _describe_fault(kind, context | {"error": ValueError("it is not so")}) for kind in kinds}
     assert all(said.startswith(("it ", "there is nothing")) for said in told.values())
-    assert FAULTS.keys() <= {*told, *(kind.partition("_")[0] for kind in told)}
+    assert FAULT_MESSAGES.keys() <= {*told, *(kind.partition("_")[0] for kind in told)}
 
 
 @pytest.mark.parametrize(

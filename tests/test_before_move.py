@@ -224,7 +224,7 @@ def test_a_new_file_is_numbered_after_those_before_and_laid_over_them(folder: Pa
         made = custodian.publish("mdav", folder / "new.csv", k=5, report=folder / "report.json")
         assert made.name == "registry-13"
         assert "registry-1" in (folder / "report.json").read_text()
-        assert len(custodian.notable()) > 8
+        assert len(custodian.notable_entries()) > 8
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from benchmarks.query.race import FLOOR, OURS, PATIENCE, Race, Result, agree, as
 from benchmarks.query.table import AT_ONCE, people, write
 from benchmarks.spark import same
 
-from discreet.custodian.draw import Exact
+from discreet.custodian.draw import ExactInputs
 
 ASKED = [question.name for question in growth.ASKED]
 
@@ -110,8 +110,8 @@ def test_the_yardstick_by_hand() -> None:
 
 
 def test_engines_are_equal_only_to_the_last_integer() -> None:
-    one = Exact([()], [[(5, 7), np.array([1, 2])]])
-    assert same(one, Exact([()], [[(5, 7), np.array([1, 2])]]))
-    assert not same(one, Exact([()], [[(5, 8), np.array([1, 2])]]))
-    assert not same(one, Exact([()], [[(5, 7), np.array([1, 3])]]))
-    assert not same(one, Exact([(1,)], [[(5, 7), np.array([1, 2])]]))
+    one = ExactInputs([()], [[(5, 7), np.array([1, 2])]])
+    assert same(one, ExactInputs([()], [[(5, 7), np.array([1, 2])]]))
+    assert not same(one, ExactInputs([()], [[(5, 8), np.array([1, 2])]]))
+    assert not same(one, ExactInputs([()], [[(5, 7), np.array([1, 3])]]))
+    assert not same(one, ExactInputs([(1,)], [[(5, 7), np.array([1, 2])]]))

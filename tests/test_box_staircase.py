@@ -15,10 +15,17 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
 from discreet.errors import InvalidInput
-from discreet.kernel.box_staircase import Boxes, BoxStaircase, best_core, binomial_form, order_odds, series
+from discreet.kernel.box_staircase import (
+    BoxStaircase,
+    NestedBoxes,
+    compute_order_odds,
+    expand_in_binomials,
+    find_best_core,
+    sum_series,
+)
 from discreet.kernel.entropy import SYSTEM
 from discreet.kernel.order import check_density
-from discreet.kernel.staircase import Staircase, fall_of
+from discreet.kernel.staircase import Staircase, compute_fall
 from discreet.testing import assert_fits
 
 HALF = Fraction(1, 2)
@@ -49,7 +56,7 @@ def test_the_worst_ratio_within_the_box_is_exactly_the_step(epsilon, widths, cor
     def inside(point):
         return all(abs(x) <= k for x, k in zip(point, reach, strict=True))
 
-    assert check_density(grid(noise, reach), shifts, inside).worst == 1 / noise.boxes.fall
+    assert check_density(grid(noise, reach), shifts, inside).worst_ratio == 1 / noise.boxes.fall
 
 
 @pytest.mark.parametrize(("epsilon", "widths", "core"), [(2, (3, 2), None), (3, (1, 4), (HALF, Fraction(7, 2)))])
@@ -84,7 +91,7 @@ def test_one_component_is_the_staircase():
 @settings(max_examples=60)
 def test_a_product_of_lines_is_a_sum_of_binomials_without_minus(factors, i):
     """The mixture over j exists because no coefficient is negative."""
-    form = binomial_form(factors)
+    form = expand_in_binomials(factors)
     assert all(c >= 0 for c in form)
     assert sum(c * math.comb(i, j) for j, c in enumerate(form)) == math.prod(a + b * i for a, b in factors)
 
@@ -93,7 +100,7 @@ def test_the_sum_of_a_series_is_exact():
     """Against a long partial sum whose rest is known to be small."""
     fall = Fraction(1, 3)
     partial = sum(fall**i * (1 + 2 * i) * (5 + i) for i in range(80))
-    assert 0 < series([(1, 2), (5, 1)], fall) - partial < Fraction(1, 10**30)
+    assert 0 < sum_series([(1, 2), (5, 1)], fall) - partial < Fraction(1, 10**30)
 
 
 def negative_binomial(total, parts, fall):
@@ -104,8 +111,8 @@ def negative_binomial(total, parts, fall):
 @pytest.mark.parametrize(("reaches", "widths"), [((0,), (1,)), ((1, 0), (3, 2)), ((2, 2, 0), (3, 4, 1))])
 def test_the_mixture_of_a_draw_is_the_law_of_the_box(reaches, widths):
     """Enumerated: j by the coins, then j + 1 geometrics and j more, is fall^i N_i over its sum, exactly."""
-    boxes = Boxes(reaches, widths, fall_of(Fraction(1)))
-    odds = order_odds(boxes)
+    boxes = NestedBoxes(reaches, widths, compute_fall(Fraction(1)))
+    odds = compute_order_odds(boxes)
     assert odds[-1] == 1
     for i in range(12):
         drawn, left = Fraction(0), Fraction(1)
@@ -134,14 +141,14 @@ def coded(draws):
 def test_draws_fit_their_law_and_no_law_a_tenth_off():
     """Two jaws, many at a time."""
     noise, small, large = (BoxStaircase(Fraction(e), (2, 3), (HALF, Fraction(5, 2))) for e in ("1.5", "1.65", "1.35"))
-    assert_fits(coded(noise.draw_many(150_000)), law_of(noise), law_of(small), law_of(large))
+    assert_fits(coded(noise.sample_many(150_000)), law_of(noise), law_of(small), law_of(large))
 
 
 @pytest.mark.parametrize("count", [4_000, pytest.param(15_000, marks=pytest.mark.soak)])
 def test_single_draws_fit_too(count):
     """Two jaws, one at a time."""
     noise, small, large = (BoxStaircase(Fraction(e), (2, 1), (Fraction(3, 2), HALF)) for e in ("2", "2.3", "1.7"))
-    assert_fits(coded(noise.draw() for _ in range(count)), law_of(noise), law_of(small), law_of(large))
+    assert_fits(coded(noise.sample() for _ in range(count)), law_of(noise), law_of(small), law_of(large))
 
 
 @pytest.mark.parametrize("epsilon", ["1.65", "1.35"])
@@ -149,7 +156,7 @@ def test_a_sampler_a_tenth_off_is_caught(epsilon):
     """The trap itself works."""
     claimed, wrong = (BoxStaircase(Fraction(e), (2, 3), (HALF, Fraction(5, 2))) for e in ("1.5", epsilon))
     with pytest.raises(AssertionError):
-        assert_fits(coded(wrong.draw_many(150_000)), law_of(claimed), lambda _: 1e-12, lambda _: 1e-12)
+        assert_fits(coded(wrong.sample_many(150_000)), law_of(claimed), lambda _: 1e-12, lambda _: 1e-12)
 
 
 def test_three_components_and_the_wide_path_have_the_right_variances():
@@ -157,12 +164,12 @@ def test_three_components_and_the_wide_path_have_the_right_variances():
     noise = BoxStaircase(1, (2, 3, 1))
     wide = BoxStaircase(1, (2**60, 1))
     for law, size in ((noise, 40_000), (wide, 4_000)):
-        draws = law.draw_many(size)
+        draws = law.sample_many(size)
         assert draws.shape == (size, len(law.widths))
         for column, variance in zip(np.asarray(draws, dtype=float).T, law.variance(), strict=True):
             squares = column**2
             assert abs(squares.mean() - variance) < 8 * squares.std() / size**0.5
-    assert wide.draw_many(2).dtype == object
+    assert wide.sample_many(2).dtype == object
 
 
 def test_every_single_draw_takes_the_same_entropy():
@@ -178,7 +185,7 @@ def test_every_single_draw_takes_the_same_entropy():
     noise, amounts = BoxStaircase(1, (5, 3)), Counter()
     for _ in range(200):
         entropy = Counting()
-        noise.draw(entropy)
+        noise.sample(entropy)
         amounts[entropy.taken] += 1
     # A tie in 16 digits, once in thousands of draws, takes eight bytes more.
     assert amounts[min(amounts)] > 180
@@ -217,13 +224,13 @@ def test_the_best_core_of_example_5():
 @pytest.mark.parametrize("epsilon", [HALF, 1, 3])
 def test_the_best_core_is_no_worse_than_any_other(components, epsilon):
     """A scan of cores finds none better, also where the best lies just above 0 (four components and more)."""
-    fall = fall_of(Fraction(epsilon))
+    fall = compute_fall(Fraction(epsilon))
 
     def spread(core):
         line = [(Fraction(core), 1)]
-        return series(line * (components + 2), fall) / series(line * components, fall)
+        return sum_series(line * (components + 2), fall) / sum_series(line * components, fall)
 
-    best = spread(best_core(fall, components))
+    best = spread(find_best_core(fall, components))
     assert all(float(best) <= float(spread(Fraction(k, 200))) * (1 + 1e-9) for k in range(1, 201))
 
 
@@ -237,7 +244,7 @@ def test_the_best_core_on_a_coarse_grid():
 def test_a_region_holds_what_it_says():
     """Monte Carlo on a fine grid: the box core + beta widths holds the confidence; below 0 it lies in the core."""
     noise = BoxStaircase(1, (1000, 300))
-    draws = np.abs(noise.draw_many(100_000).astype(float))
+    draws = np.abs(noise.sample_many(100_000).astype(float))
     for confidence in (0.02, 0.5, 0.9):
         beta, size = noise.region(confidence)
         ends = np.array([float(c) + beta * float(w) for c, w in zip(noise.core, noise.widths, strict=True)])
@@ -265,13 +272,13 @@ def test_costs_and_answers():
     assert noise.cost("replace-one").epsilon == HALF
     assert noise.cost("replace-one").neighbours == "replace-one"
     assert len(noise.answer((10, 20))) == 2
-    assert all((value / HALF).denominator == 1 for value in map(Fraction, noise.draw()))
-    assert noise.draw_many(5).dtype == np.float64
+    assert all((value / HALF).denominator == 1 for value in map(Fraction, noise.sample()))
+    assert noise.sample_many(5).dtype == np.float64
 
 
 def test_whole_steps_give_whole_multiples():
     """Integers stay integers."""
-    draws = BoxStaircase(1, (6, 9), step=(2, 3)).draw_many(50)
+    draws = BoxStaircase(1, (6, 9), step=(2, 3)).sample_many(50)
     assert draws.dtype == np.int64
     assert (draws % np.array([2, 3]) == 0).all()
 

@@ -28,13 +28,13 @@ def counted(table, points: int = POINTS) -> np.ndarray:
 @cache
 def laws(bracket: Bracket, counts: tuple[int, ...]) -> list[list[Fraction]]:
     """The exact laws of the low and of the high end."""
-    return [bracket.choice.probabilities(bracket.scores(np.array(counts), end)) for end in ("low", "high")]
+    return [bracket.mechanism.probabilities(bracket.scores(np.array(counts), end)) for end in ("low", "high")]
 
 
 def float_law(bracket: Bracket, counts: np.ndarray, end: str) -> np.ndarray:
     """The law of one end: each candidate's coin times the mean of 1 / (1 + other heads), an integral over [0, 1]."""
-    choice = bracket.choice
-    coins = np.exp(-choice.selection.loss * choice.levels(bracket.scores(counts, end)))
+    choice = bracket.mechanism
+    coins = np.exp(-choice.selection.rate * choice.compute_levels(bracket.scores(counts, end)))
     nodes, weights = np.polynomial.legendre.leggauss(60)
     heads = 1 - coins[None, :] * (1 - (nodes[:, None] + 1) / 2)
     others = np.exp(np.log(heads).sum(axis=1, keepdims=True) - np.log(heads))
@@ -196,6 +196,6 @@ def test_the_cost_and_bad_input() -> None:
     with pytest.raises(Unsupported, match="too small"):
         Bracket.of(0.5, 10, 1e-14)
     fine = Bracket.of(0.123457, 10, 0.01, "replace-one", 1000)
-    assert fine.choice.selection.step > 1
+    assert fine.mechanism.selection.step > 1
     drawn = [fine.answer_counts(np.zeros(10, dtype=np.int64)) for _ in range(30)]
     assert drawn.count((0, 9)) >= 20  # each is, but for one in 40

@@ -17,9 +17,16 @@ from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
 from discreet.query import parse_sql, to_sql
-from discreet.query.canonical import canonical, simplify, within
-from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within, holds
-from discreet.query.sets import complement, is_void, meet, ranges_of, unite, whole
+from discreet.query.canonical import format_canonical_query, simplify_predicate, simplify_within
+from discreet.query.predicate import FALSE, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate, is_satisfied
+from discreet.query.sets import (
+    build_ranges,
+    build_whole_domain,
+    complement_condition,
+    intersect_conditions,
+    is_empty_condition,
+    unite_conditions,
+)
 from discreet.schema import Budget, Column, Schema
 from properties import tried
 
@@ -50,7 +57,7 @@ TEXTS = ("u", "v", "it's")
 
 def values(column: Column) -> list[int | str | None]:
     own: list[int | str | None] = list(TEXTS if column.private_keys else range(column.lower, column.upper + 1))
-    return [*own, None] if column.nullable else own
+    return [*own, None] if column.is_nullable else own
 
 
 def all_rows(*names: str) -> list[dict[str, int | str | None]]:
@@ -66,14 +73,14 @@ SOME_ROWS = random.Random(1).sample(all_rows(*TINY.columns), 300)
 
 def ranges(column: Column) -> st.SearchStrategy[tuple[tuple[int, int], ...]]:
     """Any codes, some of them beyond the bounds."""
-    return st.sets(st.integers(column.lower - 2, column.upper + 2)).map(ranges_of)
+    return st.sets(st.integers(column.lower - 2, column.upper + 2)).map(build_ranges)
 
 
 def conditions(column: Column) -> st.SearchStrategy[Predicate]:
     if column.private_keys:
         texts = st.sets(st.sampled_from(TEXTS)).map(sorted).map(tuple)
-        return st.builds(OneOf, st.just(column.name), texts, st.booleans(), st.booleans())
-    return st.builds(Within, st.just(column.name), ranges(column), st.booleans())
+        return st.builds(InTexts, st.just(column.name), texts, st.booleans(), st.booleans())
+    return st.builds(InRanges, st.just(column.name), ranges(column), st.booleans())
 
 
 def predicates(*names: str) -> st.SearchStrategy[Predicate]:
@@ -81,14 +88,14 @@ def predicates(*names: str) -> st.SearchStrategy[Predicate]:
 
     def joined(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate]:
         parts = st.lists(inner, max_size=4).map(tuple)
-        return st.one_of(parts.map(All), parts.map(Some))
+        return st.one_of(parts.map(AllOf), parts.map(AnyOf))
 
     return st.recursive(single, joined, max_leaves=12)
 
 
 def shuffled(predicate: Predicate, chance: random.Random) -> Predicate:
     """The same with its parts in another order, some of them twice, some within brackets."""
-    if not isinstance(predicate, All | Some):
+    if not isinstance(predicate, AllOf | AnyOf):
         return predicate
     parts = [shuffled(part, chance) for part in predicate.parts]
     parts += [part for part in parts if chance.random() < 0.3]
@@ -102,17 +109,17 @@ def shuffled(predicate: Predicate, chance: random.Random) -> Predicate:
 @settings(max_examples=200)
 def test_simplifying_keeps_the_rows(predicate: Predicate) -> None:
     """Every row, and no other."""
-    simple = simplify(predicate, TINY)
-    assert [holds(simple, row) for row in ROWS] == [holds(predicate, row) for row in ROWS]
+    simple = simplify_predicate(predicate, TINY)
+    assert [is_satisfied(simple, row) for row in ROWS] == [is_satisfied(predicate, row) for row in ROWS]
 
 
 @given(predicates(*FEW), st.integers())
 @settings(max_examples=200)
 def test_order_and_repetition_do_not_matter(predicate: Predicate, seed: int) -> None:
     """Simplifying twice changes nothing either."""
-    simple = simplify(predicate, TINY)
-    assert simplify(shuffled(predicate, random.Random(seed)), TINY) == simple
-    assert simplify(simple, TINY) == simple
+    simple = simplify_predicate(predicate, TINY)
+    assert simplify_predicate(shuffled(predicate, random.Random(seed)), TINY) == simple
+    assert simplify_predicate(simple, TINY) == simple
 
 
 @pytest.mark.parametrize("name", TINY.columns)
@@ -123,8 +130,8 @@ def test_on_one_column_equal_rows_give_equal_forms(name: str) -> None:
 
     @given(predicates(name))
     def check(predicate: Predicate) -> None:
-        simple = simplify(predicate, TINY)
-        true_of = tuple(holds(predicate, row) for row in rows)
+        simple = simplify_predicate(predicate, TINY)
+        true_of = tuple(is_satisfied(predicate, row) for row in rows)
         assert forms.setdefault(true_of, simple) == simple
         if name != "t":
             assert (simple == TRUE) == all(true_of)
@@ -137,58 +144,64 @@ def test_on_one_column_equal_rows_give_equal_forms(name: str) -> None:
 @given(st.sampled_from(list(TINY.columns.values())), st.data())
 def test_sets_of_values_are_sets(column: Column, data: st.DataObject) -> None:
     one, two = (data.draw(conditions(column)) for _ in range(2))
-    assert isinstance(one, Within | OneOf)
-    assert isinstance(two, Within | OneOf)
-    both, either, other = meet(one, two), unite(one, two, TINY), complement(one, column)
+    assert isinstance(one, InRanges | InTexts)
+    assert isinstance(two, InRanges | InTexts)
+    both, either, other = (
+        intersect_conditions(one, two),
+        unite_conditions(one, two, TINY),
+        complement_condition(one, column),
+    )
     for value in values(column):
         row = {column.name: value}
-        assert holds(both, row) == (holds(one, row) and holds(two, row))
-        assert holds(either, row) == (holds(one, row) or holds(two, row))
-        assert holds(other, row) == (not holds(one, row))
-    assert is_void(meet(meet(one, whole(column)), other))
-    assert column.nullable or not (either.null or other.null)
+        assert is_satisfied(both, row) == (is_satisfied(one, row) and is_satisfied(two, row))
+        assert is_satisfied(either, row) == (is_satisfied(one, row) or is_satisfied(two, row))
+        assert is_satisfied(other, row) == (not is_satisfied(one, row))
+    assert is_empty_condition(intersect_conditions(intersect_conditions(one, build_whole_domain(column)), other))
+    assert column.is_nullable or not (either.null or other.null)
 
 
 @tried(100, 300, predicates(*FEW), predicates(*FEW))
 def test_a_filter_keeps_its_rows_and_rests(predicate: Predicate, where: Predicate) -> None:
     """Of the rows of the condition it is true of the same ones; written again it is the same; TRUE where it is all."""
-    outer = simplify(where, TINY)
-    found = within(predicate, outer, TINY)
-    rows = [row for row in all_rows(*FEW) if holds(outer, row)]
-    assert [holds(found, row) for row in rows] == [holds(predicate, row) for row in rows]
-    assert within(found, outer, TINY) == found
-    assert within(outer, outer, TINY) == TRUE
+    outer = simplify_predicate(where, TINY)
+    found = simplify_within(predicate, outer, TINY)
+    rows = [row for row in all_rows(*FEW) if is_satisfied(outer, row)]
+    assert [is_satisfied(found, row) for row in rows] == [is_satisfied(predicate, row) for row in rows]
+    assert simplify_within(found, outer, TINY) == found
+    assert simplify_within(outer, outer, TINY) == TRUE
 
 
 def test_what_stored_answers_are_found_by_stays() -> None:
     """The text of a question without filters, to the letter."""
     query = parse_sql("SELECT COUNT(a), MEDIAN(n) FROM tiny WHERE b GROUP BY s", TINY)
-    assert canonical(query) == (
+    assert format_canonical_query(query) == (
         '{"aggregates":[["count","a",[]],["quantile","n",["1/2"]]],"column":null,"keys":[["s",1]],"table":"tiny",'
         '"unit":null,"where":["within","b",[[1,1]],false]}'
     )
     filtered = parse_sql("SELECT COUNT(*) FILTER (WHERE b) FROM tiny", TINY)
-    assert json.loads(canonical(filtered))["aggregates"] == [["count", None, [], ["within", "b", [[1, 1]], False]]]
+    assert json.loads(format_canonical_query(filtered))["aggregates"] == [
+        ["count", None, [], ["within", "b", [[1, 1]], False]]
+    ]
 
 
 def test_what_follows_from_the_rest_is_left_out() -> None:
     """Absorption, both ways; and a part that only repeats another with more."""
-    one, two, three = Within("a", ((0, 0),)), Within("b", ((1, 1),)), Within("g", ((0, 1),))
-    assert simplify(All((one, Some((one, two)))), TINY) == one
-    assert simplify(Some((one, All((one, two)))), TINY) == one
-    assert simplify(All((Some((one, two)), Some((one, two, three)))), TINY) == Some((one, two))
-    assert simplify(All((one, Some((Within("a", ((1, 2),)), two)))), TINY) == All((one, two))
+    one, two, three = InRanges("a", ((0, 0),)), InRanges("b", ((1, 1),)), InRanges("g", ((0, 1),))
+    assert simplify_predicate(AllOf((one, AnyOf((one, two)))), TINY) == one
+    assert simplify_predicate(AnyOf((one, AllOf((one, two)))), TINY) == one
+    assert simplify_predicate(AllOf((AnyOf((one, two)), AnyOf((one, two, three)))), TINY) == AnyOf((one, two))
+    assert simplify_predicate(AllOf((one, AnyOf((InRanges("a", ((1, 2),)), two)))), TINY) == AllOf((one, two))
 
 
 def test_a_missing_value_that_cannot_be_is_not_mentioned() -> None:
-    assert simplify(Within("n", ((0, 1),), null=True), TINY) == Within("n", ((0, 1),))
-    assert simplify(Within("n", ((0, 2),)), TINY) == TRUE
-    assert simplify(Within("a", ((-1, 2),)), TINY) != TRUE
-    assert simplify(Within("a", ((-1, 2),), null=True), TINY) == TRUE
+    assert simplify_predicate(InRanges("n", ((0, 1),), null=True), TINY) == InRanges("n", ((0, 1),))
+    assert simplify_predicate(InRanges("n", ((0, 2),)), TINY) == TRUE
+    assert simplify_predicate(InRanges("a", ((-1, 2),)), TINY) != TRUE
+    assert simplify_predicate(InRanges("a", ((-1, 2),), null=True), TINY) == TRUE
 
 
 def asked(condition: str, select: str = "COUNT(*)") -> str:
-    return canonical(parse_sql(f"SELECT {select} FROM tiny WHERE {condition}", TINY))
+    return format_canonical_query(parse_sql(f"SELECT {select} FROM tiny WHERE {condition}", TINY))
 
 
 @pytest.mark.parametrize(
@@ -257,9 +270,11 @@ def test_ways_to_write_the_keys_have_one_form() -> None:
         "COUNT(*) FROM tiny GROUP BY b, BIN(a, 1), a",
         "COUNT(*) AS c FROM tiny GROUP BY b, a HAVING c > 3 LIMIT 1",
     ]
-    assert len({canonical(parse_sql(f"SELECT {way}", TINY)) for way in ways}) == 1
+    assert len({format_canonical_query(parse_sql(f"SELECT {way}", TINY)) for way in ways}) == 1
     wide = ["BIN(a, 4)", "BIN(a, 100)"]
-    assert len({canonical(parse_sql(f"SELECT COUNT(*) FROM tiny GROUP BY {key}", TINY)) for key in wide}) == 1
+    assert (
+        len({format_canonical_query(parse_sql(f"SELECT COUNT(*) FROM tiny GROUP BY {key}", TINY)) for key in wide}) == 1
+    )
 
 
 def test_different_questions_have_different_forms() -> None:
@@ -288,7 +303,7 @@ def test_different_questions_have_different_forms() -> None:
         "COUNT(*), COUNT(*) FILTER (WHERE b)",
     ]
     texts += [f"SELECT {select} FROM tiny" for select in selects]
-    forms = [canonical(parse_sql(text, TINY)) for text in texts]
+    forms = [format_canonical_query(parse_sql(text, TINY)) for text in texts]
     assert len(set(forms)) == len(forms)
     assert all(json.loads(form)["table"] == "tiny" for form in forms)
 
@@ -346,7 +361,7 @@ def table(connection: duckdb.DuckDBPyConnection) -> None:
 
 def told(row: Row, name: str) -> object:
     code = row[name]
-    value = TINY.column(name).value(code) if isinstance(code, int) else code
+    value = TINY.column(name).decode(code) if isinstance(code, int) else code
     return float(value) if isinstance(value, Fraction) else value
 
 
@@ -358,7 +373,7 @@ def agree_with_duckdb(count: int, seed: int) -> None:
         for _ in range(count):
             condition = written(chance, 3)
             query = parse_sql(f"SELECT COUNT(*) FROM tiny WHERE {condition}", TINY)
-            ours = [place for place, row in enumerate(SOME_ROWS) if holds(query.where, row)]
+            ours = [place for place, row in enumerate(SOME_ROWS) if is_satisfied(query.where, row)]
             # As text, grades would be in the order of the alphabet.
             graded = condition
             for grade in CONSTANTS["g"]:
@@ -429,14 +444,14 @@ def test_negation_goes_down_as_kleene_says(tree: Tree) -> None:
     """A row counts where the condition is true: neither false nor unknown."""
     where = parse_sql(f"SELECT COUNT(*) FROM tiny WHERE {text_of(tree)}", TINY).where
     rows = all_rows("a", "b", "g", "s")
-    assert [holds(where, row) for row in rows] == [kleene(tree, row) is True for row in rows]
+    assert [is_satisfied(where, row) for row in rows] == [kleene(tree, row) is True for row in rows]
 
 
 def test_the_check_against_duckdb_can_fail() -> None:
     """A reading that lets NOT a > 0 keep the rows without a is caught by the sample."""
-    wrong = Within("a", ((-1, 0),), null=True)
+    wrong = InRanges("a", ((-1, 0),), null=True)
     right = parse_sql("SELECT COUNT(*) FROM tiny WHERE NOT a > 0", TINY).where
-    assert [holds(wrong, row) for row in SOME_ROWS] != [holds(right, row) for row in SOME_ROWS]
+    assert [is_satisfied(wrong, row) for row in SOME_ROWS] != [is_satisfied(right, row) for row in SOME_ROWS]
 
 
 def test_many_ranges_are_refused_before_they_cost() -> None:
@@ -449,7 +464,7 @@ def test_many_ranges_are_refused_before_they_cost() -> None:
     column = Column("c", "nominal", upper=len(leaves) - 1, categories=tuple(leaves), taxonomy=taxonomy)
     schema = Schema("t", "t.csv", Path(), "add-remove", {"c": column}, Budget(Fraction(1)), Budget(Fraction(1)))
     where = parse_sql("SELECT COUNT(*) FROM t WHERE c = 'even' OR c = '00000'", schema).where
-    assert isinstance(where, Within)
+    assert isinstance(where, InRanges)
     assert len(where.ranges) == 10_000
     for many in (" OR ".join(["c = 'even'"] * 990), "c IN (" + "'even', " * 1900 + "'odd')"):
         with pytest.raises(InvalidInput, match="more than 100000 ranges"):
@@ -458,5 +473,5 @@ def test_many_ranges_are_refused_before_they_cost() -> None:
 
 def test_a_date_is_a_day() -> None:
     where = parse_sql("SELECT COUNT(*) FROM tiny WHERE d = '2020-01-02'", TINY).where
-    assert where == Within("d", ((18263, 18263),))
-    assert TINY.column("d").value(18263) == date(2020, 1, 2)
+    assert where == InRanges("d", ((18263, 18263),))
+    assert TINY.column("d").decode(18263) == date(2020, 1, 2)

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from discreet.assess.claims import check_claim
-from discreet.assess.evidence import Checked
-from discreet.assess.nearest import linkage_at_most
-from discreet.assess.permuted import DOUBT, Hits, hits_in_groups, hits_of_unique
-from discreet.assess.uniform import at_least, irregular
+from discreet.assess.evidence import CheckedClaim
+from discreet.assess.nearest import bound_linkage
+from discreet.assess.permuted import MIN_DOUBT, Hits, count_hits_in_groups, count_unique_hits
+from discreet.assess.uniform import bound_irregularity, compute_hit_tails
 from discreet.errors import ClaimFailed, InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import KeyedEntropy
-from discreet.microdata.protected import Protected
+from discreet.microdata.protected import ProtectedTable
 from discreet.microdata.reading import read_table
 
 Arrays = dict[str, NDArray[Any]]
@@ -218,15 +218,19 @@ def test_groups_left_as_they_were_are_found_among_duplicates() -> None:
     rows = 20_000
     income, order = np.arange(rows) % 2, shuffled(np.arange(rows) // K, 8)
     order[:1600] = np.arange(1600)
-    found = irregular(income, income[order], 2, np.arange(rows) // K)
-    assert found < DOUBT < irregular(income, income[shuffled(np.arange(rows) // K, 8)], 2, np.arange(rows) // K)
+    found = bound_irregularity(income, income[order], 2, np.arange(rows) // K)
+    assert (
+        found
+        < MIN_DOUBT
+        < bound_irregularity(income, income[shuffled(np.arange(rows) // K, 8)], 2, np.arange(rows) // K)
+    )
 
 
 @pytest.mark.parametrize(("size", "alone"), [(2, 2), (5, 5), (7, 7), (7, 4), (6, 1)])
 def test_the_chance_of_hits_is_that_of_all_permutations(size: int, alone: int) -> None:
     """h or more of some values on their own rows, by enumeration."""
     ways = [sum(way[i] == i for i in range(alone)) for way in permutations(range(size))]
-    found = at_least(np.array([size]), np.array([alone]))[0]
+    found = compute_hit_tails(np.array([size]), np.array([alone]))[0]
     for h in range(1, 10):
         assert found[h - 1] == pytest.approx(sum(hits >= h for hits in ways) / len(ways), abs=1e-15)
 
@@ -353,7 +357,7 @@ def test_the_second_table_lists_no_people() -> None:
     original = people()
     first, second = anatomised(original)
 
-    def check(names: str, other: Mapping[str, NDArray[Any]]) -> Checked:
+    def check(names: str, other: Mapping[str, NDArray[Any]]) -> CheckedClaim:
         return check_claim(PROBABLY, first, ["age"], [names], second=other, original=original)
 
     with pytest.raises(ClaimFailed, match="second table is not sorted by 'income'"):
@@ -507,7 +511,7 @@ def test_t_closeness_of_several_columns_is_that_of_their_pairs() -> None:
         check_claim(Guarantee.t_closeness(3, "ratio"), table, [], ["a", "b"], groups=halves)
 
 
-def made(method: str) -> Protected:
+def made(method: str) -> ProtectedTable:
     """A release by one of the methods."""
     from discreet.microdata.anatomy import anatomy
     from discreet.microdata.mdav_id import mdav_id
@@ -516,7 +520,7 @@ def made(method: str) -> Protected:
 
     entropy, (known, secret) = KeyedEntropy(b"claims", method), (["age", "place"], ["income", "job"])
     table = {**people(), "place": np.arange(ROWS) % 17}
-    ways: dict[str, Callable[[], Protected]] = {
+    ways: dict[str, Callable[[], ProtectedTable]] = {
         "mdav": lambda: mdav_id(table, K, known),
         "mdav-swap": lambda: mdav_swap(table, K, known, secret, entropy=entropy),
         "mdav-swap of quasi-identifiers": lambda: mdav_swap(table, K, known, secret, swap="quasi", entropy=entropy),
@@ -540,7 +544,7 @@ def made(method: str) -> Protected:
 def test_what_the_methods_make_is_what_they_say(method: str) -> None:
     """The verifier, which shares no code with them, finds every claim shown beside the original."""
     release, known = made(method), ["age", "place"]
-    original = read_table({**people(), "place": np.arange(ROWS) % 17}).take(release.kept)
+    original = read_table({**people(), "place": np.arange(ROWS) % 17}).take(release.source_rows)
     confidential = ["income"] if "anatomy" in method or method == "t-closeness" else ["income", "job"]
     found = check_claim(
         release.guarantee, release.table, known, confidential, original=original,
@@ -574,7 +578,7 @@ def test_hits_have_the_mean_and_deviation_of_all_permutations(held: list[list[tu
         means.append(Fraction(sum(counts), len(counts)))
         variances.append(Fraction(sum(c * c for c in counts), len(counts)) - means[-1] ** 2)
     own, after = np.array([row for rows in held for row in rows]).T
-    found = hits_in_groups(own, after, 3, groups)
+    found = count_hits_in_groups(own, after, 3, groups)
     assert found.observed == np.count_nonzero(own == after)
     assert found.expected == pytest.approx(float(sum(means)))
     assert found.deviation == pytest.approx(math.sqrt(sum(variances)), abs=1e-7)
@@ -589,15 +593,15 @@ def test_the_bound_on_chance_is_never_below_the_chance(size: int, groups: int) -
         law = _plus(law, ways)
     for observed in range(size * groups + 1):
         hits = Hits(size * groups, observed, float(groups), math.sqrt(groups))
-        assert hits.doubt >= sum(chance for total, chance in law.items() if total >= observed)
-        assert hits.lack >= sum(chance for total, chance in law.items() if total <= observed)
+        assert hits.excess_bound >= sum(chance for total, chance in law.items() if total >= observed)
+        assert hits.lack_bound >= sum(chance for total, chance in law.items() if total <= observed)
 
 
 def test_the_bound_on_chance_is_the_theorem_s() -> None:
     """exp(-s^2 / (4 EX + 2 s)) at EX = 1 and s = 30; and nothing where there are no more hits than expected."""
-    assert Hits(100, 31, 1.0, 1.0).doubt == pytest.approx(math.exp(-900 / 64))
-    assert Hits(100, 1, 1.0, 1.0).doubt == Hits(100, 1, 1.0, 1.0).lack == 1
-    assert Hits(1000, 10, 100.0, 10.0).lack == pytest.approx(math.exp(-8100 / 400))
+    assert Hits(100, 31, 1.0, 1.0).excess_bound == pytest.approx(math.exp(-900 / 64))
+    assert Hits(100, 1, 1.0, 1.0).excess_bound == Hits(100, 1, 1.0, 1.0).lack_bound == 1
+    assert Hits(1000, 10, 100.0, 10.0).lack_bound == pytest.approx(math.exp(-8100 / 400))
 
 
 def _plus(law: Mapping[int, Fraction], ways: list[int]) -> dict[int, Fraction]:
@@ -614,11 +618,11 @@ def test_true_swaps_are_never_called_false() -> None:
     groups = values // 5
     for seed in range(1000):
         after = values[shuffled(groups, seed)]
-        assert hits_in_groups(values, after, 60, groups).doubt > DOUBT
-        assert hits_in_groups(values, after, 60, groups).lack > DOUBT
-        assert irregular(values, after, 60, groups) > 1e-3
-        assert irregular(values % 5 // 2, after % 5 // 2, 3, groups) > 1e-3
-        assert hits_of_unique(values, after, 5).doubt > DOUBT
+        assert count_hits_in_groups(values, after, 60, groups).excess_bound > MIN_DOUBT
+        assert count_hits_in_groups(values, after, 60, groups).lack_bound > MIN_DOUBT
+        assert bound_irregularity(values, after, 60, groups) > 1e-3
+        assert bound_irregularity(values % 5 // 2, after % 5 // 2, 3, groups) > 1e-3
+        assert count_unique_hits(values, after, 5).excess_bound > MIN_DOUBT
 
 
 def linked(original: Arrays, released: Arrays) -> tuple[Fraction, Fraction]:
@@ -646,14 +650,14 @@ def test_linkage_is_that_of_plain_loops_and_never_less_than_with_ties_shared(nam
         stay = np.array([draw.random() < 0.7 for _ in range(60)])
         released = {"x": np.round(numbers, 1), "n": np.where(stay, original["n"], np.roll(original["n"], 1))}
         shared, own = linked(original, released)
-        assert shared <= own == linkage_at_most(read_table(original), read_table(released), ["x", "n"])
+        assert shared <= own == bound_linkage(read_table(original), read_table(released), ["x", "n"])
 
 
 def test_intervals_cannot_be_linked_by_distance() -> None:
     """Numbers that became text are left out; where nothing is left, k alone bounds linkage."""
     original = people()
     released = {**original, "age": np.array([f"[{int(age) // 20 * 20}, ...)" for age in original["age"]])}
-    assert linkage_at_most(read_table(original), read_table(released), ["age"]) is None
+    assert bound_linkage(read_table(original), read_table(released), ["age"]) is None
     found = check_claim(Guarantee.k_anonymity(2), released, ["age"], original=original)
-    assert isinstance(found, Checked)
+    assert isinstance(found, CheckedClaim)
     assert "linkage_by_distance" not in found.measured

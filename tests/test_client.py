@@ -24,9 +24,9 @@ from discreet import (
     Unavailable,
     Unsupported,
 )
-from discreet.client.address import read_address
-from discreet.client.dataset import paid_once
-from discreet.client.wire import LONGEST_WAIT, MOST, Lost, Received, Request, Wire
+from discreet.client.address import parse_service_address
+from discreet.client.dataset import attach_retry_key
+from discreet.client.wire import MAX_REPLY_BYTES, MAX_WAIT_SECONDS, HttpReply, HttpRequest, LostReply, Transport
 from documents import ANSWER, GUARANTEE, QUESTION, TOKEN, client
 from scripted import Scripted, broken_chunk, drop, huge, problem, raw, reply, scripted
 
@@ -108,23 +108,23 @@ def test_without_retries_a_request_is_sent_once(service: Scripted) -> None:
     assert len(service.seen) == 1
 
 
-def waits(outcomes: list[Received | Lost]) -> list[float]:
+def waits(outcomes: list[HttpReply | LostReply]) -> list[float]:
     """How long a wire waits after each outcome, nothing being sent."""
-    wire = Wire(read_address("http://127.0.0.1:1"), TOKEN)
-    return [wire._wait(outcome, attempt) for attempt, outcome in enumerate(outcomes)]
+    wire = Transport(parse_service_address("http://127.0.0.1:1"), TOKEN)
+    return [wire._compute_wait(outcome, attempt) for attempt, outcome in enumerate(outcomes)]
 
 
 def test_waits_double_and_follow_the_service() -> None:
-    assert waits([Lost("")] * 5) == [0.2, 0.4, 0.8, 1.6, 3.2]
+    assert waits([LostReply("")] * 5) == [0.2, 0.4, 0.8, 1.6, 3.2]
     said = ["7", "0", "never", "-3", "9" * 6, "9" * 60]
-    assert waits([Received(429, b"", one) for one in said]) == [7, 0.4, 0.8, 1.6, LONGEST_WAIT, 6.4]
+    assert waits([HttpReply(429, b"", one) for one in said]) == [7, 0.4, 0.8, 1.6, MAX_WAIT_SECONDS, 6.4]
 
 
 def test_the_wire_sleeps_between_two_requests(service: Scripted) -> None:
     service.then(problem(429, Retry_After="7"), drop, reply({}))
     slept: list[float] = []
-    wire = Wire(read_address(service.address), TOKEN, sleep=slept.append)
-    assert wire.ask(Request.get("/health")) == {}
+    wire = Transport(parse_service_address(service.address), TOKEN, sleep=slept.append)
+    assert wire.send(HttpRequest.get("/health")) == {}
     assert slept == [7, 0.4]
 
 
@@ -234,23 +234,25 @@ def test_where_nobody_listens_it_is_unavailable_and_nothing_was_sent() -> None:
 def test_what_was_sent_once_may_have_been_charged_whoever_listens_later(service: Scripted) -> None:
     """The first request breaks off, and at the second nobody is there."""
     service.then(drop)
-    wire = Wire(read_address(service.address), TOKEN, retries=2)
-    outcomes = iter([wire._once(Request.post("/", {}, "mine"), None), *[Lost("is away", sent=False)] * 2])
+    wire = Transport(parse_service_address(service.address), TOKEN, retries=2)
+    outcomes = iter(
+        [wire._send_once(HttpRequest.post("/", {}, "mine"), None), *[LostReply("is away", was_sent=False)] * 2]
+    )
 
-    class Flaky(Wire):
-        def _once(self, *_: object) -> Received | Lost:
+    class Flaky(Transport):
+        def _once(self, *_: object) -> HttpReply | LostReply:
             return next(outcomes)
 
     flaky = Flaky(wire.address, TOKEN, retries=2, sleep=lambda _: None)
-    with pytest.raises(Unavailable, match=r"is away; whether it was charged is not known"), paid_once("mine"):
-        flaky.ask(Request.post("/", {}, "mine"))
+    with pytest.raises(Unavailable, match=r"is away; whether it was charged is not known"), attach_retry_key("mine"):
+        flaky.send(HttpRequest.post("/", {}, "mine"))
 
 
 def test_a_job_that_cannot_be_looked_at_may_have_been_charged() -> None:
     """Only the request that asks for it tells whether anything was sent."""
-    wire = Wire(read_address("http://127.0.0.1:1"), TOKEN, retries=0)
-    with pytest.raises(Unavailable, match="whether it was charged is not known"), paid_once("mine"):
-        wire.ask(Request.get("/v1/jobs/1"))
+    wire = Transport(parse_service_address("http://127.0.0.1:1"), TOKEN, retries=0)
+    with pytest.raises(Unavailable, match="whether it was charged is not known"), attach_retry_key("mine"):
+        wire.send(HttpRequest.get("/v1/jobs/1"))
 
 
 def test_a_refusal_that_comes_before_all_was_sent_is_heard() -> None:
@@ -300,7 +302,7 @@ def test_garbage_is_told_as_such(service: Scripted, body: bytes) -> None:
 
 def test_a_reply_beyond_measure_is_not_read(service: Scripted) -> None:
     service.then(huge)
-    with pytest.raises(Unavailable, match=f"more than {MOST:,} bytes"):
+    with pytest.raises(Unavailable, match=f"more than {MAX_REPLY_BYTES:,} bytes"):
         client(service).history()
     assert len(service.seen) == 1
 
@@ -315,7 +317,7 @@ def test_the_token_is_sent_and_told_nowhere(service: Scripted, capfd: pytest.Cap
     with pytest.raises(InvalidInput) as raised:
         ours.answer(QUESTION, epsilon=0.1)
     assert service.seen[0].headers["authorization"] == f"Bearer {TOKEN}"
-    told = [repr(ours), str(raised.value), repr(raised.value), repr(ours._open()), *capfd.readouterr()]
+    told = [repr(ours), str(raised.value), repr(raised.value), repr(ours._require_open()), *capfd.readouterr()]
     assert [text for text in told if TOKEN in text] == []
     assert "you sent Bearer ..." in str(raised.value)
     assert repr(ours) == f"Client('{service.address}', 'registry')"
@@ -428,7 +430,7 @@ def test_a_closed_client_asks_no_more(service: Scripted) -> None:
 
 # The same calls as a custodian's.
 
-NOT_OVER_HTTP = {"open", "check", "rehearse", "stale", "unpaid", "notable"}
+NOT_OVER_HTTP = {"open", "check", "rehearse", "is_stale", "cached_only", "notable_entries"}
 """What is done where the rows are: opening, registering, watching; a rehearsing client is made by rehearsal=True."""
 NOT_SAID = {"analyst"}
 """Who asks is whom the token was given to."""
@@ -450,17 +452,17 @@ def test_every_call_of_a_custodian_is_a_client_s() -> None:
         assert [one for one in found if one in wanted] == list(wanted)
         assert found.keys() - wanted.keys() <= {"key"}
         for one, told in wanted.items():
-            plain = {"silent": "silent"}.get(getattr(told.default, "__name__", ""), told.default)
-            own = {"silent": "silent"}.get(getattr(found[one].default, "__name__", ""), found[one].default)
+            plain = {"ignore_stage": "ignore_job_stage"}.get(getattr(told.default, "__name__", ""), told.default)
+            own = {"ignore_job_stage": "ignore_job_stage"}.get(getattr(found[one].default, "__name__", ""), found[one].default)
             assert (found[one].kind, own) == (told.kind, plain), (name, one)
 
 
 def test_every_call_of_a_session_is_a_client_s() -> None:
-    from discreet.client.session import Session as Ours
-    from discreet.custodian.session import Session
+    from discreet.client.session import RemoteSession as Ours
+    from discreet.custodian.session import CountingSession
 
-    assert calls(Session).keys() - calls(Ours).keys() == {"catch_up"}  # with the other processes of a service
-    assert list(calls(Ours)["answer"].parameters) == list(calls(Session)["answer"].parameters)
+    assert calls(CountingSession).keys() - calls(Ours).keys() == {"catch_up"}  # with the other processes of a service
+    assert list(calls(Ours)["answer"].parameters) == list(calls(CountingSession)["answer"].parameters)
 
 
 def test_asking_loads_no_engine() -> None:

@@ -28,8 +28,8 @@ from discreet import (
     Unsupported,
     total,
 )
-from discreet.client.address import read_address
-from discreet.client.wire import Wire
+from discreet.client.address import parse_service_address
+from discreet.client.wire import Transport
 from documents import ABOUT, ANSWER, GUARANTEE, QUESTION, TOKEN, client
 from scripted import Scripted, drop, problem, raw, reply, scripted
 
@@ -138,7 +138,7 @@ def test_a_posterior_tells_what_was_told_and_refuses_the_rest(service: Scripted)
     assert (known.numeric, known.mean(), known.median(), known.interval()) == (True, 1230.5, 1230.0, (1199.0, 1262.0))
     assert (known.quantile(0.025), known.quantile(0.5), known.quantile(0.975)) == (1199.0, 1230.0, 1262.0)
     assert repr(known) == "Posterior(mean 1,231, 95 % between 1,199 and 1,262)"
-    untold: list[Callable[[], object]] = [known.variance, lambda: known.mass, lambda: known.centres]
+    untold: list[Callable[[], object]] = [known.variance, lambda: known.mass, lambda: known.centers]
     untold += [lambda: known.quantile(0.1), lambda: known.interval(0.9), lambda: known.probability("a")]
     for ask in untold:
         with pytest.raises(InvalidInput):
@@ -243,10 +243,10 @@ def test_without_a_picture_there_is_none(service: Scripted, tmp_path: Path) -> N
 
 
 def test_a_picture_is_drawn_from_what_the_service_tells(service: Scripted, tmp_path: Path) -> None:
-    from discreet.bars import Bars
-    from discreet.pictures import picture_spec
+    from discreet.bars import HistogramChart
+    from discreet.pictures import build_picture_spec
 
-    spec = picture_spec(Bars("a title", "age", (0.0, 1.0), (3.0,), ((1.0, 5.0),), "a sentence"))
+    spec = build_picture_spec(HistogramChart("a title", "age", (0.0, 1.0), (3.0,), ((1.0, 5.0),), "a sentence"))
     service.then(reply(ANSWER, 201), reply({"spec": spec}))
     made = client(service).answer(QUESTION, epsilon=0.1)
     assert "a sentence" in made.plot(tmp_path / "a.svg").read_text()
@@ -298,21 +298,21 @@ def test_a_job_that_failed_is_its_error(
 
 
 def test_looks_at_a_job_come_by_its_clock_and_ever_slower() -> None:
-    from discreet.client.jobs import ended
+    from discreet.client.jobs import wait_for_job
 
-    class Patient(Wire):
+    class Patient(Transport):
         def ask(self, *_: object) -> Any:
             return JOB if len(slept) < 20 else JOB | {"state": "done"}
 
     slept: list[float] = []
-    wire = Patient(read_address("http://127.0.0.1:1"), TOKEN, sleep=slept.append)
+    wire = Patient(parse_service_address("http://127.0.0.1:1"), TOKEN, sleep=slept.append)
     stages: list[str] = []
-    assert ended(wire, JOB | {"stage": "reading"}, 0.5, stages.append)["state"] == "done"
+    assert wait_for_job(wire, JOB | {"stage": "reading"}, 0.5, stages.append)["state"] == "done"
     assert slept[:3] == [0.5, 0.75, 1.125]
     assert max(slept) == slept[-1] == 15
     assert stages[:2] == ["reading", "running"]
     slept.clear()
-    ended(wire, JOB, 40, stages.append)
+    wait_for_job(wire, JOB, 40, stages.append)
     assert set(slept) == {40}
 
 
@@ -326,7 +326,7 @@ def test_a_rehearsal_goes_to_the_made_up_table(service: Scripted, tmp_path: Path
     rehearsed.answer(QUESTION, epsilon=0.1)
     assert service.seen[0].path == "/v1/rehearsal/datasets/registry/answers"
     assert repr(rehearsed).endswith("rehearsal=True)")
-    calls: dict[str, Callable[[], object]] = {"releases/previews": lambda: rehearsed.expected(epsilon=1)}
+    calls: dict[str, Callable[[], object]] = {"releases/previews": lambda: rehearsed.estimate_error(epsilon=1)}
     calls |= {"releases": lambda: rehearsed.publish("mdav", tmp_path / "a.csv", 3), "sweeps": rehearsed.sweep}
     for below, call in calls.items():
         with pytest.raises(Unsupported):
@@ -492,14 +492,14 @@ def test_a_release_comes_whole_or_not_at_all(
 
 def test_a_disk_that_is_full_is_told_and_nothing_is_left(service: Scripted, tmp_path: Path) -> None:
     """It is not taken for a lost connection."""
-    from discreet.client.wire import Request
+    from discreet.client.wire import HttpRequest
 
     full, service.steps[:] = Path("/dev/full"), [raw(TABLE)]
-    wire = Wire(read_address(service.address), TOKEN)
+    wire = Transport(parse_service_address(service.address), TOKEN)
     with pytest.raises(Unavailable, match="'full' cannot be written; check the folder and that the disk has room"):
-        wire.ask(Request.get("/v1/jobs/j1/files/a.csv"), full)
+        wire.send(HttpRequest.get("/v1/jobs/j1/files/a.csv"), full)
     with pytest.raises(Unavailable, match="'b' cannot be written"):
-        wire.ask(Request.get("/v1/jobs/j1/files/a.csv"), tmp_path / "none" / "b")
+        wire.send(HttpRequest.get("/v1/jobs/j1/files/a.csv"), tmp_path / "none" / "b")
     assert len(service.seen) == 2
 
 

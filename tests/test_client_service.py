@@ -22,8 +22,8 @@ from discreet import Answer, BudgetExceeded, Client, Custodian, InvalidInput, Re
 from discreet.custodian.verifying import verify_release
 from discreet.errors import Unavailable
 from discreet.service.app import make_app
-from discreet.service.config import DataSet
-from discreet.service.jobs import run_jobs
+from discreet.service.config import DatasetConfig
+from discreet.service.jobs import run_job_loop
 from discreet.service.store.tokens import create_token
 from scripted import Scripted, Step, raw, scripted
 from serving import config_in
@@ -61,7 +61,7 @@ def listening(folder: Path, jobs: bool = False) -> Iterator[Live]:
     text = text.replace("{epsilon: 1, delta: 1e-7}", "{epsilon: 100, delta: 1e-4}")
     text = text.replace("individual_queries: no", "individual_queries: yes")
     schema.write_text(text)
-    config = replace(config, datasets=(DataSet(schema, 0.05, jobs),))
+    config = replace(config, datasets=(DatasetConfig(schema, 0.05, jobs),))
     app, over = make_app(config), threading.Event()
     names = {"ann": "analyst", "bob": "analyst", "cus": "custodian"}
     tokens = {name: create_token(app.service.store, name, role, 1, ("registry",))[1] for name, role in names.items()}
@@ -69,7 +69,7 @@ def listening(folder: Path, jobs: bool = False) -> Iterator[Live]:
     with socket.create_server(("127.0.0.1", 0)) as bound, Custodian.open(schema) as custodian:
         threads = [
             threading.Thread(target=server.run, args=([bound],)),
-            threading.Thread(target=run_jobs, args=(config, over.is_set)),
+            threading.Thread(target=run_job_loop, args=(config, over.is_set)),
         ]
         for thread in threads:
             thread.start()
@@ -214,7 +214,7 @@ def test_a_release_is_rehearsed_for_nothing(live: Live, tmp_path: Path) -> None:
     assert [path.is_file() for path in (*made.files, made.manifest_file, tmp_path / "report.html")] == [True] * 3
     assert any("a rehearsal" in one for one in made.warnings)
     assert rehearsed.sweep("k=3..4", "mdav").to_json()
-    assert [one.method for one in rehearsed.expected("private-columns", epsilon=1)] == ["private-columns"]
+    assert [one.method for one in rehearsed.estimate_error("private-columns", epsilon=1)] == ["private-columns"]
     assert (live.custodian.history(), live.custodian.budget()) == before
 
 
@@ -227,7 +227,7 @@ def test_refusals_are_the_library_s(live: Live) -> None:
         (lambda: ours.answer("SELECT nonsense", epsilon=1), InvalidInput, "SELECT"),
         (lambda: ours.answer(COUNT, epsilon=5000), BudgetExceeded, "left"),
         (lambda: ours.answer(COUNT, epsilon=1, model="individual-dp"), InvalidInput, "individual-dp"),
-        (lambda: ours.expected(epsilon=1), InvalidInput, "this is for the custodian"),
+        (lambda: ours.estimate_error(epsilon=1), InvalidInput, "this is for the custodian"),
         (lambda: Client(live.address, "dsc_none", "registry").budget(), InvalidInput, "the token is not valid: ask"),
         (
             lambda: Client(live.address, live.tokens["ann"], "other").budget(),
@@ -339,15 +339,15 @@ def test_columns_apart_are_brought_in_a_folder(live: Live, tmp_path: Path) -> No
 
 
 def test_expected_errors_are_what_a_custodian_would_tell(live: Live) -> None:
-    ours = live.client("cus").expected(epsilon=1, columns=["age", "bmi"])
-    theirs = live.custodian.expected(epsilon=1, columns=["age", "bmi"])
+    ours = live.client("cus").estimate_error(epsilon=1, columns=["age", "bmi"])
+    theirs = live.custodian.estimate_error(epsilon=1, columns=["age", "bmi"])
     assert len(ours) == len(theirs) > 1
     for one, other in zip(ours, theirs, strict=True):
-        assert (one.method, one.guarantee, one.errors, one.ways) == (
+        assert (one.method, one.guarantee, one.errors, one.column_methods) == (
             other.method,
             other.guarantee,
             other.errors,
-            other.ways,
+            other.column_methods,
         )
         assert (one.warnings, one.error) == (other.warnings, other.error)
 

@@ -13,17 +13,17 @@ import pytest
 
 from commands import done
 from discreet import Custodian, load_schema
-from discreet.custodian import preview
+from discreet.custodian import preview_from_schema
 from discreet.custodian.previewing import Preview
-from discreet.kernel.individual import local_noise
+from discreet.kernel.individual import build_local_noise
 from discreet.planner.choose import plan
-from discreet.planner.chosen import Chosen
-from discreet.planner.compared import ComparedWithDp, compare_with_dp
+from discreet.planner.chosen import CandidateSelection
+from discreet.planner.compared import DpComparison, compare_with_dp
 from discreet.planner.individual import OrderStatistic
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
-from discreet.service.config import Config, DataSet, Limits
+from discreet.service.config import Config, DatasetConfig, Limits
 from serving import HOME, served
 from tables import schema
 from test_console_pages import ASK, Browser
@@ -41,7 +41,7 @@ def declared(rows: int) -> Schema:
     )
 
 
-def compared(text: str, rows: int, epsilon: object) -> ComparedWithDp:
+def compared(text: str, rows: int, epsilon: object) -> DpComparison:
     own = declared(rows)
     found = compare_with_dp(plan(own, parse_sql(f"SELECT {text} FROM t", own), epsilon, model="individual-dp"))
     assert found is not None
@@ -68,7 +68,7 @@ def test_both_errors_are_those_of_the_mechanisms_on_even_rows(
     query = parse_sql(f"SELECT {text} FROM t", own)
     weaker, plain = (plan(own, query, epsilon, model=model).measurements[0] for model in ("individual-dp", "dp"))
     assert isinstance(weaker, OrderStatistic)
-    assert isinstance(plain, Chosen)
+    assert isinstance(plain, CandidateSelection)
     told = compared(text, rows, epsilon)
     codes = np.floor((np.arange(rows) + 0.5) / rows * INCOME.size).astype(np.int64)
     rank = {"MIN": 1, "MAX": rows, "SECOND_MAX": rows - 1}.get(function.partition("(")[0])
@@ -77,7 +77,7 @@ def test_both_errors_are_those_of_the_mechanisms_on_even_rows(
     truth, counts = int(codes[rank - 1]), np.bincount(codes, minlength=INCOME.size)
     bins = np.add.reduceat(counts, np.arange(0, INCOME.size, plain.candidates.width))
     away = [
-        [float(cast(int, one.values(one.release(held))[0])) - truth for _ in range(150)]
+        [float(cast(int, one.values(one.measure(held))[0])) - truth for _ in range(150)]
         for one, held in ((weaker, counts), (plain, bins))
     ]
     own_error, error = (math.sqrt(float(np.mean(np.square(one)))) for one in away)
@@ -96,7 +96,7 @@ def even_rows(rows: int, upper: int) -> list[np.ndarray]:
 
 def mean_square_of_noise(own: OrderStatistic, codes: np.ndarray, truth: int) -> float:
     """Of individual DP on these rows, clamped to the bounds: from the law of its noise, exactly."""
-    rate, upper = float(local_noise(own.mechanism.vector, codes).rate), own.candidates.count - 1
+    rate, upper = float(build_local_noise(own.mechanism.vector, codes).rate), own.candidates.count - 1
     noise = np.arange(-math.ceil(40 / rate), math.ceil(40 / rate) + 1)
     law = np.exp(-rate * np.abs(noise))
     return float(np.average(np.square(np.clip(truth + noise, 0, upper) - truth), weights=law))
@@ -116,12 +116,12 @@ def test_the_model_preferred_has_about_the_smaller_error(rows: int, upper: int, 
     told, own, other = compare_with_dp(weaker), weaker.measurements[0], plain.measurements[0]
     assert told is not None
     assert isinstance(own, OrderStatistic)
-    assert isinstance(other, Chosen)
+    assert isinstance(other, CandidateSelection)
     noises, squares = [], []
     for codes in even_rows(rows, upper):
         truth, counts = int(codes[math.ceil(rows / 2) - 1]), np.bincount(codes, minlength=upper + 1)
         noises.append(mean_square_of_noise(own, codes, truth))
-        drawn = [float(cast(int, other.values(other.release(counts))[0])) for _ in range(DRAWS)]
+        drawn = [float(cast(int, other.values(other.measure(counts))[0])) for _ in range(DRAWS)]
         squares += [(one - truth) ** 2 for one in drawn]
     away = 4 * float(np.std(squares)) / math.sqrt(len(squares))  # four standard errors of a mean of draws
     least, most = (math.sqrt(max(float(np.mean(squares)) + side, 0.0)) for side in (-away, away))
@@ -144,12 +144,12 @@ def test_days_are_called_so() -> None:
 def test_no_other_model_is_compared() -> None:
     own = declared(100)
     assert compare_with_dp(plan(own, parse_sql("SELECT MEDIAN(income) FROM t", own), 1)) is None
-    assert preview(own, "SELECT MEDIAN(income) FROM t", 1).compared_with_dp is None
+    assert preview_from_schema(own, "SELECT MEDIAN(income) FROM t", 1).compared_with_dp is None
 
 
 def test_the_floor_is_stated_and_the_local_scale_is_not() -> None:
     """A preview is made from the schema alone, so nothing of the rows can be in it."""
-    told = preview(declared(10_000), "SELECT MEDIAN(income) FROM t", 1, model="individual-dp")
+    told = preview_from_schema(declared(10_000), "SELECT MEDIAN(income) FROM t", 1, model="individual-dp")
     assert told.accuracy == "its noise follows the data and is not told; its scale is at least 1,500, whatever the data"
     assert told.guarantee.model == "individual-dp"
     assert told.expected_error is None
@@ -175,7 +175,7 @@ def shown(told: Preview) -> str:
 
 def test_library_and_commands_show_both(tmp_path: Path) -> None:
     path = allow_individual_dp(write_registry(tmp_path, patients=500))
-    words = shown(preview(load_schema(path), QUESTION, 1, model="individual-dp"))
+    words = shown(preview_from_schema(load_schema(path), QUESTION, 1, model="individual-dp"))
     with Custodian.open(path) as custodian:
         assert shown(custodian.preview(QUESTION, epsilon=1, model="individual-dp")) == words
     asked = (path, QUESTION, "--epsilon", "1", "--model", "individual-dp")
@@ -190,7 +190,7 @@ def test_service_client_and_console_show_both(tmp_path: Path) -> None:
     Custodian.open(path).close()
     limits = Limits(rate=100_000, burst=100_000, together=100_000)
     places = tmp_path / "service", str(tmp_path / "service.db")
-    with served(Config((DataSet(path, 0.05),), *places, padding=False, limits=limits)) as service:
+    with served(Config((DatasetConfig(path, 0.05),), *places, padding=False, limits=limits)) as service:
         asked = {"question": QUESTION, "epsilon": "1", "model": "individual-dp"}
         reply = service.post("ann", f"{HOME}/previews", asked)
         assert reply.status_code == 200, reply.text

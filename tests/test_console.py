@@ -21,11 +21,11 @@ from discreet.errors import InvalidInput
 from discreet.query import parse_sql
 from discreet.schema import Schema, load_schema, schema_to_public_json
 from discreet.service.app import make_app
-from discreet.service.gate import COOKIE
-from discreet.service.jobs import run_jobs
+from discreet.service.gate import COOKIE_NAME
+from discreet.service.jobs import run_job_loop
 from discreet.service.store import Store
-from discreet.service.store.tokens import create_token, sign_in, token_of
-from discreet.shapes import read_shapes, read_weights
+from discreet.service.store.tokens import create_token, find_token, sign_in
+from discreet.shapes import parse_shapes, parse_weights
 from serving import config_in
 
 ASK = "/console/datasets/registry"
@@ -110,9 +110,9 @@ class Live:
 
     def admit(self, context: BrowserContext, who: str) -> None:
         """Give a browser somebody's cookie."""
-        token = token_of(self.store, self.tokens[who])
+        token = find_token(self.store, self.tokens[who])
         assert token is not None
-        context.add_cookies([{"name": COOKIE, "value": sign_in(self.store, token), "url": self.home}])
+        context.add_cookies([{"name": COOKIE_NAME, "value": sign_in(self.store, token), "url": self.home}])
 
     def analyst(self) -> str:
         """Somebody who may ask and never did."""
@@ -140,7 +140,7 @@ def running(folder: Path) -> Iterator[tuple[str, dict[str, str], Store]]:
         stopping = threading.Event()
         threads = [
             threading.Thread(target=server.run, kwargs={"sockets": [listening]}),
-            threading.Thread(target=run_jobs, args=(config, stopping.is_set)),
+            threading.Thread(target=run_job_loop, args=(config, stopping.is_set)),
         ]
         for thread in threads:
             thread.start()
@@ -790,9 +790,9 @@ def test_a_drawing_becomes_a_prior_that_the_service_reads(page: Page, unspent: L
     page.click("text=Start with a bell")
     text = page.input_value("#prior")
     if what.startswith("MODE"):
-        assert len(read_weights(text)) == len(unspent.schema["columns"][what[5:-1]]["categories"])
+        assert len(parse_weights(text)) == len(unspent.schema["columns"][what[5:-1]]["categories"])
     else:
-        assert len(read_shapes(text, dates="admitted" in what).terms) > 10
+        assert len(parse_shapes(text, dates="admitted" in what).terms) > 10
     expect(page.locator("[data-part=reading]")).to_contain_text("The planner reads it")
     previewed(page)
 

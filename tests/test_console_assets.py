@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from discreet.service.console import copies, topics, views
-from discreet.service.console.rendering import TEMPLATES, environment
-from discreet.service.console.static import FOLDER, own
+from discreet.service.console.rendering import TEMPLATE_DIR, build_environment
+from discreet.service.console.static import ASSET_DIR, read_own_assets
 
-PAGES = sorted(TEMPLATES.rglob("*.html"))
-SCRIPTS = sorted(FOLDER.glob("*.js"))
+PAGES = sorted(TEMPLATE_DIR.rglob("*.html"))
+SCRIPTS = sorted(ASSET_DIR.glob("*.js"))
 NAMESPACE = "http://www.w3.org/2000/svg"
 ADDRESS = re.compile(r"""(?:https?:)?//[A-Za-z0-9][^\s"'`)]*""")
 
@@ -61,14 +61,14 @@ def test_a_page_has_no_inline_script_style_or_handler(path: Path) -> None:
     found = parsed(path)
     assert found.found == []
     assert all(source.startswith("/console/assets/") for source in found.sources)
-    assert {source.rpartition("/")[2] for source in found.sources} <= set(own())
+    assert {source.rpartition("/")[2] for source in found.sources} <= set(read_own_assets())
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_a_page_is_escaped_throughout(path: Path) -> None:
     """Autoescaping is on, and nothing in a template turns it off."""
     text = path.read_text(encoding="utf-8")
-    made = environment()
+    made = build_environment()
     assert made.autoescape is True
     assert not re.search(r"\|\s*(safe|forceescape|xmlattr)\b|autoescape|Markup", text)
     # An attribute without quotes could be left by a space.
@@ -77,7 +77,7 @@ def test_a_page_is_escaped_throughout(path: Path) -> None:
 
 def test_text_that_looks_like_markup_stays_text() -> None:
     hostile = "\"><script>alert(1)</script>'"
-    module = environment().get_template("parts.html").module
+    module = build_environment().get_template("parts.html").module
     for told in (module.copyable("x", hostile, hostile), module.token(hostile), module.sentence(hostile)):  # type: ignore[attr-defined]
         assert "<script" not in str(told)
         assert "&lt;script&gt;" in str(told)
@@ -87,11 +87,11 @@ def test_a_name_that_is_not_there_is_an_error() -> None:
     from jinja2 import UndefinedError
 
     with pytest.raises(UndefinedError):
-        environment().from_string("{{ nothing }}").render()
+        build_environment().from_string("{{ nothing }}").render()
 
 
 @pytest.mark.parametrize(
-    "path", [*PAGES, *SCRIPTS, *FOLDER.glob("*.css"), *FOLDER.glob("*.svg")], ids=lambda path: path.name
+    "path", [*PAGES, *SCRIPTS, *ASSET_DIR.glob("*.css"), *ASSET_DIR.glob("*.svg")], ids=lambda path: path.name
 )
 def test_nothing_comes_from_elsewhere(path: Path) -> None:
     text = path.read_text(encoding="utf-8").replace(NAMESPACE, "")
@@ -115,7 +115,7 @@ def test_a_script_imports_only_scripts_that_are_there(path: Path) -> None:
 
 
 def test_every_explanation_has_a_page_and_every_question_mark_an_explanation() -> None:
-    assert {path.stem for path in (TEMPLATES / "explain").glob("*.html")} == set(topics.TOPICS)
+    assert {path.stem for path in (TEMPLATE_DIR / "explain").glob("*.html")} == set(topics.TOPICS)
     asked = [one for path in PAGES for one in re.findall(r'why\("([a-z]+)"', path.read_text(encoding="utf-8"))]
     assert set(asked) <= set(topics.TOPICS)
     assert {"epsilon", "posterior", "guarantee"} <= set(asked)
@@ -123,7 +123,7 @@ def test_every_explanation_has_a_page_and_every_question_mark_an_explanation() -
 
 def test_what_epsilon_buys_is_never_told_too_small() -> None:
     """A bound that is rounded is rounded up."""
-    for epsilon, right, factor in topics.gains():
+    for epsilon, right, factor in topics.list_epsilon_gains():
         size = float(epsilon)
         exact = math.exp(size) / (1 + math.exp(size))
         assert exact <= float(right.removesuffix(" %")) / 100 <= exact + 0.0011
@@ -131,7 +131,7 @@ def test_what_epsilon_buys_is_never_told_too_small() -> None:
 
 
 def colours() -> dict[str, tuple[str, str]]:
-    text = (FOLDER / "console.css").read_text(encoding="utf-8")
+    text = (ASSET_DIR / "console.css").read_text(encoding="utf-8")
     found = re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", text)
     return {name: (light, dark) for name, light, dark in found}
 
@@ -174,7 +174,7 @@ def test_a_copied_python_call_asks_the_same() -> None:
         "fresh": True,
         "interval": True,
     }
-    text = copies.python_code("http://127.0.0.1:1", "re'gistry", True, asked)
+    text = copies.format_python_code("http://127.0.0.1:1", "re'gistry", True, asked)
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     (answer,) = [call for call in calls if getattr(call.func, "attr", "") == "answer"]
     assert ast.literal_eval(answer.args[0]) == HOSTILE
@@ -184,7 +184,7 @@ def test_a_copied_python_call_asks_the_same() -> None:
 
 
 def test_a_copied_number_is_only_ever_a_number() -> None:
-    text = copies.python_code("http://127.0.0.1:1", "t", False, {"question": "q", "epsilon": "__import__('os')"})
+    text = copies.format_python_code("http://127.0.0.1:1", "t", False, {"question": "q", "epsilon": "__import__('os')"})
     (answer,) = [
         n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "answer"
     ]
@@ -193,7 +193,7 @@ def test_a_copied_number_is_only_ever_a_number() -> None:
 
 def test_a_copied_command_asks_the_same_and_pays_for_nothing_fresh() -> None:
     asked = {"question": HOSTILE, "epsilon": "0.1", "fresh": True}
-    words = shlex.split(copies.curl_code("http://127.0.0.1:1", "/v1/datasets/t", asked).replace("\\\n", " "))
+    words = shlex.split(copies.format_curl_command("http://127.0.0.1:1", "/v1/datasets/t", asked).replace("\\\n", " "))
     assert json.loads(words[words.index("--data") + 1]) == {"question": HOSTILE, "epsilon": "0.1"}
     assert "http://127.0.0.1:1/v1/datasets/t/answers" in words
 
@@ -205,18 +205,20 @@ def document(**more: Any) -> dict[str, Any]:
 
 
 def test_one_number_is_told_with_its_interval() -> None:
-    shown = views.answer(document())["single"]
+    shown = views.build_answer_view(document())["single"]
     assert (shown["headline"], shown["interval"], shown["raw"]) == ("5", "-1 to 11", None)
 
 
 def test_a_number_shaped_by_the_prior_is_told_beside_the_raw_one() -> None:
-    shown = views.answer(document(shaped_by_prior=True, headline=4.5))["single"]
+    shown = views.build_answer_view(document(shaped_by_prior=True, headline=4.5))["single"]
     assert (shown["headline"], shown["raw"]) == ("4.5", "5")
 
 
 def test_a_posterior_of_dates_is_told_in_dates() -> None:
     law = {"mean": 18262.2, "median": 18262.0, "interval_95": [18231.0, 18293.0]}
-    shown = views.answer(document(value="2020-01-03", headline="2020-01-03", posteriors=[{"n": law}]))["single"]
+    shown = views.build_answer_view(document(value="2020-01-03", headline="2020-01-03", posteriors=[{"n": law}]))[
+        "single"
+    ]
     assert shown["posterior"] == "mean 2020-01-01, median 2020-01-01, 95 % 2019-12-01 to 2020-02-01"
 
 
@@ -224,7 +226,7 @@ def test_bars_reach_from_nought_and_stay_in_the_picture() -> None:
     rows = [{"k": "a", "n": 10}, {"k": "b", "n": -2}, {"k": "c", "n": 0}]
     told = document(columns=["k", "n"], rows=rows, intervals_95=[{"n": [row["n"] - 4, row["n"] + 4]} for row in rows])
     del told["value"]
-    bars = views.answer(told)["table"]["bars"]
+    bars = views.build_answer_view(told)["table"]["bars"]
     ends = [end for bar in bars for end in (bar["x"], bar["x"] + bar["width"], bar["from"], bar["to"])]
     assert min(ends) >= 0
     assert max(ends) <= 100.001
@@ -234,12 +236,12 @@ def test_bars_reach_from_nought_and_stay_in_the_picture() -> None:
 
 def test_names_have_no_bars_and_no_common_line() -> None:
     told = document(value="stroke", headline="stroke", rows=[{"n": "stroke"}], intervals_95=[{"n": None}])
-    assert views.compared([told, told]) == []
-    assert len(views.compared([document(), document(value=7)])) == 2
+    assert views.build_comparison([told, told]) == []
+    assert len(views.build_comparison([document(), document(value=7)])) == 2
 
 
 def test_a_taxonomy_is_a_tree_from_its_tops() -> None:
-    tree = views.branches({"all": [], "a": ["all"], "b": ["all"], "c": ["b"]})
+    tree = views.build_taxonomy_tree({"all": [], "a": ["all"], "b": ["all"], "c": ["b"]})
     assert [one["name"] for one in tree] == ["all"]
     assert [one["name"] for one in tree[0]["below"]] == ["a", "b"]
     assert tree[0]["below"][1]["below"][0]["name"] == "c"

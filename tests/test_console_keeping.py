@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from discreet.service.console.telling import charged
-from discreet.service.jobs import run_next
-from discreet.service.problems import CATALOGUE, EXPLANATIONS
+from discreet.service.console.telling import describe_charge
+from discreet.service.jobs import run_next_job
+from discreet.service.problems import EXPLANATIONS, PROBLEM_TYPES
 from discreet.service.store.tokens import create_token
 from serving import COUNT, HOME, Served, config_in, served
 from test_console_pages import ACCESS, ASK, Browser, alert
@@ -121,7 +121,7 @@ def test_what_the_budget_does_not_hold_is_refused_before_it_is_queued(service: S
     assert (told.status_code, told.json()["type"]) == (403, "/problems/budget-exceeded")
     assert service.get("cus", "/v1/jobs").json()["jobs"] == []
     first = service.post("cus", f"{HOME}/releases", body, Idempotency_Key="one")
-    assert run_next(service.app.service, "runner")
+    assert run_next_job(service.app.service, "runner")
     again = service.post("cus", f"{HOME}/releases", body, Idempotency_Key="one")
     assert (again.status_code, again.json()["id"], again.json()["state"]) == (202, first.json()["id"], "done")
     assert service.post("cus", f"{HOME}/releases", body, Idempotency_Key="two").status_code == 403
@@ -161,7 +161,7 @@ def test_a_release_is_told_in_the_log_with_who_and_where(service: Served) -> Non
     places = []
     for recipe in ({"method": "mdav", "k": "5"}, RECIPE):
         places.append(cus.send(f"{PUBLISH}/release", recipe | {"sure": "yes"}, PUBLISH).headers["location"])
-        assert run_next(service.app.service, "runner")
+        assert run_next_job(service.app.service, "runner")
     service.post("ann", f"{HOME}/answers", COUNT)
     seen = cus.get(KEEPING).text
     assert all(f'<a href="{place}">' in seen for place in places)
@@ -176,7 +176,9 @@ def test_a_release_is_told_in_the_log_with_who_and_where(service: Served) -> Non
 
 def test_a_failed_job_tells_whether_it_was_charged() -> None:
     def told(kind: str, name: str, detail: str = "no") -> str:
-        return charged({"kind": kind, "rehearsal": False, "problem": {"type": f"/problems/{name}", "detail": detail}})
+        return describe_charge(
+            {"kind": kind, "rehearsal": False, "problem": {"type": f"/problems/{name}", "detail": detail}}
+        )
 
     assert told("publish", "budget-exceeded") == told("sweep", "internal") == "Nothing was charged."
     assert "look at the log" in told("publish", "internal")
@@ -188,8 +190,8 @@ def test_a_failed_release_says_so_on_its_page(service: Served) -> None:
     cus, cap = Browser(service, "cus"), service.get("cus", f"{HOME}/budget").json()["budget"][0]["cap"]["epsilon"]
     recipe = RECIPE | {"epsilon": cap, "sure": "yes"}
     places = [cus.send(f"{PUBLISH}/release", recipe, PUBLISH).headers["location"] for _ in range(2)]
-    assert run_next(service.app.service, "runner")
-    assert run_next(service.app.service, "runner")
+    assert run_next_job(service.app.service, "runner")
+    assert run_next_job(service.app.service, "runner")
     done, failed = (cus.get(place).text for place in places)
     assert "Nothing was charged." not in done
     assert "Nothing was charged." in failed
@@ -211,8 +213,8 @@ def test_a_browser_at_the_root_is_led_to_the_console(unspent: Served) -> None:
 
 
 def test_every_type_of_problem_is_explained_to_anyone(unspent: Served) -> None:
-    assert set(EXPLANATIONS) == {one.name for one in CATALOGUE}
-    for one in CATALOGUE:
+    assert set(EXPLANATIONS) == {one.name for one in PROBLEM_TYPES}
+    for one in PROBLEM_TYPES:
         told = unspent.get(None, one.uri)
         assert (told.status_code, told.json()["type"], told.json()["status"]) == (200, one.uri, one.status)
     assert unspent.get(None, "/problems/none").status_code == 404

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from discreet.service.console.pages import console
-from discreet.service.console.static import address
-from discreet.service.gate import COOKIE
-from discreet.service.jobs import run_next
+from discreet.service.console.pages import build_console
+from discreet.service.console.static import get_assets_path
+from discreet.service.gate import COOKIE_NAME
+from discreet.service.jobs import run_next_job
 from serving import COUNT, HOME, Served, config_in, served
 from test_console_assets import Inline
 
@@ -69,7 +69,7 @@ def spent(service: Served) -> str:
 
 
 def paths(method: str) -> list[str]:
-    routes = [route for route in console().routes if method in getattr(route, "methods", ())]
+    routes = [route for route in build_console().routes if method in getattr(route, "methods", ())]
     filled = {
         "{dataset}": "registry",
         "{wanted}": "x",
@@ -94,7 +94,7 @@ def test_a_token_is_exchanged_for_a_cookie_that_scripts_cannot_read(unspent: Ser
         browser = Browser(unspent, who)
         assert (browser.entered.status_code, browser.entered.headers["location"]) == (303, home)
         cookie = browser.entered.headers["set-cookie"].lower()
-        assert cookie.startswith(f"{COOKIE}=")
+        assert cookie.startswith(f"{COOKIE_NAME}=")
         assert {"httponly", "samesite=strict", "path=/"} <= set(cookie.split("; "))
         assert unspent.tokens[who] not in browser.entered.headers["set-cookie"]
         assert browser.get(home).status_code == 200
@@ -118,10 +118,10 @@ def test_another_site_cannot_sign_a_browser_in(unspent: Served) -> None:
 def test_signing_out_ends_the_session_at_once(unspent: Served) -> None:
     browser = Browser(unspent, "ann")
     browser.get("/console/datasets")
-    kept = browser.client.cookies[COOKIE]
+    kept = browser.client.cookies[COOKIE_NAME]
     left = browser.client.post("/console/sign-out", data={"form_token": browser.token})
     assert (left.status_code, left.headers["location"]) == (303, "/console/")
-    browser.client.cookies.set(COOKIE, kept)
+    browser.client.cookies.set(COOKIE_NAME, kept)
     assert browser.get("/console/datasets").headers["location"] == "/console/?why=ended"
 
 
@@ -353,7 +353,7 @@ def test_a_file_is_previewed_published_and_fetched(service: Served) -> None:
     assert previewed.text.count('<h3 id="plan-') == 3
     queued = cus.send(f"{place}/release", recipe | {"sure": "yes"}, place)
     assert "Waiting for its turn" in cus.get(queued.headers["location"]).text
-    assert run_next(service.app.service, "runner")
+    assert run_next_job(service.app.service, "runner")
     done = cus.get(queued.headers["location"]).text
     assert "2.72 times as likely" in done
     for name in ("registry-1.csv", "registry-1.csv.manifest.json", "registry-1-report.html"):
@@ -366,7 +366,7 @@ def test_a_file_is_previewed_published_and_fetched(service: Served) -> None:
 def test_methods_are_compared_and_nothing_leaves(service: Served) -> None:
     cus, place = Browser(service, "cus"), "/console/custodian/datasets/registry/publish"
     queued = cus.send(f"{place}/sweep", {"ks": "k=5,20", "methods": ["mdav"]}, place)
-    assert run_next(service.app.service, "runner")
+    assert run_next_job(service.app.service, "runner")
     done = cus.get(queued.headers["location"]).text
     assert "Risk and utility over k" in done
     assert service.get("cus", f"{HOME}/history").json()["history"][0]["kind"] == "register"
@@ -394,7 +394,7 @@ def test_a_job_leads_to_its_answer(tmp_path: Path) -> None:
         queued = ann.send(f"{ASK}/ask", QUESTION, ASK)
         assert queued.headers["location"].startswith("/console/jobs/")
         assert "Under way" in ann.get(queued.headers["location"]).text
-        assert run_next(service.app.service, "runner")
+        assert run_next_job(service.app.service, "runner")
         assert ann.get(queued.headers["location"]).headers["location"].startswith(f"{ASK}/answers/")
         assert Browser(service, "bob").get(queued.headers["location"]).status_code == 404
 
@@ -439,7 +439,7 @@ def test_every_page_keeps_to_a_strict_policy(service: Served) -> None:
 
 def test_scripts_and_styles_are_kept_as_long_as_they_are_the_same(unspent: Served) -> None:
     for place, keep in (
-        (address(), "max-age=31536000"),
+        (get_assets_path(), "max-age=31536000"),
         ("/console/assets/0123", "no-cache"),
         ("/console/assets", "no-cache"),
     ):

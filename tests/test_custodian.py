@@ -200,7 +200,7 @@ def test_gaussian_noise_is_charged_as_rho(tmp_path: Path) -> None:
         assert a.guarantee.model == "approx-dp"
         last = custodian.history()[0]
         assert last.spend is not None
-        assert last.spend.other > 0
+        assert last.spend.gaussian_rho > 0
         assert last.spend.epsilon == 0
 
 
@@ -490,7 +490,7 @@ def test_a_reply_is_a_function_of_the_noisy_totals(tmp_path: Path, monkeypatch: 
         ("SELECT STDDEV(age), COUNT(*) FROM people WHERE sex = 'F'", {"epsilon": Fraction(1, 2)}),
         (MEAN, {"epsilon": Fraction(1, 4), "prior": "normal(60, 9)"}),
     ]
-    real, drawn, missed = Custodian._draw, [], []
+    real, drawn, missed = Custodian._measure_plan, [], []
 
     def record(custodian: Custodian, planned: Plan) -> str:
         drawn.append(real(custodian, planned))
@@ -503,7 +503,7 @@ def test_a_reply_is_a_function_of_the_noisy_totals(tmp_path: Path, monkeypatch: 
     for first in (1, 400):  # fewer rows than were expected, and as many
         told = []
         for rows, draw in ((first, record), (401 - first, play)):
-            monkeypatch.setattr(Custodian, "_draw", draw)
+            monkeypatch.setattr(Custodian, "_measure_plan", draw)
             folder = tmp_path / f"{first} {rows}"
             folder.mkdir()
             head = HEAD.replace("epsilon: 5", "epsilon: 20").replace("epsilon: 2,", "epsilon: 20,")

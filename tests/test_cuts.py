@@ -15,7 +15,7 @@ import pytest
 
 import dirty
 from discreet.errors import InvalidInput
-from discreet.query.totals import MOST_CUTS, Bins, Cuts, Measure, Totals
+from discreet.query.totals import MAX_CUTS, BinKey, CutKey, ScanMeasure, TotalsScan
 from discreet.schema import Budget, Column, Schema
 from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.memory import MemorySource
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KEY = "a secret of the custodian's"
-ROWS = (Measure("rows"),)
+ROWS = (ScanMeasure("rows"),)
 
 
 def wide() -> Schema:
@@ -49,7 +49,7 @@ def tables(count: int) -> Iterator[dirty.Table]:
         yield dirty.Table(wide(), rows + [{"wide": end, "small": None} for end in ends])
 
 
-def plans() -> list[Totals]:
+def plans() -> list[TotalsScan]:
     """Cuts at the ends, none, one, some, and as many as there may be, beyond the ends, alone and with other keys."""
     random = Random(4)
     some = [(-(2**40), 2**40), (), (0,), (-(2**40),), (-(2**44), 2**44)]
@@ -58,8 +58,8 @@ def plans() -> list[Totals]:
         tuple(range(-635, 640, 5)),
         *(tuple(sorted(random.sample(range(-3500, 3500), 9))) for _ in range(4)),
     ]
-    alone = [Totals(ROWS, (Cuts("wide", cuts),)) for cuts in lists]
-    return [*alone, Totals(ROWS, (Bins("small", -3, 4), Cuts("wide", lists[-1]), Cuts("small", (0, 4))))]
+    alone = [TotalsScan(ROWS, (CutKey("wide", cuts),)) for cuts in lists]
+    return [*alone, TotalsScan(ROWS, (BinKey("small", -3, 4), CutKey("wide", lists[-1]), CutKey("small", (0, 4))))]
 
 
 def agree(registered: Callable[[dirty.Table], Source], count: int, every: int = 1) -> None:
@@ -78,15 +78,15 @@ def as_arrow(table: dirty.Table) -> pa.Table:
 def test_the_key_is_how_many_cuts_are_at_or_below_the_code() -> None:
     """A code at a cut is above it; a missing one has no key."""
     rows = [{"wide": code} for code in (-7, -1, 0, 4, 5, 6, None)]
-    found = MemorySource(wide(), rows).totals(Totals(ROWS, (Cuts("wide", (-1, 5)),)))
+    found = MemorySource(wide(), rows).totals(TotalsScan(ROWS, (CutKey("wide", (-1, 5)),)))
     assert found == {(0,): (1,), (1,): (3,), (2,): (2,), (None,): (1,)}
 
 
-@pytest.mark.parametrize("cuts", [(1, 1), (2, 1), tuple(range(MOST_CUTS + 1))])
+@pytest.mark.parametrize("cuts", [(1, 1), (2, 1), tuple(range(MAX_CUTS + 1))])
 def test_cuts_that_do_not_rise_or_are_too_many_are_refused(cuts: tuple[int, ...]) -> None:
     """What an engine would answer wrongly or slowly cannot be asked."""
     with pytest.raises(InvalidInput):
-        Cuts("wide", cuts)
+        CutKey("wide", cuts)
 
 
 def test_duckdb_agrees_with_the_plain_loop(tmp_path: Path) -> None:

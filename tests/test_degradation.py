@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from discreet import BudgetExceeded, Custodian, DiscreteLaplace, InvalidInput
-from discreet.custodian.draw import Exact, degrade, release
-from discreet.kernel.degradation import LaplaceDegradation, keep_chance
+from discreet.custodian.draw import ExactInputs, degrade_result, sample_noisy_outputs
+from discreet.kernel.degradation import LaplaceDegradation, build_keep_chance
 from discreet.kernel.entropy import SYSTEM
 from discreet.ledger import Ledger
-from discreet.planner.asked import asked
-from discreet.planner.choose import plan, plan_like
-from discreet.planner.nested import Nested
-from discreet.planner.plan import Plan, independent_noises
+from discreet.planner.asked import build_query_options
+from discreet.planner.choose import plan, replan_query
+from discreet.planner.nested import HierarchicalHistogram
+from discreet.planner.plan import Plan, list_independent_noises
 from discreet.query import parse_sql
 from discreet.testing import assert_fits
 from ledgers import DATASET, ask, caps, spent_of
@@ -70,14 +70,14 @@ def test_the_chance_to_keep_is_the_ratio_of_the_variances(present: Fraction, wan
         halves = [mpmath.sinh(mpmath.mpf(rate.numerator) / rate.denominator / 2) for rate in (wanted, present)]
         exact = (halves[0] / halves[1]) ** 2
         for count in (16, 64, 128):
-            assert keep_chance(present, wanted).digits(count) == int(mpmath.floor(exact * mpmath.mpf(2) ** count))
+            assert build_keep_chance(present, wanted).digits(count) == int(mpmath.floor(exact * mpmath.mpf(2) ** count))
 
 
 @pytest.mark.parametrize(("present", "wanted"), [(1, 0.5), (2, 0.1), (0.3, 0.29), (30, 0.7)])
 def test_degraded_draws_fit_with_two_jaws(present: object, wanted: object) -> None:
     """Noise of the larger epsilon and what is added have the law of the smaller; a tenth less or more do not."""
     one, two = DiscreteLaplace(present, 1), DiscreteLaplace(wanted, 1)
-    draws = one.draw_units(100_000, SYSTEM) + LaplaceDegradation(one, two).draw_units(100_000, SYSTEM)
+    draws = one.sample_units(100_000, SYSTEM) + LaplaceDegradation(one, two).sample_units(100_000, SYSTEM)
     scaled = [DiscreteLaplace(two.rate / times, 1) for times in (1, Fraction(9, 10), Fraction(11, 10))]
     assert_fits(draws.tolist(), *(_law(one) for one in scaled))
 
@@ -85,7 +85,7 @@ def test_degraded_draws_fit_with_two_jaws(present: object, wanted: object) -> No
 def test_noise_that_is_always_added_is_caught() -> None:
     """The trap bites: without the coin the noise is too wide."""
     one, two = DiscreteLaplace(1, 1), DiscreteLaplace(0.5, 1)
-    draws = one.draw_units(100_000, SYSTEM) + two.draw_units(100_000, SYSTEM)
+    draws = one.sample_units(100_000, SYSTEM) + two.sample_units(100_000, SYSTEM)
     scaled = [DiscreteLaplace(two.rate / times, 1) for times in (1, Fraction(9, 10), Fraction(11, 10))]
     with pytest.raises(AssertionError):
         assert_fits(draws.tolist(), *(_law(one) for one in scaled))
@@ -101,13 +101,13 @@ def test_noise_is_never_removed_and_stays_on_its_grid() -> None:
         LaplaceDegradation(one, two)
     with pytest.raises(InvalidInput, match="on its own grid"):
         LaplaceDegradation(two, DiscreteLaplace(1, 1, step=Fraction(1, 2)))
-    assert not LaplaceDegradation(one, one).draw_units(50, SYSTEM).any()
+    assert not LaplaceDegradation(one, one).sample_units(50, SYSTEM).any()
 
 
 def test_very_wide_noise_is_added_exactly() -> None:
     """Beyond 64 bits the numbers are Python's own."""
     one, two = DiscreteLaplace(1, 2**70), DiscreteLaplace(1, 2**75)
-    drawn = LaplaceDegradation(one, two).draw_units(20, SYSTEM)
+    drawn = LaplaceDegradation(one, two).sample_units(20, SYSTEM)
     assert all(type(number) is int for number in drawn.tolist())
     assert max(map(abs, drawn.tolist())) > 2**64
 
@@ -130,10 +130,10 @@ def _plans(question: str, neighbours: str) -> tuple[Plan, Plan] | None:
     """The same question at two epsilons, the larger one first, if a stored answer of it can be degraded."""
     declared = schema(neighbours, 1, 500)
     wanted = plan(declared, parse_sql(question, declared), epsilon=Fraction(1, 50))
-    if not wanted.degradable:
+    if not wanted.is_degradable:
         return None
-    present = plan_like(wanted, asked(Fraction(1, 2)))
-    assert present.question() == wanted.question()
+    present = replan_query(wanted, build_query_options(Fraction(1, 2)))
+    assert present.build_question_key() == wanted.build_question_key()
     return present, wanted
 
 
@@ -147,7 +147,7 @@ def test_rates_are_in_proportion_to_epsilon(neighbours: str) -> None:
             continue
         seen += 1
         for before, after in zip(pair[0].measurements, pair[1].measurements, strict=True):
-            rates = [[noise.rate for noise in independent_noises(one)] for one in (before, after)]  # type: ignore[attr-defined]
+            rates = [[noise.rate for noise in list_independent_noises(one)] for one in (before, after)]  # type: ignore[attr-defined]
             assert rates[0] == [rate * 25 for rate in rates[1]]
     assert seen >= 6
 
@@ -159,32 +159,36 @@ def test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon(question: str) -> 
     if pair is None:
         pytest.fail(f"{question} is answered without discrete Laplace noise")
     present, wanted = pair
-    cells, times = len(present.cells()), 400
+    cells, times = len(present.list_cells()), 400
     draws: list[list[list[int]]] = []
     for _ in range(times):
         inputs = [_nothing(one, cells) for one in present.measurements]
-        told = degrade(release(present, Exact(present.cells(), inputs), [0] * cells), present.epsilon, wanted)
+        told = degrade_result(
+            sample_noisy_outputs(present, ExactInputs(present.list_cells(), inputs), [0] * cells),
+            present.epsilon,
+            wanted,
+        )
         draws.append([[number for cell in told.numbers for number in cell[at]] for at in range(len(inputs))])
     for at, one in enumerate(wanted.measurements):
         squares = np.array([own[at] for own in draws], dtype=float) ** 2
         expected = _variances(one, cells)
         assert np.mean(squares / expected) == pytest.approx(1, abs=0.35)
-    groups = [one.together for one in wanted.measurements if getattr(one, "together", 0)]
+    groups = [one.joint_group for one in wanted.measurements if getattr(one, "joint_group", 0)]
     if groups:  # drawn once for all
         assert all(own[0] == own[1] for own in draws)
 
 
 def _nothing(one: object, cells: int) -> list[tuple[int, ...]]:
-    if isinstance(one, Nested):
-        return one.inputs([0] * cells)
+    if isinstance(one, HierarchicalHistogram):
+        return one.compute_inputs([0] * cells)
     return [(0,) * len(one.form.components)] * cells  # type: ignore[attr-defined]
 
 
 def _variances(one: object, cells: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Of every number of a measurement, in the order of the cells."""
-    if isinstance(one, Nested):
+    if isinstance(one, HierarchicalHistogram):
         levels = [np.full(len(level.starts), level.variance) for level in one.measured_levels]
-        return np.array([variance for cell in one.by_cell(levels, cells) for variance in cell])  # type: ignore[arg-type]
+        return np.array([variance for cell in one.group_by_cell(levels, cells) for variance in cell])  # type: ignore[arg-type]
     return np.array([noise.variance() for noise in one.noise.noises] * cells)  # type: ignore[attr-defined]
 
 
@@ -208,7 +212,7 @@ def _live(chance: random.Random, folder: Path) -> int:
                 degradable=number != 2,
             )
             before = [spent_of(ledger, limits, owner)["dp"] for owner in (None, analyst)]
-            offer = ledger.offered(charge)
+            offer = ledger.find_offer(charge)
             try:
                 receipt = ledger.charge(charge, limits)
             except BudgetExceeded:
@@ -221,8 +225,8 @@ def _live(chance: random.Random, folder: Path) -> int:
             assert charge.any_price or paid[1] <= charge.epsilon
             assert paid[0] in (0, paid[1])
             assert offer is None or offer.price.epsilon == paid[1]
-            assert receipt.degrades is None or (paid[0] == 0 and receipt.paid == charge.spend)
-            degraded += receipt.degrades is not None
+            assert receipt.answer_to_degrade is None or (paid[0] == 0 and receipt.paid == charge.spend)
+            degraded += receipt.answer_to_degrade is not None
             if receipt.answer is None:
                 ledger.store(DATASET, receipt.entry, "{}")
         ledger.verify()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from papers.chapter_6 import SPORT
 
 from discreet import Distance, InvalidInput, Taxonomy
-from discreet.distance import boundary, diameter, named_distance
+from discreet.distance import boundary, diameter, parse_distance
 
 DATA = Path(os.environ.get("DISCREET_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -60,8 +60,8 @@ def test_the_simple_distances() -> None:
     assert not ordinal.knows("phd")
     assert not Distance.continuous().knows("x")
     assert Distance.nominal().knows("anything")
-    assert named_distance("nominal") == Distance.nominal()
-    assert named_distance("continuous") == Distance.continuous()
+    assert parse_distance("nominal") == Distance.nominal()
+    assert parse_distance("continuous") == Distance.continuous()
 
 
 def test_the_product_distance_is_formula_6_7() -> None:
@@ -82,7 +82,7 @@ def test_taxonomies_know_their_concepts() -> None:
     taxonomy = Taxonomy.of(SPORT)
     assert taxonomy.root == "sport"
     assert set(taxonomy.leaves) == {"skiing", "sailing", "swimming", "soccer"}
-    assert taxonomy.of_concept("sailing") == {"sailing", "water sports", "sport"}
+    assert taxonomy.get_ancestors("sailing") == {"sailing", "water sports", "sport"}
     flat = Distance.semantic(Taxonomy.flat(["a", "b", "c"]))
     assert flat.between("a", "b") == flat.between("b", "c")
 
@@ -101,15 +101,15 @@ def test_boundary_values_need_not_be_the_diameter() -> None:
         lambda: Taxonomy.of({"a": "b", "b": "a"}),
         lambda: Taxonomy.of({"a": "b", "b": "c", "c": "b", "r": []}),
         lambda: Taxonomy.of({}),
-        lambda: Taxonomy.of(SPORT).of_concept("chess"),
+        lambda: Taxonomy.of(SPORT).get_ancestors("chess"),
         lambda: Distance.ordinal([]),
         lambda: Distance.ordinal(["a", "a"]),
         lambda: Distance.product([]),
         lambda: Distance.product([Distance.nominal()], [1, 2]),
         lambda: Distance.product([Distance.nominal()], [0]),
         lambda: Distance.product([Distance.nominal()]).between("a", "b"),
-        lambda: named_distance("euclidean"),
-        lambda: named_distance(["x"] * 1000),
+        lambda: parse_distance("euclidean"),
+        lambda: parse_distance(["x"] * 1000),
         lambda: Distance.product([1, 2]),
         lambda: Distance.product(Distance.nominal()),
         lambda: Distance.product([Distance.nominal()], 5),
@@ -136,7 +136,7 @@ def test_bad_taxonomies_and_distances_are_refused(call) -> None:
 
 def test_refusals_say_what_to_do() -> None:
     with pytest.raises(InvalidInput, match=r"Distance.semantic\(taxonomy\)") as refusal:
-        named_distance(Taxonomy.of(SPORT))
+        parse_distance(Taxonomy.of(SPORT))
     assert "sailing" not in str(refusal.value)
     with pytest.raises(InvalidInput, match="the root's name 'any' is also a category"):
         Taxonomy.flat(["a", "any"])

@@ -34,9 +34,9 @@ import discreet
 import test_docs
 from discreet.errors import DiscreetError
 from discreet.schema import keys
-from discreet.schema.keys import Keys
+from discreet.schema.keys import MappingKeys
 from discreet.service import config
-from discreet.service.problems import CATALOGUE, Sort
+from discreet.service.problems import PROBLEM_TYPES, ProblemType
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -111,12 +111,12 @@ def test_every_key_of_the_schema_is_described() -> None:
     told = reference_schema.PARTS, reference_schema.WORDS
     assert reference_schema.undocumented(*told) == []
     described = {known for known, _ in reference_schema.PARTS.values()}
-    assert described == {value for value in vars(keys).values() if isinstance(value, Keys)}
+    assert described == {value for value in vars(keys).values() if isinstance(value, MappingKeys)}
 
 
 def test_a_key_without_words_is_caught() -> None:
     """And so are words about a key that is gone."""
-    parts = {"The file": (Keys(("name", "colour")), "")}
+    parts = {"The file": (MappingKeys(("name", "colour")), "")}
     words = {"The file": {"name": ("what it is called", "", "a"), "size": ("how large", "", "1")}}
     assert reference_schema.undocumented(parts, words) == ["The file: colour", "The file: size, which is no key"]
 
@@ -131,11 +131,11 @@ def test_every_example_of_the_schema_is_one() -> None:
 def test_every_setting_is_described() -> None:
     assert reference_settings.undocumented(reference_settings.PARTS, reference_settings.WORDS) == []
     described = {known for known, _, _ in reference_settings.PARTS.values()}
-    assert described == {value for value in vars(config).values() if isinstance(value, Keys)}
+    assert described == {value for value in vars(config).values() if isinstance(value, MappingKeys)}
 
 
 def test_a_setting_without_words_is_caught() -> None:
-    parts = {"limits": (Keys(("rate", "height")), None, "")}
+    parts = {"limits": (MappingKeys(("rate", "height")), None, "")}
     found = reference_settings.undocumented(parts, {"limits": {"rate": "a second", "depth": "gone"}})
     assert found == ["limits: height", "limits: depth, which is no setting"]
 
@@ -155,14 +155,14 @@ def test_every_error_is_described() -> None:
     assert reference_errors.undocumented(reference_errors.kinds()) == []
     assert {kind.__name__ for kind in reference_errors.kinds()} == names
     assert [name for name in names if f"## `{name}` " not in page] == []
-    assert [sort.name for sort in CATALOGUE if f"`{sort.uri}`" not in page] == []
+    assert [sort.name for sort in PROBLEM_TYPES if f"`{sort.uri}`" not in page] == []
 
 
 def test_an_error_that_does_not_say_what_to_do_is_caught() -> None:
     class Terse(DiscreetError):
         """It went wrong."""
 
-    strange = Sort("strange", 418, "Strange")
+    strange = ProblemType("strange", 418, "Strange")
     assert reference_errors.undocumented([Terse], (strange,)) == ["Terse", "strange"]
 
 

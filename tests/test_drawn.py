@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Distance, Prior, Refinement, Taxonomy, Unsupported
-from discreet.inference.drawn import MOST_VALUES, posterior_of_draw, root_mean_square
+from discreet.inference.drawn import MAX_VALUES, compute_refinement_posterior, estimate_refinement_error
 
 TAXONOMY = Taxonomy.of({"a": "x", "b": "x", "c": "y", "d": "y", "e": "z", "x": "any", "y": "any", "z": "any"})
 LETTERS = Prior.weights({"a": 3, "c": 2, "b": 7, "e": 1, "d": 4})
@@ -27,7 +27,7 @@ epsilons = st.sampled_from([0.01, 0.5, 2, 9])
 def by_bayes(refinement: Refinement) -> list[list[float]]:
     """For every draw the posterior from the exact law of every truth, in fractions."""
     prior = refinement.prior
-    laws = [refinement.law(truth).probabilities for truth in prior.support]
+    laws = [refinement.distribution(truth).probabilities for truth in prior.support]
     found = []
     for chances in zip(*laws, strict=True):
         joint = [weight * chance for weight, chance in zip(prior.probabilities, chances, strict=True)]
@@ -39,7 +39,9 @@ def by_bayes(refinement: Refinement) -> list[list[float]]:
 def agrees(refinement: Refinement) -> bool:
     exact = by_bayes(refinement)
     assert len(exact) == len(refinement.prior.mass)
-    return all(posterior_of_draw(refinement, at) == pytest.approx(own, rel=1e-9) for at, own in enumerate(exact))
+    return all(
+        compute_refinement_posterior(refinement, at) == pytest.approx(own, rel=1e-9) for at, own in enumerate(exact)
+    )
 
 
 @given(numbers, epsilons, st.sampled_from(["statistic", "individual"]), st.sampled_from([0, 0.05]))
@@ -68,7 +70,7 @@ def test_masses_of_very_different_size_follow_bayes_rule() -> None:
 
 def test_a_draw_moves_belief_towards_it() -> None:
     prior = Prior.normal(50, 10, 0, 100)
-    after = posterior_of_draw(Refinement.of(prior, 2), 70)
+    after = compute_refinement_posterior(Refinement.of(prior, 2), 70)
     before = prior.mass / prior.total
     assert float(after @ prior.floats()) > float(before @ prior.floats()) + 3
     assert after.sum() == pytest.approx(1)
@@ -79,10 +81,10 @@ def test_a_draw_moves_belief_towards_it() -> None:
 def test_the_error_of_numbers_is_that_of_the_posterior_mean(prior: Prior, epsilon: float, about: str, by: str) -> None:
     refinement = Refinement.of(prior, epsilon, about, distance=by)
     values, mass = prior.floats(), prior.mass / prior.total
-    joint = mass[:, None] * np.array([refinement.law(truth).floats() for truth in prior.support])
-    means = [posterior_of_draw(refinement, at) @ values for at in range(len(values))]
+    joint = mass[:, None] * np.array([refinement.distribution(truth).floats() for truth in prior.support])
+    means = [compute_refinement_posterior(refinement, at) @ values for at in range(len(values))]
     exact = math.sqrt((joint * (values[:, None] - np.array(means)[None, :]) ** 2).sum())
-    assert root_mean_square(refinement) == pytest.approx(exact, rel=1e-6, abs=1e-6)
+    assert estimate_refinement_error(refinement) == pytest.approx(exact, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", DISTANCES)
@@ -91,34 +93,36 @@ def test_the_error_over_categories_is_that_of_the_best_guess(name: str) -> None:
     values = LETTERS.support
     square = np.array([[DISTANCES[name].between(one, two) ** 2 for two in values] for one in values])
     mass = np.array([float(p) for p in LETTERS.probabilities])
-    joint = mass[:, None] * np.array([refinement.law(truth).floats() for truth in values])
+    joint = mass[:, None] * np.array([refinement.distribution(truth).floats() for truth in values])
     exact = sum(min(joint[:, at] @ square[:, guess] for guess in range(5)) for at in range(5))
-    assert root_mean_square(refinement) == pytest.approx(math.sqrt(exact), rel=1e-9)
+    assert estimate_refinement_error(refinement) == pytest.approx(math.sqrt(exact), rel=1e-9)
 
 
 def test_a_wide_grid_is_gathered_without_changing_the_error() -> None:
     """Also where most of a wide grid is a negligible tail."""
     wide, narrow = Prior.normal(50_000, 60, 0, 99_999), Prior.normal(1000, 60, 0, 1999)
-    assert root_mean_square(Refinement.of(wide, 1)) == pytest.approx(root_mean_square(Refinement.of(narrow, 1)), 1e-3)
+    assert estimate_refinement_error(Refinement.of(wide, 1)) == pytest.approx(
+        estimate_refinement_error(Refinement.of(narrow, 1)), 1e-3
+    )
 
 
 def test_what_is_not_told() -> None:
     """No error with a delta or over very many categories; no posterior over more pairs than can be measured."""
-    assert root_mean_square(Refinement.of(Prior.uniform(0, 9), 1, delta=0.1)) is None
-    many = [f"v{number}" for number in range(MOST_VALUES + 1)]
+    assert estimate_refinement_error(Refinement.of(Prior.uniform(0, 9), 1, delta=0.1)) is None
+    many = [f"v{number}" for number in range(MAX_VALUES + 1)]
     prior = Prior.weights(dict.fromkeys(many, 1))
-    assert root_mean_square(Refinement.of(prior, 1)) is None
-    assert len(posterior_of_draw(Refinement.of(prior, 1), 7)) == len(many)
+    assert estimate_refinement_error(Refinement.of(prior, 1)) is None
+    assert len(compute_refinement_posterior(Refinement.of(prior, 1), 7)) == len(many)
     with pytest.raises(Unsupported, match="at most"):
-        posterior_of_draw(Refinement.of(prior, 1, distance=Distance.semantic(Taxonomy.flat(many))), 7)
+        compute_refinement_posterior(Refinement.of(prior, 1, distance=Distance.semantic(Taxonomy.flat(many))), 7)
     numbered = Refinement.of(Prior.uniform(0, 2), 1, distance=Distance.ordinal([2, 0, 1]))
-    assert root_mean_square(numbered) is None
+    assert estimate_refinement_error(numbered) is None
     assert agrees(numbered)
 
 
 def test_an_epsilon_too_small_to_matter_leaves_the_prior() -> None:
     refinement = Refinement.of(Prior.uniform(0, 9), 1e-15)
-    assert posterior_of_draw(refinement, 3) == pytest.approx(np.full(10, 0.1))
-    assert root_mean_square(refinement) == pytest.approx(math.sqrt(99 / 12))
+    assert compute_refinement_posterior(refinement, 3) == pytest.approx(np.full(10, 0.1))
+    assert estimate_refinement_error(refinement) == pytest.approx(math.sqrt(99 / 12))
     categories = Refinement.of(LETTERS, 1e-15)
-    assert root_mean_square(categories) == pytest.approx(math.sqrt(10 / 17))
+    assert estimate_refinement_error(categories) == pytest.approx(math.sqrt(10 / 17))

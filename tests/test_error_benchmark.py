@@ -12,7 +12,7 @@ from benchmarks.error.priors import Imagined, Outcome, Truth
 from benchmarks.error.race import OURS, Errors, compared
 from benchmarks.error.table import People
 
-from discreet.query.totals import Measure, Totals
+from discreet.query.totals import ScanMeasure, TotalsScan
 
 PEOPLE = People.made()
 NO_NOISE = 5000
@@ -76,8 +76,8 @@ def test_a_truth_drawn_from_a_prior_is_one_that_a_table_can_have(
 
 
 def test_imagined_rows_add_up_from_any_lowest_code() -> None:
-    measures = Measure("present", "income"), Measure("sum", "income", 2)
-    assert Imagined(3, 12).totals(Totals(measures)) == {(): (3, 6)}
+    measures = ScanMeasure("present", "income"), ScanMeasure("sum", "income", 2)
+    assert Imagined(3, 12).totals(TotalsScan(measures)) == {(): (3, 6)}
 
 
 def test_a_prior_is_judged_by_both_errors() -> None:

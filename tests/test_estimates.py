@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.planner.estimates import Estimate, Linear, MeanFromCentre, MeanOfPair, Variance
+from discreet.planner.estimates import Estimate, Linear, MeanFromCenter, MeanOfPair, Variance
 
 LOWER, UPPER, STEP = -3, 5, Fraction(1, 2)
 WIDTH = UPPER - LOWER
@@ -44,7 +44,7 @@ def around(totals: list[int], slack: tuple[int, ...]) -> list[tuple[Fraction, Fr
 
 
 def holds(estimate: Estimate, totals: list[int], slack: tuple[int, ...], exact: Fraction) -> bool:
-    low, high = estimate.span(around(totals, slack))
+    low, high = estimate.value_range(around(totals, slack))
     return low <= exact <= high
 
 
@@ -57,7 +57,7 @@ def test_a_mean_of_a_pair_of_sums(rows: list[int], slack: tuple[int, ...]) -> No
 
 @given(ROWS, SLACK)
 def test_a_mean_from_a_centred_sum(rows: list[int], slack: tuple[int, ...]) -> None:
-    estimate = MeanFromCentre(LOWER, UPPER, STEP)
+    estimate = MeanFromCenter(LOWER, UPPER, STEP)
     assert estimate.value(of_centre(rows)) == mean(rows)
     assert holds(estimate, of_centre(rows), slack, mean(rows))
 
@@ -84,12 +84,12 @@ def test_a_variance(rows: list[int], slack: tuple[int, ...], public: bool) -> No
 @given(st.lists(st.integers(-1000, 1000), min_size=3, max_size=3))
 def test_noise_of_any_size_gives_a_possible_number(totals: list[int]) -> None:
     """A noisy count below 1 gives the midpoint, a noisy sum beyond its bounds a bound; never an error."""
-    for estimate, count in ((MeanOfPair(LOWER, UPPER, STEP), 2), (MeanFromCentre(LOWER, UPPER, STEP), 2)):
+    for estimate, count in ((MeanOfPair(LOWER, UPPER, STEP), 2), (MeanFromCenter(LOWER, UPPER, STEP), 2)):
         assert LOWER * STEP <= estimate.value(totals[:count]) <= UPPER * STEP
-    assert MeanFromCentre(LOWER, UPPER, STEP).value([7, 0]) == Fraction(LOWER + UPPER, 2) * STEP
+    assert MeanFromCenter(LOWER, UPPER, STEP).value([7, 0]) == Fraction(LOWER + UPPER, 2) * STEP
     assert 0 <= Variance(WIDTH, STEP).value(totals) <= Fraction(WIDTH**2, 2) * STEP**2
 
 
 def test_a_column_of_one_value_has_that_mean() -> None:
     assert MeanOfPair(4, 4, STEP).value([0, 0]) == 2
-    assert MeanFromCentre(4, 4, STEP).value([9, 3]) == 2
+    assert MeanFromCenter(4, 4, STEP).value([9, 3]) == 2

@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
 from discreet.exact import (
-    between,
+    as_int,
+    as_number_between,
+    as_positive,
+    as_rational,
     exp_above,
     exp_below,
     exp_bounds,
-    floor_to,
+    floor_to_bits,
+    format_exact,
     ln_above,
     ln_below,
     ln_bounds,
-    measured,
-    positive,
-    rational,
-    rational_text,
-    reading,
-    shown,
-    whole,
+    parse_rational,
+    read_clamped,
+    read_clamped_binary,
 )
 
 fractions = st.fractions(min_value=-200, max_value=200, max_denominator=10**9)
@@ -97,8 +97,10 @@ def test_rounded_exponentials_are_the_nearest_on_their_side(x: Fraction) -> None
 def test_any_object_is_read_as_a_number_or_none(value: object, number: object) -> None:
     """At once and without an error: secrets are read by this. What a sensitivity is stated of is read in binary."""
     low, high = Fraction(-10), Fraction(10)
-    assert reading(value, low, high) == number
-    assert measured(value, low, high) == (Fraction(0.1) if isinstance(value, float) and value == 0.1 else number)
+    assert read_clamped(value, low, high) == number
+    assert read_clamped_binary(value, low, high) == (
+        Fraction(0.1) if isinstance(value, float) and value == 0.1 else number
+    )
 
 
 def test_a_number_far_below_zero_is_as_good_as_none() -> None:
@@ -121,7 +123,7 @@ def test_a_number_far_below_zero_is_as_good_as_none() -> None:
 )
 def test_numbers_are_read_by_their_decimal_text(number: object, value: Fraction) -> None:
     """Epsilon 0.1 is one tenth, not the nearest binary fraction to it."""
-    assert rational(number) == value
+    assert as_rational(number) == value
 
 
 @pytest.mark.parametrize(
@@ -131,35 +133,35 @@ def test_numbers_are_read_by_their_decimal_text(number: object, value: Fraction)
 def test_what_is_not_a_finite_number_is_refused(number: object) -> None:
     """One sentence, whatever came."""
     with pytest.raises(InvalidInput):
-        rational(number)
+        as_rational(number)
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("0.1", Fraction(1, 10)), (" 1e-6 ", Fraction(1, 10**6)), ("1/3", Fraction(1, 3))]
 )
 def test_text_becomes_a_number(text: str, value: Fraction) -> None:
-    assert rational_text(text) == value
+    assert parse_rational(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "1e999999999", "1/0", "e5", "0x10", "1" * 1000, "one"])
 def test_text_that_is_no_number_is_refused(text: str) -> None:
     """Also text that would fill the memory."""
     with pytest.raises(InvalidInput):
-        rational_text(text)
+        parse_rational(text)
 
 
 def test_ranges_are_checked() -> None:
     """The gate of every constructor."""
     for call in (
-        lambda: positive(0, "x"),
-        lambda: between(1, 0, 1, "x"),
-        lambda: whole(1.5, "x"),
-        lambda: whole(0, "x"),
+        lambda: as_positive(0, "x"),
+        lambda: as_number_between(1, 0, 1, "x"),
+        lambda: as_int(1.5, "x"),
+        lambda: as_int(0, "x"),
     ):
         with pytest.raises(InvalidInput, match=r"^x must be"):
             call()
-    assert floor_to(Fraction(1, 3), 2) == Fraction(1, 4)
-    assert [shown(Fraction(1, 10)), shown(Fraction(3)), shown(Fraction(10) ** 400)] == [
+    assert floor_to_bits(Fraction(1, 3), 2) == Fraction(1, 4)
+    assert [format_exact(Fraction(1, 10)), format_exact(Fraction(3)), format_exact(Fraction(10) ** 400)] == [
         "0.1",
         "3",
         "a very large number",

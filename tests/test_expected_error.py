@@ -13,16 +13,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.inference.belief import believed
-from discreet.inference.line import Spread, expected_error
+from discreet.inference.belief import parse_grid_prior
+from discreet.inference.line import ScaledNoise, estimate_posterior_error
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import SYSTEM
-from discreet.planner.asked import Asked
-from discreet.planner.choose import plan, plan_asked
-from discreet.planner.chosen import Chosen, RefinedStatistic
-from discreet.planner.individual import AboutOne
-from discreet.planner.meaning import SHARES
-from discreet.planner.noisy import Noisy
+from discreet.planner.asked import QueryOptions
+from discreet.planner.choose import plan, plan_query
+from discreet.planner.chosen import CandidateSelection, RefinedStatistic
+from discreet.planner.individual import UnitQuery
+from discreet.planner.meaning import ERROR_SHARES
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Plan
 from discreet.planner.refined import RefinedTotal
 from discreet.posterior import Posterior
@@ -54,8 +54,8 @@ class Case:
         query = parse_sql(self.text, self.declared)
         if like is None:
             return plan(self.declared, query, self.epsilon, prior=self.prior, rows=self.rows)
-        asked = Asked(epsilon=self.epsilon, prior=self.prior, rows=self.rows, like=(like,))
-        return plan_asked(self.declared, query, asked)
+        asked = QueryOptions(epsilon=self.epsilon, prior=self.prior, expected_rows=self.rows, stored_mechanisms=(like,))
+        return plan_query(self.declared, query, asked)
 
     def __str__(self) -> str:
         return f"{self.text}, {self.declared.neighbours}, epsilon {self.epsilon}, {self.prior}, {self.rows} rows"
@@ -102,9 +102,9 @@ def random_prior(case: Case, chance: random.Random) -> str:
 
 def truths(own: Plan, count: int, generator: np.random.Generator) -> np.ndarray:
     """From the prior as stated; without one, at the places that a mean's error is stated for, or anywhere."""
-    if own.belief is None:
+    if own.grid_prior is None:
         return np.resize(places(own), count)
-    cells = own.belief.cells()
+    cells = own.grid_prior.build_cells()
     return generator.choice(cells.values, count, p=cells.stated / cells.stated.sum())
 
 
@@ -115,7 +115,7 @@ def places(own: Plan) -> list[float]:
     column = own.schema.column(aggregate.column or "")
     low, high = float(column.lower * column.step), float(column.upper * column.step)
     if aggregate.function == "avg":
-        return [low + share * (high - low) for share in SHARES]
+        return [low + share * (high - low) for share in ERROR_SHARES]
     spread = (high - low) / math.sqrt(12)
     return [spread**2 if aggregate.function == "var" else spread]
 
@@ -123,24 +123,30 @@ def places(own: Plan) -> list[float]:
 def errors(own: Plan, count: int, generator: np.random.Generator) -> np.ndarray:
     """Of the posterior mean, or without a prior of the raw value."""
     one = own.measurements[0]
-    if isinstance(one, Noisy):
+    if isinstance(one, AdditiveNoise):
         return of_noise(own, one, truths(own, count, generator))
     if isinstance(one, RefinedTotal):
-        grid, runs = one.refinement.prior.grid, one.gridded.truths
+        grid, runs = one.refinement.prior.grid, one.refinement_prior.truths
         assert grid is not None
         drawn = generator.choice(len(runs.lows), count, p=runs.stated / runs.stated.sum())
         places = runs.lows[drawn] + generator.integers(0, runs.spans[drawn])
         values = [float(grid.value(int(place))) for place in places]
         return np.array([mean(one.posterior(released(one, value))) - value for value in values])
-    assert isinstance(one, Chosen | AboutOne)
-    refined = one.choice.refined if isinstance(one, Chosen) and isinstance(one.choice, RefinedStatistic) else None
-    own_refined = refined if refined is not None else one.refined  # type: ignore[union-attr]
-    places = generator.choice(len(own_refined.positions), count, p=own_refined.stated / own_refined.stated.sum())
+    assert isinstance(one, CandidateSelection | UnitQuery)
+    refined = (
+        one.mechanism.position_refinement
+        if isinstance(one, CandidateSelection) and isinstance(one.mechanism, RefinedStatistic)
+        else None
+    )
+    own_refined = refined if refined is not None else one.position_refinement  # type: ignore[union-attr]
+    places = generator.choice(
+        len(own_refined.positions), count, p=own_refined.stated_mass / own_refined.stated_mass.sum()
+    )
     column = own_refined.candidates.column
     found = []
     for place in own_refined.positions[places]:
         code = column.lower + int(place) * own_refined.candidates.width
-        found.append(mean(own_refined.posterior(own_refined.draw(int(place)))) - float(code * column.step))
+        found.append(mean(own_refined.posterior(own_refined.sample(int(place)))) - float(code * column.step))
     return np.array(found)
 
 
@@ -156,30 +162,34 @@ def mean(law: Posterior | None) -> float:
     return law.mean()
 
 
-def of_noise(own: Plan, one: Noisy, wanted: np.ndarray) -> np.ndarray:
-    meaning = own.meaning(one)
-    noise = one.noise.draw_units(len(wanted), SYSTEM)
+def of_noise(own: Plan, one: AdditiveNoise, wanted: np.ndarray) -> np.ndarray:
+    meaning = own.build_estimator(one)
+    noise = one.noise.sample_units(len(wanted), SYSTEM)
     found = []
     for truth, shift in zip(wanted, noise, strict=True):
         exact = totals(own, one, float(truth))
         drawn = tuple(x + int(n) for x, n in zip(exact, shift, strict=True))
-        told = float(meaning.raw(drawn, None)) if own.belief is None else meaning.posterior(own.belief, drawn).mean()
+        told = (
+            float(meaning.raw_value(drawn, None))
+            if own.grid_prior is None
+            else meaning.posterior(own.grid_prior, drawn).mean()
+        )
         found.append(told - truth)
     return np.array(found)
 
 
-def totals(own: Plan, one: Noisy, truth: float) -> list[int]:
+def totals(own: Plan, one: AdditiveNoise, truth: float) -> list[int]:
     """Exact totals of a table whose answer is about the truth, values in the middle of what that allows."""
-    meaning, rows = own.meaning(one), float(own.expected_rows.number)
+    meaning, rows = own.build_estimator(one), float(own.expected_rows.number)
     if meaning.ratio is not None:
-        slopes = meaning.ratio.slopes(np.array([meaning.ratio.share(truth)]))
+        slopes = meaning.ratio.slopes(np.array([meaning.ratio.compute_share(truth)]))
         return [round(rows * float(slope[0])) for slope in slopes]
     if meaning.squares is not None:
         squares = meaning.squares
-        spread = float(squares.spread(np.array([truth]))[0]) * (rows - 1) / rows
+        spread = float(squares.compute_variance(np.array([truth]))[0]) * (rows - 1) / rows
         parts = [round(rows), 0, round(rows * (2 * spread - squares.width**2))]
         return parts if squares.rows is None else parts[1:]
-    estimate = one.form.estimate
+    estimate = one.linear_query.estimate
     return [round((truth - float(estimate.offset)) / float(estimate.slope))]  # type: ignore[attr-defined]
 
 
@@ -240,6 +250,6 @@ def test_stated_errors_are_measured_ones_on_fifty_questions() -> None:
 
 def test_noise_far_finer_than_what_is_counted_is_weighed_too() -> None:
     """A count with hardly any noise: the line is cut no finer than whole numbers, or it would not fit into memory."""
-    belief = believed("normal(80, 20)", Fraction(0), Fraction(1200), Fraction(1), "COUNT")
-    noise = Spread(DiscreteLaplace(100, 1), 1.0)
-    assert 0 <= expected_error(belief, noise) < 1e-6
+    belief = parse_grid_prior("normal(80, 20)", Fraction(0), Fraction(1200), Fraction(1), "COUNT")
+    noise = ScaledNoise(DiscreteLaplace(100, 1), 1.0)
+    assert 0 <= estimate_posterior_error(belief, noise) < 1e-6

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from documentation.pictures_explanation import FOLDER, pictures
 
 from discreet import Guarantee
-from discreet.custodian.rehearsing import REHEARSAL
+from discreet.custodian.rehearsing import REHEARSAL_NOTE
 
 PAGES = sorted((Path(__file__).parents[1] / "docs" / "explanation").glob("*.md"))
 
@@ -31,11 +31,11 @@ def test_the_table_of_guarantees_has_the_words_of_the_product() -> None:
         Guarantee.dp(0.5, unit="person"),
         Guarantee.approx_dp(0.5, 1e-6, unit="person"),
         Guarantee.zcdp(0.01, unit="person"),
-        Guarantee.individual_dp(0.5, also=20),
+        Guarantee.individual_dp(0.5, pure_epsilon=20),
         Guarantee.k_anonymity(10),
         Guarantee.k_anonymity(10, probabilistic=True),
         Guarantee.t_closeness(1.5, "ratio"),
         Guarantee.nominal(1, "as printed"),
     )
     rows = [f"| `{promise.model}` | {promise.words()} |" for promise in promises]
-    assert [row for row in [*rows, f"| *rehearsal* | {REHEARSAL} |"] if row not in page] == []
+    assert [row for row in [*rows, f"| *rehearsal* | {REHEARSAL_NOTE} |"] if row not in page] == []

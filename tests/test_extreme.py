@@ -17,7 +17,7 @@ POINTS = 4
 
 @cache
 def law(mechanism: Extreme, counts: tuple[int, ...]) -> list[Fraction]:
-    return mechanism.choice.probabilities(mechanism.scores(np.array(counts)))
+    return mechanism.mechanism.probabilities(mechanism.scores(np.array(counts)))
 
 
 @cache

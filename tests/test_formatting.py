@@ -20,23 +20,23 @@ from hypothesis import strategies as st
 
 from discreet import formatting
 from discreet.answer import Answer
-from discreet.custodian.draw import Released
-from discreet.custodian.nested import _around
-from discreet.custodian.reply import answer
+from discreet.custodian.draw import NoisyResult
+from discreet.custodian.nested import _build_interval
+from discreet.custodian.reply import build_answer
 from discreet.exact import exp_bounds
 from discreet.formatting import (
     EPOCH,
     Number,
+    format_budget_left,
     format_cost,
     format_day,
     format_day_ends,
     format_decimals,
     format_ends,
     format_estimate,
-    format_exact,
+    format_exact_amount,
     format_factor,
     format_interval,
-    format_left,
     format_lower,
     format_number,
     format_percent,
@@ -47,19 +47,19 @@ from discreet.formatting import (
     format_whole_upper,
     round_down,
     round_up,
-    widen,
+    widen_interval,
 )
-from discreet.guarantee import Guarantee, bound_in_words
+from discreet.guarantee import Guarantee, format_privacy_bound
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.pictures import _Mark
 from discreet.planner.choose import plan
-from discreet.planner.nested import reach
-from discreet.planner.noisy import Noisy
+from discreet.planner.nested import compute_half_width
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Plan
 from discreet.posterior import Posterior
 from discreet.query import parse_sql, to_sql
 from discreet.schema import Column, Schema
-from discreet.service.console.static import FOLDER
+from discreet.service.console.static import ASSET_DIR
 from tables import schema
 
 INCOME = Column("income", "number", lower=0, upper=10_000_000, step=Fraction(1, 100), missing=0)
@@ -252,11 +252,11 @@ def test_percentages_are_printed_on_their_side(share: Number) -> None:
 @given(AMOUNTS)
 def test_amounts_of_a_budget_are_printed_on_their_side(amount: Fraction) -> None:
     """Costs rounded up, what is left rounded down, in the twelfth digit; for programs exactly."""
-    cost, left = number(format_cost(amount)), number(format_left(amount))
+    cost, left = number(format_cost(amount)), number(format_budget_left(amount))
     assert left <= amount <= cost
     assert near(cost, amount, 12)
     assert near(left, amount, 12)
-    assert Fraction(format_exact(amount)) == amount
+    assert Fraction(format_exact_amount(amount)) == amount
 
 
 @given(st.fractions(0, 25))
@@ -278,7 +278,7 @@ def test_at_most_so_many_times_as_likely_is_never_too_little(epsilon: Fraction) 
 def test_the_sentence_of_a_guarantee_promises_no_more_than_it(epsilon: Fraction, delta: Fraction) -> None:
     """The factor, the delta and the epsilon that are printed are at least those that hold."""
     promise = Guarantee.approx_dp(epsilon, delta, "replace-one")
-    found = re.search(r"at most (\S+) times .* but for a chance of (\S+)\.$", bound_in_words(promise))
+    found = re.search(r"at most (\S+) times .* but for a chance of (\S+)\.$", format_privacy_bound(promise))
     assert found is not None
     assert number(found[2]) >= delta
     factor = found[1]
@@ -292,14 +292,14 @@ def test_the_sentence_of_a_guarantee_promises_no_more_than_it(epsilon: Fraction,
 
 @given(FINITE.filter(lambda value: abs(value) < 1e300), st.floats(0, 1e6), st.integers(0, 6))
 def test_intervals_for_programs_are_rounded_outwards(low: float, width: float, places: int) -> None:
-    ends = widen(low, low + width, places)
+    ends = widen_interval(low, low + width, places)
     assert ends[0] <= low <= low + width <= ends[1]
 
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6))
 def test_intervals_of_nested_counts_are_rounded_outwards(count: float, variance: float) -> None:
-    off = reach(variance, 0.95)
-    low, high = _around(count, off)
+    off = compute_half_width(variance, 0.95)
+    low, high = _build_interval(count, off)
     assert low <= count - off <= count + off <= high
 
 
@@ -318,7 +318,9 @@ def test_a_posterior_is_shown_with_an_interval_that_holds_its_own() -> None:
 def test_a_mark_in_a_picture_has_an_interval_that_holds_its_own(dates: bool) -> None:
     """Also where the line that is shown is much wider than it."""
     low, at, high = -49_961.864401, -49_961.854806, -49_961.845211
-    words = _Mark("raw answer", at, (low, high), {}, dates).words((-60_000.0, 0.0)).replace("\N{MINUS SIGN}", "-")
+    words = (
+        _Mark("raw answer", at, (low, high), {}, dates).format_label((-60_000.0, 0.0)).replace("\N{MINUS SIGN}", "-")
+    )
     found = re.fullmatch(r"raw answer (\S+) \(95 %: (\S+) to (\S+)\)", words)
     assert found is not None
     if dates:
@@ -332,22 +334,22 @@ def test_the_console_prints_amounts_as_the_service_does() -> None:
     """The same text from the same exact amount, by the script that previews run in a browser."""
     amounts = [Fraction(0), Fraction(1, 10), Fraction(1483, 25_000), Fraction(10**15) - Fraction(1, 7)]
     amounts += [Fraction(over, under) for over in (1, 7, 999_999_999_999, 10**20) for under in (1, 3, 10**4, 10**9 + 7)]
-    script = (FOLDER / "telling.js").read_text(encoding="utf-8").replace("export ", "")
+    script = (ASSET_DIR / "telling.js").read_text(encoding="utf-8").replace("export ", "")
     listed = ", ".join(f'"{amount}"' for amount in amounts)
     script += f"for (const one of [{listed}]) console.log(`${{costWords(one)}} ${{leftWords(one)}}`);"
     node = Path(playwright.__file__).parent / "driver" / "node"
     said = subprocess.run([node, "--eval", script], check=True, capture_output=True, text=True).stdout.splitlines()
-    assert said == [f"{format_cost(amount)} {format_left(amount)}" for amount in amounts]
+    assert said == [f"{format_cost(amount)} {format_budget_left(amount)}" for amount in amounts]
 
 
 def mean_of(total: int, entropy: KeyedEntropy, planned: Plan) -> Answer:
     """The reply to a mean of 10,000 incomes whose sum is so many hundredths."""
     one = planned.measurements[0]
-    assert isinstance(one, Noisy)
-    assert one.single is not None
-    drawn = (total + int(one.single.draw(entropy)),)
+    assert isinstance(one, AdditiveNoise)
+    assert one.single_noise is not None
+    drawn = (total + int(one.single_noise.sample(entropy)),)
     question = to_sql(planned.query, planned.schema)
-    return answer(planned, Released(((),), ((drawn,),)), question, Fraction(1), 1, {"dp": Fraction(1)})
+    return build_answer(planned, NoisyResult(((),), ((drawn,),)), question, Fraction(1), 1, {"dp": Fraction(1)})
 
 
 @pytest.mark.parametrize("epsilon", [20, *(pytest.param(each, marks=pytest.mark.soak) for each in (5, 10))])

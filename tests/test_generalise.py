@@ -16,8 +16,14 @@ from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
 from discreet.microdata.generalise import generalise
-from discreet.microdata.hierarchies import ladder, parent
-from discreet.microdata.lattice import LOSSES, Classes, Task, merged, row_keys
+from discreet.microdata.hierarchies import build_hierarchy, find_parent
+from discreet.microdata.lattice import (
+    INFORMATION_LOSSES,
+    EquivalenceClasses,
+    GeneralizationTask,
+    compute_row_keys,
+    merge_equal_rows,
+)
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import ABSENT, Attribute
 from discreet.taxonomy import Taxonomy
@@ -61,7 +67,7 @@ def told(rows: list[tuple[int | None, str | None, str]]) -> dict[str, object]:
     120,
     records,
     st.integers(2, 5),
-    st.sampled_from(sorted(LOSSES)),
+    st.sampled_from(sorted(INFORMATION_LOSSES)),
     st.sampled_from([0, Fraction(1, 10), Fraction(1, 3)]),
     st.sampled_from([None, STEPS["age"]]),
 )
@@ -76,23 +82,23 @@ def test_no_class_is_below_k_and_no_levels_lose_less(
     records = list(zip(*(map(str, released[name]) for name in ("age", "place", "grade")), strict=True))
     assert min(Counter(records).values()) >= k
     assert len(rows) - len(records) == released.facts["suppressed"] <= suppress * len(rows)
-    assert released["pay"].tolist() == released.kept.tolist()
+    assert released["pay"].tolist() == released.source_rows.tolist()
     assert len(set(zip(records, released.groups["records"].tolist(), strict=True))) == len(set(records))
     table = read_table(as_table(rows), **told(rows))  # type: ignore[arg-type]
-    ladders = tuple(ladder(table[name], steps.get(name)) for name in ("age", "place", "grade"))
-    task = Task(ladders, len(rows), k, int(suppress * len(rows)))
+    ladders = tuple(build_hierarchy(table[name], steps.get(name)) for name in ("age", "place", "grade"))
+    task = GeneralizationTask(ladders, len(rows), k, int(suppress * len(rows)))
     levels = tuple(each["level"] for each in released.facts["levels"].values())  # type: ignore[attr-defined]
     assert (released.facts["loss"]["value"], levels) == by_trying_all(task, loss)  # type: ignore[index]
 
 
-def by_trying_all(task: Task, loss: str) -> tuple[float, tuple[int, ...]]:
+def by_trying_all(task: GeneralizationTask, loss: str) -> tuple[float, tuple[int, ...]]:
     found = []
-    for levels in itertools.product(*(range(top + 1) for top in task.tops)):
-        columns = [each.codes_at(level) for each, level in zip(task.ladders, levels, strict=True)]
-        codes, counts = merged(np.column_stack(columns), np.ones(task.rows, dtype=np.int64))
-        classes = Classes(codes, counts, counts >= task.k)
-        if classes.lost <= task.limit:
-            found.append((LOSSES[loss](task, levels, classes), sum(levels), levels))
+    for levels in itertools.product(*(range(top + 1) for top in task.top_levels)):
+        columns = [each.get_codes(level) for each, level in zip(task.hierarchies, levels, strict=True)]
+        codes, counts = merge_equal_rows(np.column_stack(columns), np.ones(task.rows, dtype=np.int64))
+        classes = EquivalenceClasses(codes, counts, counts >= task.k)
+        if classes.suppressed_rows <= task.max_suppressed:
+            found.append((INFORMATION_LOSSES[loss](task, levels, classes), sum(levels), levels))
     best = min(found)
     return float(best[0]), best[2]
 
@@ -103,14 +109,14 @@ def test_ladders_only_ever_widen(rows: list[tuple[int | None, str | None, str]])
     table = read_table(as_table(rows), **told(rows))  # type: ignore[arg-type]
     steps = {"grade": STEPS["grade"], **({"age": STEPS["age"]} if table["age"].kind == "numeric" else {})}
     for name in ("age", "place", "grade"):
-        rungs = ladder(table[name], steps.get(name))
-        codes = [rungs.codes_at(level) for level in range(len(rungs.rungs) + 1)]
+        rungs = build_hierarchy(table[name], steps.get(name))
+        codes = [rungs.get_codes(level) for level in range(len(rungs.levels) + 1)]
         for low, high in itertools.pairwise(codes):
             assert len(set(zip(low.tolist(), high.tolist(), strict=True))) == len(set(low.tolist()))
         assert set(codes[-1].tolist()) == {0}
         widths = [
             np.array([0.0] * len(rows)),
-            *(np.array(r.widths, float)[c] for r, c in zip(rungs.rungs, codes[1:], strict=True)),
+            *(np.array(r.widths, float)[c] for r, c in zip(rungs.levels, codes[1:], strict=True)),
         ]
         assert all((low <= high).all() for low, high in itertools.pairwise(widths))
 
@@ -124,15 +130,15 @@ def test_ladders_only_ever_widen(rows: list[tuple[int | None, str | None, str]])
 def test_round_intervals_of_numbers(values: list[float], decimals: int) -> None:
     """A value is in its interval; up to five rungs widen below "*", from a 32nd of the domain to half of it."""
     number = read_table({"x": np.array(values, dtype=float).round(decimals)})["x"]
-    rungs = ladder(number)
-    codes = [rungs.codes_at(level).tolist() for level in range(len(rungs.rungs) + 1)]
+    rungs = build_hierarchy(number)
+    codes = [rungs.get_codes(level).tolist() for level in range(len(rungs.levels) + 1)]
     for low, high in itertools.pairwise(codes):
         assert len(set(zip(low, high, strict=True))) == len(set(low))
     assert set(codes[-1]) == {0}
-    middle = [level for level, rung in enumerate(rungs.rungs, start=1) if rung.labels != ("*",)]
+    middle = [level for level, rung in enumerate(rungs.levels, start=1) if rung.labels != ("*",)]
     assert len(middle) <= 5
     for level in middle:
-        labels = rungs.at(level).array().tolist()
+        labels = rungs.generalize_to(level).to_array().tolist()
         assert [label is None for label in labels] == np.isnan(number.values).tolist()
         for value, label in zip(number.values.tolist(), labels, strict=True):
             low, high = (float(end) for end in (label or "[-inf, inf)")[1:-1].split(", "))
@@ -143,8 +149,8 @@ def test_round_intervals_of_numbers(values: list[float], decimals: int) -> None:
 
 def rungs_of(values: object, domain: tuple[float, float] | None = None) -> list[str]:
     """What the first value is called on each rung where no steps are given."""
-    rungs = ladder(read_table({"c": np.asarray(values)}, domains={"c": domain} if domain else {})["c"])
-    return [rungs.at(level).array().tolist()[0] for level in range(1, len(rungs.rungs) + 1)]
+    rungs = build_hierarchy(read_table({"c": np.asarray(values)}, domains={"c": domain} if domain else {})["c"])
+    return [rungs.generalize_to(level).to_array().tolist()[0] for level in range(1, len(rungs.levels) + 1)]
 
 
 def test_numbers_have_round_intervals_where_none_are_given() -> None:
@@ -193,13 +199,13 @@ def test_dates_have_the_calendar_where_none_is_given(first: str, last: str, rung
 def test_the_months_of_a_date_are_as_wide_as_they_are_long() -> None:
     """A share of the domain, so that February costs less than March."""
     day = read_table({"day": np.array(["2021-02-01", "2021-03-05", "2022-01-01"], dtype="datetime64[D]")})["day"]
-    assert ladder(day).rungs[0].widths == (Fraction(28, 334), Fraction(31, 334), Fraction(31, 334))
+    assert build_hierarchy(day).levels[0].widths == (Fraction(28, 334), Fraction(31, 334), Fraction(31, 334))
 
 
 def test_what_is_missing_is_in_no_interval() -> None:
     """Also where all that is there is in one."""
     age = read_table({"age": np.array([3, None, 4], dtype=object)}, domains={"age": (0, 99)})["age"]
-    labels = [ladder(age).at(level).array().tolist() for level in (1, 4, 5)]
+    labels = [build_hierarchy(age).generalize_to(level).to_array().tolist() for level in (1, 4, 5)]
     assert labels == [["[0, 5)", None, "[0, 5)"], ["[0, 40)", None, "[0, 40)"], ["*"] * 3]
 
 
@@ -218,31 +224,43 @@ def test_something_of_a_number_and_a_date_is_left() -> None:
 def test_numbers_become_intervals_of_the_domain() -> None:
     """Intervals start at the lower end of the domain and are exact, also for decimals and dates."""
     age = read_table({"age": np.array([20, 24, 25, 39])}, domains={"age": (0, 100)})["age"]
-    assert ladder(age, [5, 20]).at(1).array().tolist() == ["[20, 25)", "[20, 25)", "[25, 30)", "[35, 40)"]
-    assert ladder(age, [5, 20]).at(2).array().tolist() == ["[20, 40)"] * 4
+    assert build_hierarchy(age, [5, 20]).generalize_to(1).to_array().tolist() == [
+        "[20, 25)",
+        "[20, 25)",
+        "[25, 30)",
+        "[35, 40)",
+    ]
+    assert build_hierarchy(age, [5, 20]).generalize_to(2).to_array().tolist() == ["[20, 40)"] * 4
     price = read_table({"price": np.array([0.1, 0.3, 0.7])}, domains={"price": (0, 1)})["price"]
-    assert ladder(price, [0.1]).at(1).array().tolist() == ["[0.1, 0.2)", "[0.3, 0.4)", "[0.7, 0.8)"]
+    assert build_hierarchy(price, [0.1]).generalize_to(1).to_array().tolist() == [
+        "[0.1, 0.2)",
+        "[0.3, 0.4)",
+        "[0.7, 0.8)",
+    ]
     day = read_table({"day": np.array(["2020-01-01", "2020-01-09"], dtype="datetime64[D]")})["day"]
-    assert ladder(day, [7]).at(1).array().tolist() == ["[2020-01-01, 2020-01-08)", "[2020-01-08, 2020-01-15)"]
+    assert build_hierarchy(day, [7]).generalize_to(1).to_array().tolist() == [
+        "[2020-01-01, 2020-01-08)",
+        "[2020-01-08, 2020-01-15)",
+    ]
 
 
 def test_a_taxonomy_is_a_ladder() -> None:
     """The deepest labels alone go up on each rung, and what is missing joins on the highest."""
     place = read_table({"p": np.array(["Reus", "Vic", "Olot", None], dtype=object)}, taxonomies={"p": PLACES})["p"]
-    rungs = ladder(place)
-    assert rungs.at(0) is place
-    assert rungs.at(1).array().tolist() == ["Reus", "Vic", "hills", None]
-    assert rungs.at(2).array().tolist() == ["coast", "inland", "inland", None]
-    assert rungs.at(3).array().tolist() == ["all"] * 4
-    assert rungs.at(3).taxonomy is PLACES
-    assert (rungs.at(1).values == ABSENT).tolist() == [False, False, False, True]
+    rungs = build_hierarchy(place)
+    assert rungs.generalize_to(0) is place
+    assert rungs.generalize_to(1).to_array().tolist() == ["Reus", "Vic", "hills", None]
+    assert rungs.generalize_to(2).to_array().tolist() == ["coast", "inland", "inland", None]
+    assert rungs.generalize_to(3).to_array().tolist() == ["all"] * 4
+    assert rungs.generalize_to(3).taxonomy is PLACES
+    assert (rungs.generalize_to(1).values == ABSENT).tolist() == [False, False, False, True]
 
 
 def test_an_unbalanced_taxonomy_is_climbed_by_depth() -> None:
     """All that is under B becomes B on one rung, however deep it is."""
     uneven = Taxonomy.of({"A": "root", "B": "root", "a1": "A", "b1": "B", "b3": "B", "b31": "b3", "b32": "b3"})
-    rungs = ladder(nominal(["a1", "b1", "b31", "b32"], uneven))
-    assert [rungs.at(level).array().tolist() for level in range(1, len(rungs.rungs) + 1)] == [
+    rungs = build_hierarchy(nominal(["a1", "b1", "b31", "b32"], uneven))
+    assert [rungs.generalize_to(level).to_array().tolist() for level in range(1, len(rungs.levels) + 1)] == [
         ["a1", "b1", "b3", "b3"],
         ["A", "B", "B", "B"],
         ["root"] * 4,
@@ -255,9 +273,9 @@ def test_a_label_takes_in_all_that_it_covers(data: st.DataObject) -> None:
     up = [data.draw(st.integers(0, child - 1)) for child in range(1, data.draw(st.integers(3, 14)))]
     tree = Taxonomy.of({str(child): str(above) for child, above in enumerate(up, start=1)})
     values = data.draw(st.lists(st.sampled_from(sorted(tree.ancestors)), min_size=2, max_size=8, unique=True))
-    rungs = ladder(nominal(values, tree))
-    for level, rung in enumerate(rungs.rungs[:-1], start=1):
-        labels = rungs.at(level).array().tolist()
+    rungs = build_hierarchy(nominal(values, tree))
+    for level, rung in enumerate(rungs.levels[:-1], start=1):
+        labels = rungs.generalize_to(level).to_array().tolist()
         assert all(label in tree.ancestors[value] for value, label in zip(values, labels, strict=True))
         for label in set(labels) - {value for value, called in zip(values, labels, strict=True) if value == called}:
             assert {labels[row] for row, value in enumerate(values) if label in tree.ancestors[value]} == {label}
@@ -272,14 +290,14 @@ def test_a_label_is_as_wide_as_the_leaves_that_it_covers() -> None:
     """Not as those of them that are in the table; a value as it is has no width."""
     cities = {"Paris": "France", "Lyon": "France", "Nice": "France", "Rome": "Italy", "Vatican": "Europe"}
     europe = Taxonomy.of({**cities, "France": "Europe", "Italy": "Europe"})
-    rungs = ladder(nominal(["Paris", "Rome", "Vatican"], europe))
-    assert [dict(zip(rung.labels, rung.widths, strict=True)) for rung in rungs.rungs] == [
+    rungs = build_hierarchy(nominal(["Paris", "Rome", "Vatican"], europe))
+    assert [dict(zip(rung.labels, rung.widths, strict=True)) for rung in rungs.levels] == [
         {"France": Fraction(1, 2), "Italy": 0, "Vatican": 0},
         {"Europe": 1},
     ]
-    task = Task((ladder(nominal(["Paris", "Paris", "Rome", "Rome"], europe)),), 4, 2, 0)
-    whole = Classes(np.array([[0], [1]]), np.array([2, 2]), np.array([True, True]))
-    assert LOSSES["ncp"](task, (1,), whole) == Fraction(1, 4)
+    task = GeneralizationTask((build_hierarchy(nominal(["Paris", "Paris", "Rome", "Rome"], europe)),), 4, 2, 0)
+    whole = EquivalenceClasses(np.array([[0], [1]]), np.array([2, 2]), np.array([True, True]))
+    assert INFORMATION_LOSSES["ncp"](task, (1,), whole) == Fraction(1, 4)
 
 
 def nominal(values: Sequence[str], taxonomy: Taxonomy) -> Attribute:
@@ -289,21 +307,24 @@ def nominal(values: Sequence[str], taxonomy: Taxonomy) -> Attribute:
 def test_a_concept_with_several_parents_has_one_path() -> None:
     """The parent with the most ancestors, then the first by name: never a grandparent."""
     several = Taxonomy.of({"x": ["b", "c", "root"], "b": "root", "c": "d", "d": "root"})
-    assert [parent(several, concept) for concept in ("x", "c", "b", "root")] == ["c", "d", "root", "root"]
+    assert [find_parent(several, concept) for concept in ("x", "c", "b", "root")] == ["c", "d", "root", "root"]
 
 
 def test_maps_go_on_from_the_rung_below_and_a_star_ends_them() -> None:
     """Widths come first, then maps from their labels; several labels on the last rung become one more rung."""
     age = read_table({"age": np.array([3, 12, 17])}, domains={"age": (0, 20)})["age"]
-    rungs = ladder(age, [10, {"[0, 10)": "child", "[10, 20)": "youth"}])
-    assert [rungs.at(level).array().tolist() for level in (2, 3)] == [["child", "youth", "youth"], ["*"] * 3]
-    assert [[float(width) for width in rung.widths] for rung in rungs.rungs] == [[0.5, 0.5], [0.5, 0.5], [1.0]]
+    rungs = build_hierarchy(age, [10, {"[0, 10)": "child", "[10, 20)": "youth"}])
+    assert [rungs.generalize_to(level).to_array().tolist() for level in (2, 3)] == [
+        ["child", "youth", "youth"],
+        ["*"] * 3,
+    ]
+    assert [[float(width) for width in rung.widths] for rung in rungs.levels] == [[0.5, 0.5], [0.5, 0.5], [1.0]]
 
 
 def test_one_value_beside_missing_ones_still_meets_at_the_top() -> None:
     """A column with one value and gaps is two values, and has a rung where it is one."""
     gaps = read_table({"c": np.array(["a", None, "a"], dtype=object)})["c"]
-    assert ladder(gaps).at(1).array().tolist() == ["*"] * 3
+    assert build_hierarchy(gaps).generalize_to(1).to_array().tolist() == ["*"] * 3
     released = generalise({"c": np.array(["a", None, "a"], dtype=object)}, 3, "c")
     assert released["c"].tolist() == ["*"] * 3
 
@@ -314,7 +335,7 @@ def test_leaving_out_one_row_spares_the_others() -> None:
     assert set(generalise(table, 3, "c")["c"]) == {"*"}
     released = generalise(table, 3, "c", suppress=0.1, confidential="pay")
     assert Counter(released["c"]) == {"a": 5, "b": 5}
-    assert released.kept.tolist() == list(range(10))
+    assert released.source_rows.tolist() == list(range(10))
     assert released.facts["suppressed"] == 1
     assert released.facts["gone"] == []
     assert json.loads(json.dumps(dict(released.facts))) == dict(released.facts)
@@ -332,7 +353,7 @@ def test_row_keys_tell_rows_apart_beyond_64_bits() -> None:
     once = np.random.default_rng(1).integers(0, 2**21, (300, 5))
     other = once + np.array([0, 0, 0, 0, 1])
     codes = np.vstack([once, other, once])
-    assert len(np.unique(row_keys(codes))) == len({tuple(row) for row in codes.tolist()})
+    assert len(np.unique(compute_row_keys(codes))) == len({tuple(row) for row in codes.tolist()})
 
 
 @pytest.mark.parametrize(
@@ -375,7 +396,7 @@ def test_whole_days_only() -> None:
     """An interval of dates is not half a day wide."""
     day = read_table({"day": np.array(["2020-01-01", "2020-01-09"], dtype="datetime64[D]")})["day"]
     with pytest.raises(InvalidInput, match="whole days"):
-        ladder(day, [0.5])
+        build_hierarchy(day, [0.5])
 
 
 def test_least_loss_of_a_real_file() -> None:

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import InvalidInput, Prior, Unsupported
-from discreet.planner.given import on_positions, with_tail
-from discreet.prior import MOST_POINTS, Grid
+from discreet.planner.given import mix_cauchy_tail, place_prior
+from discreet.prior import MAX_POINTS, Grid
 from discreet.schema import Column
 
 AGE = Column("age", "integer", 17, 90)
@@ -28,7 +28,7 @@ POSITIONS = Grid(Fraction(0), Fraction(1))
 
 
 def placed(column: Column, prior: str | Prior, width: int = 1, tail: bool | None = None) -> Prior:
-    return on_positions(column, width, -(-column.size // width), prior, tail).used
+    return place_prior(column, width, -(-column.size // width), prior, tail).used_prior
 
 
 def shares(prior: Prior, size: int) -> np.ndarray:
@@ -145,10 +145,10 @@ def test_placing_is_rounding_to_codes(width: int, weights: dict[Fraction, int], 
             placed(column, prior, width)
         return
     law = np.array([float(expected.get(at, 0)) for at in range(-(-34 // width))])
-    made = on_positions(column, width, len(law), prior)
-    assert shares(made.used, len(law)) == pytest.approx(law / law.sum(), rel=1e-9)
-    assert all(int(code) in codes[int(at)] for at, code in zip(made.used.index, made.codes, strict=True))
-    with_one = on_positions(column, width, len(law), prior, tail=True).used
+    made = place_prior(column, width, len(law), prior)
+    assert shares(made.used_prior, len(law)) == pytest.approx(law / law.sum(), rel=1e-9)
+    assert all(int(code) in codes[int(at)] for at, code in zip(made.used_prior.index, made.codes, strict=True))
+    with_one = place_prior(column, width, len(law), prior, tail=True).used_prior
     assert shares(with_one, len(law)) == pytest.approx(tailed(law / law.sum(), law > 0), rel=1e-9)
 
 
@@ -260,7 +260,7 @@ def test_a_prior_that_cannot_be_used_is_refused_in_one_sentence(case: str) -> No
 
 def test_a_column_without_a_public_domain_has_no_prior() -> None:
     with pytest.raises(Unsupported, match="no public domain"):
-        on_positions(Column("name", "nominal", private_keys=True), 1, 1, '{"a": 1}')
+        place_prior(Column("name", "nominal", private_keys=True), 1, 1, '{"a": 1}')
 
 
 def test_a_tail_is_of_numbers() -> None:
@@ -274,8 +274,8 @@ HOSTILE = {
     "two far atoms": Prior.weights({40: 1, 10**15: 1}),
     "two atoms on both sides": Prior.weights({-(10**300): 1, 38: 5}),
     "a tiny step": Prior.weights({40: 1, 40 + Fraction(1, 10**17): 1}),
-    "two to the twenty points": Prior.uniform(0, MOST_POINTS - 1, 1),
-    "points at a fine step": Prior.uniform(17, 17 + Fraction(MOST_POINTS - 1, 2**14), Fraction(1, 2**14)),
+    "two to the twenty points": Prior.uniform(0, MAX_POINTS - 1, 1),
+    "points at a fine step": Prior.uniform(17, 17 + Fraction(MAX_POINTS - 1, 2**14), Fraction(1, 2**14)),
     "a tiny scale": "normal(38, 1e-300)",
     "between two values": "normal(38.5, 1e-400)",
     "a huge scale": "cauchy(38, 1e4)",
@@ -321,18 +321,18 @@ def test_placing_is_quick(text: str, width: int, most: float) -> None:
 
 
 def test_a_million_points_of_a_prior_are_placed_quickly() -> None:
-    prior = Prior.normal(5 * 10**5, 10**4, 0, MOST_POINTS - 1)
+    prior = Prior.normal(5 * 10**5, 10**4, 0, MAX_POINTS - 1)
     start = time.process_time()
     assert len(placed(Column("x", "integer", 0, 10**6), prior, 20)) == 50_001
     assert time.process_time() - start < 0.7
 
 
 def test_the_tail_is_on_the_support_and_at_least_a_step_wide() -> None:
-    prior = with_tail(Prior.weights({0: 1, 5: 1, 10: 2}))
+    prior = mix_cauchy_tail(Prior.weights({0: 1, 5: 1, 10: 2}))
     assert prior.support == (0, 5, 10)
     assert shares(prior, 3) == pytest.approx(tailed(np.array([0.25, 0.25, 0.5]), np.ones(3, bool)))
     with pytest.raises(InvalidInput, match="of numbers"):
-        with_tail(Prior.weights({"a": 1}))
+        mix_cauchy_tail(Prior.weights({"a": 1}))
 
 
 def test_half_way_between_two_codes_is_the_upper_one() -> None:
@@ -346,8 +346,8 @@ def test_a_wide_bin_stands_for_a_value_that_the_prior_holds_possible() -> None:
     """The code in its middle may lie beyond an end, or between two shapes; names too."""
 
     def made(column: Column, prior: str | Prior, width: int) -> list[tuple[int, int, int]]:
-        own = on_positions(column, width, -(-column.size // width), prior)
-        return [*zip(own.used.index.tolist(), own.codes.tolist(), own.spans.tolist(), strict=True)]
+        own = place_prior(column, width, -(-column.size // width), prior)
+        return [*zip(own.used_prior.index.tolist(), own.codes.tolist(), own.code_counts.tolist(), strict=True)]
 
     assert made(AGE, "point(40)", 10) == [(2, 40, 1)]
     assert made(AGE, "uniform(25, 48)", 10) == [(0, 25, 2), (1, 31, 10), (2, 41, 10), (3, 48, 2)]
@@ -356,5 +356,5 @@ def test_a_wide_bin_stands_for_a_value_that_the_prior_holds_possible() -> None:
     assert made(AGE, "normal(40, 9) on [34, 39]", 10) == [(1, 34, 3), (2, 39, 3)]
     assert made(AGE, "triangular(26, 30, 30)", 10) == [(0, 26, 1), (1, 30, 4)]
     assert made(SEX, '{"other": 1, "M": 1}', 2) == [(0, 1, 1), (1, 2, 1)]
-    blurred = on_positions(AGE, 10, 8, "uniform(25, 48)")
-    assert blurred.blur == pytest.approx((2 * 2 * (4 - 1) + 2 * 10 * (100 - 1)) / 24 / 12)
+    blurred = place_prior(AGE, 10, 8, "uniform(25, 48)")
+    assert blurred.bin_variance == pytest.approx((2 * 2 * (4 - 1) + 2 * 10 * (100 - 1)) / 24 / 12)

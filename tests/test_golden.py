@@ -36,15 +36,20 @@ from discreet import (
 from discreet.distance import boundary, diameter, marginality
 from discreet.exact import exp_below
 from discreet.inference.linear import refine_linear
-from discreet.kernel.heavy_tail import admissible_loss, admissible_range, heavy_tail_interval, largest_alpha
+from discreet.kernel.heavy_tail import (
+    compute_admissible_loss,
+    compute_heavy_tail_interval,
+    compute_largest_alpha,
+    find_admissible_range,
+)
 from discreet.kernel.individual import TruncatedRangeCount
-from discreet.kernel.laplace import laplace_region
-from discreet.kernel.staircase import laplace_core
-from discreet.microdata.closeness import apart, groups_apart
+from discreet.kernel.laplace import compute_laplace_region
+from discreet.kernel.staircase import compute_laplace_core
+from discreet.microdata.closeness import compute_distribution_distance, groups_apart
 from discreet.microdata.private.blocks import RankBlocks
-from discreet.microdata.private.chains import chain_bound, joint_bound, ordered_bound
-from discreet.microdata.private.grid import Grid
-from discreet.microdata.private.loss import Loss
+from discreet.microdata.private.chains import bound_chain, bound_joint_chain, bound_ordered_chain
+from discreet.microdata.private.grid import ColumnGrid
+from discreet.microdata.private.loss import PrivacyBudget
 from discreet.schema import Column
 from discreet.testing import exact_delta, worst_ratio
 from test_distance import SPORT as SPORT_PARENTS
@@ -67,8 +72,8 @@ def unit_interval(points: int = 100_001) -> Prior:
 def refined(name: str) -> tuple[Refinement, float, float]:
     """Table 5: an individual question with f(D) = 1/2; mechanism, variance, P(K in U_u)."""
     mechanism = Refinement.of(unit_interval(), EPSILON[name], about="individual")
-    law = mechanism.law(0.5)
-    near = float(mechanism.profile.until[0])
+    law = mechanism.distribution(0.5)
+    near = float(mechanism.profile.mass_limits[0])
     return mechanism, law.variance(), near * float(mechanism.factors[0])
 
 
@@ -78,7 +83,7 @@ def t5(kind: str, name: str) -> float:
         "laplace_var": laplace.variance(),
         "laplace_in01": 1 - laplace.tail(0.5),
         "kr_var": variance,
-        "kr_size": float(mechanism.profile.until[0]),
+        "kr_size": float(mechanism.profile.mass_limits[0]),
         "kr_P": inside,
     }[kind]
 
@@ -112,7 +117,7 @@ def rare(kind: str) -> float:
 def ex3(kind: str) -> object:
     """Example 3: two people, both 0; rows are the second's answer, columns the first's."""
     mechanism = Refinement.of(Prior.weights({0: 1, 1: 1}), 1, about="individual")
-    laws = {truth: [float(p) for p in mechanism.law(truth).probabilities] for truth in (0, 1, None)}
+    laws = {truth: [float(p) for p in mechanism.distribution(truth).probabilities] for truth in (0, 1, None)}
 
     def table(first: int | None, second: int | None) -> list[list[float]]:
         return [[laws[first][column] * laws[second][row] for column in (0, 1)] for row in (0, 1)]
@@ -132,8 +137,8 @@ def ex3(kind: str) -> object:
 def kr(kind: str) -> float:
     """The worst loss of the individual factors, in units of epsilon, over truths at both ends of many points."""
     mechanism = Refinement.of(Prior.uniform(0, 40), 1, about="individual")
-    laws = [mechanism.law(truth).law() for truth in (0, 20, 40)]
-    absent = mechanism.law(None).law()
+    laws = [mechanism.distribution(truth).law() for truth in (0, 20, 40)]
+    absent = mechanism.distribution(None).law()
     pairs = [(law, absent) for law in laws] if kind == "individual.addremove" else combinations(laws, 2)
     return math.log(max(worst_ratio(one, two) or 0 for one, two in pairs))
 
@@ -146,9 +151,9 @@ def ed(kind: str) -> object:
     made = Refinement.of(prior, LN2, delta=0.2, **asked)
     printed = Printed(prior, made.epsilon, made.about, made.neighbours, made.distance, made.delta, made.up)
     if kind == "ind.published_delta":
-        return float(exact_delta(printed.law(0.5).law(), printed.law(None).law(), ratio))
+        return float(exact_delta(printed.distribution(0.5).law(), printed.distribution(None).law(), ratio))
     if kind == "stat.published_delta":
-        one, two = printed.law(0), printed.law(1)
+        one, two = printed.distribution(0), printed.distribution(1)
         return float(exact_delta(one.law(), two.law(), ratio))
     return float(sound.profile.atom) if kind == "stat.delta_prime" else [float(factor) for factor in sound.factors]
 
@@ -169,7 +174,7 @@ def stair(kind: str, epsilon: float) -> float:
         "minvar.V": lambda: finest(epsilon).variance(),
         "M0": lambda: float(finest(epsilon).density_at_zero),
         "lapvar": lambda: Laplace(epsilon).variance(),
-        "m": lambda: laplace_core(epsilon, 1),
+        "m": lambda: compute_laplace_core(epsilon, 1),
         "ci95.size": lambda: shortest(epsilon).confidence_length(0.95),
         "ci95.d": lambda: float(shortest(epsilon).core),
         "ci95.lap": lambda: 2 * Laplace(epsilon).interval(0.95)[1],
@@ -189,9 +194,9 @@ def ex5(kind: str, level: float | None) -> object:
         "var2": lambda: example5().variance()[1],
         "lapvar": lambda: [Laplace(1, 11).variance()] * 2,
         "lapvar.split": lambda: [Laplace(0.5, 1).variance(), Laplace(0.5, 10).variance()],
-        "lap.alpha": lambda: 11 * laplace_region([11.0, 11.0], level)[0],
-        "lap.size": lambda: laplace_region([11.0, 11.0], level)[1],
-        "split.size": lambda: laplace_region([2.0, 20.0], level)[1],
+        "lap.alpha": lambda: 11 * compute_laplace_region([11.0, 11.0], level)[0],
+        "lap.size": lambda: compute_laplace_region([11.0, 11.0], level)[1],
+        "split.size": lambda: compute_laplace_region([2.0, 20.0], level)[1],
         "box.beta": lambda: example5().region(level)[0],
         "box.size": lambda: example5().region(level)[1],
     }[kind]()
@@ -208,12 +213,12 @@ def idp(kind: str) -> object:
         return (DiscreteLaplace(value, 1) if column == "dp" else TruncatedRangeCount(value)).expected_error()
     return {
         "t1.lap": lambda: Laplace(1).interval(0.95)[1],
-        "t1.gamma2": lambda: heavy_tail_interval(2, 8, 0.95),
-        "t1.gamma3": lambda: heavy_tail_interval(3, 12, 0.95),
-        "smooth.loss.gamma2": lambda: admissible_loss(2),
-        "smooth.loss.gamma3": lambda: admissible_loss(3),
-        "smooth.gamma_range": admissible_range,
-        "smooth.alpha.gamma2": lambda: largest_alpha(2, 0.5),
+        "t1.gamma2": lambda: compute_heavy_tail_interval(2, 8, 0.95),
+        "t1.gamma3": lambda: compute_heavy_tail_interval(3, 12, 0.95),
+        "smooth.loss.gamma2": lambda: compute_admissible_loss(2),
+        "smooth.loss.gamma3": lambda: compute_admissible_loss(3),
+        "smooth.gamma_range": find_admissible_range,
+        "smooth.alpha.gamma2": lambda: compute_largest_alpha(2, 0.5),
     }[kind]()
 
 
@@ -278,7 +283,7 @@ def refined_density(y: float) -> float:
 def close(kind: str) -> object:
     """Figure 7.5: three groups, each with two values of its own bucket and one of each other."""
     held = [[2, 1, 1], [1, 2, 1], [1, 1, 2]]
-    found = [apart(group, [4, 4, 4]) for group in held]
+    found = [compute_distribution_distance(group, [4, 4, 4]) for group in held]
     groups = np.repeat(np.arange(3), 4), np.concatenate([np.repeat(np.arange(3), group) for group in held])
     return {
         "fig75": [each.ratio for each in found],
@@ -315,10 +320,13 @@ def ranked(k: int) -> object:
 
 def moved_blocks(rest: str, inputs: dict) -> Fraction:
     """The most that all rank blocks of 7 rows move, over all tables and neighbours: their sums, or their means."""
-    plan = RankBlocks(Grid.of(Column("x", "integer", 0, 3, missing=0)), 7, inputs.get("k", 3), Loss(Fraction(1)))
+    plan = RankBlocks(
+        ColumnGrid.of(Column("x", "integer", 0, 3, missing=0)), 7, inputs.get("k", 3), PrivacyBudget(Fraction(1))
+    )
     sizes = np.diff(plan.edges) if rest == "sensitivity" else np.ones(len(plan.edges) - 1)
     sums = [
-        (table, plan.totals(np.bincount(table, minlength=4))) for table in combinations_with_replacement(range(4), 7)
+        (table, plan.compute_totals(np.bincount(table, minlength=4)))
+        for table in combinations_with_replacement(range(4), 7)
     ]
     moved = (
         sum(Fraction(abs(int(m)), int(s)) for m, s in zip(two - one, sizes, strict=True)) / 3
@@ -346,8 +354,11 @@ FAMILIES: dict[str, Callable[[str, dict], object]] = {
     "tclose": lambda rest, _: close(rest),
     "mdav": lambda _, inputs: mdav(inputs),
     "ir": lambda rest, inputs: ranked(inputs["k"]) if rest == "low" else moved_blocks(rest, inputs),
-    "multi": lambda _, inputs: Fraction(ordered_bound(inputs["n"] // inputs["k"], 4), 15 * inputs["k"]),
-    "hilbert": lambda _, inputs: [chain_bound(2, 4, inputs["m"], 0) / 16, joint_bound(2, 4, inputs["m"], (0, 1)) / 16],
+    "multi": lambda _, inputs: Fraction(bound_ordered_chain(inputs["n"] // inputs["k"], 4), 15 * inputs["k"]),
+    "hilbert": lambda _, inputs: [
+        bound_chain(2, 4, inputs["m"], 0) / 16,
+        bound_joint_chain(2, 4, inputs["m"], (0, 1)) / 16,
+    ],
 }
 
 

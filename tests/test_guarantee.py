@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Guarantee, InvalidInput, Unsupported
-from discreet.guarantee import DIFFERENTIAL, epsilon_at_order
-from discreet.kernel.distribution import Distribution, Few
+from discreet.guarantee import DP_MODELS, compute_epsilon_at_order
+from discreet.kernel.distribution import Distribution, RationalFactors
 from discreet.prior import Prior
 from discreet.testing import worst_ratio
 
@@ -40,7 +40,9 @@ def test_parallel_under_replacement_costs_two_accounts_exactly() -> None:
     def cell(count: int) -> Distribution:
         import numpy as np
 
-        return Distribution(prior, np.array([0, 1]), Few((third, 2 * third) if count else (2 * third, third)))
+        return Distribution(
+            prior, np.array([0, 1]), RationalFactors((third, 2 * third) if count else (2 * third, third))
+        )
 
     def joint(table: tuple[int, int]) -> dict:
         first, second = cell(table[0]).law(), cell(table[1]).law()
@@ -57,7 +59,7 @@ def test_composition_of_unlike_models() -> None:
     zero = Guarantee.dp(1) + Guarantee.zcdp(Fraction(1, 8))
     assert (zero.model, zero.rho) == ("zcdp", Fraction(5, 8))
     weak = Guarantee.individual_dp(1, 20) + Guarantee.dp(2, "replace-one")
-    assert (weak.model, weak.epsilon, weak.also) == ("individual-dp", 3, 22)
+    assert (weak.model, weak.epsilon, weak.pure_epsilon) == ("individual-dp", 3, 22)
     for one, two in (
         (Guarantee.dp(1), Guarantee.dp(1, "replace-one")),
         (Guarantee.dp(1), Guarantee.dp(1, unit="household")),
@@ -215,12 +217,12 @@ def test_the_conversion_rounds_up_at_every_order() -> None:
         ):
             a, r, d = (mpmath.mpf(value.numerator) / value.denominator for value in (order, rho, delta))
             exact = a * r + mpmath.log((a - 1) / a) - (mpmath.log(a) + mpmath.log(d)) / (a - 1)
-            told = epsilon_at_order(order, rho, delta, bits)
+            told = compute_epsilon_at_order(order, rho, delta, bits)
             above = mpmath.mpf(told.numerator) / told.denominator - exact
             assert 0 <= above <= mpmath.mpf(2) ** -bits * (1 + 2 / (a - 1)) * 1.01
         whole = Guarantee.zcdp(20).approximate(1e-6)
         orders = [Fraction(1) + Fraction(place, 1000) for place in range(100, 5000, 10)]
-        least = min(epsilon_at_order(order, Fraction(20), Fraction(1, 10**6)) for order in orders)
+        least = min(compute_epsilon_at_order(order, Fraction(20), Fraction(1, 10**6)) for order in orders)
         assert least * (1 - Fraction(1, 10**4)) < whole.epsilon <= least
 
 
@@ -235,12 +237,12 @@ def test_words_never_call_anything_weaker_differential_privacy() -> None:
     promises = [one for pair in IMPLIED + NOT_IMPLIED for one in pair]
     for promise in promises:
         words = promise.words().lower()
-        if promise.model in DIFFERENTIAL:
+        if promise.model in DP_MODELS:
             assert "differential privacy" in words
         elif promise.model == "individual-dp":
             assert words.startswith("individual dp")
             assert "weaker, not for groups, its noise follows the data" in words
-            assert words.endswith(f"but only with epsilon {promise.also}.")
+            assert words.endswith(f"but only with epsilon {promise.pure_epsilon}.")
         else:
             assert "differential privacy" not in words
         assert promise.to_json()["model"] == promise.model

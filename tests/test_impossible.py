@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import InvalidInput
-from discreet.planner.impossible import Impossible, impossible
-from discreet.query.predicate import All, Predicate, Some, Within, holds
-from discreet.query.released import MISSING
+from discreet.planner.impossible import StructuralZeros, read_structural_zeros
+from discreet.query.predicate import AllOf, AnyOf, InRanges, Predicate, is_satisfied
+from discreet.query.released import MISSING_CODE
 from discreet.schema import Schema, schema_from_text, schema_to_public_json
 
 TEXT = """\
@@ -39,26 +39,26 @@ def schema(*conditions: str) -> Schema:
 def test_declared_combinations_are_read_and_public() -> None:
     """They are conditions of SQL, and part of what analysts may see."""
     own = schema("age < 15 AND married = true", "age < 30 AND job = 'judge'")
-    found = impossible(own)
+    found = read_structural_zeros(own)
     codes = {"age": np.array([14, 14, 15, 29]), "married": np.array([1, 0, 1, 0]), "job": np.array([0, 0, 0, 2])}
-    assert found.rows(codes).tolist() == [True, False, False, True]
-    assert found.among(("age", "married")).rows(codes).tolist() == [True, False, False, False]
+    assert found.find_impossible_rows(codes).tolist() == [True, False, False, True]
+    assert found.restrict_to(("age", "married")).find_impossible_rows(codes).tolist() == [True, False, False, False]
     assert schema_to_public_json(own)["impossible"] == list(own.impossible)
-    assert impossible(schema()).rows(codes).tolist() == [False] * 4
+    assert read_structural_zeros(schema()).find_impossible_rows(codes).tolist() == [False] * 4
 
 
 @pytest.mark.parametrize("condition", ["age <", "height > 2", "town = 'Ash'", "age > 3 GROUP BY job", "COUNT(*) > 1"])
 def test_what_cannot_be_read_is_refused(condition: str) -> None:
     """In one sentence that says which it is."""
     with pytest.raises(InvalidInput, match="declared impossible"):
-        impossible(schema(condition))
+        read_structural_zeros(schema(condition))
 
 
 def predicates() -> st.SearchStrategy[Predicate]:
     ranges = st.sampled_from([((0, 1),), ((2, 4),), ((0, 0), (3, 4)), ()])
-    leaves = st.builds(Within, st.sampled_from(["a", "b"]), ranges, st.booleans())
+    leaves = st.builds(InRanges, st.sampled_from(["a", "b"]), ranges, st.booleans())
     return st.recursive(
-        leaves, lambda parts: st.builds(All, _some(parts)) | st.builds(Some, _some(parts)), max_leaves=5
+        leaves, lambda parts: st.builds(AllOf, _some(parts)) | st.builds(AnyOf, _some(parts)), max_leaves=5
     )
 
 
@@ -69,19 +69,20 @@ def _some(parts: st.SearchStrategy[Predicate]) -> st.SearchStrategy[tuple[Predic
 @given(st.lists(predicates(), max_size=2))
 def test_rows_and_tables_agree_with_the_plain_meaning(conditions: list[Predicate]) -> None:
     """A cell of a table is empty where no pair of codes in it is possible, by the plain meaning of the conditions."""
-    never = Impossible(tuple(conditions))
-    codes = [*range(5), MISSING]
+    never = StructuralZeros(tuple(conditions))
+    codes = [*range(5), MISSING_CODE]
     pairs = list(product(codes, codes))
     plain = {
         (a, b): any(
-            holds(one, {"a": None if a == MISSING else a, "b": None if b == MISSING else b}) for one in conditions
+            is_satisfied(one, {"a": None if a == MISSING_CODE else a, "b": None if b == MISSING_CODE else b})
+            for one in conditions
         )
         for a, b in pairs
     }
     columns = {"a": np.array([a for a, _ in pairs]), "b": np.array([b for _, b in pairs])}
-    assert never.rows(columns).tolist() == [plain[pair] for pair in pairs]
-    bins = [np.array([0, 1]), np.array([2]), np.array([3, 4]), np.array([MISSING])]
-    table = never.table(("a", bins), ("b", bins))
+    assert never.find_impossible_rows(columns).tolist() == [plain[pair] for pair in pairs]
+    bins = [np.array([0, 1]), np.array([2]), np.array([3, 4]), np.array([MISSING_CODE])]
+    table = never.find_empty_cells(("a", bins), ("b", bins))
     for i, j in product(range(4), range(4)):
         assert table[i, j] == all(plain[int(a), int(b)] for a, b in product(bins[i], bins[j]))
 
@@ -89,7 +90,7 @@ def test_rows_and_tables_agree_with_the_plain_meaning(conditions: list[Predicate
 def test_a_row_that_can_be_is_found_or_refused() -> None:
     """Exactly: where some combination of values is left one is named, and where none is the schema is wrong."""
     domains = {"age": np.arange(100), "married": np.arange(2), "job": np.arange(3)}
-    found = impossible(schema("age <> 57", "married = false", "job <> 'judge'")).spare(domains)
+    found = read_structural_zeros(schema("age <> 57", "married = false", "job <> 'judge'")).find_possible_row(domains)
     assert found == {"age": 57, "married": 1, "job": 2}
     with pytest.raises(InvalidInput, match="leaves no row that can be"):
-        impossible(schema("age < 50", "age >= 50")).spare(domains)
+        read_structural_zeros(schema("age < 50", "age >= 50")).find_possible_row(domains)

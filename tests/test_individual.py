@@ -20,9 +20,9 @@ from discreet.kernel.individual import (
     IndividualOrderStatistic,
     IndividualVector,
     TruncatedRangeCount,
-    local_noise,
+    build_local_noise,
 )
-from discreet.kernel.order_statistic import place
+from discreet.kernel.order_statistic import find_rank
 from discreet.testing import all_tables, assert_fits
 from streams import Stream
 
@@ -39,13 +39,13 @@ def fifty_digits():
 
 
 def vector(whats: Sequence[object], epsilon: object, also: object = 20, group: int = 1) -> IndividualVector:
-    return IndividualVector(whats, 0, 5, epsilon, group=group, also=also)
+    return IndividualVector(whats, 0, 5, epsilon, group=group, pure_epsilon=also)
 
 
 def state(mechanism: IndividualVector, table: Table) -> tuple[tuple[int, ...], Fraction]:
     """The exact answers and the rate of the noise: all that the law of the answer depends on."""
-    centres = tuple(sorted(table)[place(what, len(table)) - 1] for what in mechanism.whats)
-    return centres, local_noise(mechanism, np.array(table)).rate
+    centres = tuple(sorted(table)[find_rank(what, len(table)) - 1] for what in mechanism.whats)
+    return centres, build_local_noise(mechanism, np.array(table)).rate
 
 
 def within_group(table: Table, other: Table, group: int) -> bool:
@@ -119,7 +119,7 @@ def worst_loss(mechanism: IndividualVector, sizes: Sequence[int]) -> mpf:
 def test_the_label_differential_privacy_holds_over_all_pairs_of_tables(whats, epsilon, also):
     """Not only neighbours: every table against every other, the clamped ends included; 50 digits."""
     mechanism = vector(whats, Fraction(epsilon), also=Fraction(also))
-    claimed = mechanism.cost().also
+    claimed = mechanism.cost().pure_epsilon
     assert claimed is not None
     assert worst_loss(mechanism, (3, 4)) <= mpf(claimed.numerator) / claimed.denominator + mpf("1e-45")
 
@@ -129,20 +129,20 @@ def test_e_alone_would_be_a_false_promise():
     mechanism = vector(["median"], 0.01, also=1)
     worst = worst_loss(mechanism, (3,))
     assert 4 < worst < 4.62
-    assert float(mechanism.also()) == pytest.approx(math.log(100) + 0.01, abs=1e-9)
+    assert float(mechanism.compute_pure_epsilon()) == pytest.approx(math.log(100) + 0.01, abs=1e-9)
 
 
 def test_at_moderate_epsilon_the_label_is_e_itself():
     """ln(E/epsilon) + epsilon <= E there; and where epsilon is above E the scale is always the floor."""
-    assert vector(["median"], 1).also() == 20
-    assert vector(["median"], 30).also() == 20
+    assert vector(["median"], 1).compute_pure_epsilon() == 20
+    assert vector(["median"], 30).compute_pure_epsilon() == 20
     assert vector(["median"], 30).cost().epsilon == 30
     assert state(vector(["median"], 30), (0, 0, 5))[1] == state(vector(["median"], 30), (2, 2, 2))[1] == 4
 
 
 def test_the_label_rounds_up():
     """ln(100) + 1/100 is irrational: the label is above it, by little."""
-    claimed = vector(["median"], Fraction(1, 100), also=1).also()
+    claimed = vector(["median"], Fraction(1, 100), also=1).compute_pure_epsilon()
     exact = mp.log(100) + mpf(1) / 100
     assert 0 < mpf(claimed.numerator) / claimed.denominator - exact < 1e-11
 
@@ -153,7 +153,7 @@ def test_a_local_sensitivity_of_zero_never_gives_an_exact_answer():
     entropy = Stream(1)
     answers = {mechanism.answer([2, 2, 2, 2, 2], entropy) for _ in range(2000)}
     assert {1, 2, 3} <= answers
-    assert local_noise(mechanism.vector, np.array([2] * 5)).rate == 4
+    assert build_local_noise(mechanism.vector, np.array([2] * 5)).rate == 4
 
 
 def medians(table, epsilon, count, seed, together):
@@ -161,13 +161,13 @@ def medians(table, epsilon, count, seed, together):
 
     One at a time is what `IndividualOrderStatistic` does.
     """
-    mechanism = IndividualVector(["median"] * together, 0, 100, epsilon * together, also=20 * together)
+    mechanism = IndividualVector(["median"] * together, 0, 100, epsilon * together, pure_epsilon=20 * together)
     if together == 1:
         assert IndividualOrderStatistic("median", 0, 100, epsilon).vector == mechanism
     entropy = Stream(seed)
     draws = [int(one) for _ in range(count // together) for one in mechanism.answer(table, entropy)]
     assert len(draws) == count
-    return draws, local_noise(mechanism, np.array(table)).rate
+    return draws, build_local_noise(mechanism, np.array(table)).rate
 
 
 @pytest.mark.parametrize(("table", "rate"), [((0, 3, 100), Fraction(1, 97)), ((50, 50, 50), Fraction(20, 100))])
@@ -206,8 +206,8 @@ def test_a_group_is_named_in_the_label_and_gets_more_noise():
     values = np.array([10, 20, 40, 50, 60, 80, 90])
     assert three.cost().unit == "group of 3 rows"
     assert "when one group of 3 rows is replaced" in three.cost().words()
-    assert local_noise(alone.vector, values).rate == Fraction(1, 10)
-    assert local_noise(three.vector, values).rate == Fraction(1, 40)
+    assert build_local_noise(alone.vector, values).rate == Fraction(1, 10)
+    assert build_local_noise(three.vector, values).rate == Fraction(1, 40)
 
 
 def test_the_label_is_weaker_and_says_so():

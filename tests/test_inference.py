@@ -11,12 +11,19 @@ from scipy.stats import binom
 
 from discreet import BoxStaircase, DiscreteGaussian, DiscreteLaplace, InvalidInput, PolygonStaircase, Prior, Staircase
 from discreet.inference import line
-from discreet.inference.belief import believed
-from discreet.inference.laws import deviation, log_chance, log_joint, quantile, tail, upper
-from discreet.inference.line import Combined, Spread
-from discreet.inference.mean import Ratio, Squares
+from discreet.inference.belief import parse_grid_prior
+from discreet.inference.laws import (
+    compute_joint_log_probability,
+    compute_log_probability,
+    compute_sum_deviation,
+    compute_sum_quantile,
+    compute_sum_tail,
+    compute_upper_tail,
+)
+from discreet.inference.line import ScaledNoise, SummedNoise
+from discreet.inference.mean import NoisyRatio, NoisyVariance
 from discreet.kernel.entropy import SYSTEM
-from discreet.kernel.noise import Independent, Noise
+from discreet.kernel.noise import IndependentNoises, Noise
 
 HEXAGON = ((8, 0), (4, 1), (-4, 1), (-8, 0), (-4, -1), (4, -1))
 NOISES = [
@@ -35,17 +42,19 @@ def probability(noise: Noise, units: int) -> float:
 def test_laws_as_arrays_are_the_noises_own(noise: Noise) -> None:
     k = np.arange(-30, 31)
     exact = np.array([probability(noise, int(at)) for at in k])
-    law = np.exp(log_chance(noise, k.astype(float)))
+    law = np.exp(compute_log_probability(noise, k.astype(float)))
     np.testing.assert_allclose(law / law.sum(), exact / exact.sum(), rtol=1e-6)
     wide = np.arange(-400, 401)
     whole = np.array([probability(noise, int(at)) for at in wide])
     above = [float(whole[wide >= at].sum()) for at in k]
-    np.testing.assert_allclose(upper(noise, k.astype(float)), above, atol=1e-6)
+    np.testing.assert_allclose(compute_upper_tail(noise, k.astype(float)), above, atol=1e-6)
 
 
 PAIRS = [
-    Independent((DiscreteLaplace(Fraction(1, 20), 1), DiscreteLaplace(Fraction(1, 8), 1))),
-    Independent((DiscreteGaussian(Fraction(400), 1, Fraction(1)), DiscreteGaussian(Fraction(100), 1, Fraction(1)))),
+    IndependentNoises((DiscreteLaplace(Fraction(1, 20), 1), DiscreteLaplace(Fraction(1, 8), 1))),
+    IndependentNoises(
+        (DiscreteGaussian(Fraction(400), 1, Fraction(1)), DiscreteGaussian(Fraction(100), 1, Fraction(1)))
+    ),
     BoxStaircase(1, (20, 6)),
     PolygonStaircase(1, tuple((5 * x, 5 * y) for x, y in HEXAGON)),
 ]
@@ -56,25 +65,25 @@ PAIRS = [
 def test_the_tail_of_a_weighted_sum(noise: object, weights: tuple[float, float]) -> None:
     """Against the sum over all points of the plane, but for what spreading a point over its cell may move."""
     x, y = (np.arange(-size, size + 1, dtype=float) for size in (500, 260))
-    logs = log_joint(noise, (x[:, None] + 0 * y[None, :], y[None, :] + 0 * x[:, None]))  # type: ignore[arg-type]
+    logs = compute_joint_log_probability(noise, (x[:, None] + 0 * y[None, :], y[None, :] + 0 * x[:, None]))  # type: ignore[arg-type]
     law = np.exp(logs - logs.max())
     law /= law.sum()
     sums = np.abs(weights[0] * x[:, None] + weights[1] * y[None, :])
-    assert deviation(noise, weights) == pytest.approx(math.sqrt(float((law * sums**2).sum())), rel=0.02)  # type: ignore[arg-type]
-    at = deviation(noise, weights) * np.array([0.5, 1.0, 2.0, 3.5])  # type: ignore[arg-type]
+    assert compute_sum_deviation(noise, weights) == pytest.approx(math.sqrt(float((law * sums**2).sum())), rel=0.02)  # type: ignore[arg-type]
+    at = compute_sum_deviation(noise, weights) * np.array([0.5, 1.0, 2.0, 3.5])  # type: ignore[arg-type]
     exact = np.array([float(law[sums > c].sum()) for c in at])
-    np.testing.assert_allclose(tail(noise, weights, at), exact, atol=0.02)  # type: ignore[arg-type]
+    np.testing.assert_allclose(compute_sum_tail(noise, weights, at), exact, atol=0.02)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("noise", PAIRS)
 def test_the_bound_of_a_weighted_sum_holds(noise: object) -> None:
     """With half a unit for each weight it is reached with at least 95 %, and not much more."""
     x, y = (np.arange(-size, size + 1, dtype=float) for size in (500, 260))
-    logs = log_joint(noise, (x[:, None] + 0 * y[None, :], y[None, :] + 0 * x[:, None]))  # type: ignore[arg-type]
+    logs = compute_joint_log_probability(noise, (x[:, None] + 0 * y[None, :], y[None, :] + 0 * x[:, None]))  # type: ignore[arg-type]
     law = np.exp(logs - logs.max())
     law /= law.sum()
     for weights in ((1.0, -3.0), (1.0, 0.5), (1.0, 4.0)):
-        bound = quantile(noise, weights, 0.95) + sum(map(abs, weights)) / 2  # type: ignore[arg-type]
+        bound = compute_sum_quantile(noise, weights, 0.95) + sum(map(abs, weights)) / 2  # type: ignore[arg-type]
         inside = float(law[np.abs(weights[0] * x[:, None] + weights[1] * y[None, :]) <= bound].sum())
         assert 0.949 <= inside <= 0.975
 
@@ -85,10 +94,10 @@ def test_the_bound_of_a_weighted_sum_holds(noise: object) -> None:
 def test_the_posterior_of_a_total_is_bayes_rule(noise: Noise, raw: int, prior: str | None) -> None:
     """Nine tenths of what was stated and one tenth of a Cauchy law of its mean and sd, times the law of the noise."""
     given = prior or Prior.weights({3: 1, 40: 2, 90: 1})
-    belief = believed(given, Fraction(0), Fraction(100), Fraction(1), "COUNT")
+    belief = parse_grid_prior(given, Fraction(0), Fraction(100), Fraction(1), "COUNT")
     values = np.arange(101.0)
     stated = np.zeros(101)
-    cells = belief.cells()
+    cells = belief.build_cells()
     stated[np.round(cells.values).astype(int)] = cells.stated
     mean = float(stated @ values)
     tail_law = np.diff(np.arctan((np.arange(102) - 0.5 - mean) / math.sqrt(float(stated @ (values - mean) ** 2))))
@@ -97,15 +106,15 @@ def test_the_posterior_of_a_total_is_bayes_rule(noise: Noise, raw: int, prior: s
     used = 0.9 * stated + 0.1 * tail_law / tail_law.sum()
     weight = used * np.array([probability(noise, int(raw - v)) for v in values])
     exact = weight / weight.sum()
-    found = line.posterior(belief, Spread(noise, 1.0), float(raw))
+    found = line.update_grid_prior(belief, ScaledNoise(noise, 1.0), float(raw))
     assert found.mean() == pytest.approx(float(exact @ values), rel=1e-3)
     assert found.variance() == pytest.approx(float(exact @ (values - float(exact @ values)) ** 2), rel=1e-2)
 
 
 def test_a_prior_with_a_heavy_tail_of_its_own_is_taken_as_it_is() -> None:
-    cells = believed("cauchy(5, 1)", Fraction(0), Fraction(10), Fraction(1), "COUNT").cells()
+    cells = parse_grid_prior("cauchy(5, 1)", Fraction(0), Fraction(10), Fraction(1), "COUNT").build_cells()
     np.testing.assert_array_equal(cells.stated, cells.used)
-    cells = believed("normal(5, 1)", Fraction(0), Fraction(10), Fraction(1), "COUNT").cells()
+    cells = parse_grid_prior("normal(5, 1)", Fraction(0), Fraction(10), Fraction(1), "COUNT").build_cells()
     assert cells.used[0] > 100 * cells.stated[0]
 
 
@@ -117,13 +126,13 @@ def centre(width: float):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("released", [(60, 40), (-300, 25), (10, -3), (900, 30)])
 def test_the_posterior_of_a_mean_sums_over_the_rows(noise: object, released: tuple[int, int]) -> None:
     """Against the plain double sum over means on a fine grid and every number of rows."""
-    ratio = Ratio(noise, 0.0, 20.0, centre(20.0))  # type: ignore[arg-type]
-    belief = believed("normal(11, 2)", Fraction(0), Fraction(20), Fraction(1, 50), "AVG")
+    ratio = NoisyRatio(noise, 0.0, 20.0, centre(20.0))  # type: ignore[arg-type]
+    belief = parse_grid_prior("normal(11, 2)", Fraction(0), Fraction(20), Fraction(1, 50), "AVG")
     found = ratio.posterior(belief, released, math.inf)
-    cells = belief.cells()
+    cells = belief.build_cells()
     rows = np.arange(1.0, 900.0)[:, None]
     shift = released[0] - rows * (2 * cells.values[None, :] / 20 - 1) * 20
-    logs = log_joint(noise, (shift, released[1] - rows + 0 * shift))  # type: ignore[arg-type]
+    logs = compute_joint_log_probability(noise, (shift, released[1] - rows + 0 * shift))  # type: ignore[arg-type]
     weight = cells.used * np.exp(logs - logs.max()).sum(axis=0)
     exact = weight / weight.sum()
     assert found.mean() == pytest.approx(float(exact @ cells.values), abs=0.05)
@@ -136,10 +145,10 @@ def test_the_posterior_of_a_mean_sums_over_the_rows(noise: object, released: tup
 def test_the_posterior_of_a_mean_of_many_rows_is_that_of_its_sum(away: int) -> None:
     """Where the count is far from 0 only the law of the sum by itself matters: here in closed form, at the middle."""
     noise = BoxStaircase(1, (600, 1))
-    ratio = Ratio(noise, 10.0, 70.0, centre(600.0))
-    belief = believed("laplace(40, 0.007)", Fraction(10), Fraction(70), Fraction(60, 2**24), "AVG")
-    cells = belief.cells([(40 + away / 40_000, 0.03)])
-    fall, reach = float(noise.boxes.fall), noise.boxes.reaches[0]
+    ratio = NoisyRatio(noise, 10.0, 70.0, centre(600.0))
+    belief = parse_grid_prior("laplace(40, 0.007)", Fraction(10), Fraction(70), Fraction(60, 2**24), "AVG")
+    cells = belief.build_cells([(40 + away / 40_000, 0.03)])
+    fall, reach = float(noise.boxes.fall), noise.boxes.half_widths[0]
     level = np.maximum(np.ceil((np.abs(away - (cells.values - 40) * 40_000) - reach - 0.5) / 600), 0)
     weight = cells.used * fall**level * (2 * level + 1 + 2 * fall / (1 - fall))
     exact = float((weight * cells.values).sum() / weight.sum())
@@ -152,19 +161,21 @@ def test_the_posterior_of_a_mean_of_many_rows_is_that_of_its_sum(away: int) -> N
 def test_the_posterior_of_a_variance_sums_over_rows_and_means(known: float | None) -> None:
     """Against the plain sum over variances, means and numbers of rows."""
     noises = tuple(DiscreteLaplace(Fraction(1, scale), 1) for scale in (4, 80, 1600))
-    noise = Independent(noises if known is None else noises[1:])
-    squares = Squares(noise, 20.0, 1.0, known, root=False)
-    belief = believed("normal(30, 10)", Fraction(0), Fraction(200), Fraction(1, 4), "VAR")
+    noise = IndependentNoises(noises if known is None else noises[1:])
+    squares = NoisyVariance(noise, 20.0, 1.0, known, is_standard_deviation=False)
+    belief = parse_grid_prior("normal(30, 10)", Fraction(0), Fraction(200), Fraction(1, 4), "VAR")
     told = (60, 200, -2000)
     released = told if known is None else told[1:]
     found = squares.posterior(belief, released, 40.0, math.inf)
-    cells = belief.cells((), 160)
+    cells = belief.build_cells((), 160)
     weight = np.zeros(len(cells.values))
     for n in [60] if known is not None else range(20, 101):
         middles = np.linspace(-20, 20, 401)[:, None]
         spread = 4 * cells.values[None, :] * (n - 1) / n
         parts = [told[1] - n * middles + 0 * spread, told[2] - n * (2 * (spread + middles**2) - 400)]
-        logs = log_joint(noise, parts if known is not None else [told[0] - n + 0 * parts[1], *parts])
+        logs = compute_joint_log_probability(
+            noise, parts if known is not None else [told[0] - n + 0 * parts[1], *parts]
+        )
         weight += np.where(spread + middles**2 <= 400, np.exp(logs), 0).sum(axis=0)
     exact = cells.used * weight / (cells.used * weight).sum()
     assert found.mean() == pytest.approx(float(exact @ cells.values), rel=0.03)
@@ -173,49 +184,49 @@ def test_the_posterior_of_a_variance_sums_over_rows_and_means(known: float | Non
 def test_how_good_a_correct_prior_is_and_a_wrong_one() -> None:
     """The bars: sd 1 at most 0.75 of the raw error, 0.5 at most 0.5; off by 3 at most 2; off by 10 at most 1.2 or 3."""
     for epsilon in (Fraction(1), Fraction(1, 10)):
-        spread = Spread(DiscreteLaplace(epsilon, 1), 1.0)
+        spread = ScaledNoise(DiscreteLaplace(epsilon, 1), 1.0)
         for share, right, three, ten in ((1.0, 0.75, 2.0, 1.2), (0.5, 0.5, 2.0, 3.0), (2.0, 1.0, 2.0, 1.2)):
             sd = share * spread.sd
-            belief = believed(f"normal(5000, {sd:.6f})", Fraction(0), Fraction(2**40), Fraction(1), "COUNT")
-            assert line.expected_error(belief, spread) <= right * spread.sd
+            belief = parse_grid_prior(f"normal(5000, {sd:.6f})", Fraction(0), Fraction(2**40), Fraction(1), "COUNT")
+            assert line.estimate_posterior_error(belief, spread) <= right * spread.sd
             for off, bar in ((3, three), (10, ten)):
                 assert error_at(belief, spread, round(5000 + off * sd)) <= bar * spread.sd
 
 
-def error_at(belief: object, spread: Spread, truth: int) -> float:
+def error_at(belief: object, spread: ScaledNoise, truth: int) -> float:
     """The root mean square error of the posterior mean where the truth is this."""
     reach = int(16 * spread.sd)
     noise = np.arange(-reach, reach + 1, max(1, int(spread.sd / 8)))
-    chance = np.exp(spread.log_chance(noise.astype(float)))
-    means = np.array([line.posterior(belief, spread, float(truth + n)).mean() for n in noise])  # type: ignore[arg-type]
+    chance = np.exp(spread.compute_log_probability(noise.astype(float)))
+    means = np.array([line.update_grid_prior(belief, spread, float(truth + n)).mean() for n in noise])  # type: ignore[arg-type]
     return math.sqrt(float((chance * (means - truth) ** 2).sum() / chance.sum()))
 
 
 def test_warnings_are_rare_where_the_prior_is_right_and_common_where_it_is_not() -> None:
     """Exactly, over truths and noise: at most 1 %; at least 90 % where it is off by 10 of its sd."""
-    spread = Spread(DiscreteLaplace(1, 1), 1.0)
+    spread = ScaledNoise(DiscreteLaplace(1, 1), 1.0)
     for share in (0.5, 1.0, 2.0):
         sd = share * spread.sd
-        belief = believed(f"normal(500, {sd:.6f})", Fraction(0), Fraction(1000), Fraction(1), "COUNT")
+        belief = parse_grid_prior(f"normal(500, {sd:.6f})", Fraction(0), Fraction(1000), Fraction(1), "COUNT")
         answers = np.arange(400, 601)
-        warned = np.array([line.surprise(belief, spread, float(y)) < 0.005 for y in answers])
-        cells = belief.cells()
-        law = np.exp(spread.log_chance(answers[None, :] - cells.values[:, None]))
+        warned = np.array([line.compute_surprise(belief, spread, float(y)) < 0.005 for y in answers])
+        cells = belief.build_cells()
+        law = np.exp(spread.compute_log_probability(answers[None, :] - cells.values[:, None]))
         law /= law.sum(axis=1, keepdims=True)
         assert float(cells.stated @ law @ warned) <= 0.01
-        far = np.exp(spread.log_chance((answers - round(500 + 10 * sd)).astype(float)))
+        far = np.exp(spread.compute_log_probability((answers - round(500 + 10 * sd)).astype(float)))
         assert float((far * warned).sum() / far.sum()) >= 0.9
 
 
 def test_the_interval_of_a_mean_is_reached_as_often_as_claimed() -> None:
     """The set of means that are not surprising holds the true one exactly where its own bound holds: summed exactly."""
     noise = PAIRS[0]
-    ratio = Ratio(noise, 0.0, 20.0, centre(20.0))
-    limits = ratio.limits(0.95)
+    ratio = NoisyRatio(noise, 0.0, 20.0, centre(20.0))
+    limits = ratio.get_limits(0.95)
     for place, share in enumerate(np.linspace(0, 1, len(limits))):
-        weights = ratio.weights(float(share))
+        weights = ratio.compute_weights(float(share))
         x, y = (np.arange(-size, size + 1, dtype=float) for size in (600, 300))
-        law = np.exp(log_joint(noise, (x[:, None] + 0 * y[None, :], y[None, :] + 0 * x[:, None])))
+        law = np.exp(compute_joint_log_probability(noise, (x[:, None] + 0 * y[None, :], y[None, :] + 0 * x[:, None])))
         law /= law.sum()
         inside = float(law[np.abs(weights[0] * x[:, None] + weights[1] * y[None, :]) <= limits[place]].sum())
         assert 0.95 <= inside <= 0.97
@@ -231,9 +242,9 @@ def test_the_points_of_a_small_polygon_are_counted(epsilon: int, rows: int, weig
     far, near = 160 * rows, 80 * rows
     corners = ((far, 0), (near, rows), (-near, rows), (-far, 0), (-near, -rows), (near, -rows))
     noise, draws = PolygonStaircase(epsilon, corners), 4000
-    sums = np.abs(noise.draw_units(draws, SYSTEM) @ np.array(weights))
+    sums = np.abs(noise.sample_units(draws, SYSTEM) @ np.array(weights))
     for confidence in (0.9, 0.99):
-        bound = quantile(noise, weights, confidence) + sum(weights) / 2
+        bound = compute_sum_quantile(noise, weights, confidence) + sum(weights) / 2
         misses = int((sums > bound).sum())
         assert binom.sf(misses - 1, draws, 1 - confidence) > 1e-8
 
@@ -244,18 +255,18 @@ def test_a_quantile_of_narrow_noise_is_far_enough(epsilon: int, weights: tuple[f
     """One step is more than 64 standard deviations there, and some steps are likelier than the chance to miss."""
     noise = BoxStaircase(epsilon, (1, 3))
     one, two = np.meshgrid(*[np.arange(-8.0, 9.0)] * 2, indexing="ij")
-    law = np.exp(log_joint(noise, (one, two)))
+    law = np.exp(compute_joint_log_probability(noise, (one, two)))
     law /= law.sum()
     for miss in (1e-3, 5e-6, 1e-8):
-        bound = quantile(noise, weights, 1 - miss) + sum(weights) / 2
+        bound = compute_sum_quantile(noise, weights, 1 - miss) + sum(weights) / 2
         assert law[np.abs(weights[0] * one + weights[1] * two) > bound + 1e-9].sum() <= miss
 
 
 def test_a_smooth_law_tabulated() -> None:
-    law = Combined.of(PAIRS[0], (1.0, -1.0))
+    law = SummedNoise.of(PAIRS[0], (1.0, -1.0))
     at = np.array([-60.0, -10.0, 0.0, 10.0, 60.0])
-    np.testing.assert_allclose(law.above(at) + law.above(-at), 1.0)
-    np.testing.assert_allclose(law.log_chance(at), law.log_chance(-at))
+    np.testing.assert_allclose(law.compute_upper_tail(at) + law.compute_upper_tail(-at), 1.0)
+    np.testing.assert_allclose(law.compute_log_probability(at), law.compute_log_probability(-at))
 
 
 @pytest.mark.parametrize(
@@ -272,7 +283,7 @@ def test_a_smooth_law_tabulated() -> None:
 )
 def test_a_prior_outside_what_is_possible_is_refused(prior: str | Prior) -> None:
     with pytest.raises(InvalidInput, match="lies outside what COUNT can be, 0 to 100"):
-        believed(prior, Fraction(0), Fraction(100), Fraction(1), "COUNT")
+        parse_grid_prior(prior, Fraction(0), Fraction(100), Fraction(1), "COUNT")
 
 
 @pytest.mark.parametrize(
@@ -290,11 +301,11 @@ def test_a_prior_outside_what_is_possible_is_refused(prior: str | Prior) -> None
 )
 def test_hostile_priors_give_numbers(prior: str | Prior) -> None:
     """Whatever is believed, the posterior is a law on what is possible, and the expected error a number."""
-    spread = Spread(DiscreteLaplace(Fraction(1, 3), 1), 1.0)
-    belief = believed(prior, Fraction(0), Fraction(100), Fraction(1), "COUNT")
+    spread = ScaledNoise(DiscreteLaplace(Fraction(1, 3), 1), 1.0)
+    belief = parse_grid_prior(prior, Fraction(0), Fraction(100), Fraction(1), "COUNT")
     for raw in (-(10**6), 0, 40, 10**6):
-        found = line.posterior(belief, spread, float(raw))
+        found = line.update_grid_prior(belief, spread, float(raw))
         assert 0 <= found.mean() <= 100
         assert np.isfinite(found.mass).all()
-        assert 0 <= line.surprise(belief, spread, float(raw)) <= 1
-    assert 0 <= line.expected_error(belief, spread) <= 1.01 * spread.sd
+        assert 0 <= line.compute_surprise(belief, spread, float(raw)) <= 1
+    assert 0 <= line.estimate_posterior_error(belief, spread) <= 1.01 * spread.sd

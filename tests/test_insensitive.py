@@ -10,11 +10,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet.assess.insensitive import bijection, clusters, counterexample, differing
+from discreet.assess.insensitive import collect_clusters, count_differing_records, counterexample, find_bijection
 from discreet.errors import InvalidInput
 from discreet.microdata.microaggregate import microaggregate
-from discreet.microdata.private.hilbert import curve_places
-from discreet.query.released import Runs
+from discreet.microdata.private.hilbert import compute_curve_places
+from discreet.query.released import RankRuns
 
 TABLE = (0.20, 0.36, 0.36, 0.53, 0.62, 0.72, 0.73, 0.98)
 """Three records are taken from the end that is farther from the mean, which depends on the data."""
@@ -33,19 +33,19 @@ def by(method: str, dimensions: int = 1):
 
 def along_the_curve(records: Sequence[object], k: int) -> list[int]:
     """Blocks of k along a Hilbert curve of 8 by 8 cells."""
-    order = np.argsort(curve_places(np.array(records, dtype=np.int64), 3), kind="stable")
+    order = np.argsort(compute_curve_places(np.array(records, dtype=np.int64), 3), kind="stable")
     labels = np.empty(len(order), dtype=np.int64)
-    labels[order] = Runs.low_end(len(order), k).label(np.arange(len(order)))
+    labels[order] = RankRuns.low_end(len(order), k).compute_labels(np.arange(len(order)))
     return labels.tolist()
 
 
 def test_mdav_chooses_an_end() -> None:
     """The published counterexample: the second .36 becomes .05, and some cluster differs in three records."""
     changed = (*TABLE[:2], 0.05, *TABLE[3:])
-    ones, others = (clusters(records, by("mdav")(records, 3)) for records in (TABLE, changed))
-    apart = [[differing(one, other) for other in others] for one in ones]
+    ones, others = (collect_clusters(records, by("mdav")(records, 3)) for records in (TABLE, changed))
+    apart = [[count_differing_records(one, other) for other in others] for one in ones]
     assert min(max(apart[0][0], apart[1][1]), max(apart[0][1], apart[1][0])) == 3
-    assert bijection(ones, others) is None
+    assert find_bijection(ones, others) is None
 
 
 def test_the_search_finds_a_counterexample_of_mdav() -> None:
@@ -53,9 +53,9 @@ def test_the_search_finds_a_counterexample_of_mdav() -> None:
     found = counterexample(by("mdav"), TABLE, 3, [0.05])
     assert found is not None
     changed = (*TABLE[: found.row], found.record, *TABLE[found.row + 1 :])
-    assert found.clusters == clusters(TABLE, by("mdav")(TABLE, 3))
-    assert found.others == clusters(changed, by("mdav")(changed, 3))
-    assert bijection(found.clusters, found.others) is None
+    assert found.clusters == collect_clusters(TABLE, by("mdav")(TABLE, 3))
+    assert found.others == collect_clusters(changed, by("mdav")(changed, 3))
+    assert find_bijection(found.clusters, found.others) is None
 
 
 @pytest.mark.parametrize("method", ["blocks", "insensitive", "ranking"])
@@ -84,25 +84,25 @@ def test_several_dimensions() -> None:
 def test_a_bijection_is_a_matching() -> None:
     """A cluster that has two partners leaves the right one to another; labels and places do not matter."""
     one = (Counter("aab"), Counter("aac"))
-    assert bijection(one, (Counter("aac"), Counter("aad"))) is not None
-    assert bijection(one, (Counter("aab"), Counter("xyz"))) is None
-    assert bijection((Counter("aab"), Counter("xyz")), (Counter("xyw"), Counter("aab"))) == {0: 1, 1: 0}
-    assert bijection(one, one[:1]) is None
-    assert bijection((), ()) == {}
-    assert bijection((Counter("a"), Counter("b")), (Counter("c"), Counter("a"))) is not None
+    assert find_bijection(one, (Counter("aac"), Counter("aad"))) is not None
+    assert find_bijection(one, (Counter("aab"), Counter("xyz"))) is None
+    assert find_bijection((Counter("aab"), Counter("xyz")), (Counter("xyw"), Counter("aab"))) == {0: 1, 1: 0}
+    assert find_bijection(one, one[:1]) is None
+    assert find_bijection((), ()) == {}
+    assert find_bijection((Counter("a"), Counter("b")), (Counter("c"), Counter("a"))) is not None
 
 
 def test_a_greedy_match_would_fail() -> None:
     """The first cluster fits both others, the second only the one that a greedy search would give away."""
     ones = (Counter("aaa"), Counter("aab"))
     others = (Counter("abb"), Counter("aab"))
-    assert differing(ones[0], others[0]) == 2
-    assert bijection(ones, others) == {0: 1, 1: 0}
+    assert count_differing_records(ones[0], others[0]) == 2
+    assert find_bijection(ones, others) == {0: 1, 1: 0}
 
 
 def test_clusters_hold_records() -> None:
     """Equal records count as often as they are there."""
-    assert clusters("abca", [1, 0, 1, 1]) == (Counter("b"), Counter("aac"))
+    assert collect_clusters("abca", [1, 0, 1, 1]) == (Counter("b"), Counter("aac"))
 
 
 def test_a_search_needs_something() -> None:

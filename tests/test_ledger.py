@@ -13,18 +13,18 @@ import pytest
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 
 from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Unavailable
-from discreet.guarantee import Guarantee, epsilon_at_order
+from discreet.guarantee import Guarantee, compute_epsilon_at_order
 from discreet.ledger import Caps, Charge, Ledger, Receipt, chain, rows
 from discreet.ledger import amounts as units
-from discreet.ledger.accounts import Account, fits, spent
+from discreet.ledger.accounts import Account, compute_spent_epsilon, is_under_cap
 from discreet.ledger.charge import Model
 from discreet.ledger.forgetting import NewDataSet
-from discreet.ledger.ledger import WEAKER
+from discreet.ledger.ledger import WEAKER_FLAG
 from discreet.ledger.recorded import RecordedHead
 from discreet.ledger.terms import Terms
 from discreet.schema import Budget
-from discreet.spend import LEAST_EPSILON as LEAST
-from discreet.spend import Part, Spend
+from discreet.spend import MIN_EPSILON as LEAST
+from discreet.spend import PrivacyCost, SubAccount
 from ledgers import DATASET, EVERY, answered, ask, caps, ledger, pure, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures
@@ -104,7 +104,7 @@ def test_a_refusal_does_not_deny_what_a_stored_answer_serves(ledger: Ledger) -> 
         "epsilon 0.6 was asked; for this question the data set's budget has 0 left and the analyst's 1; nothing new "
         "like it can be drawn; a smaller epsilon is answered only if a stored answer serves it"
     )
-    assert ledger.charge(ask(1, "0.4", analyst="bob", degradable=True), limits).degrades == "stored"
+    assert ledger.charge(ask(1, "0.4", analyst="bob", degradable=True), limits).answer_to_degrade == "stored"
 
 
 def test_a_file_that_does_not_fit_is_refused_as_one(ledger: Ledger) -> None:
@@ -133,12 +133,12 @@ def test_weaker_charges_leave_the_dp_account_alone_but_flag_it_for_good(ledger: 
     assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 1, "individual-dp": 1}
     ledger.charge(ask(2, 2, model="individual-dp"), limits)
     assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 1, "individual-dp": 3}
-    assert [balance.flags for balance in ledger.balance(DATASET, limits)] == [(WEAKER,), (WEAKER,), ()]
+    assert [balance.flags for balance in ledger.balance(DATASET, limits)] == [(WEAKER_FLAG,), (WEAKER_FLAG,), ()]
     ledger.charge(ask(3, 2, model="approx-dp"), limits)
     assert spent_of(ledger, limits) == {"dp": 1, "approx-dp": 3, "individual-dp": 3}
     ledger.register(DATASET, "0f", "s2", disjoint=True)
     ledger.charge(ask(4, 1, snapshot="s2"), limits)
-    assert ledger.balance(DATASET, limits)[0].flags == (WEAKER,)
+    assert ledger.balance(DATASET, limits)[0].flags == (WEAKER_FLAG,)
 
 
 def test_a_model_allowed_later_remembers_what_was_spent_before(ledger: Ledger) -> None:
@@ -203,7 +203,7 @@ def test_a_stored_answer_that_does_not_fit_is_refused_with_what_would(ledger: Le
         ledger.charge(ask(epsilon=5, analyst="bob", degradable=True), limits)
     with pytest.raises(BudgetExceeded, match=r"without reuse=.* with epsilon at most 2$"):
         ledger.charge(ask(epsilon=4, analyst="bob", any_price=True, degradable=True), limits)
-    assert ledger.charge(ask(epsilon=2, analyst="bob", degradable=True), limits).degrades == "7"
+    assert ledger.charge(ask(epsilon=2, analyst="bob", degradable=True), limits).answer_to_degrade == "7"
 
 
 def test_a_stored_answer_that_cannot_be_degraded_is_refused_with_what_the_data_set_has(ledger: Ledger) -> None:
@@ -236,10 +236,10 @@ def test_nobody_pays_more_than_was_offered(ledger: Ledger) -> None:
     limits = caps(10)
     answered(ledger, ask(epsilon="0.5"), limits, "dear")
     degraded = ledger.charge(ask(epsilon="0.01", analyst="bob", degradable=True), limits)
-    assert (degraded.answer, degraded.degrades, degraded.paid) == (None, "dear", pure("0.01"))
+    assert (degraded.answer, degraded.answer_to_degrade, degraded.paid) == (None, "dear", pure("0.01"))
     ledger.store(DATASET, degraded.entry, "degraded")
     other = ledger.charge(ask(epsilon="0.02", analyst="cat"), limits)
-    assert (other.answer, other.degrades, other.paid) == (None, None, pure("0.02"))
+    assert (other.answer, other.answer_to_degrade, other.paid) == (None, None, pure("0.02"))
     assert spent_of(ledger, limits) == {"dp": Fraction(52, 100)}
     assert spent_of(ledger, limits, "bob") == {"dp": Fraction(1, 100)}
     assert ledger.charge(ask(epsilon="0.01", analyst="bob", degradable=True), limits).answer == "degraded"
@@ -254,7 +254,7 @@ def test_nobody_is_told_two_degraded_answers_of_one_draw(ledger: Ledger) -> None
     found = []
     for epsilon in ("0.01", "0.02", "0.03"):
         receipt = answered(ledger, ask(epsilon=epsilon, analyst="bob", degradable=True), limits, epsilon)
-        found.append(receipt.degrades)
+        found.append(receipt.answer_to_degrade)
     assert found == ["first", "second", None]
     assert spent_of(ledger, limits) == {"dp": Fraction(113, 100)}
 
@@ -264,13 +264,13 @@ def test_a_draw_from_before_a_restore_is_not_degraded(ledger: Ledger, where: str
     limits = caps(10)
     answered(ledger, ask(epsilon="2"), limits, "before")
     Ledger.backup(where, tmp_path / "backup.db")
-    assert ledger.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits).degrades == "before"
+    assert ledger.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits).answer_to_degrade == "before"
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 2))
     with Ledger.existing(tmp_path / "restored.db") as restored:
         again = restored.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits)
-        assert (again.degrades, again.answer) == (None, None)
+        assert (again.answer_to_degrade, again.answer) == (None, None)
         answered(restored, ask(epsilon="3", fresh=True), limits, "after")
-        assert restored.charge(ask(epsilon="0.6", analyst="cat", degradable=True), limits).degrades == "after"
+        assert restored.charge(ask(epsilon="0.6", analyst="cat", degradable=True), limits).answer_to_degrade == "after"
         restored.verify()
 
 
@@ -283,14 +283,14 @@ def test_a_charge_from_before_a_restore_is_answered_no_more(
     answered(ledger, ask(epsilon="2", analyst="bob"), limits, "another's")
     request = ask(epsilon="0.5", key="k", fresh=not degraded, degradable=degraded)
     receipt = ledger.charge(request, limits)
-    assert (receipt.degrades is not None) is degraded
+    assert (receipt.answer_to_degrade is not None) is degraded
     Ledger.backup(where, tmp_path / "backup.db")
     answered(ledger, request, limits, "the first")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=Fraction(1, 1000))
     with Ledger.existing(tmp_path / "restored.db") as restored:
         for again in (
             lambda: restored.charge(request, limits),
-            lambda: restored.offered(request),
+            lambda: restored.find_offer(request),
             lambda: restored.store(DATASET, receipt.entry, "the second"),
         ):
             with pytest.raises(InvalidInput, match=r"charged before the ledger was restored.* a new key"):
@@ -345,7 +345,7 @@ def test_where_nothing_was_forgotten_a_charge_without_an_answer_is_void_too(
 def test_what_is_void_is_found_by_an_index(tmp_path: Path) -> None:
     """It is looked up with each answer that is stored: by a walk through all entries that was a fourth of a second."""
     with Ledger.open(tmp_path / "ledger.db"), closing(sqlite3.connect(tmp_path / "ledger.db")) as looked:
-        sql = str(rows.VOIDS.compile(dialect=sqlite_dialect()))
+        sql = str(rows.SELECT_VOIDS.compile(dialect=sqlite_dialect()))
         plan = looked.execute(f"EXPLAIN QUERY PLAN {sql}", ("t", "f")).fetchall()
     assert "(dataset=? AND finds=?)" in str(plan)  # of either index that has both
 
@@ -372,8 +372,8 @@ def test_a_void_entry_of_another_shape_does_not_verify(
     """One with a key would stand in the way of its analyst."""
     ledger.charge(ask(1, key="k"), caps(10))
     Ledger.backup(where, tmp_path / "backup.db")
-    voided = chain.voided
-    monkeypatch.setattr(chain, "voided", lambda head: voided(head) | {"analyst": "ann", "key": "other"})
+    voided = chain.build_void
+    monkeypatch.setattr(chain, "build_void", lambda head: voided(head) | {"analyst": "ann", "key": "other"})
     Ledger.restore(tmp_path / "backup.db", tmp_path / "restored.db", forgotten=0)
     monkeypatch.undo()
     with Ledger.existing(tmp_path / "restored.db") as restored, pytest.raises(ClaimFailed, match="entry 3"):
@@ -397,14 +397,14 @@ def test_a_degraded_answer_serves_its_own_analyst_alone(ledger: Ledger) -> None:
     answered(ledger, ask(epsilon="0.5"), limits, "dear")
     answered(ledger, ask(epsilon="0.01", analyst="bob", degradable=True), limits, "degraded")
     other = ledger.charge(ask(epsilon="0.01", analyst="cat", degradable=True), limits)
-    assert (other.answer, other.degrades) == (None, "dear")
+    assert (other.answer, other.answer_to_degrade) == (None, "dear")
 
 
 def test_a_retry_of_a_degraded_answer_pays_nothing(ledger: Ledger) -> None:
     limits, again = caps(10), ask(epsilon="0.01", analyst="bob", key="k", degradable=True)
     answered(ledger, ask(epsilon="0.5"), limits, "dear")
     first, second = (ledger.charge(again, limits) for _ in range(2))
-    assert (second.entry, second.answer, second.degrades, second.charged) == (first.entry, None, "dear", False)
+    assert (second.entry, second.answer, second.answer_to_degrade, second.charged) == (first.entry, None, "dear", False)
     ledger.store(DATASET, first.entry, "degraded")
     assert ledger.charge(again, limits).answer == "degraded"
     assert spent_of(ledger, limits, "bob") == {"dp": Fraction(1, 100)}
@@ -416,7 +416,7 @@ def test_a_degraded_answer_that_does_not_fit_is_refused_with_what_would(ledger: 
     limits = caps("0.8", analyst="0.5")
     with pytest.raises(BudgetExceeded, match=r"the analyst's budget has 0\.5 left; ask with epsilon at most 0\.5"):
         ledger.charge(ask(epsilon="0.6", analyst="bob", degradable=True), limits)
-    assert ledger.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits).degrades == "dear"
+    assert ledger.charge(ask(epsilon="0.5", analyst="bob", degradable=True), limits).answer_to_degrade == "dear"
 
 
 def test_an_answer_of_another_question_model_or_snapshot_is_not_shared(ledger: Ledger) -> None:
@@ -476,8 +476,8 @@ def test_a_retry_of_a_reuse_pays_nothing(ledger: Ledger) -> None:
         ask(epsilon="0.2", key="k"),
         ask(key="k", fresh=True),
         ask(key="k", model="individual-dp"),
-        ask(key="k", part=Part("partition", "north", 1)),
-        ask(key="k", spend=Spend(Fraction(1, 10), Fraction(1, 800))),
+        ask(key="k", part=SubAccount("partition", "north", 1)),
+        ask(key="k", spend=PrivacyCost(Fraction(1, 10), Fraction(1, 800))),
     ],
 )
 def test_a_key_stands_for_one_request(ledger: Ledger, other: Charge) -> None:
@@ -534,7 +534,7 @@ def test_to_register_a_snapshot_again_changes_nothing(ledger: Ledger) -> None:
 
 
 def test_spend_carries_over_to_a_new_snapshot_unless_no_unit_is_in_both(ledger: Ledger) -> None:
-    ledger.charge(ask(part=Part("partition", "north", 1)), caps(1))
+    ledger.charge(ask(part=SubAccount("partition", "north", 1)), caps(1))
     ledger.charge(ask(1), caps(1))
     ledger.register(DATASET, "0f", "s2", disjoint=False)
     assert spent_of(ledger, caps(1)) == spent_of(ledger, caps(1), "ann") == {"dp": Fraction(2, 10)}
@@ -558,25 +558,25 @@ def test_data_sets_do_not_pay_for_each_other(ledger: Ledger) -> None:
 def test_parts_count_as_often_as_one_unit_reaches_them(ledger: Ledger) -> None:
     limits = caps(1)
     for name, epsilon in (("north", "0.5"), ("south", "0.3"), ("west", "0.2")):
-        ledger.charge(ask(name, epsilon, part=Part("partition", name, 2)), limits)
+        ledger.charge(ask(name, epsilon, part=SubAccount("partition", name, 2)), limits)
     assert spent_of(ledger, limits) == {"dp": Fraction(8, 10)}
     ledger.charge(ask("all", "0.1"), limits)
-    ledger.charge(ask("p1", "0.1", part=Part("individual", "p1", 1)), limits)
+    ledger.charge(ask("p1", "0.1", part=SubAccount("individual", "p1", 1)), limits)
     assert spent_of(ledger, limits) == {"dp": 1}
-    ledger.charge(ask("p2", "0.1", part=Part("individual", "p2", 1)), limits)
-    ledger.charge(ask("west more", "0.1", part=Part("partition", "west", 2)), limits)
+    ledger.charge(ask("p2", "0.1", part=SubAccount("individual", "p2", 1)), limits)
+    ledger.charge(ask("west more", "0.1", part=SubAccount("partition", "west", 2)), limits)
     assert spent_of(ledger, limits) == {"dp": 1}
     with pytest.raises(BudgetExceeded, match=r"ask with epsilon at most 0.3"):
-        ledger.charge(ask("east", "0.31", part=Part("partition", "east", 2)), limits)
-    ledger.charge(ask("east", "0.3", part=Part("partition", "east", 2)), limits)
+        ledger.charge(ask("east", "0.31", part=SubAccount("partition", "east", 2)), limits)
+    ledger.charge(ask("east", "0.3", part=SubAccount("partition", "east", 2)), limits)
 
 
 def test_the_largest_reach_ever_named_counts(ledger: Ledger) -> None:
     for name in ("north", "south"):
-        ledger.charge(ask(name, "0.5", part=Part("partition", name, 1)), caps(1))
+        ledger.charge(ask(name, "0.5", part=SubAccount("partition", name, 1)), caps(1))
     assert spent_of(ledger, caps(1)) == {"dp": Fraction(1, 2)}
-    ledger.charge(ask("west", "0.1", part=Part("partition", "west", 2)), caps(1))
-    ledger.charge(ask("east", "0.1", part=Part("partition", "east", 1)), caps(1))
+    ledger.charge(ask("west", "0.1", part=SubAccount("partition", "west", 2)), caps(1))
+    ledger.charge(ask("east", "0.1", part=SubAccount("partition", "east", 1)), caps(1))
     assert spent_of(ledger, caps(1)) == {"dp": 1}
 
 
@@ -584,10 +584,10 @@ def test_components_are_summed_apart(ledger: Ledger) -> None:
     """The part of the largest epsilon need not be that of the largest delta."""
     limits = caps(2, delta="1e-6", models=("approx-dp",))
     for name, spend in (
-        ("north", Spend(Fraction(1), Fraction(1, 2), delta=Fraction(1, 10**9))),
-        ("south", Spend(Fraction(1, 2), Fraction(1, 8), delta=Fraction(1, 10**7))),
+        ("north", PrivacyCost(Fraction(1), Fraction(1, 2), delta=Fraction(1, 10**9))),
+        ("south", PrivacyCost(Fraction(1, 2), Fraction(1, 8), delta=Fraction(1, 10**7))),
     ):
-        ledger.charge(ask(name, 1, model="approx-dp", spend=spend, part=Part("partition", name, 1)), limits)
+        ledger.charge(ask(name, 1, model="approx-dp", spend=spend, part=SubAccount("partition", name, 1)), limits)
     balance = ledger.balance(DATASET, limits)[0]
     assert (balance.epsilon, balance.delta) == (1, Fraction(1, 10**7))
 
@@ -595,8 +595,8 @@ def test_components_are_summed_apart(ledger: Ledger) -> None:
 # Approximate DP
 
 
-def gaussian(rho: object) -> Spend:
-    return Spend(other=Fraction(str(rho)))
+def gaussian(rho: object) -> PrivacyCost:
+    return PrivacyCost(gaussian_rho=Fraction(str(rho)))
 
 
 def test_gaussian_answers_add_up_better_than_their_epsilons(ledger: Ledger) -> None:
@@ -623,7 +623,7 @@ def test_pure_answers_need_no_delta_in_an_approximate_account(ledger: Ledger) ->
 
 def test_half_of_the_delta_is_for_answers_that_may_fail(ledger: Ledger) -> None:
     limits = caps(10, delta="1e-6", models=("approx-dp",))
-    spend = Spend(Fraction(1, 10), Fraction(1, 200), delta=Fraction(1, 10**7))
+    spend = PrivacyCost(Fraction(1, 10), Fraction(1, 200), delta=Fraction(1, 10**7))
     for number in range(5):
         ledger.charge(ask(number, model="approx-dp", spend=spend), limits)
     with pytest.raises(BudgetExceeded, match="0 of that half is left; nothing new like it"):
@@ -637,29 +637,33 @@ def test_the_epsilon_shown_is_above_the_best_there_is_and_near_it(cap: Budget) -
         epsilon = cap.epsilon * share
         rest = Guarantee.zcdp((cap.epsilon - epsilon) ** 2 / 60).approximate(cap.delta / 2).epsilon or 0
         other = (cap.epsilon - epsilon) ** 2 / 60
-        account = Account(epsilon=units.units(epsilon), rho=units.units(epsilon**2 / 2), other=units.units(other))
+        account = Account(
+            epsilon=units.round_up_to_units(epsilon),
+            rho=units.round_up_to_units(epsilon**2 / 2),
+            other=units.round_up_to_units(other),
+        )
         best = Guarantee.zcdp(epsilon**2 / 2 + other).approximate(cap.delta / 2).epsilon or 0
-        shown = spent(account, "approx-dp", Terms.opened(cap))
+        shown = compute_spent_epsilon(account, "approx-dp", Terms.from_first_cap(cap))
         assert shown is not None
         assert min(epsilon + rest, best) <= shown <= Fraction(11, 10) * min(epsilon + rest, best)
 
 
 def test_many_small_pure_answers_go_by_their_rho() -> None:
     """1,000 answers of epsilon 0.01 sum up to 10 and cost 2."""
-    account = Account(epsilon=units.units(Fraction(10)), rho=units.units(Fraction(1000, 20000)))
-    assert fits(account, "approx-dp", Terms.opened(Budget(Fraction(2), Fraction(1, 10**6))))
-    assert not fits(account, "approx-dp", Terms.opened(Budget(Fraction(1), Fraction(1, 10**6))))
-    assert not fits(account, "approx-dp", Terms.opened(Budget(Fraction(2))))
+    account = Account(epsilon=units.round_up_to_units(Fraction(10)), rho=units.round_up_to_units(Fraction(1000, 20000)))
+    assert is_under_cap(account, "approx-dp", Terms.from_first_cap(Budget(Fraction(2), Fraction(1, 10**6))))
+    assert not is_under_cap(account, "approx-dp", Terms.from_first_cap(Budget(Fraction(1), Fraction(1, 10**6))))
+    assert not is_under_cap(account, "approx-dp", Terms.from_first_cap(Budget(Fraction(2))))
 
 
 def test_the_deltas_of_all_orders_are_less_than_half_of_the_caps() -> None:
     """Each order's constant is what a budget of that delta costs before anything is spent."""
     for most in (None, Fraction(1), Fraction(2), Fraction(3), Fraction(10**4)):
-        terms = Terms.opened(Budget(Fraction(1), Fraction(1, 10**6), most))
+        terms = Terms.from_first_cap(Budget(Fraction(1), Fraction(1, 10**6), most))
         assert sum(share for _, share in terms.orders) < Fraction(1, 2)
-        for (order, least), (fixed, share) in zip(terms.routes(), terms.orders, strict=True):
+        for (order, least), (fixed, share) in zip(terms.compute_order_costs(), terms.orders, strict=True):
             assert order == fixed
-            assert least == epsilon_at_order(order, Fraction(0), terms.cap.delta * share)
+            assert least == compute_epsilon_at_order(order, Fraction(0), terms.cap.delta * share)
 
 
 # Values
@@ -672,7 +676,7 @@ NO_AMOUNTS = [float("nan"), float("inf"), -1, "1", 10**308, Fraction(1, 10**320)
 @pytest.mark.parametrize("name", ["epsilon", "rho", "other", "delta"])
 def test_what_is_no_amount_is_refused_before_anything_happens(name: str, wrong: object) -> None:
     with pytest.raises(InvalidInput, match=name):
-        Spend(**{name: wrong})  # type: ignore[arg-type]
+        PrivacyCost(**{name: wrong})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -688,7 +692,7 @@ def test_a_cap_is_an_amount_too(wrong: Fraction) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Spend(delta=Fraction(1)),
+        lambda: PrivacyCost(delta=Fraction(1)),
         lambda: ask(epsilon=0),
         lambda: ask(analyst=""),
         lambda: ask(analyst="a\0b"),
@@ -696,14 +700,14 @@ def test_a_cap_is_an_amount_too(wrong: Fraction) -> None:
         lambda: ask(analyst="a" * 201),
         lambda: ask(key=""),
         lambda: ask(model="zcdp"),  # type: ignore[arg-type]
-        lambda: ask(spend=Spend(Fraction(1), Fraction(1, 2), delta=Fraction(1, 10))),
-        lambda: ask(spend=Spend(other=Fraction(1))),
-        lambda: ask(spend=Spend(epsilon=Fraction(1))),
-        lambda: ask(spend=Spend(rho=Fraction(1))),
-        lambda: Part("row", "north", 1),  # type: ignore[arg-type]
-        lambda: Part("partition", "north", 0),
-        lambda: Part("partition", "north", True),
-        lambda: Part("partition", "", 1),
+        lambda: ask(spend=PrivacyCost(Fraction(1), Fraction(1, 2), delta=Fraction(1, 10))),
+        lambda: ask(spend=PrivacyCost(gaussian_rho=Fraction(1))),
+        lambda: ask(spend=PrivacyCost(epsilon=Fraction(1))),
+        lambda: ask(spend=PrivacyCost(rho=Fraction(1))),
+        lambda: SubAccount("row", "north", 1),  # type: ignore[arg-type]
+        lambda: SubAccount("partition", "north", 0),
+        lambda: SubAccount("partition", "north", True),
+        lambda: SubAccount("partition", "", 1),
         lambda: caps(models=()),
         lambda: caps(models=("dp", "zcdp")),
     ],
@@ -715,24 +719,24 @@ def test_what_is_not_valid_does_not_exist(make: object) -> None:
 
 def test_amounts_keep_their_order_as_text_and_never_lose() -> None:
     numbers = [Fraction(0), Fraction(1, 10**40), Fraction(1, 3), Fraction(1, 2), Fraction(10), Fraction(10**9)]
-    counts = [units.units(number) for number in numbers]
-    assert sorted(map(units.stored, counts)) == list(map(units.stored, counts))
-    assert [units.read(units.stored(count)) for count in counts] == counts
-    assert [units.unplain(units.plain(count)) for count in counts] == counts
+    counts = [units.round_up_to_units(number) for number in numbers]
+    assert sorted(map(units.format_stored_amount, counts)) == list(map(units.format_stored_amount, counts))
+    assert [units.parse_stored_amount(units.format_stored_amount(count)) for count in counts] == counts
+    assert [units.parse_amount(units.format_amount(count)) for count in counts] == counts
     assert all(
-        0 <= units.fraction(count) - number < Fraction(1, units.UNIT)
+        0 <= units.units_to_fraction(count) - number < Fraction(1, units.UNITS_PER_ONE)
         for count, number in zip(counts, numbers, strict=True)
     )
     smallest = Fraction(1, 10**19)
-    assert units.fraction(units.units(smallest**2 / 2)) == smallest**2 / 2
-    assert units.plain(units.units(Fraction(1, 4))) == "0.25"
+    assert units.units_to_fraction(units.round_up_to_units(smallest**2 / 2)) == smallest**2 / 2
+    assert units.format_amount(units.round_up_to_units(Fraction(1, 4))) == "0.25"
 
 
 # History
 
 
 def test_history_is_newest_first_and_leaves_answers_out(ledger: Ledger) -> None:
-    answered(ledger, ask(1, part=Part("individual", "p1", 2)), caps(1), "7")
+    answered(ledger, ask(1, part=SubAccount("individual", "p1", 2)), caps(1), "7")
     ledger.charge(ask(1, analyst="bob"), caps(1))
     told = ledger.history(DATASET)
     assert [(line.entry, line.kind, line.analyst) for line in told] == [
@@ -740,7 +744,7 @@ def test_history_is_newest_first_and_leaves_answers_out(ledger: Ledger) -> None:
         (2, "charge", "ann"),
         (1, "register", None),
     ]
-    assert (told[1].query, told[1].spend, told[1].part) == ("SELECT 1", pure("0.1"), Part("individual", "p1", 2))
+    assert (told[1].query, told[1].spend, told[1].part) == ("SELECT 1", pure("0.1"), SubAccount("individual", "p1", 2))
     assert [line.entry for line in ledger.history(DATASET, "ann")] == [2]
     assert [line.entry for line in ledger.history(DATASET, limit=2)] == [4, 2]
     assert told[0].at.endswith("+00:00")

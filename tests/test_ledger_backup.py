@@ -19,11 +19,11 @@ import pytest
 from commands import discreet, done, write_registry
 from discreet import BudgetExceeded, ClaimFailed, InvalidInput, Ledger, Unavailable
 from discreet.ledger import rows
-from discreet.ledger.accounts import NOTHING, Account, cost
-from discreet.ledger.charge import Restored, Verified
-from discreet.ledger.opening import database_at
-from discreet.ledger.tables import VERSION
-from discreet.spend import Part
+from discreet.ledger.accounts import EMPTY_ACCOUNT, Account, compute_debit
+from discreet.ledger.charge import LedgerRestore, LedgerVerification
+from discreet.ledger.opening import open_database
+from discreet.ledger.tables import FORMAT_VERSION
+from discreet.spend import SubAccount
 from ledgers import (
     DATASET,
     EVERY,
@@ -91,7 +91,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "new" / "ledger.db")
 
 
-def verified(where: str | Path) -> Verified:
+def verified(where: str | Path) -> LedgerVerification:
     with Ledger.existing(where) as ledger:
         return ledger.verify()
 
@@ -103,9 +103,9 @@ def id_of(where: str | Path) -> str:
 
 def account_of(ledger: Ledger, owner: str) -> Account:
     """What an owner has spent on the whole of the data set."""
-    with ledger._database.reading() as connection:
-        head = rows.registered(rows.find_head(connection, DATASET), DATASET)
-        return rows.position(connection, head, owner, None, ()).root
+    with ledger._database.begin_read() as connection:
+        head = rows.require_head(rows.find_head(connection, DATASET), DATASET)
+        return rows.read_position(connection, head, owner, None, ()).root
 
 
 def names(folder: Path) -> set[str]:
@@ -114,7 +114,7 @@ def names(folder: Path) -> set[str]:
 
 def run_sql(path: str | Path, *statements: str) -> None:
     """Change a ledger behind its back."""
-    with closing(database_at(str(path), 10)) as database, database.writing() as connection:
+    with closing(open_database(str(path), 10)) as database, database.begin_write() as connection:
         for statement in statements:
             connection.exec_driver_sql(statement)
 
@@ -213,7 +213,7 @@ def test_a_backup_goes_to_a_new_file_only(tmp_path: Path, name: str, says: str) 
 def test_what_is_no_ledger_is_not_copied(where: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is no ledger 'none' there"):
         Ledger.backup(tmp_path / "none", tmp_path / "backup")
-    database_at(where, 10).close()
+    open_database(where, 10).close()
     with pytest.raises(InvalidInput, match="there is no ledger in that database"):
         Ledger.backup(where, tmp_path / "backup")
     (tmp_path / "text").write_text("no database, but long enough to be taken for one" * 100)
@@ -299,13 +299,13 @@ def test_a_backup_with_entries_that_the_ledger_lacks_is_kept(filled: str, file: 
 def test_a_restored_ledger_goes_on(filled: str, file: Path, place: str) -> None:
     """From either engine to either: this is also how a ledger moves."""
     told = Ledger.backup(filled, file)
-    assert Ledger.restore(file, place, forgotten=0) == Restored(told, told)
+    assert Ledger.restore(file, place, forgotten=0) == LedgerRestore(told, told)
     assert rows_of(place) == rows_of(filled)
     assert id_of(place) == id_of(filled)
     with Ledger.existing(place) as ledger:
         assert ledger.charge(ask(2, snapshot="s2"), LIMITS).charged
         assert ledger.verify().entries == told.entries + 1
-    assert Ledger.upgrade(place) == VERSION
+    assert Ledger.upgrade(place) == FORMAT_VERSION
 
 
 def test_a_restored_file_is_for_its_owner(backed: Path, tmp_path: Path) -> None:
@@ -373,8 +373,8 @@ def test_a_log_that_a_lost_ledger_left_is_not_taken_for_the_restored_one(backed:
         ("DELETE FROM ledger_entries WHERE seq = 9", ClaimFailed, "it is missing"),
         ("UPDATE ledger_heads SET weaker = NOT weaker", ClaimFailed, "does not follow from its entries"),
         ("DELETE FROM ledger_heads", ClaimFailed, "which has no head"),
-        ("UPDATE ledger_about SET version = 1", InvalidInput, f"has format 1, this discreet needs {VERSION}"),
-        (f"UPDATE ledger_about SET version = {VERSION + 1}", InvalidInput, "made by a newer discreet"),
+        ("UPDATE ledger_about SET version = 1", InvalidInput, f"has format 1, this discreet needs {FORMAT_VERSION}"),
+        (f"UPDATE ledger_about SET version = {FORMAT_VERSION + 1}", InvalidInput, "made by a newer discreet"),
         ("DROP TABLE ledger_about", InvalidInput, "there is no ledger in that database"),
         ("DROP TABLE ledger_parts", Unavailable, "damaged, or is not a ledger"),
     ],
@@ -541,11 +541,11 @@ def test_what_was_forgotten_is_spent_by_the_data_set_and_by_every_analyst(filled
     restored = Ledger.restore(file, place, forgotten=Fraction(1, 2))
     assert restored.backup == told
     assert restored.ledger == verified(place) != told
-    half = cost("dp", pure("0.5"))
+    half = compute_debit("dp", pure("0.5"))
     with Ledger.existing(filled) as before, Ledger.existing(place) as after:
         for owner in ("", "ann", "bob", "custodian"):
             assert account_of(after, owner) == account_of(before, owner).plus(half)
-        assert account_of(after, "eve") == NOTHING
+        assert account_of(after, "eve") == EMPTY_ACCOUNT
         line = after.history(DATASET, "custodian")[0]
         assert (line.query, line.epsilon) == ("spend since the back-up that was restored", Fraction(1, 2))
         assert after.balance("empty", LIMITS)[0].epsilon == Fraction(1, 2)
@@ -557,7 +557,7 @@ def test_what_was_forgotten_is_entered_beyond_the_cap_too(backed: Path, place: s
     with Ledger.existing(place) as ledger:
         assert [balance.left for balance in ledger.balance(DATASET, LIMITS)] == [0, 0, 0]
         for analyst in ("ann", "bob", "eve"):
-            for part in (None, Part("partition", "south", 2)):
+            for part in (None, SubAccount("partition", "south", 2)):
                 with pytest.raises(BudgetExceeded):
                     ledger.charge(ask("more", "0.0001", analyst, snapshot="s2", part=part), LIMITS)
         assert ledger.verify().entries == before.entries + 5 + 2

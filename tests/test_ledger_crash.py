@@ -79,9 +79,9 @@ class Crashes:
             assert len(charges) == len({line.query for line in charges}) >= len(self.released)
             assert spent_of(ledger, CAP) == {"dp": EPSILON * len(charges)}
             assert EPSILON * len(charges) <= CAP.dataset.epsilon
-            with ledger._database.reading() as connection:
+            with ledger._database.begin_read() as connection:
                 for entry, answer in self.released.values():
-                    assert rows.answer_of(connection, DATASET, entry) == answer
+                    assert rows.read_answer_text(connection, DATASET, entry) == answer
 
     def _start(self, most_bytes: int | None = None) -> tuple[BaseProcess, TextIO]:
         told, telling = processes.Pipe(duplex=False)

@@ -15,7 +15,7 @@ from discreet import BudgetExceeded
 from discreet.ledger import Caps, Charge, Ledger, Receipt
 from discreet.ledger.terms import Terms
 from discreet.schema import Budget
-from discreet.spend import Part, Spend
+from discreet.spend import PrivacyCost, SubAccount
 from ledgers import DATASET, EVERY, ask, caps, schema_of
 
 LIMITS = [
@@ -23,7 +23,12 @@ LIMITS = [
     caps(2, analyst="1.2", delta="1e-6", models=("dp", "approx-dp")),
     caps("1.5", analyst=1, delta="1e-5", models=EVERY),
 ]
-PARTS = [None, None, *(Part("partition", name, 2) for name in "abc"), *(Part("individual", name, 1) for name in "pq")]
+PARTS = [
+    None,
+    None,
+    *(SubAccount("partition", name, 2) for name in "abc"),
+    *(SubAccount("individual", name, 1) for name in "pq"),
+]
 EPSILONS = [Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(1, 3)]
 
 
@@ -33,7 +38,7 @@ class Held:
 
     epsilon: Fraction
     who: str
-    price: Spend
+    price: PrivacyCost
     draw: int
     degraded: bool
 
@@ -42,7 +47,7 @@ class Held:
 class Simple:
     """What was paid: who, in which model, how much, on which part; and what was answered."""
 
-    paid: list[tuple[str, str, Spend, Part | None]] = field(default_factory=list)
+    paid: list[tuple[str, str, PrivacyCost, SubAccount | None]] = field(default_factory=list)
     held: dict[str, list[Held]] = field(default_factory=dict)
     draws: int = 0
     used: set[tuple[str, int]] = field(default_factory=set)
@@ -79,10 +84,10 @@ class Simple:
     def _stored(self, charge: Charge) -> list[Held]:
         return self.held.setdefault(f"{charge.model} {charge.question}", [])
 
-    def _pay(self, charge: Charge, spend: Spend, owners: list[str]) -> None:
+    def _pay(self, charge: Charge, spend: PrivacyCost, owners: list[str]) -> None:
         self.paid += [(owner, charge.model, spend, charge.part) for owner in owners]
 
-    def _fits(self, charge: Charge, spend: Spend, budgets: dict[str, Budget], limits: Caps) -> bool:
+    def _fits(self, charge: Charge, spend: PrivacyCost, budgets: dict[str, Budget], limits: Caps) -> bool:
         kept = list(self.paid)
         self._pay(charge, spend, list(budgets))
         touched = [model for model in limits.models if charge.model in {"dp", model}]
@@ -99,7 +104,10 @@ class Simple:
         pure, rho, other = (self.total(owner, model, name) for name in ("epsilon", "rho", "other"))
         if model != "approx-dp":
             return pure
-        ways = [min(pure, order * rho) + order * other + least for order, least in Terms.opened(budget).routes()]
+        ways = [
+            min(pure, order * rho) + order * other + least
+            for order, least in Terms.from_first_cap(budget).compute_order_costs()
+        ]
         return min(ways if other else [pure, *ways])
 
     def total(self, owner: str, model: str, name: str) -> Fraction:
@@ -114,7 +122,7 @@ class Simple:
         return sum((sum(by_kind[kind][: reach[kind]], Fraction(0)) for kind in reach), Fraction(0))
 
 
-def _within(price: Spend, offer: Spend) -> bool:
+def _within(price: PrivacyCost, offer: PrivacyCost) -> bool:
     return all(getattr(price, name) <= getattr(offer, name) for name in ("epsilon", "rho", "other", "delta"))
 
 
@@ -127,10 +135,14 @@ def requests(draw: some.DrawFn, models: tuple[str, ...]) -> Charge:
     """A request of one of two analysts; the part follows from the question, as it does in life."""
     number, epsilon = draw(some.integers(0, 8)), draw(some.sampled_from(EPSILONS))
     model = draw(some.sampled_from(models))
-    spend = Spend(epsilon, epsilon**2 / 2)
+    spend = PrivacyCost(epsilon, epsilon**2 / 2)
     if model == "approx-dp":
         delta = draw(some.sampled_from([Fraction(0), Fraction(1, 10**7)]))
-        spend = draw(some.sampled_from([Spend(other=epsilon**2 / 50), Spend(epsilon, epsilon**2 / 8, delta=delta)]))
+        spend = draw(
+            some.sampled_from(
+                [PrivacyCost(gaussian_rho=epsilon**2 / 50), PrivacyCost(epsilon, epsilon**2 / 8, delta=delta)]
+            )
+        )
     return ask(
         number,
         epsilon,
@@ -154,7 +166,7 @@ def lives(draw: some.DrawFn) -> tuple[Caps, list[tuple[Charge, bool]]]:
 def _outcome(receipt: Receipt) -> str:
     if receipt.answer is not None:
         return "reuse" if receipt.charged else "free"
-    return "draw" if receipt.degrades is None else "degrade"
+    return "draw" if receipt.answer_to_degrade is None else "degrade"
 
 
 def live(limits: Caps, requested: list[tuple[Charge, bool]], where: str | Path) -> None:

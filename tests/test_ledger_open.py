@@ -18,8 +18,8 @@ from sqlalchemy import select
 
 from discreet import InvalidInput, Unavailable
 from discreet.ledger import Ledger
-from discreet.ledger.queue import flock_turn, ticket_turn
-from discreet.ledger.tables import VERSION, about
+from discreet.ledger.queue import wait_by_flock, wait_by_ticket
+from discreet.ledger.tables import FORMAT_VERSION, about
 from ledgers import DATASET, ask, caps, ledger, processes, schema_of, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures
@@ -52,15 +52,15 @@ def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
 
 
 def test_every_commit_is_on_the_disk_before_it_returns(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "ledger.db") as ledger, ledger._database.reading() as connection:
+    with Ledger.open(tmp_path / "ledger.db") as ledger, ledger._database.begin_read() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
 
 def test_a_ledger_from_the_future_is_not_touched(where: str) -> None:
     with Ledger.open(where) as ledger:
-        with ledger._database.writing() as connection:
-            connection.exec_driver_sql(f"UPDATE ledger_about SET version = {VERSION + 1}")
+        with ledger._database.begin_write() as connection:
+            connection.exec_driver_sql(f"UPDATE ledger_about SET version = {FORMAT_VERSION + 1}")
         with pytest.raises(InvalidInput, match="newer discreet"):
             Ledger.open(where)
 
@@ -89,7 +89,7 @@ with open(sys.argv[1], "r+b") as file:
 def test_to_look_at_a_file_drops_no_lock_on_it(tmp_path: Path) -> None:
     """POSIX locks go when any descriptor of their file is closed: who opens a ledger twice must keep them."""
     path = tmp_path / "ledger.db"
-    with Ledger.open(path) as ledger, ledger._database.reading() as connection:
+    with Ledger.open(path) as ledger, ledger._database.begin_read() as connection:
         connection.execute(select(about)).one()
         Ledger.existing(path).close()
         tried = subprocess.run([sys.executable, "-c", LOCK, path], check=True, capture_output=True, text=True)
@@ -130,7 +130,7 @@ def test_a_ledger_that_stays_locked_is_unavailable_after_a_while(tmp_path: Path)
                 ledger.charge(ask(), caps(1))
             other.execute("ROLLBACK")
         with (
-            ticket_turn(tmp_path / "ledger.db.queue", time.monotonic() + 1),
+            wait_by_ticket(tmp_path / "ledger.db.queue", time.monotonic() + 1),
             pytest.raises(Unavailable, match="locked"),
         ):
             ledger.charge(ask(), caps(1))
@@ -143,7 +143,7 @@ def test_who_writes_has_the_database_alone_from_the_start(tmp_path: Path) -> Non
     with (
         Ledger.open(path) as ledger,
         closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as other,
-        ledger._database.writing(),
+        ledger._database.begin_write(),
         pytest.raises(sqlite3.OperationalError, match="locked"),
     ):
         other.execute("BEGIN IMMEDIATE")
@@ -153,7 +153,7 @@ def test_who_writes_has_the_database_alone_from_the_start(tmp_path: Path) -> Non
 def test_a_postgresql_that_stays_locked_is_unavailable_after_a_while(postgres: str) -> None:
     with Ledger.open(schema_of(postgres), timeout=0.2) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        with ledger._database.writing() as other:
+        with ledger._database.begin_write() as other:
             other.exec_driver_sql("SELECT * FROM ledger_heads FOR UPDATE")
             with pytest.raises(Unavailable, match="stays locked"):
                 ledger.charge(ask(), caps(1))
@@ -181,7 +181,7 @@ def test_a_fork_goes_on_with_a_connection_of_its_own(ledger: Ledger) -> None:
 # The queue
 
 
-@pytest.mark.parametrize("turn", [ticket_turn, flock_turn])
+@pytest.mark.parametrize("turn", [wait_by_ticket, wait_by_flock])
 def test_one_at_a_time_has_the_turn(tmp_path: Path, turn: object) -> None:
     inside, most = 0, 0
 
@@ -206,11 +206,11 @@ def test_turns_come_in_the_order_of_asking(tmp_path: Path) -> None:
     path, order = tmp_path / "queue", []
 
     def work(number: int) -> None:
-        with ticket_turn(path, time.monotonic() + 60):
+        with wait_by_ticket(path, time.monotonic() + 60):
             order.append(number)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(20)]
-    with ticket_turn(path, time.monotonic() + 60):
+    with wait_by_ticket(path, time.monotonic() + 60):
         for number, thread in enumerate(threads):
             thread.start()
             _wait_for(lambda want=number + 2: int.from_bytes(path.read_bytes()) == want)
@@ -222,30 +222,30 @@ def test_turns_come_in_the_order_of_asking(tmp_path: Path) -> None:
 def test_whoever_dies_in_the_queue_holds_nobody_up_and_lets_nobody_in_early(tmp_path: Path) -> None:
     """A dead waiter's place closes up; whoever is before it still keeps its turn."""
     path = tmp_path / "queue"
-    with ticket_turn(path, time.monotonic() + 60):
+    with wait_by_ticket(path, time.monotonic() + 60):
         waiter = processes.Process(target=_take_turn, args=(path,))
         waiter.start()
         _wait_for(lambda: int.from_bytes(path.read_bytes()) == 2)
         waiter.kill()
         waiter.join()
-        with pytest.raises(Unavailable), ticket_turn(path, time.monotonic() + 0.05):
+        with pytest.raises(Unavailable), wait_by_ticket(path, time.monotonic() + 0.05):
             pass
-    with ticket_turn(path, time.monotonic() + 0.5):
+    with wait_by_ticket(path, time.monotonic() + 0.5):
         pass
 
 
 def test_a_counter_that_someone_has_overwritten_is_no_obstacle(tmp_path: Path) -> None:
     path = tmp_path / "queue"
-    with ticket_turn(path, time.monotonic() + 1):
+    with wait_by_ticket(path, time.monotonic() + 1):
         path.write_bytes(b"")
     path.write_bytes(b"\xff" * 100)
     for _ in range(2):
-        with ticket_turn(path, time.monotonic() + 1):
+        with wait_by_ticket(path, time.monotonic() + 1):
             pass
 
 
 def _take_turn(path: Path) -> None:
-    with ticket_turn(path, time.monotonic() + 60):
+    with wait_by_ticket(path, time.monotonic() + 60):
         pass
 
 

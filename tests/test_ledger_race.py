@@ -11,10 +11,10 @@ import pytest
 
 from discreet import BudgetExceeded
 from discreet.ledger import Caps, Charge, Ledger
-from discreet.ledger.accounts import Account, fits
-from discreet.ledger.amounts import units
+from discreet.ledger.accounts import Account, is_under_cap
+from discreet.ledger.amounts import round_up_to_units
 from discreet.ledger.terms import Terms
-from discreet.spend import Spend
+from discreet.spend import PrivacyCost
 from ledgers import DATASET, ask, caps, processes, spent_of, where
 
 __all__ = ["where"]  # a fixture
@@ -69,10 +69,15 @@ def test_two_hundred_gaussian_requests_with_room_for_ten(where: str) -> None:
     limits = caps(1, delta="1e-6", models=("dp", "approx-dp"))
     rho = Fraction(1, 500)
     for count, fine in ((ROOM, True), (ROOM + 1, False)):
-        assert fits(Account(other=units(rho * count)), "approx-dp", Terms.opened(limits.dataset)) == fine
+        assert (
+            is_under_cap(
+                Account(other=round_up_to_units(rho * count)), "approx-dp", Terms.from_first_cap(limits.dataset)
+            )
+            == fine
+        )
     with Ledger.open(where) as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        pattern = ask(epsilon="0.3", model="approx-dp", spend=Spend(other=rho))
+        pattern = ask(epsilon="0.3", model="approx-dp", spend=PrivacyCost(gaussian_rho=rho))
         assert sum(in_processes(contend, where, limits, pattern)) == ROOM
         assert ledger.verify().entries == 1 + ROOM
 

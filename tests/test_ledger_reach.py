@@ -8,27 +8,27 @@ import pytest
 
 from discreet import BudgetExceeded, InvalidInput, Ledger
 from discreet.ledger import Charge, chain, paying
-from discreet.ledger.ledger import WEAKER
-from discreet.ledger.terms import TOO_MUCH, WEAKER_ANSWERS
-from discreet.spend import Part, Spend
+from discreet.ledger.ledger import WEAKER_FLAG
+from discreet.ledger.terms import SPENT_ABOVE_CAP, WEAKER_ANSWERS
+from discreet.spend import PrivacyCost, SubAccount
 from ledgers import DATASET, EVERY, ask, caps, ledger, pure, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures
 
 LIMITS = caps(1, delta="1e-6", models=EVERY)
-MOST = Spend(other=Fraction(21, 1000))
+MOST = PrivacyCost(gaussian_rho=Fraction(21, 1000))
 """21 Gaussian answers: 0.985 of a cap of 1; two times as much is 1.481."""
 
 
-def gaussian(name: str, part: str | None = None, analyst: str = "ann", spend: Spend = MOST) -> Charge:
-    on = None if part is None else Part("partition", part, 1)
+def gaussian(name: str, part: str | None = None, analyst: str = "ann", spend: PrivacyCost = MOST) -> Charge:
+    on = None if part is None else SubAccount("partition", part, 1)
     return ask(name, "0.1", model="approx-dp", spend=spend, part=on, analyst=analyst)
 
 
 def raising(model: str = "individual-dp", analyst: str = "ann", reach: int = 2) -> Charge:
     """A charge on a part of its own that says how many parts one unit touches."""
-    spend = Spend(other=Fraction(1, 10**6)) if model == "approx-dp" else pure("0.1")
-    part = Part("partition", "c", reach)
+    spend = PrivacyCost(gaussian_rho=Fraction(1, 10**6)) if model == "approx-dp" else pure("0.1")
+    part = SubAccount("partition", "c", reach)
     return ask(model, "0.1", model=model, spend=spend, part=part, analyst=analyst)  # type: ignore[arg-type]
 
 
@@ -43,7 +43,7 @@ def test_a_reach_is_raised_only_if_every_model_stays_under_its_cap(ledger: Ledge
     for part in "ab":
         ledger.charge(gaussian(part, part), LIMITS)
     before = ledger.verify()
-    assert ledger.times(raising(), LIMITS) == 0
+    assert ledger.count_affordable(raising(), LIMITS) == 0
     with pytest.raises(BudgetExceeded, match="one unit touches 2 parts, more than was said before"):
         ledger.charge(raising(), LIMITS)
     assert ledger.verify() == before
@@ -55,11 +55,11 @@ def test_a_reach_is_raised_only_if_every_model_stays_under_its_cap(ledger: Ledge
 
 def test_a_raise_under_a_higher_cap_or_within_it_is_admitted(ledger: Ledger) -> None:
     for part in "ab":
-        ledger.charge(gaussian(part, part, spend=Spend(other=Fraction(7, 1000))), LIMITS)
+        ledger.charge(gaussian(part, part, spend=PrivacyCost(gaussian_rho=Fraction(7, 1000))), LIMITS)
     ledger.charge(raising(), LIMITS)
     with pytest.raises(BudgetExceeded):  # the largest counts, whoever names less
         ledger.charge(gaussian("d", "d"), LIMITS)
-    ledger.charge(gaussian("d", "d", spend=Spend(other=Fraction(14, 1000))), LIMITS)
+    ledger.charge(gaussian("d", "d", spend=PrivacyCost(gaussian_rho=Fraction(14, 1000))), LIMITS)
     with pytest.raises(BudgetExceeded):
         ledger.charge(raising(reach=3), LIMITS)
     ledger.charge(raising(reach=3), caps(2, delta="1e-6", models=EVERY))
@@ -68,7 +68,9 @@ def test_a_raise_under_a_higher_cap_or_within_it_is_admitted(ledger: Ledger) -> 
 
 def test_a_reach_is_raised_only_if_the_deltas_stay_within_half(ledger: Ledger) -> None:
     for part in "ab":
-        ledger.charge(gaussian(part, part, spend=Spend(other=Fraction(1, 10**4), delta=Fraction(4, 10**7))), LIMITS)
+        ledger.charge(
+            gaussian(part, part, spend=PrivacyCost(gaussian_rho=Fraction(1, 10**4), delta=Fraction(4, 10**7))), LIMITS
+        )
     with pytest.raises(BudgetExceeded):
         ledger.charge(raising(), LIMITS)
 
@@ -98,7 +100,7 @@ def test_what_an_older_version_admitted_at_a_raised_reach_is_not_forgotten(
         for analyst in (None, "ann"):
             assert promised(ledger, analyst) == {"dp": True, "approx-dp": False, "individual-dp": True}
         told = ledger.balance(DATASET, LIMITS)[1].promise
-        assert told.startswith(f"{TOO_MUCH}; for the epsilon of 1.4811")
+        assert told.startswith(f"{SPENT_ABOVE_CAP}; for the epsilon of 1.4811")
     ledger.verify()
 
 
@@ -106,7 +108,7 @@ def test_snapshots_that_meet_again_keep_their_promise(ledger: Ledger) -> None:
     """Some have lost Gaussian answers, others a pure one: 1.985 is counted together, and nobody has lost above 1."""
     ledger.charge(gaussian("first"), LIMITS)
     ledger.register(DATASET, "0f", "s2", disjoint=True)
-    ledger.charge(ask("second", 1, snapshot="s2", part=Part("partition", "north", 2)), LIMITS)
+    ledger.charge(ask("second", 1, snapshot="s2", part=SubAccount("partition", "north", 2)), LIMITS)
     for snapshot in ("s3", "s4"):
         ledger.register(DATASET, "0f", snapshot, disjoint=False)
         spent = spent_of(ledger, LIMITS)["approx-dp"]
@@ -120,18 +122,18 @@ def test_snapshots_that_meet_again_keep_their_promise(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(("model", "beside"), [("approx-dp", "individual-dp"), ("individual-dp", "approx-dp")])
-@pytest.mark.parametrize("part", [None, Part("individual", "p1", 1)])
+@pytest.mark.parametrize("part", [None, SubAccount("individual", "p1", 1)])
 def test_every_account_says_where_answers_were_given_that_it_does_not_count(
-    ledger: Ledger, model: str, beside: str, part: Part | None
+    ledger: Ledger, model: str, beside: str, part: SubAccount | None
 ) -> None:
     def said() -> dict[str, bool]:
         told = ledger.balance(DATASET, LIMITS)
-        assert all((WEAKER in one.flags) == (WEAKER_ANSWERS in one.promise) for one in told)
-        return {one.model: WEAKER in one.flags for one in told}
+        assert all((WEAKER_FLAG in one.flags) == (WEAKER_ANSWERS in one.promise) for one in told)
+        return {one.model: WEAKER_FLAG in one.flags for one in told}
 
-    ledger.charge(ask("pure", "0.5", part=Part("individual", "p2", 1)), LIMITS)
+    ledger.charge(ask("pure", "0.5", part=SubAccount("individual", "p2", 1)), LIMITS)
     assert not any(said().values())
-    spend = Spend(other=Fraction(1, 1000)) if model == "approx-dp" else pure("0.1")
+    spend = PrivacyCost(gaussian_rho=Fraction(1, 1000)) if model == "approx-dp" else pure("0.1")
     ledger.charge(ask("q", "0.1", model=model, spend=spend, part=part), LIMITS)  # type: ignore[arg-type]
     for snapshot in ("s1", "s2", "s3"):  # for good
         ledger.register(DATASET, "0f", snapshot, disjoint=snapshot == "s2")
@@ -143,4 +145,4 @@ def test_every_account_says_where_answers_were_given_that_it_does_not_count(
 def test_nobody_asks_in_the_words_of_what_was_forgotten(ledger: Ledger) -> None:
     """Else an answer would look like spend that a restored ledger has no record of."""
     with pytest.raises(InvalidInput, match="name the question otherwise"):
-        ledger.charge(ask(chain.FORGOTTEN, analyst=chain.RESTORER), LIMITS)
+        ledger.charge(ask(chain.FORGOTTEN_QUERY, analyst=chain.RESTORER), LIMITS)

@@ -22,13 +22,13 @@ from sqlalchemy import delete, insert, select
 
 from commands import discreet, done, write_registry
 from discreet import Custodian, Ledger, Unavailable
-from discreet.custodian.heads import NAME
+from discreet.custodian.heads import HEAD_FILE
 from discreet.ledger import ledger as paid
-from discreet.ledger.opening import database_at
+from discreet.ledger.opening import open_database
 from discreet.ledger.recorded import RecordedHead
 from discreet.ledger.tables import METADATA, entries
 from discreet.service.store import Store
-from discreet.service.store.answers import Kept, keep_answer
+from discreet.service.store.answers import StoredAnswer, keep_answer
 from discreet.service.store.heads import StoreHeads
 from discreet.service.store.tables import heads as service_heads
 from ledgers import DATASET, ask, caps, ledger, processes, schema_of, where
@@ -86,7 +86,7 @@ def test_a_file_that_is_replaced_during_a_charge_is_noticed_before_anything_is_t
         (tmp_path / "copy.db").replace(tmp_path / "ledger.db")
         return real(*given)
 
-    real = paid.pay
+    real = paid.pay_charge
     with patch.object(paid, "pay", pay), pytest.raises(Unavailable, match="moved or replaced"):
         opened.charge(ask(2), LIMITS)
 
@@ -122,7 +122,7 @@ def test_what_sqlite_itself_does_to_the_file_is_no_alarm(opened: Ledger, tmp_pat
 
 def test_no_file_is_made_where_a_ledger_was(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
-        database_at(tmp_path / "none.db", 1, make=False)
+        open_database(tmp_path / "none.db", 1, make=False)
     assert not (tmp_path / "none.db").exists()
 
 
@@ -130,7 +130,7 @@ def test_no_file_is_made_where_a_ledger_was(tmp_path: Path) -> None:
 
 
 def rows_in(where: str) -> dict[str, list[dict[str, Any]]]:
-    with closing(database_at(where, 10)) as database, database.reading() as connection:
+    with closing(open_database(where, 10)) as database, database.begin_read() as connection:
         return {
             table.name: [dict(row) for row in connection.execute(select(table)).mappings()]
             for table in METADATA.sorted_tables
@@ -139,7 +139,7 @@ def rows_in(where: str) -> dict[str, list[dict[str, Any]]]:
 
 def set_back(where: str, before: dict[str, list[dict[str, Any]]]) -> None:
     """Give a ledger the rows it had, in place: what a database's own means of going back do."""
-    with closing(database_at(where, 10)) as database, database.writing() as connection:
+    with closing(open_database(where, 10)) as database, database.begin_write() as connection:
         for table in METADATA.sorted_tables:
             connection.execute(delete(table))
             if before[table.name]:
@@ -214,7 +214,7 @@ def test_a_user_who_may_not_read_the_system_identifier_still_has_a_ledger(postgr
     with Ledger.open(address.replace("postgres@", "plain_user@", 1)) as opened:
         opened.register(DATASET, "0f", "s1", disjoint=False)
         assert opened.charge(ask(1), LIMITS).entry == 2
-        assert opened.identity().startswith("database (None, ")
+        assert opened.get_identity().startswith("database (None, ")
 
 
 # --- across runs: the head in the data set's folder
@@ -310,8 +310,8 @@ def test_a_record_of_the_service_that_is_lost_remembers_restores(tmp_path: Path)
         with Ledger.existing(place) as restored:
             restored.record_heads(DATASET, record)
             entry = restored.charge(ask(1), LIMITS).entry
-            keep_answer(store, Kept("id", DATASET, False, "ann", "k", "{}", entry, 0.0, "{}", None))
-            with store.database.writing() as connection:
+            keep_answer(store, StoredAnswer("id", DATASET, False, "ann", "k", "{}", entry, 0.0, "{}", None))
+            with store.database.begin_write() as connection:
                 connection.execute(delete(service_heads))
             assert record.read(DATASET) == RecordedHead(None, entry, None)
             restored.charge(ask(2), LIMITS)
@@ -353,7 +353,7 @@ def test_a_data_set_that_the_back_up_does_not_know_is_charged_what_was_forgotten
 
 def test_a_record_that_cannot_be_read_or_written_is_only_behind(schema: Path) -> None:
     folder = schema.parent / "registry.discreet"
-    record = folder / NAME
+    record = folder / HEAD_FILE
     known = json.loads(record.read_text())
     assert (known["dataset"], known["entry"]) == ("registry", 3)
     record.write_text("{")
@@ -362,7 +362,7 @@ def test_a_record_that_cannot_be_read_or_written_is_only_behind(schema: Path) ->
     record.unlink()
     record.mkdir()  # nothing can be put in its place
     done("ask", schema, COUNT.format(age=70), "--epsilon", "0.125")
-    assert sorted(path.name for path in folder.iterdir() if path.name.startswith(f".{NAME}")) == []
+    assert sorted(path.name for path in folder.iterdir() if path.name.startswith(f".{HEAD_FILE}")) == []
 
 
 def test_a_head_is_recorded_after_it_is_in_the_ledger(schema: Path) -> None:
@@ -403,7 +403,7 @@ def kill_while_they_ask(tmp_path: Path, times: int) -> None:
     Custodian.open(schema).close()
     moment = random.Random(times)
     clients = [_client(schema, number) for number in range(2)]
-    record = tmp_path / "t.discreet" / NAME
+    record = tmp_path / "t.discreet" / HEAD_FILE
     for number in range(times):
         before = json.loads(record.read_text())["entry"]
         eventually(lambda before=before: json.loads(record.read_text())["entry"] > before + 2)
@@ -421,7 +421,7 @@ def kill_while_they_ask(tmp_path: Path, times: int) -> None:
         custodian.answer("SELECT COUNT(*) FROM t", epsilon=1)
         assert custodian.verify().entries > 2 * times
     last = json.loads(record.read_text())
-    with Ledger.existing(tmp_path / "t.discreet" / "ledger.db") as ledger, ledger._database.reading() as connection:
+    with Ledger.existing(tmp_path / "t.discreet" / "ledger.db") as ledger, ledger._database.begin_read() as connection:
         at = select(entries.c.hash).where(entries.c.dataset == "t", entries.c.seq == last["entry"])
         assert connection.execute(at).scalar_one() == last["hash"]
 

@@ -7,14 +7,14 @@ from fractions import Fraction
 import pytest
 
 from discreet import BudgetExceeded, Ledger
-from discreet.spend import Part
+from discreet.spend import SubAccount
 from ledgers import DATASET, ask, caps, ledger, spent_of, where
 
 __all__ = ["ledger", "where"]  # fixtures
 
 
 def on(name: str, epsilon: object, snapshot: str, kind: str = "partition", reach: int = 1):  # type: ignore[no-untyped-def]
-    part = Part("partition" if kind == "partition" else "individual", name, reach)
+    part = SubAccount("partition" if kind == "partition" else "individual", name, reach)
     return ask(f"{name} {snapshot}", epsilon, part=part, snapshot=snapshot)
 
 

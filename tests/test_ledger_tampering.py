@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, and_, delete, insert, select, update
 from discreet import ClaimFailed, Unavailable
 from discreet.ledger import Ledger, chain, rows
 from discreet.ledger.tables import accounts, answers, entries, heads, parts
-from discreet.spend import Part
+from discreet.spend import SubAccount
 from ledgers import DATASET, EVERY, answered, ask, caps, ledger, where
 
 __all__ = ["ledger", "where"]  # fixtures
@@ -26,25 +26,25 @@ def written(ledger: Ledger) -> Ledger:
     limits = caps(10, delta="1e-6", models=EVERY)
     answered(ledger, ask(1, key="k"), limits, '{"value": 7}')
     ledger.charge(ask(1, analyst="bob"), limits)
-    answered(ledger, ask(2, part=Part("partition", "north", 2)), limits, '{"value": 8}')
+    answered(ledger, ask(2, part=SubAccount("partition", "north", 2)), limits, '{"value": 8}')
     ledger.register(DATASET, "0f", "s2", disjoint=True)
-    ledger.charge(ask(3, model="individual-dp", snapshot="s2", part=Part("individual", "p1", 1)), limits)
+    ledger.charge(ask(3, model="individual-dp", snapshot="s2", part=SubAccount("individual", "p1", 1)), limits)
     assert ledger.verify().entries == 8
     return ledger
 
 
 def rows_of(ledger: Ledger, table: Table) -> list[dict[str, Any]]:
-    with ledger._database.reading() as connection:
+    with ledger._database.begin_read() as connection:
         return [dict(row) for row in connection.execute(select(table)).mappings()]
 
 
 @contextmanager
 def changed(ledger: Ledger, table: Table, row: dict[str, Any], **values: object) -> Iterator[None]:
     """One row as someone changed it who can write to the database; put back afterwards."""
-    with ledger._database.writing() as connection:
+    with ledger._database.begin_write() as connection:
         assert connection.execute(update(table).where(_is(table, row)).values(**values)).rowcount == 1
     yield
-    with ledger._database.writing() as connection:
+    with ledger._database.begin_write() as connection:
         connection.execute(delete(table).where(_is(table, row | values)))
         connection.execute(insert(table), row)
 
@@ -78,7 +78,7 @@ def test_an_entry_taken_away_or_moved_is_found_where_it_is(written: Ledger) -> N
 def test_two_entries_that_changed_places_are_found(written: Ledger) -> None:
     third, fourth = (row for row in rows_of(written, entries) if row["seq"] in {3, 4})
     moved = [third | {"seq": 4}, fourth | {"seq": 3}]
-    with written._database.writing() as connection:
+    with written._database.begin_write() as connection:
         connection.execute(delete(entries).where(entries.c.seq.in_([3, 4])))
         connection.execute(insert(entries), moved)
     with pytest.raises(ClaimFailed, match=at_entry(3)):
@@ -87,12 +87,12 @@ def test_two_entries_that_changed_places_are_found(written: Ledger) -> None:
 
 def test_a_last_entry_taken_away_is_missed(written: Ledger) -> None:
     """And with the head moved back, the accounts that it debited tell."""
-    with written._database.writing() as connection:
+    with written._database.begin_write() as connection:
         connection.execute(delete(entries).where(entries.c.seq == 8))
     with pytest.raises(ClaimFailed, match=at_entry(8)):
         written.verify()
     seventh = next(row for row in rows_of(written, entries) if row["seq"] == 7)
-    with written._database.writing() as connection:
+    with written._database.begin_write() as connection:
         connection.execute(update(heads).values(seq=7, hash=seventh["hash"], weaker=False, individual_reach=0))
     with pytest.raises(ClaimFailed, match=r"the account of .* does not follow from the entries"):
         written.verify()
@@ -117,7 +117,7 @@ def test_a_changed_answer_is_found_at_the_entry_that_tells_of_it(written: Ledger
 
 
 def test_an_answer_without_its_charge_is_found(written: Ledger) -> None:
-    with written._database.writing() as connection:
+    with written._database.begin_write() as connection:
         connection.execute(insert(answers), {"dataset": DATASET, "seq": 8, "answer": "9"})
     with pytest.raises(ClaimFailed, match="an answer to entry 8 that no entry tells of"):
         written.verify()
@@ -150,7 +150,7 @@ def test_a_changed_head_is_found(written: Ledger) -> None:
 )
 def test_a_chain_written_anew_must_still_make_sense(written: Ledger, seq: int, change: dict[str, object]) -> None:
     """With every hash recomputed, an entry that cannot follow, or accounts that do not, tell."""
-    with written._database.writing() as connection:
+    with written._database.begin_write() as connection:
         _write_anew(connection, seq, change)
     with pytest.raises(ClaimFailed):
         written.verify()
@@ -164,7 +164,7 @@ def test_two_degraded_answers_of_one_draw_are_found(ledger: Ledger) -> None:
     for epsilon in ("0.01", "0.02"):
         answered(ledger, ask(epsilon=epsilon, analyst="bob", degradable=True), limits, epsilon)
     assert ledger.verify().entries == 9
-    with ledger._database.writing() as connection:
+    with ledger._database.begin_write() as connection:
         _write_anew(connection, 8, {"source": 2})
     with pytest.raises(ClaimFailed, match=at_entry(8)):
         ledger.verify()
@@ -172,9 +172,9 @@ def test_two_degraded_answers_of_one_draw_are_found(ledger: Ledger) -> None:
 
 def test_a_charge_has_one_answer(written: Ledger) -> None:
     """A second entry that tells of the same one cannot follow."""
-    first = chain.read(next(row["body"] for row in rows_of(written, entries) if row["seq"] == 3))
+    first = chain.parse_body(next(row["body"] for row in rows_of(written, entries) if row["seq"] == 3))
     told = {name: first[name] for name in ("source", "analyst", "finds", "stored_epsilon", "sha256")}
-    with written._database.writing() as connection:
+    with written._database.begin_write() as connection:
         _write_anew(connection, 6, told)
     with pytest.raises(ClaimFailed, match=at_entry(6)):
         written.verify()
@@ -190,26 +190,26 @@ def test_what_was_forgotten_cannot_lose_its_mark(tmp_path: Path, kind: str) -> N
     Ledger.backup(tmp_path / "ledger.db", tmp_path / "backup.db")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=0.5)
     with Ledger.existing(tmp_path / "again.db") as again:
-        bodies = [chain.read(row["body"]) for row in rows_of(again, entries)]
+        bodies = [chain.parse_body(row["body"]) for row in rows_of(again, entries)]
         marked = next(body for body in bodies if body["kind"] == kind and "unrecorded" in body)
         owner = "" if kind == "charge" else "ann"
-        with again._database.writing() as connection:
+        with again._database.begin_write() as connection:
             _write_anew(connection, marked["seq"], {"unrecorded": False})
             terms = rows.find_terms(connection, DATASET, owner)
             assert terms is not None
-            assert terms.late
-            rows.save_terms(connection, DATASET, owner, replace(terms, late=False))
+            assert terms.has_unrecorded_caps
+            rows.save_terms(connection, DATASET, owner, replace(terms, has_unrecorded_caps=False))
         with pytest.raises(ClaimFailed, match=at_entry(marked["seq"])):
             again.verify()
 
 
 def _write_anew(connection: Connection, seq: int, change: dict[str, object]) -> None:
-    head = chain.START
+    head = chain.GENESIS_HASH
     for row in connection.execute(select(entries).order_by(entries.c.seq)).all():
-        body = chain.read(row.body) | (change if row.seq == seq else {})
-        text = chain.written(body)
-        head = chain.link(head, text)
-        copied = chain.columns(body) | {"body": text, "hash": head}
+        body = chain.parse_body(row.body) | (change if row.seq == seq else {})
+        text = chain.encode_canonical(body)
+        head = chain.hash_entry(head, text)
+        copied = chain.extract_columns(body) | {"body": text, "hash": head}
         connection.execute(update(entries).where(entries.c.seq == row.seq).values(**copied))
     connection.execute(update(heads).values(hash=head))
 
@@ -217,7 +217,7 @@ def _write_anew(connection: Connection, seq: int, change: dict[str, object]) -> 
 def test_a_chain_written_anew_has_another_head(written: Ledger) -> None:
     """Whoever can write everything can write a ledger that makes sense; its head is another."""
     before = written.verify(DATASET)
-    with written._database.writing() as connection:
+    with written._database.begin_write() as connection:
         _write_anew(connection, 2, {"query": "SELECT something harmless"})
     after = written.verify(DATASET)
     assert (after.entries, after.head == before.head) == (before.entries, False)
@@ -226,7 +226,7 @@ def test_a_chain_written_anew_has_another_head(written: Ledger) -> None:
 def test_damage_stops_a_charge(written: Ledger) -> None:
     """An account that holds no number is no reason to guess."""
     row = next(row for row in rows_of(written, accounts) if row["epoch"] == 0 and not row["owner"])
-    with written._database.writing() as connection:
+    with written._database.begin_write() as connection:
         connection.execute(update(accounts).where(accounts.c.owner == "").values(dp="x"))
         connection.execute(update(heads).values(epoch=row["epoch"]))
     with pytest.raises(Unavailable, match="damaged"):
@@ -238,11 +238,11 @@ def test_text_that_is_no_text_is_found_where_it_is(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ledger.register(DATASET, "0f", "s1", disjoint=False)
         ledger.charge(ask(), caps(1))
-        with ledger._database.writing() as connection:
+        with ledger._database.begin_write() as connection:
             connection.exec_driver_sql("UPDATE ledger_entries SET body = CAST(x'ff' || body AS TEXT) WHERE seq = 2")
         with pytest.raises(ClaimFailed, match=at_entry(2)):
             ledger.verify()
-        with ledger._database.writing() as connection:
+        with ledger._database.begin_write() as connection:
             connection.exec_driver_sql("UPDATE ledger_entries SET body = x'ff' WHERE seq = 2")
         with pytest.raises(ClaimFailed, match=at_entry(2)):
             ledger.verify()

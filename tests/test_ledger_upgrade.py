@@ -18,8 +18,8 @@ from commands import discreet, done
 from discreet import InvalidInput, Ledger
 from discreet.ledger import upgrading
 from discreet.ledger.database import Database
-from discreet.ledger.opening import database_at
-from discreet.ledger.tables import METADATA, VERSION, VERSION_TABLE, VERSIONS
+from discreet.ledger.opening import open_database
+from discreet.ledger.tables import FORMAT_VERSION, METADATA, MIGRATIONS_DIR, VERSION_TABLE
 from ledgers import DATASET, ask, caps, fill, make_old, processes, rows_of, unrecorded, where
 from test_ledger_crash import die_beyond
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("unrecorded")
 @pytest.fixture
 def database(where: str) -> Iterator[Database]:
     """A database without tables."""
-    with closing(database_at(where, 10)) as opened:
+    with closing(open_database(where, 10)) as opened:
         yield opened
 
 
@@ -45,7 +45,7 @@ def old(where: str) -> str:
 
 def shape(where: str) -> list[tuple[Any, ...]]:
     """Every table, column and index, as the engine tells them."""
-    with closing(database_at(where, 10)) as database, database.reading() as connection:
+    with closing(open_database(where, 10)) as database, database.begin_read() as connection:
         return sorted(_shape(connection))
 
 
@@ -72,7 +72,7 @@ def _shape(connection: Connection) -> Iterator[tuple[Any, ...]]:
 
 def format_of(where: str) -> int:
     """The format that a ledger says it has."""
-    with closing(database_at(where, 10)) as database, database.reading() as connection:
+    with closing(open_database(where, 10)) as database, database.begin_read() as connection:
         return int(connection.exec_driver_sql("SELECT version FROM ledger_about").scalar_one())
 
 
@@ -80,10 +80,10 @@ def format_of(where: str) -> int:
 
 
 def test_all_versions_one_after_another_make_the_tables_of_a_new_ledger(where: str) -> None:
-    with closing(database_at(where, 10)) as database, database.writing() as connection:
-        upgrading.upgrade(connection, VERSIONS, VERSION_TABLE)
+    with closing(open_database(where, 10)) as database, database.begin_write() as connection:
+        upgrading.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE)
     made = shape(where)
-    with closing(database_at(where, 10)) as database, database.writing() as connection:
+    with closing(open_database(where, 10)) as database, database.begin_write() as connection:
         for name in (*METADATA.tables, VERSION_TABLE):
             connection.exec_driver_sql(f"DROP TABLE {name}")
     Ledger.open(where).close()
@@ -92,17 +92,19 @@ def test_all_versions_one_after_another_make_the_tables_of_a_new_ledger(where: s
 
 
 def test_a_new_ledger_says_that_it_has_the_last_version(where: str) -> None:
-    with Ledger.open(where) as ledger, ledger._database.reading() as connection:
-        assert upgrading.revision_of(connection, VERSION_TABLE) == str(VERSION)
-    assert {path.stem for path in VERSIONS.glob("format_*.py")} == {f"format_{n}" for n in range(1, VERSION + 1)}
+    with Ledger.open(where) as ledger, ledger._database.begin_read() as connection:
+        assert upgrading.find_revision(connection, VERSION_TABLE) == str(FORMAT_VERSION)
+    assert {path.stem for path in MIGRATIONS_DIR.glob("format_*.py")} == {
+        f"format_{n}" for n in range(1, FORMAT_VERSION + 1)
+    }
 
 
 def test_the_first_version_is_what_an_old_ledger_has(old: str) -> None:
     made = shape(old)
-    with closing(database_at(old, 10)) as database, database.writing() as connection:
+    with closing(open_database(old, 10)) as database, database.begin_write() as connection:
         for name in inspect(connection).get_table_names():
             connection.exec_driver_sql(f"DROP TABLE {name}")
-        upgrading.upgrade(connection, VERSIONS, VERSION_TABLE, "1")
+        upgrading.run_migrations(connection, MIGRATIONS_DIR, VERSION_TABLE, "1")
         connection.exec_driver_sql(f"DROP TABLE {VERSION_TABLE}")
     assert made == shape(old)
 
@@ -116,7 +118,7 @@ def test_an_older_ledger_is_not_opened_and_not_touched(old: str) -> None:
         with pytest.raises(InvalidInput) as told:
             opened(old)
         assert str(told.value) == (
-            f"the ledger has format 1, this discreet needs {VERSION}; copy it (discreet ledger backup) and run: "
+            f"the ledger has format 1, this discreet needs {FORMAT_VERSION}; copy it (discreet ledger backup) and run: "
             "discreet ledger upgrade"
         )
     assert shape(old) == before
@@ -134,12 +136,12 @@ def test_an_upgrade_changes_no_row_and_no_hash(where: str) -> None:
     with Ledger.existing(where) as ledger:
         assert ledger.verify() == head
         assert ledger.charge(ask(9, snapshot="s2"), caps(10)).charged
-    assert Ledger.upgrade(where) == VERSION
+    assert Ledger.upgrade(where) == FORMAT_VERSION
 
 
 def test_a_newer_ledger_is_left_alone(where: str) -> None:
-    with Ledger.open(where) as ledger, ledger._database.writing() as connection:
-        connection.exec_driver_sql(f"UPDATE ledger_about SET version = {VERSION + 1}")
+    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
+        connection.exec_driver_sql(f"UPDATE ledger_about SET version = {FORMAT_VERSION + 1}")
     with pytest.raises(InvalidInput, match="newer discreet"):
         Ledger.upgrade(where)
 
@@ -148,7 +150,7 @@ def test_where_there_is_no_ledger_none_is_made(where: str, database: Database) -
     for opened in (Ledger.upgrade, Ledger.existing):
         with pytest.raises(InvalidInput, match="there is no ledger in that database"):
             opened(where)
-    with database.reading() as connection:
+    with database.begin_read() as connection:
         assert inspect(connection).get_table_names() == []
 
 
@@ -167,9 +169,12 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     make_old(str(place))
     refused = discreet("ledger", "verify", place)
     assert (refused.code, "run: discreet ledger upgrade" in refused.err) == (2, True)
-    assert done("ledger", "upgrade", place).out == f"The ledger has format {VERSION} now; it had 1.\n"
-    assert done("ledger", "upgrade", place).out == f"The ledger has format {VERSION} already; nothing was changed.\n"
-    assert done("ledger", "upgrade", place, "--json").document == {"before": VERSION, "format": VERSION}
+    assert done("ledger", "upgrade", place).out == f"The ledger has format {FORMAT_VERSION} now; it had 1.\n"
+    assert (
+        done("ledger", "upgrade", place).out
+        == f"The ledger has format {FORMAT_VERSION} already; nothing was changed.\n"
+    )
+    assert done("ledger", "upgrade", place, "--json").document == {"before": FORMAT_VERSION, "format": FORMAT_VERSION}
     assert done("ledger", "verify", place, "--json").document["heads"] == heads
     assert discreet("ledger", "upgrade", tmp_path / "none.db").code == 2
 
@@ -179,7 +184,7 @@ def test_the_log_is_read_by_its_own_index(tmp_path: Path) -> None:
     asked: list[tuple[str, Any]] = []
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         fill(ledger)
-        with ledger._database.reading() as connection:
+        with ledger._database.begin_read() as connection:
             engine = connection.engine
         event.listen(engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
         assert len(ledger.history(DATASET)) == 9
@@ -205,7 +210,7 @@ def test_of_several_at_once_one_upgrades_and_the_others_find_it_done(old: str) -
     had = sorted(results.get(timeout=120) for _ in running)
     for process in running:
         process.join()
-    assert had == [1, VERSION, VERSION, VERSION]
+    assert had == [1, FORMAT_VERSION, FORMAT_VERSION, FORMAT_VERSION]
     with Ledger.existing(old) as ledger:
         ledger.verify()
 
@@ -219,7 +224,7 @@ def test_threads_upgrade_several_ledgers_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(6) as threads:
         assert list(threads.map(Ledger.upgrade, places)) == [1] * 6
     assert {str(shape(place)) for place in places} == {str(shape(places[0]))}
-    assert [format_of(place) for place in places] == [VERSION] * 6
+    assert [format_of(place) for place in places] == [FORMAT_VERSION] * 6
 
 
 def upgrade_until(where: str, most_bytes: int) -> None:
@@ -249,7 +254,11 @@ def test_an_upgrade_may_be_killed_at_any_time(tmp_path: Path) -> None:
         Ledger.upgrade(died)
         with Ledger.existing(died) as ledger:
             assert ledger.verify() == head
-    assert ends == {(-signal.SIGXFSZ, 1), (-signal.SIGXFSZ, VERSION), (0, VERSION)}  # before the commit, and after it
+    assert ends == {
+        (-signal.SIGXFSZ, 1),
+        (-signal.SIGXFSZ, FORMAT_VERSION),
+        (0, FORMAT_VERSION),
+    }  # before the commit, and after it
 
 
 # Any set of tables
@@ -265,42 +274,42 @@ def version(folder: Path, number: int, does: str) -> None:
 
 
 def tables(database: Database) -> set[str]:
-    with database.reading() as connection:
+    with database.begin_read() as connection:
         return set(inspect(connection).get_table_names())
 
 
 def test_a_step_that_fails_takes_the_steps_before_it_with_it(database: Database, tmp_path: Path) -> None:
     version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
     version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer)); raise ZeroDivisionError")
-    with pytest.raises(ZeroDivisionError), database.writing() as connection:
-        upgrading.upgrade(connection, tmp_path, "own_version")
+    with pytest.raises(ZeroDivisionError), database.begin_write() as connection:
+        upgrading.run_migrations(connection, tmp_path, "own_version")
     assert tables(database) == set()
     version(tmp_path, 2, "op.create_table('two', sa.Column('a', sa.Integer))")
-    with database.writing() as connection:
-        upgrading.upgrade(connection, tmp_path, "own_version", "1")
-        assert upgrading.revision_of(connection, "own_version") == "1"
-        upgrading.upgrade(connection, tmp_path, "own_version")
-        assert upgrading.revision_of(connection, "own_version") == "2"
+    with database.begin_write() as connection:
+        upgrading.run_migrations(connection, tmp_path, "own_version", "1")
+        assert upgrading.find_revision(connection, "own_version") == "1"
+        upgrading.run_migrations(connection, tmp_path, "own_version")
+        assert upgrading.find_revision(connection, "own_version") == "2"
     assert tables(database) == {"one", "two", "own_version"}
 
 
 def test_two_sets_of_tables_in_one_database_have_versions_of_their_own(where: str, tmp_path: Path) -> None:
     version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
-    with Ledger.open(where) as ledger, ledger._database.writing() as connection:
-        assert upgrading.revision_of(connection, "own_version") is None
-        upgrading.upgrade(connection, tmp_path, "own_version")
-        assert upgrading.revision_of(connection, "own_version") == "1"
-        assert upgrading.revision_of(connection, VERSION_TABLE) == str(VERSION)
+    with Ledger.open(where) as ledger, ledger._database.begin_write() as connection:
+        assert upgrading.find_revision(connection, "own_version") is None
+        upgrading.run_migrations(connection, tmp_path, "own_version")
+        assert upgrading.find_revision(connection, "own_version") == "1"
+        assert upgrading.find_revision(connection, VERSION_TABLE) == str(FORMAT_VERSION)
 
 
 def test_a_version_that_nobody_knows_is_told_plainly(database: Database, tmp_path: Path) -> None:
     version(tmp_path, 1, "op.create_table('one', sa.Column('a', sa.Integer))")
-    with database.writing() as connection:
-        upgrading.upgrade(connection, tmp_path, "own_version")
+    with database.begin_write() as connection:
+        upgrading.run_migrations(connection, tmp_path, "own_version")
         connection.exec_driver_sql("UPDATE own_version SET version_num = '9'")
-    for act in (upgrading.upgrade, upgrading.stamp):
+    for act in (upgrading.run_migrations, upgrading.stamp_revision):
         with (
             pytest.raises(InvalidInput, match="own_version names a version that this discreet does not know"),
-            database.writing() as connection,
+            database.begin_write() as connection,
         ):
             act(connection, tmp_path, "own_version")

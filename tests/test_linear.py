@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from discreet import InvalidInput, LinearRefinement, refine_linear
-from discreet.inference.refined import quantile
-from discreet.inference.selected import selected_inverse
+from discreet.inference.refined import compute_worst_quantile
+from discreet.inference.selected import compute_selected_inverse
 
 Array = NDArray[np.float64]
 
@@ -104,8 +104,8 @@ def test_selected_entries_of_the_inverse_are_the_inverse_s(B: sparse.csc_array) 
     """Whatever the shape of the factor, and where products of constraints cancel to 0."""
     variance = np.random.default_rng(0).uniform(0.5, 2, B.shape[0])
     refined = refine_linear(np.zeros(B.shape[0]), B, np.zeros(B.shape[1]), variance)
-    normal = refined.spread.normal
-    inverse, picked = np.linalg.inv(normal.gram.toarray()), selected_inverse(normal.gram, normal.factor)
+    normal = refined.spread.equations
+    inverse, picked = np.linalg.inv(normal.gram.toarray()), compute_selected_inverse(normal.gram, normal.factor)
     shared = (np.abs(normal.unit).T @ np.abs(normal.unit)).toarray() > 0
     assert np.abs(np.where(shared, picked.toarray() - inverse, 0)).max() <= 1e-9 * np.abs(inverse).max()
     gained = (normal.unit.toarray() @ inverse * normal.unit.toarray()).sum(axis=1)
@@ -296,7 +296,7 @@ def mixtures() -> list[tuple[Array, float]]:
 @pytest.mark.parametrize("confidence", [0.5, 0.7, 0.8, 0.88, 0.9, 0.905, 0.91, 0.92, 0.95, 0.99, 0.999])
 def test_the_quantile_covers_every_weighted_sum_of_laplace_and_gaussian_noises(confidence: float) -> None:
     """And is met by one of the two ends, so none shorter would do."""
-    at = quantile(confidence)
+    at = compute_worst_quantile(confidence)
     chances = [missed(weights, gaussian, at) for weights, gaussian in mixtures()]
     chances.append(math.erfc(at / math.sqrt(2)))
     assert max(chances) == pytest.approx(1 - confidence, rel=2e-3, abs=2e-6)

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.inference.margins import keeping
-from discreet.planner.margins import margins
+from discreet.inference.margins import rake_counts
+from discreet.planner.margins import list_public_marginals
 from discreet.schema import schema_from_text
 
 CODES = np.arange(8)
@@ -20,7 +20,7 @@ def test_published_counts_are_kept_exactly(counts: list[int], first: int, second
     """Disjoint ones, whatever was drawn: the total stays, the impossible cell is empty."""
     private = np.array(counts) + 10
     sets = [CODES <= 2, (CODES >= 4) & (CODES <= 5)]
-    kept = keeping(private, sets, [first, second], CODES == 1)
+    kept = rake_counts(private, sets, [first, second], CODES == 1)
     assert (kept >= 0).all()
     assert kept.sum() == private.sum()
     assert (kept[:3].sum(), kept[4:6].sum(), kept[1]) == (first, second, 0)
@@ -28,7 +28,7 @@ def test_published_counts_are_kept_exactly(counts: list[int], first: int, second
 
 def test_overlapping_counts_are_nearly_kept() -> None:
     """To about a row."""
-    kept = keeping(np.full(8, 10), [CODES <= 4, CODES >= 3], [50, 60], np.zeros(8, dtype=bool))
+    kept = rake_counts(np.full(8, 10), [CODES <= 4, CODES >= 3], [50, 60], np.zeros(8, dtype=bool))
     assert kept.sum() == 80
     assert abs(kept[:5].sum() - 50) <= 1
     assert abs(kept[3:].sum() - 60) <= 1
@@ -37,8 +37,8 @@ def test_overlapping_counts_are_nearly_kept() -> None:
 def test_without_anything_known_counts_stay() -> None:
     """And without rows nothing fails."""
     counts = np.array([3, 0, 4, 0, 0, 1, 0, 0])
-    assert keeping(counts, [], [], np.zeros(8, dtype=bool)).tolist() == counts.tolist()
-    assert keeping(np.zeros(8, dtype=np.int64), [], [], CODES == 0).sum() == 0
+    assert rake_counts(counts, [], [], np.zeros(8, dtype=bool)).tolist() == counts.tolist()
+    assert rake_counts(np.zeros(8, dtype=np.int64), [], [], CODES == 0).sum() == 0
 
 
 def test_margins_come_from_published_counts_of_one_column() -> None:
@@ -55,5 +55,5 @@ published:
   - {statistic: mean age, value: 40}
 columns: {sex: {kind: nominal, categories: [F, M]}, age: {kind: integer, lower: 0, upper: 99}}
 """
-    [margin] = margins(schema_from_text(text, Path()))
+    [margin] = list_public_marginals(schema_from_text(text, Path()))
     assert (margin.column, margin.rows) == ("sex", 4)

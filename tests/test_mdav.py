@@ -15,11 +15,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from discreet.microdata.distances import Space, spaces
+from discreet.microdata.distances import RecordSpace, build_spaces
 from discreet.microdata.mdav import mdav
 from discreet.microdata.microaggregate import microaggregate
 from discreet.microdata.reading import read_table
-from discreet.microdata.sums import add, nothing, rounded
+from discreet.microdata.sums import add_to_sum, create_sums, round_sum
 from discreet.microdata.vmdav import GAIN, v_mdav
 from discreet.taxonomy import Taxonomy
 
@@ -33,7 +33,7 @@ NAIVE = pytest.mark.xdist_group("naive")
 class Plain:
     """Records that are left, by full scans; sums by math.fsum from scratch."""
 
-    def __init__(self, space: Space, weights: Sequence[float] | None = None) -> None:
+    def __init__(self, space: RecordSpace, weights: Sequence[float] | None = None) -> None:
         self.space = space
         self.weights = [1.0] * space.rows if weights is None else list(weights)
         self.left = list(range(space.rows))
@@ -84,7 +84,7 @@ class Plain:
         self.formed += 1
 
 
-def plain_mdav(space: Space, k: int, weights: Sequence[float] | None = None) -> list[int]:
+def plain_mdav(space: RecordSpace, k: int, weights: Sequence[float] | None = None) -> list[int]:
     """Algorithm 2.1."""
     plain = Plain(space, weights)
     while len(plain.left) >= 3 * k:
@@ -97,7 +97,7 @@ def plain_mdav(space: Space, k: int, weights: Sequence[float] | None = None) -> 
     return plain.groups
 
 
-def plain_v_mdav(space: Space, k: int, gain: float) -> list[int]:
+def plain_v_mdav(space: RecordSpace, k: int, gain: float) -> list[int]:
     plain = Plain(space)
     middle = plain.average(plain.left)
     members: list[list[int]] = []
@@ -120,12 +120,12 @@ def plain_v_mdav(space: Space, k: int, gain: float) -> list[int]:
     return plain.groups
 
 
-def numbers(points: object) -> Space:
+def numbers(points: object) -> RecordSpace:
     array = np.array(points, dtype=np.float64)
-    return Space(array, np.zeros((len(array), 0), dtype=np.int64), ())
+    return RecordSpace(array, np.zeros((len(array), 0), dtype=np.int64), ())
 
 
-def mixed(rows: int, seed: int) -> Space:
+def mixed(rows: int, seed: int) -> RecordSpace:
     """Numbers with gaps, an ordinal column with gaps, nominal ones with a taxonomy and without, all with many ties."""
     drawn = random.Random(seed)
     table = read_table(
@@ -139,7 +139,7 @@ def mixed(rows: int, seed: int) -> Space:
         categories={"level": ("low", "mid", "high")},
         taxonomies={"being": TREE},
     )
-    return spaces([table], "domain")[0]
+    return build_spaces([table], "domain")[0]
 
 
 def scattered(rows: int, columns: int, look: str, seed: int) -> np.ndarray:
@@ -161,13 +161,13 @@ LOOKS = ("normal", "grid", "alike", "sparse", "far apart", "tiny", "offset")
 @njit
 def total(values: np.ndarray, gone: int) -> float:
     """The sum of all values but the first, which come and go."""
-    sums = nothing(1)
+    sums = create_sums(1)
     for value in values:
-        add(sums, 0, value)
+        add_to_sum(sums, 0, value)
     for value in values[:gone]:
-        add(sums, 0, -value)
-        rounded(sums, 0)
-    return rounded(sums, 0)
+        add_to_sum(sums, 0, -value)
+        round_sum(sums, 0)
+    return round_sum(sums, 0)
 
 
 @given(st.lists(st.floats(-1e300, 1e300), max_size=30), st.integers(0, 30))

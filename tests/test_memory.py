@@ -24,23 +24,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Answer, Custodian
-from discreet.custodian.draw import exact
+from discreet.custodian.draw import read_exact_inputs
 from discreet.ledger import Receipt
 from discreet.planner import atoms
-from discreet.planner.atoms import MOST_BYTES, Count, Grid, Labels, distinct
+from discreet.planner.atoms import MAX_LABEL_BYTES, CountQuery, DomainGrid, Labels, find_distinct_cells
 from discreet.planner.choose import plan
-from discreet.planner.memory import LARGE_DRAWS, LARGE_GRID, LARGE_REPLY, one_at_a_time
+from discreet.planner.memory import LARGE_GRID_CELLS, LARGE_REPLY_NUMBERS, MAX_LARGE_ANSWERS, serialize_large_steps
 from discreet.planner.plan import Plan
-from discreet.planner.structure import structure
-from discreet.query.predicate import TRUE, All, Some, Within
-from discreet.query.query import Key
+from discreet.planner.structure import find_structural_constraints
+from discreet.query.predicate import TRUE, AllOf, AnyOf, InRanges
+from discreet.query.query import GroupKey
 from discreet.query.sql import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema, load_schema
 from discreet.service import asking
 from discreet.service.config import Limits
 from discreet.service.store import Store
-from discreet.service.store.answers import Kept
+from discreet.service.store.answers import StoredAnswer
 from loaded import Line, analyst, configured
 from supervised import supervised
 from test_joint import wide
@@ -109,30 +109,30 @@ def test_the_memory_of_a_question_of_any_shape_is_bounded(registry: Custodian, s
     assert peak_of(registry, SHAPES[shape]) < MOST
 
 
-def large() -> tuple[Schema, list[Count]]:
+def large() -> tuple[Schema, list[CountQuery]]:
     """Three columns with a thousand codes, and counts that depend on all of them."""
     columns = {f"x{at}": Column(f"x{at}", "integer", lower=0, upper=999, missing=0) for at in range(3)}
-    ends = [[Within(name, ((0, 10 * at + more),)) for more, name in enumerate(columns)] for at in range(90)]
-    return replace(wide(1), columns=columns), [Count(Some(tuple(one)), Fraction(1)) for one in ends]
+    ends = [[InRanges(name, ((0, 10 * at + more),)) for more, name in enumerate(columns)] for at in range(90)]
+    return replace(wide(1), columns=columns), [CountQuery(AnyOf(tuple(one)), Fraction(1)) for one in ends]
 
 
 def test_labels_are_kept_in_the_smallest_type() -> None:
     """Those of a count without keys as bits: a grid of 729,000 cells and 90 counts has 65 million labels."""
     schema, counts = large()
-    grid = Grid(schema, counts)
+    grid = DomainGrid(schema, counts)
     assert (grid.cells or 0) > 700_000
     tracemalloc.start()
     try:
-        found = grid.atoms()
+        found = grid.build_atoms()
         kept, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    labels = sum(one.values.nbytes for one in found.kept)
+    labels = sum(one.values.nbytes for one in found.packed_labels)
     assert 7 * MB < labels < 90 * 760_000 / 8
     assert kept < labels + 6 * MB
     assert peak < 40 * MB
-    assert {found.labels(at).dtype for at in range(3)} == {np.dtype(np.uint8)}
-    assert found.labels(0).max() == 1
+    assert {found.get_labels(at).dtype for at in range(3)} == {np.dtype(np.uint8)}
+    assert found.get_labels(0).max() == 1
 
 
 @pytest.mark.parametrize("kind", ["cells", "labels", "bytes of labels", "points of a column"])
@@ -141,19 +141,21 @@ def test_a_limit_is_looked_at_before_anything_is_allocated(kind: str) -> None:
     schema, counts = large()
     one = replace(schema.columns["x0"], upper=9_999)
     if kind == "cells":
-        counts = [Count(Within(f"x{at}", ((low, low),)), Fraction(1)) for at in range(3) for low in range(0, 999, 2)]
+        counts = [
+            CountQuery(InRanges(f"x{at}", ((low, low),)), Fraction(1)) for at in range(3) for low in range(0, 999, 2)
+        ]
     elif kind == "labels":
         counts = [replace(count, scale=Fraction(at + 1)) for at in range(5) for count in counts]
     elif kind == "bytes of labels":
-        counts = [replace(count, keys=(Key("x0", 500),)) for count in counts]
+        counts = [replace(count, keys=(GroupKey("x0", 500),)) for count in counts]
     else:
         schema = replace(schema, columns={**schema.columns, "x0": one})
-        keyed = Count(TRUE, Fraction(1), (Key("x0"),))
-        low = [Within("x0", ((at, at + 1),)) for at in range(4_000)]
-        counts = [keyed, Count(Some(tuple(All((at, Within("x1", ((0, 1),)))) for at in low)), Fraction(1))]
+        keyed = CountQuery(TRUE, Fraction(1), (GroupKey("x0"),))
+        low = [InRanges("x0", ((at, at + 1),)) for at in range(4_000)]
+        counts = [keyed, CountQuery(AnyOf(tuple(AllOf((at, InRanges("x1", ((0, 1),)))) for at in low)), Fraction(1))]
     tracemalloc.start()
     try:
-        assert Grid(schema, counts).cells is None
+        assert DomainGrid(schema, counts).cells is None
         assert tracemalloc.get_traced_memory()[1] < 24 * MB
     finally:
         tracemalloc.stop()
@@ -162,12 +164,12 @@ def test_a_limit_is_looked_at_before_anything_is_allocated(kind: str) -> None:
 def test_what_counts_are_made_of_is_known_of_a_large_grid(tmp_path: Path) -> None:
     """Limits of memory change nothing of what is known: nested counts are found to be nested, in a million cells."""
     schema = load_schema(write_registry(tmp_path, 10))
-    found = structure(schema, parse_sql(MILLION, schema), 1)
+    found = find_structural_constraints(schema, parse_sql(MILLION, schema), 1)
     assert found.possible.all()
-    nested = structure(
+    nested = find_structural_constraints(
         schema, parse_sql("SELECT COUNT(*) FILTER (WHERE age > 30) AS a, COUNT(*) AS b FROM registry", schema), 1
     )
-    assert nested.pairs == ((0, 1),) or nested.parts is not None
+    assert nested.ordered_pairs == ((0, 1),) or nested.parts is not None
 
 
 @given(
@@ -183,7 +185,7 @@ def test_atoms_come_in_the_order_of_their_labels(told: list[tuple[list[int], int
     order = np.lexsort(labels)
     rows = np.stack(labels, axis=1)[order]
     first = np.concatenate(([True], (rows[1:] != rows[:-1]).any(axis=1)))
-    assert distinct(labels, (12,)).tolist() == order[first].tolist()
+    assert find_distinct_cells(labels, (12,)).tolist() == order[first].tolist()
 
 
 def test_large_steps_are_taken_one_at_a_time() -> None:
@@ -193,7 +195,7 @@ def test_large_steps_are_taken_one_at_a_time() -> None:
 
     def large_step() -> None:
         nonlocal together, most
-        with one_at_a_time(True), one_at_a_time(True):
+        with serialize_large_steps(True), serialize_large_steps(True):
             with seen:
                 together, most = together + 1, max(most, together + 1)
             inside.set()
@@ -205,7 +207,7 @@ def test_large_steps_are_taken_one_at_a_time() -> None:
     for thread in threads:
         thread.start()
     assert inside.wait(60)
-    with one_at_a_time(False):
+    with serialize_large_steps(False):
         time.sleep(0.05)
     leave.set()
     for thread in threads:
@@ -221,10 +223,10 @@ def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: p
 
     def watched(self: Custodian, planned: Plan, receipt: Receipt) -> str:
         nonlocal together, most
-        if len(planned.cells()) > LARGE_REPLY:
+        if len(planned.list_cells()) > LARGE_REPLY_NUMBERS:
             with seen:
                 together, most = together + 1, max(most, together + 1)
-                if together >= LARGE_DRAWS:
+                if together >= MAX_LARGE_ANSWERS:
                     full.set()
             leave.wait(60)
             with seen:
@@ -232,7 +234,9 @@ def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: p
         return draw(self, planned, receipt)
 
     monkeypatch.setattr(Custodian, "_make_answer", watched)
-    threads = [threading.Thread(target=registry.answer, args=(LARGE, 1), kwargs=FRESH) for _ in range(LARGE_DRAWS + 2)]
+    threads = [
+        threading.Thread(target=registry.answer, args=(LARGE, 1), kwargs=FRESH) for _ in range(MAX_LARGE_ANSWERS + 2)
+    ]
     for thread in threads:
         thread.start()
     assert full.wait(60)
@@ -241,7 +245,7 @@ def test_few_large_answers_are_drawn_at_once(registry: Custodian, monkeypatch: p
     leave.set()
     for thread in threads:
         thread.join(60)
-    assert most == LARGE_DRAWS
+    assert most == MAX_LARGE_ANSWERS
 
 
 def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +265,7 @@ def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, mo
         alive.append(id(answer))
         return answer
 
-    def keep(_: Store, kept: Kept) -> Kept:
+    def keep(_: Store, kept: StoredAnswer) -> StoredAnswer:
         gone.append(not any(isinstance(one, Answer) and id(one) == alive[-1] for one in gc.get_objects()))
         return kept
 
@@ -274,7 +278,7 @@ def test_a_large_answer_is_built_and_written_in_its_turn(registry: Custodian, mo
     monkeypatch.setattr(Custodian, "_build_answer", build)
     service: Any = SimpleNamespace(config=SimpleNamespace(limits=Limits()), store=None)
     for question in (LARGE, "SELECT COUNT(*) FROM registry WHERE smoker"):
-        asking.ask(service, registry, True, "ann", question[:20], asked(question), 0.0)
+        asking.answer_request(service, registry, True, "ann", question[:20], asked(question), 0.0)
     assert (built, gone) == ([1, 0], [True, True])
 
 
@@ -285,12 +289,12 @@ def test_a_large_grid_is_laid_out_under_the_lock(monkeypatch: pytest.MonkeyPatch
 
     def watched(large: bool) -> AbstractContextManager[None]:
         asked.append(large)
-        return one_at_a_time(large)
+        return serialize_large_steps(large)
 
     monkeypatch.setattr(atoms, "one_at_a_time", watched)
     for own in (counts[:45], counts[:3]):
-        with atoms.laid_out(Grid(schema, own)) as found:
-            assert (math.prod(found.shape) > LARGE_GRID) is asked[-1]
+        with atoms.lay_out_atoms(DomainGrid(schema, own)) as found:
+            assert (math.prod(found.shape) > LARGE_GRID_CELLS) is asked[-1]
     assert asked == [True, False]
 
 
@@ -299,12 +303,12 @@ def test_counts_of_a_cell_are_made_when_it_is_its_turn(registry: Custodian) -> N
     planned = plan(registry.schema, parse_sql(SHAPES["medians by date"], registry.schema), 1)
     tracemalloc.start()
     try:
-        secret = exact(planned, registry._source, planned.cells(), TRUE)
+        secret = read_exact_inputs(planned, registry._source, planned.list_cells(), TRUE)
         kept = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
     assert kept < 8 * MB
-    assert len(secret.inputs[0]) == len(planned.cells()) > 4_000
+    assert len(secret.inputs[0]) == len(planned.list_cells()) > 4_000
     assert sum(int(np.sum(counts)) for counts in secret.inputs[0][:20]) >= 0  # type: ignore[misc, arg-type]
 
 
@@ -363,4 +367,4 @@ def resident(process: int) -> int:
 
 def test_the_bound_of_memory_holds_for_the_largest_grid() -> None:
     """A million cells and some hundred counts are exactly what fits."""
-    assert MOST_BYTES * 8 == atoms.MOST_LABELS
+    assert MAX_LABEL_BYTES * 8 == atoms.MAX_LABELS

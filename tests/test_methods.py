@@ -17,12 +17,12 @@ from scipy.stats import chi2
 from discreet.errors import InvalidInput
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.microdata.anatomy import anatomy
-from discreet.microdata.centroids import centroids
+from discreet.microdata.centroids import compute_centroids
 from discreet.microdata.checks import check_informative, check_k, check_roles
 from discreet.microdata.diversity import Closeness, Distinct, Spread
 from discreet.microdata.mdav_id import mdav_id
-from discreet.microdata.partition import on_a_line, partition_by_confidential
-from discreet.microdata.permuting import permuted_inside
+from discreet.microdata.partition import convert_to_ranks, partition_by_confidential
+from discreet.microdata.permuting import permute_within_groups
 from discreet.microdata.reading import read_table
 from discreet.microdata.swapping import ir_swap, mdav_swap
 from discreet.microdata.table import Attribute
@@ -75,7 +75,7 @@ def test_every_order_of_draws_gives_another_permutation() -> None:
     seen = Counter()
     for threes, twos in itertools.product(itertools.permutations((1, 2, 3)), itertools.permutations((1, 2))):
         words = [threes[0], twos[0], threes[1], twos[1], threes[2]]
-        seen[tuple(permuted_inside(groups, Script(*words)))] += 1
+        seen[tuple(permute_within_groups(groups, Script(*words)))] += 1
     assert len(seen) == 12
     assert set(seen.values()) == {1}
     assert all((groups[list(permutation)] == groups).all() for permutation in seen)
@@ -87,8 +87,8 @@ def test_every_order_of_draws_gives_another_permutation() -> None:
 def test_equal_draws_are_drawn_again() -> None:
     """A tie inside a group would favour the order of the rows; a tie across groups is none."""
     groups = np.array([0, 0, 1, 1])
-    assert list(permuted_inside(groups, Script(5, 5, 1, 2, 9, 8, 1, 2))) == [1, 0, 2, 3]
-    assert list(permuted_inside(groups, Script(5, 4, 5, 4))) == [1, 0, 3, 2]
+    assert list(permute_within_groups(groups, Script(5, 5, 1, 2, 9, 8, 1, 2))) == [1, 0, 2, 3]
+    assert list(permute_within_groups(groups, Script(5, 4, 5, 4))) == [1, 0, 3, 2]
 
 
 def fit(counts: Counter[tuple[int, ...]], cells: int) -> float:
@@ -103,7 +103,7 @@ def test_permutations_fit_the_uniform_law_and_a_known_bias_does_not() -> None:
     """24 permutations of four rows; the shuffle that exchanges every row with any row is caught."""
     groups, entropy = np.array([0, 1, 0, 1, 0, 0]), KeyedEntropy(b"uniform", "test")
     rows = np.flatnonzero(groups == 0)
-    drawn = Counter(tuple(permuted_inside(groups, entropy)[rows]) for _ in range(6000))
+    drawn = Counter(tuple(permute_within_groups(groups, entropy)[rows]) for _ in range(6000))
     assert fit(drawn, 24) > 0.001
     biased, generator = Counter(), np.random.default_rng(1)
     for _ in range(6000):
@@ -119,7 +119,7 @@ def test_permutations_fit_the_uniform_law_and_a_known_bias_does_not() -> None:
 def test_a_permutation_keeps_every_group(labels: list[int], seed: int) -> None:
     """Every row's value goes to one row of its own group."""
     groups = np.array(labels, dtype=np.int64)
-    permutation = permuted_inside(groups, Stream(seed))
+    permutation = permute_within_groups(groups, Stream(seed))
     assert sorted(permutation) == list(range(len(labels)))
     assert (groups[permutation] == groups).all()
 
@@ -128,7 +128,7 @@ def test_a_million_rows_are_permuted_at_the_cost_of_a_sort() -> None:
     """A few tenths of a second; the bar leaves room for a busy machine."""
     groups = np.arange(1_000_000) % 100_000
     started = time.process_time()
-    permuted_inside(groups, KeyedEntropy(b"fast", "test"))
+    permute_within_groups(groups, KeyedEntropy(b"fast", "test"))
     assert time.process_time() - started < 2
 
 
@@ -241,9 +241,9 @@ def test_informed_groups_do_not_look_at_the_column_that_moves() -> None:
 def test_nominal_values_are_ranked_depth_first() -> None:
     """Concepts under one parent are next to one another, in their runs too."""
     table = read_table({"x": np.array(["gout", "flu", "asthma", "lung", "gout", None])}, taxonomies={"x": AREAS})
-    line = on_a_line(table["x"]).values
+    line = convert_to_ranks(table["x"]).values
     assert [str(place) for place in line] == ["0.0", "3.0", "2.0", "1.0", "0.0", "nan"]
-    flat = on_a_line(read_table({"x": np.array(["b", "a", "c"])}, categories={"x": ["c", "b", "a"]})["x"])
+    flat = convert_to_ranks(read_table({"x": np.array(["b", "a", "c"])}, categories={"x": ["c", "b", "a"]})["x"])
     assert list(flat.values) == [1, 2, 0]
 
 
@@ -270,9 +270,9 @@ def test_a_weighted_median_is_the_first_place_with_half_the_weight_whatever_the_
     groups, places = np.repeat(np.arange(2000), 2), np.tile([0, 1], 2000)
     level = Attribute("level", "ordinal", places, ("lo", "hi"))
     for weight in (np.full(4000, 0.1), np.full(4000, 1e-12), np.repeat([1e12, 0.1], 2000)):
-        assert not centroids(level, groups, weight).values.any()
+        assert not compute_centroids(level, groups, weight).values.any()
     heavier = np.tile([0.1, 0.1001], 2000)
-    assert centroids(level, groups, heavier).values.all()
+    assert compute_centroids(level, groups, heavier).values.all()
 
 
 @example([(0, 0, 3), (0, -1, 1), (0, -1, 2)])
@@ -284,7 +284,7 @@ def test_weighted_centroids_are_those_of_exact_weights(rows: list[tuple[int, int
     groups = np.unique(labels, return_inverse=True)[1]
     for kind, middle in (("ordinal", by_median), ("nominal", by_mode)):
         attribute = Attribute("level", kind, places, tuple("abcde"))
-        found = centroids(attribute, groups, tenths / 10).values
+        found = compute_centroids(attribute, groups, tenths / 10).values
         for group in range(groups.max() + 1):
             inside = np.repeat(places[groups == group], tenths[groups == group])
             present = sorted(inside[inside >= 0].tolist())
@@ -304,7 +304,7 @@ def test_light_weights_choose_the_same_concept() -> None:
     """Weights count against each other alone: what is least marginal is so in any unit of weight."""
     ill = Attribute("ill", "nominal", np.array([2, 2, 2, 0]), ("flu", "asthma", "gout"), AREAS)
     for unit in (1, 0.1, 1e-12):
-        assert centroids(ill, np.zeros(4, dtype=np.int64), np.full(4, unit)).array().tolist() == ["gout"] * 4
+        assert compute_centroids(ill, np.zeros(4, dtype=np.int64), np.full(4, unit)).to_array().tolist() == ["gout"] * 4
 
 
 def test_tables_come_from_duckdb_and_keep_dates() -> None:
@@ -417,7 +417,7 @@ def test_anatomy_makes_the_two_tables_of_table_7_4() -> None:
     assert list(safe) == ["ethnicity", "birth", "sex", "group"]
     assert all((safe[name] == table[name]).all() for name in ("ethnicity", "birth", "sex"))
     assert safe.second is not None
-    second = safe.second.arrays()
+    second = safe.second.to_arrays()
     assert list(second) == ["group", "problem", "count"]
     assert list(second["count"]) == [1] * 9
     told = {(group, problem) for group, problem in zip(second["group"], second["problem"], strict=True)}
@@ -433,7 +433,7 @@ def test_anatomy_counts_what_is_in_each_group(rows: int, k: int, seed: int, seve
     secret = ["income", "illness"] if several else ["income"]
     safe = anatomy(table, k, ["age", "sex"], secret, entropy=Stream(seed))
     assert safe.second is not None
-    second = safe.second.arrays()
+    second = safe.second.to_arrays()
     listed = zip(second["group"], *(second[name] for name in secret), strict=True)
     counts = dict(zip((tuple(map(str, row)) for row in listed), second["count"], strict=True))
     assert counts == bags(safe["group"], *(table[name] for name in secret))

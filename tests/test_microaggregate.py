@@ -18,10 +18,16 @@ from discreet.distance import Distance, boundary
 from discreet.errors import InvalidInput
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.microdata import ranking
-from discreet.microdata.centroids import centroids
-from discreet.microdata.distances import FLAT, boundary_places, differences, spaces, width
-from discreet.microdata.insensitive import corner_order
-from discreet.microdata.microaggregate import METHODS, microaggregate
+from discreet.microdata.centroids import compute_centroids
+from discreet.microdata.distances import (
+    FLAT_DISTANCE,
+    build_spaces,
+    compute_domain_width,
+    compute_semantic_distances,
+    find_boundary_categories,
+)
+from discreet.microdata.insensitive import order_corners
+from discreet.microdata.microaggregate import GROUPING_METHODS, microaggregate
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import Attribute, Table
 from discreet.taxonomy import Taxonomy
@@ -47,7 +53,7 @@ def test_no_group_has_fewer_than_k_rows(data: st.DataObject) -> None:
     column = data.draw(st.lists(value, min_size=2, max_size=60))
     other = data.draw(st.lists(value, min_size=len(column), max_size=len(column)))
     k = data.draw(st.integers(2, len(column)))
-    for method in METHODS:
+    for method in GROUPING_METHODS:
         one = np.array([np.nan if v is None else v for v in column])
         two = np.array([np.nan if v is None else v for v in other])
         table = one if method in {"ranking", "blocks"} else np.column_stack([one, two])
@@ -78,9 +84,9 @@ def test_the_compiled_sort_is_the_stable_one(look: str, monkeypatch: pytest.Monk
     }[look]
     values[::7] = np.nan
     attribute = Attribute("x", "numeric", values)
-    expected = ranking.order(attribute)
-    monkeypatch.setattr(ranking, "MANY", 1)
-    assert np.array_equal(ranking.order(attribute), expected)
+    expected = ranking.rank_rows(attribute)
+    monkeypatch.setattr(ranking, "MIN_COMPILED_SORT", 1)
+    assert np.array_equal(ranking.rank_rows(attribute), expected)
 
 
 def test_places_are_ranked_in_their_order() -> None:
@@ -149,7 +155,7 @@ def test_formula_6_7_divides_by_the_boundary() -> None:
         taxonomies={"being": TREE},
         domains={"age": (0, 100)},
     )
-    space = spaces([table], "domain")[0]
+    space = build_spaces([table], "domain")[0]
     apart = float(((space.points[0] - space.points[1]) ** 2).sum())
     apart += sum(float(s[a, b]) for s, a, b in zip(space.squares, *space.codes, strict=True))
     semantic = Distance.semantic(TREE)
@@ -160,11 +166,11 @@ def test_formula_6_7_divides_by_the_boundary() -> None:
 def test_semantic_distances_are_formula_6_6() -> None:
     """Between any two concepts, as the exact distance says; a list without a taxonomy is as a flat one."""
     concepts = tuple(TREE.ancestors)
-    found = differences(TREE, concepts, concepts)
+    found = compute_semantic_distances(TREE, concepts, concepts)
     expected = [[Distance.semantic(TREE).between(a, b) for b in concepts] for a in concepts]
     assert found == pytest.approx(np.array(expected), abs=1e-15)
-    assert Distance.semantic(Taxonomy.flat(["a", "b"])).between("a", "b") == FLAT
-    assert differences(None, "ab", "ab").tolist() == [[0, FLAT], [FLAT, 0]]
+    assert Distance.semantic(Taxonomy.flat(["a", "b"])).between("a", "b") == FLAT_DISTANCE
+    assert compute_semantic_distances(None, "ab", "ab").tolist() == [[0, FLAT_DISTANCE], [FLAT_DISTANCE, 0]]
 
 
 def test_boundaries_are_formulas_6_2_and_6_3() -> None:
@@ -172,8 +178,8 @@ def test_boundaries_are_formulas_6_2_and_6_3() -> None:
     tree = Taxonomy.of({"1": "0", "2": "0", "3": "2", "4": "0", "5": "1", "6": "1", "7": "2"})
     leaves = tree.leaves
     attribute = Attribute("x", "nominal", np.array([0]), leaves, tree)
-    assert tuple(leaves[p] for p in boundary_places(attribute)) == boundary(Distance.semantic(tree), leaves)
-    assert width(attribute) == pytest.approx(0.8074, abs=1e-4)
+    assert tuple(leaves[p] for p in find_boundary_categories(attribute)) == boundary(Distance.semantic(tree), leaves)
+    assert compute_domain_width(attribute) == pytest.approx(0.8074, abs=1e-4)
 
 
 def test_missing_values_are_as_far_as_the_domain_is_wide() -> None:
@@ -182,7 +188,7 @@ def test_missing_values_are_as_far_as_the_domain_is_wide() -> None:
         "x": np.array([0.0, 8.0, np.nan, np.nan]),
         "c": np.array(["a", "b", None, None], dtype=object),
     }
-    space = spaces([read_table(table)], None)[0]
+    space = build_spaces([read_table(table)], None)[0]
     assert space.points.tolist() == [[0, 0], [8, 0], [4, 8], [4, 8]]
     assert space.squares[0][0, 2] == space.squares[0][2, 1] == 1
     assert space.codes[:, 0].tolist() == [0, 1, 2, 2]
@@ -191,8 +197,8 @@ def test_missing_values_are_as_far_as_the_domain_is_wide() -> None:
 def test_released_concepts_are_in_the_space_of_the_original() -> None:
     """A centroid above the leaves has its distance to every value; the tables' codes agree."""
     before = beings("cat", "dog", "cat", "dog", "oak", "fir")
-    after = centroids(before, np.zeros(6, dtype=np.int64))
-    one, two = spaces([of(before), of(after)], None)
+    after = compute_centroids(before, np.zeros(6, dtype=np.int64))
+    one, two = build_spaces([of(before), of(after)], None)
     assert one.squares[0] is two.squares[0]
     value = after.categories[after.values[0]]
     apart = math.sqrt(one.squares[0][one.codes[0, 0], two.codes[0, 0]])
@@ -206,7 +212,7 @@ def test_nominal_centroids_are_least_marginal(seed: int) -> None:
     values = [drawn.choice(["cat", "dog", "oak", "fir"]) for _ in range(60)]
     groups = np.array([drawn.randrange(12) for _ in values])
     groups = np.unique(groups, return_inverse=True)[1]
-    found = centroids(beings(*values), groups)
+    found = compute_centroids(beings(*values), groups)
     semantic = Distance.semantic(TREE)
     for group in range(groups.max() + 1):
         held = [value for value, g in zip(values, groups, strict=True) if g == group]
@@ -221,31 +227,33 @@ def test_centroids_of_each_kind() -> None:
     """Means, weighted means, lower medians, modes; equal values stay what they are to the last bit."""
     groups = np.array([0, 0, 0, 1, 1])
     number = Attribute("x", "numeric", np.array([0.1, 0.1, 0.1, 1.0, 3.0]))
-    assert centroids(number, groups).values.tolist() == [0.1, 0.1, 0.1, 2.0, 2.0]
-    assert centroids(number, groups, np.array([1, 1, 1, 1, 3.0])).values[3] == 2.5
+    assert compute_centroids(number, groups).values.tolist() == [0.1, 0.1, 0.1, 2.0, 2.0]
+    assert compute_centroids(number, groups, np.array([1, 1, 1, 1, 3.0])).values[3] == 2.5
     level = Attribute("x", "ordinal", np.array([2, 0, 1, 0, 2]), ("a", "b", "c"))
-    assert centroids(level, groups).values.tolist() == [1, 1, 1, 0, 0]
-    assert centroids(level, groups, np.array([9, 1, 1, 1, 2.0])).values.tolist() == [2, 2, 2, 2, 2]
+    assert compute_centroids(level, groups).values.tolist() == [1, 1, 1, 0, 0]
+    assert compute_centroids(level, groups, np.array([9, 1, 1, 1, 2.0])).values.tolist() == [2, 2, 2, 2, 2]
     flat = Attribute("x", "nominal", np.array([2, 2, 1, 1, 0]), ("a", "b", "c"))
-    assert centroids(flat, groups).values.tolist() == [2, 2, 2, 0, 0]
+    assert compute_centroids(flat, groups).values.tolist() == [2, 2, 2, 0, 0]
 
 
 def test_a_centroid_is_missing_where_most_is() -> None:
     """Half is not most; weights count; every kind alike."""
     groups = np.array([0, 0, 1, 1, 1])
     number = Attribute("x", "numeric", np.array([4.0, np.nan, np.nan, np.nan, 7.0]))
-    assert centroids(number, groups).values.tolist() == pytest.approx([4, 4, np.nan, np.nan, np.nan], nan_ok=True)
-    assert centroids(number, groups, np.array([1, 1, 1, 1, 2.0])).values[4] == 7
+    assert compute_centroids(number, groups).values.tolist() == pytest.approx(
+        [4, 4, np.nan, np.nan, np.nan], nan_ok=True
+    )
+    assert compute_centroids(number, groups, np.array([1, 1, 1, 1, 2.0])).values[4] == 7
     for kind in ("ordinal", "nominal"):
         listed = Attribute("x", kind, np.array([0, -1, -1, -1, 1]), ("a", "b"))  # type: ignore[arg-type]
-        assert centroids(listed, groups).values.tolist() == [0, 0, -1, -1, -1]
-    assert centroids(beings("cat", None, None, None, "dog"), groups).values[2] == -1
+        assert compute_centroids(listed, groups).values.tolist() == [0, 0, -1, -1, -1]
+    assert compute_centroids(beings("cat", None, None, None, "dog"), groups).values[2] == -1
 
 
 def test_corners_go_from_one_end_to_the_other() -> None:
     """All lower bounds first, all upper ones next; then always the farthest unused; every corner once."""
     for count in range(1, 6):
-        order = corner_order(count)
+        order = order_corners(count)
         assert sorted(map(tuple, order.tolist())) == sorted(product((0, 1), repeat=count))
         assert order[0].sum() == 0
         assert order[1].sum() == count
@@ -275,8 +283,8 @@ def test_insensitive_groups_of_nominal_columns() -> None:
     """The first group is nearest to the boundary of 6.2, the second to that of 6.3; ties go by the alphabet."""
     table = read_table({"being": np.array(["oak", "cat", "dog", "fir"] * 3, dtype=object)}, taxonomies={"being": TREE})
     groups = microaggregate(table, 3, "insensitive", "domain")
-    labels = table["being"].array()
-    low, high = (table["being"].categories[p] for p in boundary_places(table["being"]))
+    labels = table["being"].to_array()
+    low, high = (table["being"].categories[p] for p in find_boundary_categories(table["being"]))
     assert set(labels[groups == 0]) == {low}
     assert set(labels[groups == 1]) == {high}
 
@@ -360,4 +368,4 @@ def test_bad_input_is_refused_in_one_sentence(given_: object, options: dict[str,
 def test_tables_of_other_columns_share_no_space() -> None:
     """Distances between different columns would mean nothing."""
     with pytest.raises(InvalidInput, match="same columns"):
-        spaces([read_table({"a": np.arange(3)}), read_table({"b": np.arange(3)})], None)
+        build_spaces([read_table({"a": np.arange(3)}), read_table({"b": np.arange(3)})], None)

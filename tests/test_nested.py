@@ -16,17 +16,23 @@ from hypothesis import strategies as some
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.inference.nested import Nest, Strategy, best_strategy, rollup_weights, strategies
-from discreet.inference.shares import best_shares, loss
+from discreet.inference.nested import (
+    BlockHierarchy,
+    HistogramStrategy,
+    compute_rollup_weights,
+    find_best_strategy,
+    list_histogram_strategies,
+)
+from discreet.inference.shares import compute_share_loss, find_best_shares
 from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.planner.nested import Level, Nested, reach
+from discreet.planner.nested import HierarchicalHistogram, Level, compute_half_width
 
 Array = NDArray[np.float64]
 CASES = list(itertools.product(("laplace", "gaussian"), (False, True)))
 
 
 @some.composite
-def nests(draw: some.DrawFn) -> Nest:
+def nests(draw: some.DrawFn) -> BlockHierarchy:
     """Partitions cut at random, levels measured or not, the coarsest perhaps known."""
     count = draw(some.integers(1, 12))
     levels, cuts = [np.arange(count)], set(range(1, count))
@@ -37,10 +43,10 @@ def nests(draw: some.DrawFn) -> Nest:
     variances = [draw(some.one_of(known, some.just(math.inf))) for _ in levels[:-1]] + [draw(known)]
     if len(levels) > 1 and draw(some.booleans()):
         variances[0] = 0.0
-    return Nest(tuple(levels), tuple(variances))
+    return BlockHierarchy(tuple(levels), tuple(variances))
 
 
-def members(nest: Nest) -> list[Array]:
+def members(nest: BlockHierarchy) -> list[Array]:
     """Which leaves are in each node, level by level."""
     ends = [np.append(starts[1:], nest.count) for starts in nest.starts]
     leaf = np.arange(nest.count)
@@ -50,7 +56,7 @@ def members(nest: Nest) -> list[Array]:
     ]
 
 
-def dense(nest: Nest) -> tuple[Array, Array]:
+def dense(nest: BlockHierarchy) -> tuple[Array, Array]:
     """The matrix from measurements to leaves of least squares with equality constraints, and its covariance."""
     rows, variances = [], []
     for one, variance in zip(members(nest), nest.variances, strict=True):
@@ -75,7 +81,7 @@ def mean_over_ranges(covariance: Array) -> float:
 
 
 @given(nests(), some.integers(0, 2**32))
-def test_the_estimate_is_dense_least_squares(nest: Nest, seed: int) -> None:
+def test_the_estimate_is_dense_least_squares(nest: BlockHierarchy, seed: int) -> None:
     draw = random.Random(seed)
     measured = [np.array([draw.uniform(-9, 9) for _ in level]) for level in nest.starts]
     leaves = dense(nest)[0] @ np.concatenate(measured)
@@ -84,28 +90,28 @@ def test_the_estimate_is_dense_least_squares(nest: Nest, seed: int) -> None:
 
 
 @given(nests())
-def test_variances_are_those_of_the_dense_covariance(nest: Nest) -> None:
+def test_variances_are_those_of_the_dense_covariance(nest: BlockHierarchy) -> None:
     covariance = dense(nest)[1]
-    for found, node in zip(nest.node_variances(), members(nest), strict=True):
+    for found, node in zip(nest.compute_node_variances(), members(nest), strict=True):
         assert found == pytest.approx(np.diag(node @ covariance @ node.T), abs=1e-9)
     for first in range(nest.count):
         for last in range(first, nest.count):
             part = covariance[first : last + 1, first : last + 1]
-            assert nest.range_variance(first, last) == pytest.approx(part.sum(), abs=1e-9)
-    assert nest.mean_range_variance() == pytest.approx(mean_over_ranges(covariance), abs=1e-9)
+            assert nest.compute_range_variance(first, last) == pytest.approx(part.sum(), abs=1e-9)
+    assert nest.compute_mean_range_variance() == pytest.approx(mean_over_ranges(covariance), abs=1e-9)
 
 
 @given(nests(), some.lists(some.floats(0.1, 10), min_size=4, max_size=4))
-def test_variances_under_another_noise_are_those_of_the_same_weights(nest: Nest, others: list[float]) -> None:
+def test_variances_under_another_noise_are_those_of_the_same_weights(nest: BlockHierarchy, others: list[float]) -> None:
     noise = [other if 0 < variance < math.inf else 0.0 for other, variance in zip(others, nest.variances, strict=False)]
     each = np.concatenate([np.full(len(level), own) for level, own in zip(nest.starts, noise, strict=True)])
     solve = dense(nest)[0]
     covariance = solve @ (each[:, None] * solve.T)
-    for found, node in zip(nest.node_variances_of(noise), members(nest), strict=True):
+    for found, node in zip(nest.propagate_node_variances(noise), members(nest), strict=True):
         assert found == pytest.approx(np.diag(node @ covariance @ node.T), abs=1e-9)
     for first, last in itertools.combinations_with_replacement(range(nest.count), 2):
         part = covariance[first : last + 1, first : last + 1]
-        squares = [(own**2).sum() for own in nest.range_weights(first, last)]
+        squares = [(own**2).sum() for own in nest.compute_range_weights(first, last)]
         assert np.dot(squares, noise) == pytest.approx(part.sum(), abs=1e-9)
 
 
@@ -137,14 +143,14 @@ def test_intervals_hold_far_into_the_tail(rate: Fraction, coarse: Fraction) -> N
         Level(np.array(starts), share, DiscreteLaplace(rate * share, 1))
         for starts, share in (([0], coarse), ([0, 1, 2], Fraction(1)))
     )
-    nested = Nested(form, levels, "blocks")
-    nest = nested.nest()
+    nested = HierarchicalHistogram(form, levels, "blocks")
+    nest = nested.build_nest()
     weights = np.column_stack([nest.estimate([unit[:1], unit[1:]])[-1] for unit in np.eye(4)])
     rates = np.array([float(rate * coarse), *[float(rate)] * 3])
-    total, cells = nest.node_variances_of(nested.bounding)
+    total, cells = nest.propagate_node_variances(nested.bounding_variances)
     for miss in (0.2, 0.05, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10):
-        distances = [reach(float(total[0]), 1 - miss), reach(float(cells[0]), 1 - miss)]
-        distances += [nested.range_reach(first, last, 1 - miss) for first, last in ((0, 2), (0, 0), (0, 1))]
+        distances = [compute_half_width(float(total[0]), 1 - miss), compute_half_width(float(cells[0]), 1 - miss)]
+        distances += [nested.range_half_width(first, last, 1 - miss) for first, last in ((0, 2), (0, 0), (0, 1))]
         sums = [weights.sum(axis=0), weights[0], weights.sum(axis=0), weights[0], weights[:2].sum(axis=0)]
         for own, off in zip(sums, distances, strict=True):
             assert tail_of(own, rates, off) <= miss * 1.001
@@ -154,12 +160,14 @@ def test_intervals_hold_far_into_the_tail(rate: Fraction, coarse: Fraction) -> N
 def test_a_range_of_many_cells_is_as_narrow_as_its_noise(rate: str, most: float) -> None:
     """A hundred cells, each with its noise: by the variance of continuous noise it would be 6.5 at a rate of 5."""
     form: Any = None
-    nested = Nested(form, (Level(np.arange(100), Fraction(1), DiscreteLaplace(Fraction(rate), 1)),), "every cell")
-    assert nested.range_reach(0, 99, 0.95) < most
+    nested = HierarchicalHistogram(
+        form, (Level(np.arange(100), Fraction(1), DiscreteLaplace(Fraction(rate), 1)),), "every cell"
+    )
+    assert nested.range_half_width(0, 99, 0.95) < most
 
 
 @given(nests(), some.integers(0, 2**32))
-def test_without_noise_the_truth_comes_back(nest: Nest, seed: int) -> None:
+def test_without_noise_the_truth_comes_back(nest: BlockHierarchy, seed: int) -> None:
     """So the estimate, which is linear, is unbiased."""
     draw = random.Random(seed)
     truth = np.array([draw.randrange(100) for _ in range(nest.count)], dtype=float)
@@ -169,13 +177,13 @@ def test_without_noise_the_truth_comes_back(nest: Nest, seed: int) -> None:
 
 
 @given(nests())
-def test_no_node_is_known_worse_than_by_its_own_measurement(nest: Nest) -> None:
-    for found, variance in zip(nest.node_variances(), nest.variances, strict=True):
+def test_no_node_is_known_worse_than_by_its_own_measurement(nest: BlockHierarchy) -> None:
+    for found, variance in zip(nest.compute_node_variances(), nest.variances, strict=True):
         assert (found <= variance + 1e-9).all()
 
 
 def test_a_level_that_is_not_measured_is_not_read() -> None:
-    nest = Nest.regular(4, (4, 2, 1), (0.0, math.inf, 1.0))
+    nest = BlockHierarchy.regular(4, (4, 2, 1), (0.0, math.inf, 1.0))
     told = [np.array([8.0]), np.array([]), np.array([1.0, 2, 3, 4])]
     assert [level.tolist() for level in nest.estimate(told)] == [[8], [2, 6], [0.5, 1.5, 2.5, 3.5]]
 
@@ -198,29 +206,29 @@ def test_a_level_that_is_not_measured_is_not_read() -> None:
 )
 def test_what_is_no_nest_is_refused(starts: tuple[list[int], ...], variances: tuple[float, ...], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
-        Nest(tuple(np.array(level) for level in starts), variances)
+        BlockHierarchy(tuple(np.array(level) for level in starts), variances)
 
 
 @pytest.mark.parametrize("measured", [[[1.0]], [[1.0], [1.0]], [[1.0], [1.0, math.nan]]])
 def test_measurements_that_do_not_fit_are_refused(measured: list[list[float]]) -> None:
     with pytest.raises(InvalidInput):
-        Nest.regular(2, (2, 1), (1.0, 1.0)).estimate([np.array(level) for level in measured])
+        BlockHierarchy.regular(2, (2, 1), (1.0, 1.0)).estimate([np.array(level) for level in measured])
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 0), (1, 0), (0, 2)])
 def test_a_range_outside_the_leaves_is_refused(first: int, last: int) -> None:
     with pytest.raises(InvalidInput, match="within the leaves 0 to 1"):
-        Nest.regular(2, (1,), (1.0,)).range_variance(first, last)
+        BlockHierarchy.regular(2, (1,), (1.0,)).compute_range_variance(first, last)
 
 
-def nest_of(strategy: Strategy, known_total: bool) -> Nest:
+def nest_of(strategy: HistogramStrategy, known_total: bool) -> BlockHierarchy:
     sizes, variances = strategy.sizes, tuple(weight**-2 for weight in strategy.weights)
     if known_total:
         sizes, variances = (strategy.count, *sizes), (0.0, *variances)
-    return Nest.regular(strategy.count, sizes, variances)
+    return BlockHierarchy.regular(strategy.count, sizes, variances)
 
 
-def compared(strategy: Strategy, known_total: bool) -> tuple[Array, Array]:
+def compared(strategy: HistogramStrategy, known_total: bool) -> tuple[Array, Array]:
     """What a wavelet measures, one row each, and the share of noise each has."""
     count, leaf = strategy.count, np.arange(strategy.count)
     rows, weights = [np.ones(count)], [math.inf if known_total else strategy.weights[0]]
@@ -237,7 +245,7 @@ def compared(strategy: Strategy, known_total: bool) -> tuple[Array, Array]:
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 16, 27, 40])
 def test_the_error_is_the_mean_over_all_ranges(count: int, law: str, known_total: bool) -> None:
     """As dense least squares have it, shorter blocks at the end included."""
-    for strategy in strategies(count, law, known_total):
+    for strategy in list_histogram_strategies(count, law, known_total):
         if strategy.kind == "wavelet":
             rows, weights = compared(strategy, known_total)
             inverse = np.linalg.inv(rows)
@@ -251,7 +259,7 @@ def test_the_error_is_the_mean_over_all_ranges(count: int, law: str, known_total
 @pytest.mark.parametrize("count", [1, 2, 3, 16, 100, 1000, 65536])
 def test_weights_spend_what_there_is(count: int, law: str, known_total: bool) -> None:
     """Laplace ones exactly so; each block size divides the one before."""
-    for strategy in strategies(count, law, known_total):
+    for strategy in list_histogram_strategies(count, law, known_total):
         exact = [Fraction(weight) for weight in strategy.weights]
         assert all(weight > 0 for weight in exact)
         assert all(coarse % fine == 0 for coarse, fine in itertools.pairwise(strategy.sizes))
@@ -270,12 +278,12 @@ def test_one_who_is_added_or_moves_costs_what_the_weights_say(count: int, law: s
 
     Three cells have no two that part at the top and at every finer halving, so their wavelet costs less.
     """
-    for strategy in strategies(count, law, known_total):
+    for strategy in list_histogram_strategies(count, law, known_total):
         if strategy.kind == "wavelet":
             rows, weights = compared(strategy, known_total)
             rows = np.where(np.isinf(weights)[:, None], 0, rows * np.where(np.isinf(weights), 1, weights)[:, None])
         else:
-            nest = Nest.regular(count, strategy.sizes, [1.0] * len(strategy.sizes))
+            nest = BlockHierarchy.regular(count, strategy.sizes, [1.0] * len(strategy.sizes))
             pairs = zip(members(nest), strategy.weights, strict=True)
             rows = np.concatenate([level * weight for level, weight in pairs])
         changes = rows if not known_total else np.array([a - b for a in rows.T for b in rows.T]).T
@@ -285,47 +293,47 @@ def test_one_who_is_added_or_moves_costs_what_the_weights_say(count: int, law: s
 
 def test_the_strategies_of_two_sizes_are_as_worked_out() -> None:
     """In units of the variance of noise; the best with blocks that are powers of two have 77.3 and 306.8."""
-    found = {one.kind: one.error for one in strategies(1024, "laplace", False)}
+    found = {one.kind: one.error for one in list_histogram_strategies(1024, "laplace", False)}
     assert found == pytest.approx({"flat": 342, "tree": 76.469, "wavelet": 196.007}, rel=1e-4)
-    found = {one.kind: one.error for one in strategies(65536, "laplace", False)}
+    found = {one.kind: one.error for one in list_histogram_strategies(65536, "laplace", False)}
     assert found == pytest.approx({"flat": 21846, "tree": 305.668, "wavelet": 755.896}, rel=1e-4)
-    assert [best_strategy(count, "laplace", False).kind for count in (1, 16, 32, 64)] == ["flat"] * 3 + ["tree"]
+    assert [find_best_strategy(count, "laplace", False).kind for count in (1, 16, 32, 64)] == ["flat"] * 3 + ["tree"]
 
 
 @pytest.mark.parametrize(("law", "known_total"), CASES)
 def test_a_wavelet_is_never_better(law: str, known_total: bool) -> None:
     """Than the best of the others, but for two cells of a known total."""
     for count in (*range(3, 50), 64, 100, 189, 1000, 1024):
-        *others, wavelet = strategies(count, law, known_total)
+        *others, wavelet = list_histogram_strategies(count, law, known_total)
         assert min(one.error for one in others) <= (1 + 1e-9) * wavelet.error
 
 
 @pytest.mark.parametrize("count", [2, 16, 1024])
 def test_with_gaussian_noise_a_wavelet_is_a_tree_of_halves(count: int) -> None:
     """Of a power of two, where the total is measured too: the same error."""
-    _, tree, wavelet = strategies(count, "gaussian", False)
+    _, tree, wavelet = list_histogram_strategies(count, "gaussian", False)
     assert tree.error == pytest.approx(wavelet.error, rel=1e-9)
 
 
 def test_choosing_is_quick() -> None:
     """Some tens of milliseconds on a quiet machine; the rest is for a busy one."""
-    strategies.cache_clear()
+    list_histogram_strategies.cache_clear()
     start = time.perf_counter()
-    strategies(65536, "laplace", False)
+    list_histogram_strategies(65536, "laplace", False)
     assert time.perf_counter() - start < 2
 
 
 @pytest.mark.parametrize(("count", "law"), [(0, "laplace"), (8, "cauchy")])
 def test_no_cells_and_other_noise_are_refused(count: int, law: str) -> None:
     with pytest.raises(InvalidInput, match="at least one cell"):
-        strategies(count, law, False)
+        list_histogram_strategies(count, law, False)
 
 
 def test_names_say_what_is_measured() -> None:
-    assert best_strategy(16, "laplace", False).name == "every cell"
-    assert best_strategy(1024, "laplace", False).name == "every cell, blocks of 11, 121"
-    assert best_strategy(1024, "gaussian", False).name == "every cell, blocks of 2, 4, ..., 512, the total"
-    assert strategies(8, "gaussian", True)[-1].name == "halves of blocks of up to 8 cells compared"
+    assert find_best_strategy(16, "laplace", False).name == "every cell"
+    assert find_best_strategy(1024, "laplace", False).name == "every cell, blocks of 11, 121"
+    assert find_best_strategy(1024, "gaussian", False).name == "every cell, blocks of 2, 4, ..., 512, the total"
+    assert list_histogram_strategies(8, "gaussian", True)[-1].name == "halves of blocks of up to 8 cells compared"
 
 
 def levels(draw: random.Random) -> tuple[list[float], list[float]]:
@@ -347,12 +355,12 @@ def test_no_near_shares_of_the_same_levels_are_better(law: str) -> None:
     draw = random.Random(7)
     for _ in range(100):
         traces, sizes = levels(draw)
-        shares = best_shares(traces, sizes, law)
-        least = loss(traces, sizes, shares) * (1 - 1e-5)
-        assert least <= loss(traces, sizes, scaled([1.0] * len(sizes), law))
+        shares = find_best_shares(traces, sizes, law)
+        least = compute_share_loss(traces, sizes, shares) * (1 - 1e-5)
+        assert least <= compute_share_loss(traces, sizes, scaled([1.0] * len(sizes), law))
         for _ in range(100):
             near = scaled([share * draw.uniform(0.9, 1.1) for share in shares], law)
-            assert least <= loss(traces, sizes, near)
+            assert least <= compute_share_loss(traces, sizes, near)
 
 
 def test_no_shares_at_all_are_better_with_gaussian_noise() -> None:
@@ -360,9 +368,9 @@ def test_no_shares_at_all_are_better_with_gaussian_noise() -> None:
     draw = random.Random(8)
     for _ in range(100):
         traces, sizes = levels(draw)
-        least = loss(traces, sizes, best_shares(traces, sizes, "gaussian")) * (1 - 1e-5)
+        least = compute_share_loss(traces, sizes, find_best_shares(traces, sizes, "gaussian")) * (1 - 1e-5)
         for _ in range(100):
-            assert least <= loss(traces, sizes, scaled([draw.random() ** 3 for _ in sizes], "gaussian"))
+            assert least <= compute_share_loss(traces, sizes, scaled([draw.random() ** 3 for _ in sizes], "gaussian"))
 
 
 @pytest.mark.parametrize(("law", "known_total"), CASES)
@@ -375,10 +383,10 @@ def test_a_rollup_is_no_worse_than_as_asked_or_by_its_finest(
     def error(weights: tuple[float, ...]) -> float:
         sizes, variances = [blocks[-1] // many for many in blocks], [one**-2 if one else math.inf for one in weights]
         top = ([blocks[-1]], [0.0]) if known_total else ([], [])
-        nest = Nest.regular(blocks[-1], top[0] + sizes, top[1] + variances)
-        return float(np.concatenate(nest.node_variances()[-len(blocks) :]).mean())
+        nest = BlockHierarchy.regular(blocks[-1], top[0] + sizes, top[1] + variances)
+        return float(np.concatenate(nest.compute_node_variances()[-len(blocks) :]).mean())
 
-    found, power = rollup_weights(blocks, law, known_total), 1 if law == "laplace" else 2
+    found, power = compute_rollup_weights(blocks, law, known_total), 1 if law == "laplace" else 2
     assert sum(weight**power for weight in found) == pytest.approx(1)
     assert found[-1] > 0
     if known_total and blocks[0] == 1:
@@ -389,13 +397,13 @@ def test_a_rollup_is_no_worse_than_as_asked_or_by_its_finest(
 
 def test_a_rollup_measures_what_pays() -> None:
     """Of few large groups and many small ones both; with Laplace noise a level that hardly differs is left out."""
-    assert rollup_weights((1, 1000), "laplace", False)[0] > 0.05
-    assert rollup_weights((4, 5), "laplace", False) == (0, 1)
-    assert rollup_weights((3, 3, 9), "gaussian", False)[0] == 0
+    assert compute_rollup_weights((1, 1000), "laplace", False)[0] > 0.05
+    assert compute_rollup_weights((4, 5), "laplace", False) == (0, 1)
+    assert compute_rollup_weights((3, 3, 9), "gaussian", False)[0] == 0
 
 
 def test_a_rollup_of_many_levels_is_quick_and_good() -> None:
-    weights = rollup_weights([2**level for level in range(16)], "laplace", False)
+    weights = compute_rollup_weights([2**level for level in range(16)], "laplace", False)
     assert sum(weights) == 1
     assert weights[-1] > 0
 
@@ -403,4 +411,4 @@ def test_a_rollup_of_many_levels_is_quick_and_good() -> None:
 @pytest.mark.parametrize("blocks", [(), (0, 3), (5, 4)])
 def test_groups_that_do_not_nest_are_refused(blocks: tuple[int, ...]) -> None:
     with pytest.raises(InvalidInput, match="nested groups"):
-        rollup_weights(blocks, "laplace", False)
+        compute_rollup_weights(blocks, "laplace", False)

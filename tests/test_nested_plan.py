@@ -15,11 +15,11 @@ import pytest
 from commands import discreet, done
 from discreet import Answer, Custodian, InvalidInput, Unsupported
 from discreet.custodian import draw
-from discreet.custodian.draw import Released
-from discreet.custodian.nested import Blocks
-from discreet.custodian.reply import answer, from_text, to_text
+from discreet.custodian.draw import NoisyResult
+from discreet.custodian.nested import HierarchicalCounts
+from discreet.custodian.reply import build_answer, parse_result, serialize_result
 from discreet.planner.choose import plan
-from discreet.planner.nested import Nested
+from discreet.planner.nested import HierarchicalHistogram
 from discreet.planner.plan import Plan
 from discreet.query import parse_sql
 from discreet.schema import Schema
@@ -42,16 +42,16 @@ def planned(declared: Schema, text: str, delta: object = None) -> Plan:
     return plan(declared, parse_sql(text, declared), 1, delta)
 
 
-def measured(own: Plan) -> Nested:
+def measured(own: Plan) -> HierarchicalHistogram:
     (one,) = own.measurements
-    assert isinstance(one, Nested)
+    assert isinstance(one, HierarchicalHistogram)
     return one
 
 
 def inputs(own: Plan, declared: Schema, people: Units) -> list[np.ndarray]:
     """The exact inputs of every level."""
-    secret = draw.exact(own, MemorySource(declared, rows_of(people)), own.cells(), own.query.where)
-    return [level for level in measured(own).measured(secret.inputs[0]) if level is not None]  # type: ignore[arg-type]
+    secret = draw.read_exact_inputs(own, MemorySource(declared, rows_of(people)), own.list_cells(), own.query.where)
+    return [level for level in measured(own).split_levels(secret.inputs[0]) if level is not None]  # type: ignore[arg-type]
 
 
 def lost(own: Plan, one: list[np.ndarray], two: list[np.ndarray]) -> Fraction:
@@ -60,9 +60,9 @@ def lost(own: Plan, one: list[np.ndarray], two: list[np.ndarray]) -> Fraction:
     total = Fraction(0)
     for noise, x, y in zip(noises, one, two, strict=True):
         moved = [int(abs(d)) for d in x - y if d]
-        if own.cost.other and not own.cost.epsilon:
+        if own.cost.gaussian_rho and not own.cost.epsilon:
             variance = Fraction(noise.square)  # type: ignore[attr-defined]
-            total += Fraction(sum(d * d for d in moved)) / (2 * variance) / own.cost.other
+            total += Fraction(sum(d * d for d in moved)) / (2 * variance) / own.cost.gaussian_rho
         else:
             total += sum((noise.guarantee(d, "add-remove").epsilon or Fraction(0) for d in moved), Fraction(0))
     return total
@@ -117,9 +117,9 @@ def wide(size: int) -> dict[str, object]:
 def told(own: Plan, counts: list[int]) -> Answer:
     """The answer to a plan of one key, for these exact counts."""
     one = measured(own)
-    secret = draw.Exact(own.cells(), [one.inputs(counts)])
-    released = draw.release(own, secret, [0] * len(counts))
-    return answer(own, released, "", Fraction(1), 1, {})
+    secret = draw.ExactInputs(own.list_cells(), [one.compute_inputs(counts)])
+    released = draw.sample_noisy_outputs(own, secret, [0] * len(counts))
+    return build_answer(own, released, "", Fraction(1), 1, {})
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(6)])
@@ -228,8 +228,10 @@ def test_draws_survive_being_stored() -> None:
     declared = schema("add-remove", 1, units=5, columns=wide(100))
     own = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 100) FROM t", declared), 1)
     one = measured(own)
-    released = draw.release(own, draw.Exact(own.cells(), [one.inputs(list(range(100)))]), [0] * 100)
-    assert from_text(to_text(own, released))[2] == Released(released.cells, released.numbers)
+    released = draw.sample_noisy_outputs(
+        own, draw.ExactInputs(own.list_cells(), [one.compute_inputs(list(range(100)))]), [0] * 100
+    )
+    assert parse_result(serialize_result(own, released))[2] == NoisyResult(released.cells, released.numbers)
 
 
 def test_ranges_are_of_whole_bins_and_values_of_the_column(registry: Custodian) -> None:
@@ -335,8 +337,10 @@ def test_neighbouring_bins_are_drawn_together_where_they_are_many() -> None:
     declared = schema("add-remove", 1, units=5, columns=wide(1024))
     own = plan(declared, parse_sql("SELECT HISTOGRAM(wide, 1024) FROM t", declared), 1)
     counts = [at % 5 for at in range(1024)]
-    released = draw.release(own, draw.Exact(own.cells(), [measured(own).inputs(counts)]), [0] * 1024)
-    bars = Blocks(own, measured(own), released).bars("title")
+    released = draw.sample_noisy_outputs(
+        own, draw.ExactInputs(own.list_cells(), [measured(own).compute_inputs(counts)]), [0] * 1024
+    )
+    bars = HierarchicalCounts(own, measured(own), released).build_histogram_chart("title")
     assert len(bars.counts) == 94
     assert bars.edges[0] == 0
     assert bars.edges[-1] == 1024

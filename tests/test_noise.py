@@ -27,11 +27,17 @@ from discreet import (
     Unsupported,
 )
 from discreet.kernel.entropy import SYSTEM
-from discreet.kernel.gaussian import gaussian_delta
-from discreet.kernel.gaussian_sum import EXACT_BELOW, _delta_exact, _delta_smooth, _upper_sum, delta_above
-from discreet.kernel.laplace import laplace_region
-from discreet.kernel.noise import Independent, Noise, least, on_grid
-from discreet.kernel.sampling import exponential_chance
+from discreet.kernel.gaussian import compute_gaussian_delta
+from discreet.kernel.gaussian_sum import (
+    MAX_EXACT_SQUARE,
+    _bound_delta_exactly,
+    _bound_delta_smoothly,
+    _bound_upper_sum,
+    bound_delta,
+)
+from discreet.kernel.laplace import compute_laplace_region
+from discreet.kernel.noise import IndependentNoises, Noise, find_least, round_to_grid
+from discreet.kernel.sampling import build_exponential_chance
 from discreet.testing import ScriptedEntropy, assert_fits
 
 
@@ -68,7 +74,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 def window(noise: Noise) -> range:
-    edge = least(lambda units: noise.tail_units(units) < 1e-13)
+    edge = find_least(lambda units: noise.tail_units(units) < 1e-13)
     return range(-edge, edge + 1)
 
 
@@ -112,7 +118,7 @@ def test_usefulness_is_the_tail_of_one_and_of_many(case: Case) -> None:
 def test_draws_fit_with_two_jaws(case: Case) -> None:
     """The claimed scale fits; a tenth less and a tenth more do not."""
     noise, smaller, larger = case.noise, case.scaled(Fraction(9, 10)), case.scaled(Fraction(11, 10))
-    units = np.rint(noise.draw_many(200_000).astype(float) / float(noise.step)).astype(int)
+    units = np.rint(noise.sample_many(200_000).astype(float) / float(noise.step)).astype(int)
     laws = [lambda k, law=law: float(law.probability(int(k))) for law in (noise, smaller, larger)]
     assert_fits(units, *laws)
 
@@ -122,7 +128,7 @@ def test_the_trap_bites(case: Case) -> None:
     noise, smaller, larger = case.noise, case.scaled(Fraction(9, 10)), case.scaled(Fraction(11, 10))
     laws = [lambda k, law=law: float(law.probability(int(k))) for law in (noise, smaller, larger)]
     for wrong in (smaller, larger):
-        units = np.rint(wrong.draw_many(200_000).astype(float) / float(noise.step)).astype(int)
+        units = np.rint(wrong.sample_many(200_000).astype(float) / float(noise.step)).astype(int)
         with pytest.raises(AssertionError):
             assert_fits(units, *laws)
 
@@ -131,7 +137,7 @@ def test_single_draws_fit_too(case: Case) -> None:
     """One draw takes another way through the code than many."""
     noise, smaller, larger = case.noise, case.scaled(Fraction(9, 10)), case.scaled(Fraction(11, 10))
     laws = [lambda k, law=law: float(law.probability(int(k))) for law in (noise, smaller, larger)]
-    draws = [noise.draw() for _ in range(8_000)]
+    draws = [noise.sample() for _ in range(8_000)]
     assert all(Fraction(draw) % noise.step == 0 for draw in draws)
     assert_fits([Fraction(draw) / noise.step for draw in draws], *laws)
 
@@ -139,7 +145,7 @@ def test_single_draws_fit_too(case: Case) -> None:
 def test_the_numbers_of_a_vector_are_drawn_apart() -> None:
     """Each has a draw of its own, by its own law: of two that are alike, differences have twice the variance."""
     alike, wider = DiscreteLaplace(Fraction(1, 10), 1), DiscreteLaplace(Fraction(1, 40), 1)
-    drawn = Independent((alike, alike, wider)).draw_units(20_000, SYSTEM).astype(float)
+    drawn = IndependentNoises((alike, alike, wider)).sample_units(20_000, SYSTEM).astype(float)
     assert np.var(drawn[:, 0] - drawn[:, 1]) == pytest.approx(2 * alike.variance(), rel=0.1)
     assert np.abs(np.corrcoef(drawn, rowvar=False) - np.eye(3)).max() < 0.05
     assert np.var(drawn[:, 2]) == pytest.approx(wider.variance(), rel=0.1)
@@ -147,10 +153,10 @@ def test_the_numbers_of_a_vector_are_drawn_apart() -> None:
 
 def test_whole_steps_draw_integers() -> None:
     """Grid points are exact: integers, or fractions of the step."""
-    assert isinstance(DiscreteLaplace(1, 1).draw(), int)
-    assert isinstance(DiscreteLaplace(1, 1, step=0.01).draw(), Fraction)
-    assert DiscreteLaplace(1, 10, step=5).draw_many(100).dtype == np.int64
-    assert set(DiscreteLaplace(1, 10, step=5).draw_many(100) % 5) == {0}
+    assert isinstance(DiscreteLaplace(1, 1).sample(), int)
+    assert isinstance(DiscreteLaplace(1, 1, step=0.01).sample(), Fraction)
+    assert DiscreteLaplace(1, 10, step=5).sample_many(100).dtype == np.int64
+    assert set(DiscreteLaplace(1, 10, step=5).sample_many(100) % 5) == {0}
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1, 3])
@@ -209,19 +215,19 @@ def test_answers_are_in_their_own_units_and_on_the_grid() -> None:
 def test_answers_a_step_apart_stay_a_step_apart() -> None:
     """Floats as the binary numbers they are, decimals in full: what differs by the sensitivity is not read as more."""
     fine = Fraction(1, 1024)
-    assert on_grid(49609209235.52344, fine) - on_grid(49609209235.52246, fine) == 1
-    assert on_grid(1e20 + 16384, Fraction(1)) - on_grid(1e20, Fraction(1)) == 16384
-    assert on_grid(np.float64(1e20) + 16384, Fraction(1)) - on_grid(1e20, Fraction(1)) == 16384
+    assert round_to_grid(49609209235.52344, fine) - round_to_grid(49609209235.52246, fine) == 1
+    assert round_to_grid(1e20 + 16384, Fraction(1)) - round_to_grid(1e20, Fraction(1)) == 16384
+    assert round_to_grid(np.float64(1e20) + 16384, Fraction(1)) - round_to_grid(1e20, Fraction(1)) == 16384
     for base in (2**53, 10**20 + 8192):
-        read = [on_grid(Decimal(base + shift), Fraction(1)) - base for shift in range(4)]
+        read = [round_to_grid(Decimal(base + shift), Fraction(1)) - base for shift in range(4)]
         assert read == [0, 1, 2, 3]
-    assert on_grid(Decimal("1e-999999999"), Fraction(1)) == 0
+    assert round_to_grid(Decimal("1e-999999999"), Fraction(1)) == 0
 
 
 @given(st.fractions(-100, 100), st.fractions(0, 3), st.sampled_from([Fraction(1), Fraction(1, 7), Fraction(3, 2)]))
 def test_rounding_keeps_differences_within_the_ceiling(one: Fraction, change: Fraction, step: Fraction) -> None:
     """Why an answer may be rounded to the grid at no cost."""
-    assert 0 <= on_grid(one + change, step) - on_grid(one, step) <= math.ceil(change / step)
+    assert 0 <= round_to_grid(one + change, step) - round_to_grid(one, step) <= math.ceil(change / step)
 
 
 def test_the_type_of_an_answer_follows_what_leaves() -> None:
@@ -249,9 +255,9 @@ def test_what_leaves_as_a_float_depends_on_the_sum_alone() -> None:
 def test_large_steps_do_not_wrap() -> None:
     """Multiples of 10^13 beyond 64 bits, and of 10^20."""
     for step in (10**13, 10**20):
-        draws = DiscreteLaplace(Fraction(1, 10**6), step, step=step).draw_many(2000)
+        draws = DiscreteLaplace(Fraction(1, 10**6), step, step=step).sample_many(2000)
         assert all(int(draw) % step == 0 for draw in draws)
-    assert DiscreteLaplace(1, 1).draw_many(0).tolist() == []
+    assert DiscreteLaplace(1, 1).sample_many(0).tolist() == []
 
 
 @pytest.mark.parametrize("epsilon", [1e-17, 1e-200])
@@ -260,13 +266,13 @@ def test_tiny_epsilons_state_infinite_errors(epsilon: float) -> None:
     noise = DiscreteLaplace(epsilon, 1)
     assert noise.variance() > 1e30
     assert noise.expected_error() > 1e15
-    assert isinstance(noise.draw(), int)
+    assert isinstance(noise.sample(), int)
 
 
 def test_scales_beyond_64_bits_are_drawn_in_full() -> None:
     """A scale of 2^80: Python's integers take over."""
     noise = DiscreteLaplace(1, 2**80)
-    draws = noise.draw_many(200)
+    draws = noise.sample_many(200)
     assert draws.dtype == object
     assert 2**79 < np.mean(np.abs(draws.astype(float))) < 2**81
 
@@ -275,7 +281,7 @@ def test_very_small_noise_is_no_trouble() -> None:
     """epsilon 5000: always zero, and the statements say so."""
     noise = DiscreteLaplace(5000, 1)
     assert (noise.variance(), noise.expected_error(), noise.interval(0.95)) == (0, 0, (0, 0))
-    assert set(noise.draw_many(50)) == {0}
+    assert set(noise.sample_many(50)) == {0}
 
 
 def exact_gaussian_delta(square: Fraction, shift: int, epsilon: Fraction) -> mpmath.mpf:
@@ -318,10 +324,10 @@ def test_the_continuous_sigma_is_not_enough() -> None:
 def test_long_sums_agree_with_exact_ones(sigma: int, shift: int, epsilon: float) -> None:
     """Euler-Maclaurin with its remainder is above the certified sum, by less than a millionth of it."""
     square, loss = Fraction(sigma**2), Fraction(str(epsilon))
-    assert square <= EXACT_BELOW
+    assert square <= MAX_EXACT_SQUARE
     last = math.ceil(Fraction(shift, 2) - loss * square / shift) - 1
-    exact = _delta_exact(square, shift, loss, last)
-    smooth = _delta_smooth(float(square), shift, epsilon, last)
+    exact = _bound_delta_exactly(square, shift, loss, last)
+    smooth = _bound_delta_smoothly(float(square), shift, epsilon, last)
     assert exact * (1 + Fraction(1, 2**31)) <= smooth <= exact * (1 + Fraction(1, 10**5))
 
 
@@ -330,23 +336,23 @@ def test_the_remainder_of_long_sums_is_needed_and_enough(sigma: float, shift: in
     """On grids so coarse that Euler-Maclaurin alone falls short, its remainder still covers the exact sum."""
     square, loss = Fraction(sigma) ** 2, Fraction(str(epsilon))
     last = math.ceil(Fraction(shift, 2) - loss * square / shift) - 1
-    assert _delta_smooth(float(square), shift, epsilon, last) >= _delta_exact(square, shift, loss, last)
+    assert _bound_delta_smoothly(float(square), shift, epsilon, last) >= _bound_delta_exactly(square, shift, loss, last)
 
 
 def test_close_coins_of_the_gaussian_are_decided_exactly() -> None:
     """A uniform number that agrees with the chance in 64 digits: the next 64 decide, and floats could not."""
     noise = DiscreteGaussian(Fraction(7, 3), 1, Fraction(1))
-    chance = exponential_chance((1 - noise.square / 2) ** 2 / (2 * noise.square))
+    chance = build_exponential_chance((1 - noise.square / 2) ** 2 / (2 * noise.square))
     word, rest = chance.digits(64).to_bytes(8, "little"), chance.digits(128) % 2**64
     for shift, kept in ((-1, True), (1, False)):
         entropy = ScriptedEntropy(word + (rest + shift).to_bytes(8, "big"))
-        assert noise._keep(np.array([1]), 2, entropy).tolist() == [kept]
+        assert noise._accept_candidates(np.array([1]), 2, entropy).tolist() == [kept]
 
 
 def test_sums_are_bounded_with_what_they_leave_out() -> None:
     """The upper end covers the terms that were not added, the lower end does without them."""
     for square, first in ((Fraction(9), 1), (Fraction(400), 60), (Fraction(1, 4), 1)):
-        low, high = _upper_sum(square, first)
+        low, high = _bound_upper_sum(square, first)
         with mpmath.workdps(140):
             width = mpmath.mpf(square.numerator) / square.denominator
             exact = mpmath.fsum(mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * width)) for k in range(first, first + 900))
@@ -371,7 +377,7 @@ def test_concentrated_cost_is_exact() -> None:
 
 
 def test_delta_of_a_certain_difference_is_almost_one() -> None:
-    assert delta_above(Fraction(1, 100), 1, Fraction(1, 10)) > Fraction(99, 100)
+    assert bound_delta(Fraction(1, 100), 1, Fraction(1, 10)) > Fraction(99, 100)
 
 
 def test_continuous_laws_state_and_do_not_draw() -> None:
@@ -382,11 +388,11 @@ def test_continuous_laws_state_and_do_not_draw() -> None:
     assert normal.tail(normal.interval(0.9)[1]) == pytest.approx(0.1)
     assert normal.expected_error() == pytest.approx(2.3937, abs=1e-4)
     assert normal.useful(6) == pytest.approx(0.0455, abs=1e-4)
-    assert not hasattr(laplace, "draw")
-    assert not hasattr(normal, "draw")
-    assert laplace_region([2.0], 0.9)[0] == pytest.approx(math.log(10))
-    assert gaussian_delta(0.02, 10.0) == pytest.approx(1.0)
-    assert gaussian_delta(50.0, 3.0) == 0
+    assert not hasattr(laplace, "sample")
+    assert not hasattr(normal, "sample")
+    assert compute_laplace_region([2.0], 0.9)[0] == pytest.approx(math.log(10))
+    assert compute_gaussian_delta(0.02, 10.0) == pytest.approx(1.0)
+    assert compute_gaussian_delta(50.0, 3.0) == 0
 
 
 BAD_NUMBERS = [0, -1, math.nan, math.inf, "1", None, True]
@@ -421,10 +427,10 @@ def test_bad_parameters_get_one_sentence(number: object) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: DiscreteLaplace(1, 1).draw_many(-1),
-        lambda: DiscreteLaplace(1, 1).draw_many(2.5),
-        lambda: DiscreteLaplace(1, 1).draw_many("3"),
-        lambda: DiscreteLaplace(1, 1).draw(entropy=42),
+        lambda: DiscreteLaplace(1, 1).sample_many(-1),
+        lambda: DiscreteLaplace(1, 1).sample_many(2.5),
+        lambda: DiscreteLaplace(1, 1).sample_many("3"),
+        lambda: DiscreteLaplace(1, 1).sample(entropy=42),
         lambda: DiscreteLaplace(1, 1).useful(5, answers=-1),
         lambda: DiscreteLaplace(1, 1).useful(5, answers=1.5),
         lambda: AddNoise(Laplace(1, 1), 1),

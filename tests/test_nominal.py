@@ -9,7 +9,7 @@ import pytest
 from papers.nominal import nominal_release
 
 from discreet.errors import InvalidInput
-from discreet.guarantee import DIFFERENTIAL
+from discreet.guarantee import DP_MODELS
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import Table
@@ -57,7 +57,7 @@ def test_it_promises_nothing() -> None:
     table = read_table({"x": [1.0, 2.0, 3.0, 9.0]}, domains={"x": (0, 10)})
     released, claim = nominal_release(table, 2, 0.01)
     assert claim.model == "nominal"
-    assert claim.model not in DIFFERENTIAL
+    assert claim.model not in DP_MODELS
     assert "thesis" in claim.assumptions[0]
     assert ((released["x"].values >= 0) & (released["x"].values <= 10)).all()
 

@@ -11,8 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
-from discreet.kernel.order import check_density, folded, greatest_flow, satisfies_density, smaller, staircase_from
-from discreet.kernel.staircase import Staircase, laplace_core, rate_of
+from discreet.kernel.order import (
+    check_density,
+    compute_max_flow,
+    fold_distribution,
+    satisfies_density,
+    smaller,
+    staircase_from,
+)
+from discreet.kernel.staircase import Staircase, compute_laplace_core, compute_rate
 
 HALF = Fraction(1, 2)
 F = Fraction
@@ -83,18 +90,18 @@ def test_moving_mass_towards_zero_makes_a_law_smaller(law):
 
 def test_a_known_greatest_flow():
     """A path that must send back: the first source takes the sink that only the second can use."""
-    assert greatest_flow([1, 1], [1, 1], [[0, 1], [0]]) == 2
-    assert greatest_flow([3, 2], [2, 2], [[0], [0, 1]]) == 4
-    assert greatest_flow([3], [], [[]]) == 0
+    assert compute_max_flow([1, 1], [1, 1], [[0, 1], [0]]) == 2
+    assert compute_max_flow([3, 2], [2, 2], [[0], [0, 1]]) == 4
+    assert compute_max_flow([3], [], [[]]) == 0
 
 
 def test_the_density_condition_reports_its_window():
     """A finite law is private for no shift that leaves its support, unless the window says it was cut there."""
     law = {k: F(1, 2) ** abs(k) for k in range(-4, 5)}
-    assert check_density(law, [1, -1]).worst is None
+    assert check_density(law, [1, -1]).worst_ratio is None
     assert not satisfies_density(law, [1, -1], F(100))
     seen = check_density(law, [1, -1], lambda x: abs(x[0]) <= 4)
-    assert (seen.worst, seen.compared, seen.left) == (2, 16, 2)
+    assert (seen.worst_ratio, seen.compared_pairs, seen.skipped_pairs) == (2, 16, 2)
     assert satisfies_density(law, [1, -1], F(2), lambda x: abs(x[0]) <= 4)
     assert not satisfies_density(law, [2], F(2), lambda x: abs(x[0]) <= 4)
 
@@ -167,9 +174,9 @@ def test_theorem_1_on_laplace_noise_comes_to_the_core_of_the_thesis():
     gaps = []
     for units in (5, 20, 80):
         fall = Staircase(1, units, HALF).fall
-        half = [F(round(2**60 * math.exp(-rate_of(fall) * k / units)), 2**60) for k in range(units)] + [fall]
+        half = [F(round(2**60 * math.exp(-compute_rate(fall) * k / units)), 2**60) for k in range(units)] + [fall]
         noise = staircase_from(half, 1, units)
-        gaps.append(abs(float(noise.core) / units - laplace_core(1, 1)))
+        gaps.append(abs(float(noise.core) / units - compute_laplace_core(1, 1)))
         law = window(half, units, fall, 4 * units)
         assert smaller({k: noise.probability(k) for k in law}, law)
     assert gaps[0] > 10 * gaps[1] > 100 * gaps[2]
@@ -180,7 +187,7 @@ def test_the_fold_is_private_although_the_chain_through_zero_would_not_be():
     """Cells 0 and units count by half: a fold of whole cells would give 0 too much and break the ratio."""
     units, fall = 2, Staircase(1, 2, HALF).fall
     half = [F(1), fall, F(1), fall, F(1), fall, fall, fall**2, fall**2]
-    period = folded(half, units, fall)
+    period = fold_distribution(half, units, fall)
     assert max(period) <= min(period) / fall
     chain = (period[0] + period[-1]) / (1 + fall)
     assert chain > period[1] / fall

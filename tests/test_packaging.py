@@ -8,7 +8,7 @@ from pathlib import Path
 
 from discreet.service import config, logs
 from discreet.service.config import read_config
-from discreet.service.worker import GRACE, MARGIN
+from discreet.service.worker import GRACE_SECONDS, MARGIN
 
 ROOT = Path(__file__).parents[1]
 PACKAGING = ROOT / "packaging"
@@ -62,7 +62,12 @@ def test_what_the_example_comments_out_is_what_holds_anyway(tmp_path: Path) -> N
 
 def test_the_example_shows_every_key() -> None:
     text = (PACKAGING / "service.yaml").read_text()
-    keys = (*config.KEYS.allowed, *config.LIMITS.allowed, *config.DATASET.allowed, *config.OF_TLS.allowed)
+    keys = (
+        *config.CONFIG_KEYS.allowed,
+        *config.LIMIT_KEYS.allowed,
+        *config.DATASET_KEYS.allowed,
+        *config.TLS_KEYS.allowed,
+    )
     assert [key for key in keys if f"{key}:" not in text] == []
 
 
@@ -84,7 +89,7 @@ def test_the_unit_gives_requests_under_way_the_time_they_have() -> None:
     """The supervisor alone is told, and is done before systemd's patience ends, for deadlines of up to 10 seconds."""
     service = unit()["Service"]
     assert service["KillMode"] == "mixed"
-    assert float(service["TimeoutStopSec"]) > GRACE + 4 * 10 + 2 * MARGIN
+    assert float(service["TimeoutStopSec"]) > GRACE_SECONDS + 4 * 10 + 2 * MARGIN
     assert service["OOMPolicy"] == "continue"
     assert service["RestartPreventExitStatus"].split() == ["2", "4"]
 
@@ -110,4 +115,4 @@ def test_the_container_runs_as_nobody_in_particular_and_can_be_asked_how_it_is()
 
 def test_the_page_on_operation_tells_of_every_field_of_the_log() -> None:
     page = (ROOT / "docs" / "operation.md").read_text()
-    assert [field for field in logs.FIELDS if f"`{field}`" not in page] == []
+    assert [field for field in logs.LOG_FIELDS if f"`{field}`" not in page] == []

@@ -79,7 +79,7 @@ def assert_both_fit(
 def test_opendp_draws_our_discrete_laplace(scale: int, count: int) -> None:
     """The same law on both sides, two jaws each. By chance it fails with at most 2e-11: FAILURE, and the jaws."""
     theirs = opendp.m.make_laplace(INTEGERS, opendp.l1_distance(T="i64"), scale=float(scale))([0] * count)
-    ours = DiscreteLaplace(Fraction(1, scale), 1).draw_many(count)
+    ours = DiscreteLaplace(Fraction(1, scale), 1).sample_many(count)
     own = laws(lambda times: DiscreteLaplace(1 / (scale * times), 1))
     assert_both_fit(theirs, ours, range(-40 * scale, 40 * scale + 1), own)
 
@@ -90,7 +90,7 @@ def test_opendp_draws_our_discrete_laplace(scale: int, count: int) -> None:
 def test_opendp_draws_our_discrete_gaussian(sigma: int, count: int) -> None:
     """As for Laplace noise: by chance it fails with at most 2e-11."""
     theirs = opendp.m.make_gaussian(INTEGERS, opendp.l2_distance(T="f64"), scale=float(sigma))([0] * count)
-    ours = DiscreteGaussian(Fraction(sigma**2), 1, Fraction(1)).draw_many(count)
+    ours = DiscreteGaussian(Fraction(sigma**2), 1, Fraction(1)).sample_many(count)
     own = laws(lambda times: DiscreteGaussian((sigma * times) ** 2, 1, Fraction(1)))
     assert_both_fit(theirs, ours, range(-12 * sigma, 12 * sigma + 1), own)
 
@@ -99,9 +99,9 @@ def test_opendp_draws_our_discrete_gaussian(sigma: int, count: int) -> None:
 def test_a_law_that_is_off_by_a_tenth_surely_does_not_fit(scale: Fraction) -> None:
     """The check of OpenDP's draws, on draws that are wrong."""
     claimed = partial(_probability, DiscreteLaplace(1, 1))
-    assert_surely_fits(DiscreteLaplace(1, 1).draw_many(40_000), range(-40, 41), claimed)
+    assert_surely_fits(DiscreteLaplace(1, 1).sample_many(40_000), range(-40, 41), claimed)
     with pytest.raises(AssertionError):
-        assert_surely_fits(DiscreteLaplace(1 / scale, 1).draw_many(40_000), range(-40, 41), claimed)
+        assert_surely_fits(DiscreteLaplace(1 / scale, 1).sample_many(40_000), range(-40, 41), claimed)
 
 
 def test_opendp_charges_what_we_charge() -> None:
@@ -123,7 +123,7 @@ def test_opendp_permutes_and_flips_as_we_do(count: int) -> None:
     ours = PermuteAndFlip(Selection.of(1, 1))
     exact = [float(p) for p in ours.probabilities(scores)]
     noisy_max = opendp.m.make_noisy_max(INTEGERS, opendp.linf_distance(T="i64"), opendp.max_divergence(), scale=2.0)
-    levels = ours.levels(scores)
-    mine = Counter(ours.draw_position(levels, SYSTEM) for _ in range(count))
+    levels = ours.compute_levels(scores)
+    mine = Counter(ours.sample_position(levels, SYSTEM) for _ in range(count))
     assert chi_square_excess(mine, lambda place: exact[place] if 0 <= place < 4 else 0) <= 0
     assert_surely_fits([noisy_max(scores) for _ in range(count)], range(4), lambda place: exact[place])

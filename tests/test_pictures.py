@@ -19,11 +19,11 @@ import pytest
 from discreet import pictures
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.formatting import format_estimate
-from discreet.pictures import Drawing, save_picture
+from discreet.pictures import DistributionChart, save_picture
 from discreet.posterior import Posterior
 
 SENTENCE = "You believed about 500; after this answer the count lies between 494 and 542 with probability 95 %."
-BLUE, ORANGE, GREY = pictures.BLUE, pictures.ORANGE, pictures.GREY
+BLUE, ORANGE, GREY = pictures.BLUE, pictures.ORANGE, pictures.GRAY
 
 
 def law(density: np.ndarray, edges: np.ndarray) -> Posterior:
@@ -31,30 +31,30 @@ def law(density: np.ndarray, edges: np.ndarray) -> Posterior:
     return Posterior(mass / mass.sum(), edges)
 
 
-def count_drawing(raw: float = 530.0, centre: float = 500.0) -> Drawing:
+def count_drawing(raw: float = 530.0, centre: float = 500.0) -> DistributionChart:
     """A count of about 500 people, with Laplace noise of scale 10."""
     edges = np.arange(2002) - 0.5
     x = np.arange(2001)
     prior, noise = np.exp(-(((x - centre) / 20) ** 2) / 2), np.exp(-abs(x - raw) / 10)
     laws = law(prior, edges), law(noise, edges), law(prior * noise, edges)
-    return Drawing("COUNT(*) of registry", "people", *laws, raw, (raw - 30, raw + 30), SENTENCE)
+    return DistributionChart("COUNT(*) of registry", "people", *laws, raw, (raw - 30, raw + 30), SENTENCE)
 
 
-def truth_drawing() -> Drawing:
+def truth_drawing() -> DistributionChart:
     """One person's Boolean, believed true in 1 of 100 cases."""
     names = ("false", "true")
     prior, posterior = (Posterior(np.array(mass), names=names) for mass in ([0.99, 0.01], [0.9733, 0.0267]))
-    return Drawing("smoker, one person", "smoker", prior, None, posterior, "true", None, SENTENCE)
+    return DistributionChart("smoker, one person", "smoker", prior, None, posterior, "true", None, SENTENCE)
 
 
-def many_drawing() -> Drawing:
+def many_drawing() -> DistributionChart:
     """More names than stand level."""
     mass = np.arange(1.0, 13.0)
     law_of_many = Posterior(mass / mass.sum(), names=tuple(f"a long name of a category {at}" for at in range(12)))
-    return Drawing("ward, one person", "ward", law_of_many, None, law_of_many, None, None, SENTENCE)
+    return DistributionChart("ward, one person", "ward", law_of_many, None, law_of_many, None, None, SENTENCE)
 
 
-def svg(drawing: Drawing, folder: Path) -> ET.Element:
+def svg(drawing: DistributionChart, folder: Path) -> ET.Element:
     return ET.parse(save_picture(drawing, folder / "picture.svg")).getroot()
 
 
@@ -128,8 +128,10 @@ def test_of_many_categories_the_raw_answer_is_always_shown() -> None:
     """Beyond what has room the likeliest stay, the rest is one bar, and no probability is lost."""
     names = tuple(f"{'long ' * 20}{n}" for n in range(100))
     mass = np.arange(100, 0, -1) / 5050
-    shown = pictures._shown(Drawing("t", "a", Posterior(mass, names=names), None, None, names[99], None, ""))
-    assert len(shown) == pictures.MOST
+    shown = pictures._group_categories(
+        DistributionChart("t", "a", Posterior(mass, names=names), None, None, names[99], None, "")
+    )
+    assert len(shown) == pictures.MAX_CATEGORIES
     assert [99] in shown.values()
     assert sorted(at for cells in shown.values() for at in cells) == list(range(100))
     assert "85 others" in shown
@@ -145,10 +147,10 @@ def test_without_a_prior_only_the_noise_is_drawn(tmp_path: Path) -> None:
 
 def test_the_line_is_cut_to_where_something_happens() -> None:
     """The far ends of the line are left out; every law's bulk, the raw answer and the intervals are in."""
-    low, high = pictures._span(count_drawing())
+    low, high = pictures._find_visible_range(count_drawing())
     assert 400 < low < 450
     assert 560 < high < 600
-    low, high = pictures._span(count_drawing(raw=900.0))
+    low, high = pictures._find_visible_range(count_drawing(raw=900.0))
     assert low < 450
     assert high > 930
 
@@ -157,7 +159,7 @@ def test_a_flat_prior_does_not_make_the_answer_a_needle() -> None:
     """A prior a thousand times wider than the answer does not set the width of the picture."""
     noise = count_drawing().noise
     flat = Posterior(np.array([1.0]), np.array([0.0, 1e6]))
-    low, high = pictures._span(replace(count_drawing(), prior=flat, posterior=noise))
+    low, high = pictures._find_visible_range(replace(count_drawing(), prior=flat, posterior=noise))
     assert high - low < 200
 
 
@@ -168,7 +170,7 @@ def test_a_curve_keeps_its_area_and_its_peak(cells: int) -> None:
     edges = (edges - edges[0]) / (edges[-1] - edges[0]) * 100
     centres = (edges[1:] + edges[:-1]) / 2
     smooth = law(np.exp(-(((centres - 50) / 10) ** 2) / 2), edges)
-    x, y, joined = pictures._line(smooth, (0.0, 100.0), 1.0)
+    x, y, joined = pictures._compute_line(smooth, (0.0, 100.0), 1.0)
     assert len(x) <= pictures.WIDTH + 2
     area = np.sum(np.diff(x) * (y[:-1] if joined == "step-after" else (y[1:] + y[:-1]) / 2))
     assert area == pytest.approx(1, abs=0.002)
@@ -178,7 +180,7 @@ def test_a_curve_keeps_its_area_and_its_peak(cells: int) -> None:
 def test_a_peak_thinner_than_a_pixel_is_not_lost() -> None:
     """A law that is nearly certain, on a wide line, still rises above everything else."""
     edges = np.array([0, 500.0001, 500.0002, 1000])
-    x, heights, _ = pictures._line(Posterior(np.array([0.05, 0.9, 0.05]), edges), (0.0, 1000.0), 1.0)
+    x, heights, _ = pictures._compute_line(Posterior(np.array([0.05, 0.9, 0.05]), edges), (0.0, 1000.0), 1.0)
     assert heights.max() > 0.5 > 100 * heights[0]
     assert x[heights.argmax()] == pytest.approx(500, abs=1000 / pictures.WIDTH)
 
@@ -186,8 +188,11 @@ def test_a_peak_thinner_than_a_pixel_is_not_lost() -> None:
 def test_heights_are_probabilities_only_where_all_cells_are_alike() -> None:
     """Counts show probabilities; cells of different widths show densities."""
     alike = count_drawing()
-    assert pictures._common_width(alike) == 1
-    assert pictures._common_width(replace(alike, prior=Posterior(np.array([0.5, 0.5]), np.array([0.0, 1, 3])))) is None
+    assert pictures._find_common_width(alike) == 1
+    assert (
+        pictures._find_common_width(replace(alike, prior=Posterior(np.array([0.5, 0.5]), np.array([0.0, 1, 3]))))
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -196,7 +201,7 @@ def test_heights_are_probabilities_only_where_all_cells_are_alike() -> None:
 )
 def test_numbers_are_written_as_people_write_them(value: float, digits: int, text: str) -> None:
     """Thousands are parted, no zeros trail, no exponent."""
-    assert pictures._number(value, digits) == text
+    assert pictures._format_value(value, digits) == text
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".html"])
@@ -204,7 +209,7 @@ def test_hostile_text_is_escaped_and_cut(suffix: str, tmp_path: Path) -> None:
     """No text becomes markup or ends a script; control signs are dropped and long text is cut."""
     bad = "</script><script>alert(1)</script><!--\x00\x1b\ud800]]>\"'&{}" + "x" * 5000
     both = Posterior(np.array([0.5, 0.5]), names=(bad, bad + "y"))
-    drawing = Drawing(bad, bad, both, None, both, bad, None, bad)
+    drawing = DistributionChart(bad, bad, both, None, both, bad, None, bad)
     text = save_picture(drawing, tmp_path / f"picture{suffix}").read_text(encoding="utf-8")
     assert "<script>alert" not in text
     assert "x" * 1000 not in text
@@ -250,7 +255,9 @@ def test_a_missing_extra_says_what_to_install(suffix: str, tmp_path: Path, monke
             raise ImportError(name)
         return real(name, *rest, **more)
 
-    monkeypatch.setattr(pictures, "library", pictures.library.__wrapped__)  # as if no page had been made yet
+    monkeypatch.setattr(
+        pictures, "load_vega_script", pictures.load_vega_script.__wrapped__
+    )  # as if no page had been made yet
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(Unsupported, match=re.escape("pip install '.[pictures]'")):
         save_picture(count_drawing(), tmp_path / f"picture{suffix}")
@@ -282,9 +289,9 @@ def test_a_drawing_of_names_has_no_numbers(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("drawing", [count_drawing(), truth_drawing(), many_drawing()])
-def test_a_picture_as_data_is_the_picture(drawing: Drawing, tmp_path: Path) -> None:
+def test_a_picture_as_data_is_the_picture(drawing: DistributionChart, tmp_path: Path) -> None:
     """It survives JSON, needs no package to be made, and is drawn the same elsewhere."""
-    spec = pictures.picture_spec(drawing)
+    spec = pictures.build_picture_spec(drawing)
     again = json.loads(json.dumps(spec))
     assert spec["description"] == SENTENCE
     assert SENTENCE not in json.dumps(spec["layer"])
@@ -306,7 +313,7 @@ def test_what_is_no_picture_is_refused(spec: object, tmp_path: Path) -> None:
 def test_a_picture_from_elsewhere_fetches_nothing(tmp_path: Path) -> None:
     """Not even a file of this machine."""
     (tmp_path / "rows.csv").write_text("x\n1\n")
-    spec = pictures.picture_spec(count_drawing())
+    spec = pictures.build_picture_spec(count_drawing())
     layer = {"data": {"url": str(tmp_path / "rows.csv")}, "mark": "point", "encoding": {"x": {"field": "x"}}}
     with pytest.raises(InvalidInput, match="no picture of an answer"):
         pictures.save_spec(spec | {"layer": [layer]}, tmp_path / "picture.svg")

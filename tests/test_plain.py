@@ -44,18 +44,25 @@ from discreet import (
     total,
 )
 from discreet.accuracy import Accuracy
-from discreet.distance import Continuous, Nominal, Ordinal, Product, Semantic, plain_distance
-from discreet.inference.constraints import Constraint, plain_constraint
+from discreet.distance import (
+    ContinuousDistance,
+    NominalDistance,
+    OrdinalDistance,
+    ProductDistance,
+    SemanticDistance,
+    copy_distance,
+)
+from discreet.inference.constraints import Constraint, copy_constraint
 from discreet.kernel.noise import Noise
 from discreet.microdata.diversity import Distinct
-from discreet.plain import plain_exact, plain_list, plain_tree, plain_value
-from discreet.prior import Grid, plain_prior
+from discreet.plain import copy_exact_number, copy_list, copy_tree, copy_value
+from discreet.prior import Grid, copy_prior
 from discreet.query import parse_sql
 from discreet.query.query import Query
-from discreet.schema import Budget, Column, Published, Schema
-from discreet.shapes import Shapes, Term
-from discreet.spend import Part, Spend
-from discreet.taxonomy import plain_taxonomy
+from discreet.schema import Budget, Column, PublishedStatistic, Schema
+from discreet.shapes import ShapeMixture, ShapeTerm
+from discreet.spend import PrivacyCost, SubAccount
+from discreet.taxonomy import copy_taxonomy
 from hostile import Hostile, Log, subclass
 
 SECRET = "tuberculosis"
@@ -160,7 +167,11 @@ ANSWERS: dict[str, Callable[[Hostile], dict[str, Any]]] = {
         "epsilon": 7,
         "distance": Distance.semantic(Taxonomy.of(h.mapping(PARENTS))),
     },
-    "a taxonomy made by hand": lambda h: {"question": ONE, "epsilon": 8, "distance": Semantic(taxonomy_by_hand(h))},
+    "a taxonomy made by hand": lambda h: {
+        "question": ONE,
+        "epsilon": 8,
+        "distance": SemanticDistance(taxonomy_by_hand(h)),
+    },
     "a flat taxonomy": lambda h: {
         "question": ONE,
         "epsilon": 9,
@@ -279,11 +290,11 @@ def test_subclasses_of_our_classes_are_refused_at_every_door(ward: Custodian) ->
         lambda: Quantiles.of([0.5, 0.6], 0, 9, 1, prior=mine[Prior]),
         lambda: Prior(prior.mass, prior.index, mine[Grid], None),
         lambda: Distance.semantic(mine[Taxonomy]),
-        lambda: Semantic(mine[Taxonomy]),
+        lambda: SemanticDistance(mine[Taxonomy]),
         *(lambda kind=kind: ward.answer(ONE, 1, distance=mine[kind]) for kind in DISTANCES),
         *(lambda kind=kind: Refinement.of(prior, 1, distance=mine[kind]) for kind in DISTANCES),
         *(lambda kind=kind: Distance.product([mine[kind]]) for kind in DISTANCES),
-        lambda: replace(Refinement.of(prior, 1), distance=mine[Nominal]),
+        lambda: replace(Refinement.of(prior, 1), distance=mine[NominalDistance]),
         lambda: ward.answer(COUNT, accuracy=mine[Accuracy]),
         lambda: ward.answer(GROUPED, 1, constraints=[mine[Constraint]]),
         lambda: AddNoise(mine[DiscreteLaplace], 1),
@@ -293,8 +304,8 @@ def test_subclasses_of_our_classes_are_refused_at_every_door(ward: Custodian) ->
         lambda: ward.answer(Liar(str), 1),  # type: ignore[arg-type]
         lambda: ward.answer(ONE, 1, prior=Liar(str)),  # type: ignore[arg-type]
         lambda: ward.answer(ONE, 1, prior=Liar(Prior)),  # type: ignore[arg-type]
-        lambda: ward.answer(ONE, 1, distance=Liar(Nominal)),  # type: ignore[arg-type]
-        lambda: Refinement.of(prior, 1, distance=Liar(Nominal)),  # type: ignore[arg-type]
+        lambda: ward.answer(ONE, 1, distance=Liar(NominalDistance)),  # type: ignore[arg-type]
+        lambda: Refinement.of(prior, 1, distance=Liar(NominalDistance)),  # type: ignore[arg-type]
         lambda: ward.answer(ONE, Liar(Fraction)),
         lambda: ward.answer(COUNT, 1, analyst=Liar(str)),  # type: ignore[arg-type]
         lambda: ward.answer(COUNT, 1, key=Liar(str)),  # type: ignore[arg-type]
@@ -307,12 +318,25 @@ def test_subclasses_of_our_classes_are_refused_at_every_door(ward: Custodian) ->
     assert ward.budget() == before
 
 
-DISTANCES = (Continuous, Nominal, Ordinal, Semantic, Product)
+DISTANCES = (ContinuousDistance, NominalDistance, OrdinalDistance, SemanticDistance, ProductDistance)
 
 
 def VALUES(prior: Prior, tree: Taxonomy) -> dict[type, Any]:  # noqa: N802 (a table)
-    own: list[Any] = [prior, Grid(Fraction(0), Fraction(1)), tree, Continuous(), Nominal(), Ordinal(ILLS)]
-    own += [Semantic(tree), Product((Nominal(),), (Fraction(1),)), Accuracy.parse("±50"), total(30), Distinct(2)]
+    own: list[Any] = [
+        prior,
+        Grid(Fraction(0), Fraction(1)),
+        tree,
+        ContinuousDistance(),
+        NominalDistance(),
+        OrdinalDistance(ILLS),
+    ]
+    own += [
+        SemanticDistance(tree),
+        ProductDistance((NominalDistance(),), (Fraction(1),)),
+        Accuracy.parse("±50"),
+        total(30),
+        Distinct(2),
+    ]
     own += [DiscreteLaplace(1, 1), parse_sql(COUNT, ward_schema())]
     return {type(one): one for one in own}
 
@@ -377,12 +401,12 @@ def test_what_a_caller_changes_later_has_no_effect() -> None:
     tree, prior, ordinal = Taxonomy.of(parents), Prior.weights(weights), Distance.ordinal(order)
     arrays, numbers = Prior(mass, index, None, ("a", "b")), np.array([1.0, 2.0, 3.0])
     bound, epsilon = at_least(numbers), Fraction(1, 2)
-    spend, noise = Spend(epsilon, Fraction(1, 8)), DiscreteLaplace(epsilon, 1)
+    spend, noise = PrivacyCost(epsilon, Fraction(1, 8)), DiscreteLaplace(epsilon, 1)
     parents.clear(), weights.clear(), order.clear()
     mass[:], index[:], numbers[:], epsilon._numerator = 9, 9, 9, 1000  # type: ignore[attr-defined]
-    assert tree.of_concept(SECRET) == {SECRET, "infection", "any"}
+    assert tree.get_ancestors(SECRET) == {SECRET, "infection", "any"}
     assert prior == Prior.weights(WEIGHTS)
-    assert ordinal == Ordinal(ILLS)
+    assert ordinal == OrdinalDistance(ILLS)
     assert (arrays.mass.tolist(), arrays.index.tolist()) == ([1, 2], [0, 1])
     assert bound.bind(np.zeros(3)).low.tolist() == [1, 2, 3]  # type: ignore[union-attr]
     assert (spend.epsilon, noise.epsilon, noise.rate) == (Fraction(1, 2),) * 3
@@ -407,13 +431,13 @@ def test_copies_are_of_builtin_types() -> None:
     expected += [(np.int8(3), 3), (np.bool_(True), True), (np.longdouble(0.25), 0.25), (None, None), (True, True)]
     expected += [(h.of(("a", (1, 2))), ("a", (1, 2))), (datetime(2020, 1, 1, 5), datetime(2020, 1, 1, 5))]
     for value, wanted in expected:
-        found = plain_value(value, "it")
+        found = copy_value(value, "it")
         assert found == wanted
         assert type(found) is type(wanted)
-    tree = plain_tree(h.of({"a": [1, {"b": ("c", 2)}]}), "it")
+    tree = copy_tree(h.of({"a": [1, {"b": ("c", 2)}]}), "it")
     assert tree == {"a": [1, {"b": ["c", 2]}]}
     assert type(tree) is dict
-    assert plain_list("abc", "it") == ["a", "b", "c"]
+    assert copy_list("abc", "it") == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -423,7 +447,7 @@ def test_copies_are_of_builtin_types() -> None:
 )
 def test_what_is_no_plain_value_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput, match="it must be"):
-        plain_value(value, "it")
+        copy_value(value, "it")
     with pytest.raises(InvalidInput):
         Prior(np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), None, (value,))  # type: ignore[arg-type]
 
@@ -456,11 +480,11 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: replace(declared, models=["dp"]),  # type: ignore[arg-type]
         lambda: Budget(0.5),  # type: ignore[arg-type]
         lambda: Budget(Fraction(-1)),
-        lambda: Published("n", 1),  # type: ignore[arg-type]
-        lambda: Spend(Fraction(-1)),
-        lambda: Spend(0.5),  # type: ignore[arg-type]
-        lambda: Part("table", "x", 1),  # type: ignore[arg-type]
-        lambda: Part("partition", "x", True),
+        lambda: PublishedStatistic("n", 1),  # type: ignore[arg-type]
+        lambda: PrivacyCost(Fraction(-1)),
+        lambda: PrivacyCost(0.5),  # type: ignore[arg-type]
+        lambda: SubAccount("table", "x", 1),  # type: ignore[arg-type]
+        lambda: SubAccount("partition", "x", True),
         lambda: Guarantee("dp", "add-remove", epsilon=0.5),  # type: ignore[arg-type]
         lambda: Guarantee(text, "add-remove", epsilon=one),
         lambda: Guarantee("dp", "none", epsilon=one),  # type: ignore[arg-type]
@@ -475,23 +499,23 @@ def test_values_that_cannot_be_built_wrong() -> None:
         lambda: Taxonomy({"a": frozenset(), "any": frozenset({"any"})}, "any"),
         lambda: Taxonomy({"a": frozenset({"a", "b", "any"}), "any": frozenset({"any"})}, "any"),
         lambda: Taxonomy({"a": frozenset({"a", "any"}), "any": frozenset({"any"})}, "root"),
-        lambda: Ordinal(("a", "a")),
-        lambda: Product((Nominal(),), ()),
-        lambda: Product((), ()),
-        lambda: Product((tree,), (one,)),  # type: ignore[arg-type]
+        lambda: OrdinalDistance(("a", "a")),
+        lambda: ProductDistance((NominalDistance(),), ()),
+        lambda: ProductDistance((), ()),
+        lambda: ProductDistance((tree,), (one,)),  # type: ignore[arg-type]
         lambda: Constraint("x", lambda noisy: noisy, ()),  # type: ignore[arg-type]
         lambda: Constraint("x", "total", ()),
         lambda: Constraint("x", "total", (None, print)),
-        lambda: Term(one, "normal", (one, Fraction(0))),
-        lambda: Term(0.5, "normal", (one, one)),  # type: ignore[arg-type]
-        lambda: Term(one, text, (one, one)),
-        lambda: Shapes((remade(subclass(Term, Log()), Term(one, "point", (one,))),)),
-        lambda: Shapes((Term(one, "point", (one,)),), step=Fraction(-1)),
-        lambda: plain_exact(True, "x"),
-        lambda: plain_distance(tree),
-        lambda: plain_prior(tree),
-        lambda: plain_taxonomy(grid),
-        lambda: plain_constraint("total"),
+        lambda: ShapeTerm(one, "normal", (one, Fraction(0))),
+        lambda: ShapeTerm(0.5, "normal", (one, one)),  # type: ignore[arg-type]
+        lambda: ShapeTerm(one, text, (one, one)),
+        lambda: ShapeMixture((remade(subclass(ShapeTerm, Log()), ShapeTerm(one, "point", (one,))),)),
+        lambda: ShapeMixture((ShapeTerm(one, "point", (one,)),), step=Fraction(-1)),
+        lambda: copy_exact_number(True, "x"),
+        lambda: copy_distance(tree),
+        lambda: copy_prior(tree),
+        lambda: copy_taxonomy(grid),
+        lambda: copy_constraint("total"),
     ]
     for at, made in enumerate(wrong):
         with pytest.raises(InvalidInput) as refusal:
@@ -500,12 +524,12 @@ def test_values_that_cannot_be_built_wrong() -> None:
 
 
 def test_all_classes_of_noise_are_known() -> None:
-    from discreet.kernel.noise import known_noises
+    from discreet.kernel.noise import list_noise_classes
 
     ours = {kind for kind in Noise.__subclasses__() if kind.__module__.startswith("discreet.")}
-    assert ours == set(known_noises())
+    assert ours == set(list_noise_classes())
 
 
 def test_same_total_and_nested_are_data() -> None:
     for one in (same_total(), nested({0: [1, 2]})):
-        assert type(plain_constraint(one).rule) is str
+        assert type(copy_constraint(one).rule) is str

@@ -12,17 +12,17 @@ import pytest
 from discreet import Guarantee, InvalidInput, Prior, Unsupported
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
 from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.noise import Independent, Noise
-from discreet.planner.asked import Asked
-from discreet.planner.choose import plan, plan_asked
+from discreet.kernel.noise import IndependentNoises, Noise
+from discreet.planner.asked import QueryOptions
+from discreet.planner.choose import plan, plan_query
 from discreet.planner.individual import OrderStatistic
-from discreet.planner.noisy import Noisy
-from discreet.planner.plan import Known, Plan
-from discreet.planner.sharing import rho_within
-from discreet.planner.threshold import least_rare
+from discreet.planner.noisy import AdditiveNoise
+from discreet.planner.plan import Plan, PublicConstant
+from discreet.planner.sharing import find_rho
+from discreet.planner.threshold import find_rare_count
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
-from discreet.spend import Part, Spend
+from discreet.spend import PrivacyCost, SubAccount
 from tables import schema
 
 ADD, REPLACE = schema("add-remove", 1, 0), schema("replace-one", 1, units=50)
@@ -35,15 +35,15 @@ def planned(text: str, declared: Schema = ADD, epsilon: object = 1, **more: obje
 
 def noise_of(own: Plan) -> Noise:
     measurement = own.measurements[0]
-    assert isinstance(measurement, Noisy)
-    assert isinstance(measurement.noise, Independent)
+    assert isinstance(measurement, AdditiveNoise)
+    assert isinstance(measurement.noise, IndependentNoises)
     return measurement.noise.noises[0]
 
 
 def scale(own: Plan) -> Fraction:
     """The scale of the Laplace noise that the question could be answered with."""
     like = ("discrete Laplace",) * len(own.measurements)
-    noise = noise_of(plan_asked(own.schema, own.query, Asked(epsilon=own.epsilon, like=like)))
+    noise = noise_of(plan_query(own.schema, own.query, QueryOptions(epsilon=own.epsilon, stored_mechanisms=like)))
     assert isinstance(noise, DiscreteLaplace)
     return 1 / noise.rate
 
@@ -78,29 +78,29 @@ def test_sensitivities(text: str, declared: Schema, expected: int) -> None:
 @pytest.mark.parametrize("text", ["COUNT(*) FROM t", "COUNT(score) FROM t", "COUNT(DISTINCT pid) FROM t"])
 def test_the_declared_number_of_units_costs_nothing(text: str) -> None:
     own = planned(f"SELECT {text}", REPLACE)
-    assert own.free
-    assert own.measurements == (Known(50),)
-    assert own.cost == Spend()
+    assert own.is_free
+    assert own.measurements == (PublicConstant(50),)
+    assert own.cost == PrivacyCost()
     assert own.guarantee.epsilon == 0
 
 
 def test_a_count_of_what_may_be_missing_is_not_public() -> None:
-    assert not planned("SELECT COUNT(age) FROM t", REPLACE).free
+    assert not planned("SELECT COUNT(age) FROM t", REPLACE).is_free
 
 
 def test_epsilon_is_shared_among_the_aggregates_that_cost() -> None:
     own = planned("SELECT COUNT(*), SUM(score), AVG(score) FROM t", REPLACE)
-    assert [type(one) for one in own.measurements].count(Known) == 1
-    assert own.cost == Spend(Fraction(1), Fraction(1, 4))
+    assert [type(one) for one in own.measurements].count(PublicConstant) == 1
+    assert own.cost == PrivacyCost(Fraction(1), Fraction(1, 4))
     assert scale(planned("SELECT COUNT(*), SUM(score) FROM t")) == 2
 
 
 def test_a_prior_as_base_measure_is_counted_by_its_bounded_range() -> None:
     """eps^2/8 for the exponential mechanism, eps^2/2 for permute-and-flip."""
     text = "SELECT MEDIAN(age) FROM t"
-    assert planned(text).cost == Spend(Fraction(1), Fraction(1, 2))
+    assert planned(text).cost == PrivacyCost(Fraction(1), Fraction(1, 2))
     own = planned(text, prior="normal(1, 1)")
-    assert own.cost == Spend(Fraction(1), Fraction(1, 8))
+    assert own.cost == PrivacyCost(Fraction(1), Fraction(1, 8))
     assert own.uses_prior
     assert own.mechanism == "exponential mechanism on ranks"
 
@@ -127,18 +127,20 @@ def test_a_prior_belongs_to_one_aggregate() -> None:
 def test_a_prior_names_a_stored_answer_only_where_it_shaped_it() -> None:
     median = "SELECT MEDIAN(age) FROM t"
     count = "SELECT COUNT(*) FROM t"
-    assert planned(count, prior="normal(9, 1)").question() == planned(count).question()
-    shaped = planned(median, prior="normal(1, 1)").question()
-    assert shaped != planned(median, prior="normal(2, 1)").question()
+    assert planned(count, prior="normal(9, 1)").build_question_key() == planned(count).build_question_key()
+    shaped = planned(median, prior="normal(1, 1)").build_question_key()
+    assert shaped != planned(median, prior="normal(2, 1)").build_question_key()
     assert "normal" not in shaped
 
 
 def test_the_question_names_everything_but_epsilon() -> None:
     text = "SELECT SUM(score) FROM t WHERE age >= 0"
-    assert planned(text, epsilon=1).question() == planned(text, epsilon=2).question()
-    assert planned(text).question() == planned("SELECT SUM(score) FROM t WHERE NOT age < 0").question()
+    assert planned(text, epsilon=1).build_question_key() == planned(text, epsilon=2).build_question_key()
+    assert (
+        planned(text).build_question_key() == planned("SELECT SUM(score) FROM t WHERE NOT age < 0").build_question_key()
+    )
     others = [schema("add-remove", 2, 0), schema("replace-one", 1, 9), schema("replace-one", 1, 8)]
-    assert len({planned(text, declared).question() for declared in (ADD, *others)}) == 4
+    assert len({planned(text, declared).build_question_key() for declared in (ADD, *others)}) == 4
 
 
 def test_gaussian_noise_with_a_delta() -> None:
@@ -148,11 +150,11 @@ def test_gaussian_noise_with_a_delta() -> None:
     own = planned(text, schema("replace-one", 40, 9), delta=small)
     noise = noise_of(own)
     assert isinstance(noise, DiscreteGaussian)
-    assert noise.square == 2 * 40 / (2 * own.cost.other)
+    assert noise.square == 2 * 40 / (2 * own.cost.gaussian_rho)
     assert planned(text, schema("replace-one", 1, 9), delta=small).mechanism == "discrete Laplace"  # it is less there
     assert own.guarantee == Guarantee.approx_dp(1, small, "replace-one", "unit (pid)")
-    assert Guarantee.zcdp(own.cost.other).implies(Guarantee.approx_dp(1, small))
-    assert not Guarantee.zcdp(own.cost.other * Fraction(101, 100)).implies(Guarantee.approx_dp(1, small))
+    assert Guarantee.zcdp(own.cost.gaussian_rho).implies(Guarantee.approx_dp(1, small))
+    assert not Guarantee.zcdp(own.cost.gaussian_rho * Fraction(101, 100)).implies(Guarantee.approx_dp(1, small))
 
 
 def test_a_label_holds_where_only_some_totals_are_gaussian() -> None:
@@ -169,9 +171,9 @@ def test_a_label_holds_where_only_some_totals_are_gaussian() -> None:
     for text in (many, "COUNT(*), SUM(rev)", "COUNT(*), VAR(rev), AVG(score)", "SUM(rev)", "COUNT(*), MEDIAN(age)"):
         for small in (1e-3, 1e-6, 1e-9):
             own = planned(f"SELECT {text} FROM t", declared, delta=small)
-            implied = Guarantee.zcdp(own.cost.other).approximate(small).epsilon if own.cost.other else 0
+            implied = Guarantee.zcdp(own.cost.gaussian_rho).approximate(small).epsilon if own.cost.gaussian_rho else 0
             assert own.cost.epsilon + (implied or 0) <= 1
-            assert own.guarantee.model == ("approx-dp" if own.cost.other else "dp")
+            assert own.guarantee.model == ("approx-dp" if own.cost.gaussian_rho else "dp")
 
 
 def test_an_epsilon_too_small_for_gaussian_noise_is_pure() -> None:
@@ -182,7 +184,7 @@ def test_an_epsilon_too_small_for_gaussian_noise_is_pure() -> None:
 
 def test_rho_within_is_nearly_the_largest() -> None:
     for epsilon, small in ((Fraction(1, 10), Fraction(1, 10**9)), (Fraction(3), Fraction(1, 10**5))):
-        rho = rho_within(epsilon, small)
+        rho = find_rho(epsilon, small)
         assert Guarantee.zcdp(rho).implies(Guarantee.approx_dp(epsilon, small))
         assert not Guarantee.zcdp(rho * Fraction(1001, 1000)).implies(Guarantee.approx_dp(epsilon, small))
 
@@ -196,7 +198,7 @@ def test_private_keys_need_a_delta_and_get_a_threshold(rows: int) -> None:
     own = planned(text, declared, delta=1e-6)
     assert own.threshold is not None
     assert own.threshold.noise.rate == Fraction(1, rows)
-    assert own.cost == Spend(Fraction(1), Fraction(1, 2), Fraction(0), Fraction(1, 10**6))
+    assert own.cost == PrivacyCost(Fraction(1), Fraction(1, 2), Fraction(0), Fraction(1, 10**6))
     with_sum = planned("SELECT city, COUNT(DISTINCT pid), SUM(score) FROM t GROUP BY city", declared, delta=1e-6)
     assert with_sum.cost.epsilon == 1
     assert with_sum.threshold is not None
@@ -209,7 +211,7 @@ def test_the_threshold_is_the_least_that_keeps_delta(rate: Fraction, chance: Fra
     def tail(least: int) -> float:
         return -float(rate) * least - math.log1p(math.exp(-float(rate)))
 
-    least = least_rare(rate, chance)
+    least = find_rare_count(rate, chance)
     wanted = math.log(chance.numerator) - math.log(chance.denominator)
     assert tail(least) <= wanted + 1e-9
     assert least == 1 or tail(least - 1) > wanted - 1e-9
@@ -220,7 +222,7 @@ def test_keys_that_one_unit_has_alone_are_shown_with_delta_together(relation: st
     """Its r rows may be r keys of one unit each: all their chances are at most delta, and one less would be more."""
     own = planned("SELECT city, COUNT(*) FROM t GROUP BY city", schema(relation, rows, 9), delta=Fraction(1, 1000))
     assert own.threshold is not None
-    noise, least = own.threshold.noise, own.threshold.least
+    noise, least = own.threshold.noise, own.threshold.min_count
 
     def shown(threshold: int) -> float:
         return rows * (noise.tail_units(threshold - 2) / 2)  # P(1 + N >= threshold)
@@ -230,13 +232,13 @@ def test_keys_that_one_unit_has_alone_are_shown_with_delta_together(relation: st
 
 def test_regions_are_found_from_the_filter() -> None:
     declared = schema("replace-one", 2, 9, partition="grade")
-    assert planned("SELECT SUM(age) FROM t WHERE grade = 'high' AND age > 0", declared).region() == Part(
+    assert planned("SELECT SUM(age) FROM t WHERE grade = 'high' AND age > 0", declared).get_sub_account() == SubAccount(
         "partition", "high", 4
     )
-    assert planned("SELECT SUM(age) FROM t WHERE grade >= 'middle'", declared).region() is None
-    assert planned("SELECT SUM(age) FROM t WHERE grade = 'high' OR age > 0", declared).region() is None
+    assert planned("SELECT SUM(age) FROM t WHERE grade >= 'middle'", declared).get_sub_account() is None
+    assert planned("SELECT SUM(age) FROM t WHERE grade = 'high' OR age > 0", declared).get_sub_account() is None
     asked = schema("add-remove", 1, 0, individual_queries=True)
-    assert planned("SELECT age FROM t FOR UNIT 'p1'", asked).region() == Part("individual", "p1", 1)
+    assert planned("SELECT age FROM t FOR UNIT 'p1'", asked).get_sub_account() == SubAccount("individual", "p1", 1)
 
 
 def test_a_restricted_question_has_the_sensitivity_of_the_whole_table() -> None:
@@ -276,7 +278,7 @@ def test_individual_dp_is_clamped_to_the_public_bounds() -> None:
     assert isinstance(measurement, OrderStatistic)
     counts = np.zeros(measurement.candidates.count, dtype=np.int64)
     counts[[2, 4]] = 3, 2
-    assert {measurement.release(counts) for _ in range(60)} >= {(0,), (len(counts) - 1,)}
+    assert {measurement.measure(counts) for _ in range(60)} >= {(0,), (len(counts) - 1,)}
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, "1", float("nan"), float("inf"), 1e-10, 1e5, None, True])
@@ -286,9 +288,9 @@ def test_an_epsilon_that_is_none_is_refused(epsilon: object) -> None:
 
 
 def test_what_was_published_stands_on_every_label() -> None:
-    from discreet.schema import Published
+    from discreet.schema import PublishedStatistic
 
-    declared = schema("add-remove", 1, 0, published=(Published("SELECT COUNT(*) FROM t", "7"),))
+    declared = schema("add-remove", 1, 0, published=(PublishedStatistic("SELECT COUNT(*) FROM t", "7"),))
     assert planned("SELECT SUM(age) FROM t", declared).guarantee.assumptions == (
         "published exactly before: SELECT COUNT(*) FROM t = 7; what it adds to this answer cannot be told",
     )

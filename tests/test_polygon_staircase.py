@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from discreet.errors import InvalidInput, Unsupported
 from discreet.kernel.box_staircase import BoxStaircase
 from discreet.kernel.order import check_density
-from discreet.kernel.polygon_staircase import Polygon, PolygonStaircase, _moments, around
+from discreet.kernel.polygon_staircase import Polygon, PolygonStaircase, _compute_moments, build_symmetric_hull
 from discreet.testing import assert_fits
 
 HALF = Fraction(1, 2)
-MEAN = around([(0, 1), (4, 1), (4, 0)])
+MEAN = build_symmetric_hull([(0, 1), (4, 1), (4, 0)])
 """(sum, count) of rows with values in 0..4 when one row is replaced, enters or leaves the selection: a hexagon."""
 
 RINGS = [MEAN, ((2, 3), (-1, 2), (-2, -3), (1, -2)), ((3, 1), (1, 3), (-2, 3), (-3, -1), (-1, -3), (2, -3))]
@@ -40,7 +40,7 @@ def test_the_worst_ratio_within_the_polygon_is_exactly_the_step(ring, core):
     noise = PolygonStaircase(1, ring, core)
     law = {point: noise.probability(point) for point in plane(9)}
     seen = check_density(law, differences(noise.polygon), lambda x: max(map(abs, x)) <= 9)
-    assert seen.worst == 1 / noise.fall
+    assert seen.worst_ratio == 1 / noise.fall
 
 
 @pytest.mark.parametrize("ring", RINGS)
@@ -66,7 +66,7 @@ def test_the_sums_are_right(ring, core):
 @settings(max_examples=30)
 def test_counts_and_moments_are_polynomials_in_the_level(ring, thousandths):
     """Ehrhart: along core + i the counts have no fifth differences, so five levels give the infinite sums."""
-    table = [_moments(Polygon(ring), Fraction(thousandths, 1000) + i) for i in range(9)]
+    table = [_compute_moments(Polygon(ring), Fraction(thousandths, 1000) + i) for i in range(9)]
     for column in zip(*table, strict=True):
         assert not np.diff(np.array(column, dtype=object), 5).any()
 
@@ -76,7 +76,7 @@ def test_counts_and_moments_are_polynomials_in_the_level(ring, thousandths):
 def test_rows_hold_the_points_of_the_stretched_polygon(ring, thousandths):
     """Row by row against the gauge of every point."""
     polygon, stretch = Polygon(ring), Fraction(thousandths, 1000)
-    y, left, right = polygon.rows(stretch)
+    y, left, right = polygon.compute_rows(stretch)
     rows = {(x, int(k)) for k, low, high in zip(y, left, right, strict=True) for x in range(low, high + 1)}
     assert rows == {point for point in plane(20) if point[1] >= 0 and polygon.gauge(point) <= stretch}
 
@@ -104,14 +104,14 @@ def coded(draws):
 def test_draws_fit_their_law_and_no_law_a_tenth_off(ring):
     """Two jaws: epsilon a tenth larger or smaller explains the draws worse."""
     noise, small, large = (PolygonStaircase(Fraction(e), ring, HALF) for e in ("2", "2.2", "1.8"))
-    assert_fits(coded(noise.draw_many(100_000)), law_of(noise), law_of(small), law_of(large))
+    assert_fits(coded(noise.sample_many(100_000)), law_of(noise), law_of(small), law_of(large))
 
 
 @pytest.mark.parametrize("count", [3_000, pytest.param(8_000, marks=pytest.mark.soak)])
 def test_single_draws_fit_too(count):
     """One at a time is another path with the same law."""
     noise, small, large = (PolygonStaircase(Fraction(e), MEAN) for e in ("2", "2.4", "1.6"))
-    assert_fits(coded(noise.draw() for _ in range(count)), law_of(noise), law_of(small), law_of(large))
+    assert_fits(coded(noise.sample() for _ in range(count)), law_of(noise), law_of(small), law_of(large))
 
 
 @pytest.mark.parametrize("epsilon", ["2.2", "1.8"])
@@ -119,7 +119,7 @@ def test_a_sampler_a_tenth_off_is_caught(epsilon):
     """The trap itself works."""
     claimed, wrong = (PolygonStaircase(Fraction(e), MEAN, HALF) for e in ("2", epsilon))
     with pytest.raises(AssertionError):
-        assert_fits(coded(wrong.draw_many(100_000)), law_of(claimed), lambda _: 1e-12, lambda _: 1e-12)
+        assert_fits(coded(wrong.sample_many(100_000)), law_of(claimed), lambda _: 1e-12, lambda _: 1e-12)
 
 
 def test_a_rectangle_is_the_box_staircase():
@@ -136,7 +136,7 @@ def test_a_rectangle_is_the_box_staircase():
 @pytest.mark.parametrize(("most", "fine"), [(4, 1), (100, 1), (100, 100), (1000, 100)])
 def test_the_hexagon_of_a_mean_beats_its_bounding_box(most, fine):
     """Sum and count of a selection under replace-one: a sixth less variance in both, at the same epsilon."""
-    ring = around([(0, fine), (most, fine), (most, 0)])
+    ring = build_symmetric_hull([(0, fine), (most, fine), (most, 0)])
     noise, box = PolygonStaircase(1, ring), BoxStaircase(1, (most, fine))
     for mine, theirs in zip(noise.variance(), box.variance(), strict=True):
         assert mine < 0.84 * theirs
@@ -148,7 +148,7 @@ def test_the_hexagon_of_a_mean_beats_its_bounding_box(most, fine):
 
 def test_the_core_is_near_the_best():
     """No other tenth of the polygon gives less variance on a fine grid."""
-    ring = around([(0, 50), (80, 50), (80, 0)])
+    ring = build_symmetric_hull([(0, 50), (80, 50), (80, 0)])
     best = sum(v / w**2 for v, w in zip(PolygonStaircase(1, ring).variance(), (80, 50), strict=True))
     for tenths in range(1, 11):
         other = PolygonStaircase(1, ring, Fraction(tenths, 10)).variance()
@@ -158,8 +158,8 @@ def test_the_core_is_near_the_best():
 def test_around_is_the_symmetric_hull():
     """Inner and repeated differences do not matter; the order is around."""
     assert set(MEAN) == {(0, 1), (4, 1), (4, 0), (0, -1), (-4, -1), (-4, 0)}
-    assert around([(x, 1) for x in range(5)] + [(x, 0) for x in range(-4, 5)]) == MEAN
-    assert Polygon(MEAN).edges == Polygon(around([(-4, -1), (0, 1), (-4, 0)])).edges
+    assert build_symmetric_hull([(x, 1) for x in range(5)] + [(x, 0) for x in range(-4, 5)]) == MEAN
+    assert Polygon(MEAN).edges == Polygon(build_symmetric_hull([(-4, -1), (0, 1), (-4, 0)])).edges
 
 
 def test_either_way_around_is_the_same_polygon():
@@ -199,9 +199,9 @@ def test_costs_answers_and_steps():
     assert [noise.epsilon_at(d) for d in ((0, 0), (4, 1), (4, -1), (0, 3))] == [0, HALF, 1, Fraction(3, 2)]
     assert noise.cost("replace-one").epsilon == HALF
     assert all(isinstance(value, int) for value in noise.answer_units((10, 20)))
-    assert Fraction(noise.draw()[1] / HALF).denominator == 1
-    assert noise.draw_many(5).dtype == np.float64
-    assert noise.draw_many(0).shape == (0, 2)
+    assert Fraction(noise.sample()[1] / HALF).denominator == 1
+    assert noise.sample_many(5).dtype == np.float64
+    assert noise.sample_many(0).shape == (0, 2)
     units = PolygonStaircase(HALF, MEAN)
     assert noise.variance() == pytest.approx((units.variance()[0], units.variance()[1] / 4))
     assert noise.density_at_zero == pytest.approx(2 * units.density_at_zero)
@@ -210,8 +210,8 @@ def test_costs_answers_and_steps():
 def test_huge_polygons_draw_in_whole_numbers_and_refuse_long_sums():
     """The exact variance and the draws have no limit within the vertices'; row sums say where theirs is."""
     far = 2**18
-    noise = PolygonStaircase(Fraction(1, 1000), around([(0, far), (far, far), (far, 0)]))
-    assert noise.draw_many(4).shape == (4, 2)
+    noise = PolygonStaircase(Fraction(1, 1000), build_symmetric_hull([(0, far), (far, far), (far, 0)]))
+    assert noise.sample_many(4).shape == (4, 2)
     assert noise.variance()[0] == pytest.approx(noise.variance()[1])
     with pytest.raises(Unsupported, match="row by row"):
         noise.interval(0.9)

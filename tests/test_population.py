@@ -13,12 +13,19 @@ import pytest
 
 from commands import discreet
 from discreet import Custodian, InvalidInput, Unsupported
-from discreet.custodian.draw import Released
-from discreet.custodian.population import Sample, generalised
-from discreet.custodian.reader import Reader
-from discreet.inference.sampling import Law, Sampled, binomial, hypergeometric, poisson, silent
+from discreet.custodian.draw import NoisyResult
+from discreet.custodian.population import SampleEstimator, estimate_population
+from discreet.custodian.reader import Decoder
+from discreet.inference.sampling import (
+    NoisySample,
+    SamplingDistribution,
+    build_binomial,
+    build_hypergeometric,
+    compute_noiseless_tail,
+    compute_poisson,
+)
 from discreet.planner.choose import plan
-from discreet.planner.noisy import Noisy
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Plan
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
@@ -44,19 +51,20 @@ def planned(question: str, units: int | None, epsilon: object) -> Plan:
     return plan(own, parse_sql(question, own), epsilon)
 
 
-def drawn(planned: Plan, samples: Samples, seed: int) -> list[Released]:
+def drawn(planned: Plan, samples: Samples, seed: int) -> list[NoisyResult]:
     """What the noise makes of each sample of codes; a count is of the true ones."""
     entropy, parts = Stream(seed), []
     for one in planned.measurements:
-        assert isinstance(one, Noisy)
-        noises = one.noise.draw_units(len(samples), entropy)
+        assert isinstance(one, AdditiveNoise)
+        noises = one.noise.sample_units(len(samples), entropy)
         inputs = [
-            one.inputs(tuple(_amount(measure.what, sample) for measure in one.form.measures)) for sample in samples
+            one.compute_inputs(tuple(_amount(measure.what, sample) for measure in one.linear_query.measures))
+            for sample in samples
         ]
         parts.append(
             [tuple(int(x + n) for x, n in zip(*pair, strict=True)) for pair in zip(inputs, noises, strict=True)]
         )
-    return [Released(((),), (tuple(row),)) for row in zip(*parts, strict=True)]
+    return [NoisyResult(((),), (tuple(row),)) for row in zip(*parts, strict=True)]
 
 
 def _amount(what: str, sample: Sequence[int]) -> int:
@@ -76,11 +84,11 @@ def coverage(
 ) -> float:
     """How often the 95 % interval of the first number holds the truth."""
     own = planned(question, units, epsilon)
-    sample, first = Sample(Reader(own), 0.95, size), own.query.presentation.outputs[0]
+    sample, first = SampleEstimator(Decoder(own), 0.95, size), own.query.presentation.outputs[0]
 
     @cache
     def told(numbers: tuple[tuple[int, ...], ...]) -> tuple[float, float]:
-        return sample.number(first.label, first.aggregate or 0, numbers).interval
+        return sample.estimate_number(first.label, first.aggregate or 0, numbers).interval
 
     spans = [told(one.numbers[0]) for one in drawn(own, samples, seed)]
     return sum(low <= truth <= high for low, high in spans) / len(spans)
@@ -163,9 +171,9 @@ def test_intervals_of_means_hold_the_mean_in_many_draws(question: str, n: int, e
 def test_both_parts_are_needed() -> None:
     """The trap itself: noise alone, or sampling alone, does not hold the expected count."""
     own = planned(COUNT, 400, 0.05)
-    sample, held = Sample(Reader(own), 0.95, None), [0, 0]
+    sample, held = SampleEstimator(Decoder(own), 0.95, None), [0, 0]
     for one in drawn(own, shares(400, 0.3, 400, 8), 9):
-        told = sample.number("COUNT(*)", 0, one.numbers[0])
+        told = sample.estimate_number("COUNT(*)", 0, one.numbers[0])
         for at, reach in enumerate((told.noise, told.sampling)):
             held[at] += abs(told.value - 120) <= reach
     assert held[0] / 400 < 0.94
@@ -177,11 +185,11 @@ def test_without_noise_the_intervals_are_those_of_the_books() -> None:
     from scipy import stats
 
     for n, k in ((10, 0), (50, 3), (1000, 400), (10**6, 20)):
-        low, high = ends(k / n, binomial(n), 1.0)
+        low, high = ends(k / n, build_binomial(n), 1.0)
         assert low == pytest.approx(stats.beta.ppf(0.025, k, n - k + 1) if k else 0, rel=1e-3, abs=1e-12)
         assert high == pytest.approx(stats.beta.ppf(0.975, k + 1, n - k), rel=1e-3)
     for k in (0, 1, 5, 100):
-        low, high = ends(k, poisson, float("inf"))
+        low, high = ends(k, compute_poisson, float("inf"))
         assert low == pytest.approx(stats.chi2.ppf(0.025, 2 * k) / 2 if k else 0, rel=3e-3, abs=1e-12)
         assert high == pytest.approx(stats.chi2.ppf(0.975, 2 * k + 2) / 2, rel=1e-3)
     for n, size, k in ((10, 20, 3), (100, 1000, 0), (100, 100, 30)):
@@ -190,17 +198,17 @@ def test_without_noise_the_intervals_are_those_of_the_books() -> None:
             for part in range(size + 1)
             if min(stats.hypergeom.sf(k - 1, size, part, n), stats.hypergeom.cdf(k, size, part, n)) > 0.025
         ]
-        low, high = (size * end for end in ends(k / n, hypergeometric(n, size), 1.0))
+        low, high = (size * end for end in ends(k / n, build_hypergeometric(n, size), 1.0))
         assert (low, high) == pytest.approx((max(kept[0] - 0.5, 0), kept[-1] + 0.5), abs=0.01)
 
 
-def ends(told: float, law: Law, most: float) -> tuple[float, float]:
-    return Sampled(told, law, silent, (0.0, most), 0.1).interval(0.95)
+def ends(told: float, law: SamplingDistribution, most: float) -> tuple[float, float]:
+    return NoisySample(told, law, compute_noiseless_tail, (0.0, most), 0.1).interval(0.95)
 
 
 def test_a_whole_population_is_moved_by_noise_alone() -> None:
     own = planned(COUNT, 400, 1)
-    told = generalised(Reader(own), Released(((),), (((120,),),)), (0,), 0.95, 400)[0]["COUNT(*)"]
+    told = estimate_population(Decoder(own), NoisyResult(((),), (((120,),),)), (0,), 0.95, 400)[0]["COUNT(*)"]
     assert told.noise == 3
     assert told.sampling < 0.6
     assert told.interval == pytest.approx((116.5, 123.5), abs=0.01)
@@ -278,7 +286,7 @@ def test_a_variance_beside_a_mean_narrows_it() -> None:
     told = []
     for question in ("SELECT AVG(days), VAR(days) FROM t", "SELECT AVG(days) FROM t"):
         own = planned(question, len(days), 20)
-        (row,) = generalised(Reader(own), drawn(own, [days], 3)[0], (0,), 0.95, None)
+        (row,) = estimate_population(Decoder(own), drawn(own, [days], 3)[0], (0,), 0.95, None)
         told.append(row["AVG(days)"])
     assert told[0].sampling < told[1].sampling / 2
     assert told[0].words.endswith("their variance is taken as the most that was told, and what a sample may hide of it")

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 
 from discreet import BudgetExceeded, Custodian, InvalidInput, Prior, Schema, Unsupported, load_schema
-from discreet.custodian import preview
-from discreet.custodian.previewing import reason
+from discreet.custodian import preview_from_schema
+from discreet.custodian.previewing import explain_mechanism
 from discreet.exact import exp_above
 from discreet.planner.choose import plan
 from discreet.planner.refined import RefinedTotal
@@ -90,7 +90,7 @@ def test_the_reason_names_a_rival_that_is_told_apart() -> None:
 
     def told(error: float) -> str:
         rival = replace(other, mechanism="rival", expected_error=error, chosen=False)
-        return reason(replace(planned, candidates=(mine, rival)))
+        return explain_mechanism(replace(planned, candidates=(mine, rival)))
 
     assert told(2044.4) == "its expected error is about 1,022, that of the rival is about 2,044"
     assert told(1022.4) == "the one that fits what was asked"
@@ -135,7 +135,7 @@ HOSTILE = [
 @pytest.mark.parametrize("question", [COUNT, MEAN.replace("AVG", "SUM")])
 def test_hostile_priors_change_no_epsilon(declared: Schema, question: str, prior: str | Prior) -> None:
     """The charge, its label and the mechanism's promise are those of the question without a prior."""
-    plain, told = preview(declared, question, 0.5), preview(declared, question, 0.5, prior)
+    plain, told = preview_from_schema(declared, question, 0.5), preview_from_schema(declared, question, 0.5, prior)
     assert told.cost == plain.cost
     assert told.guarantee == plain.guarantee
 
@@ -147,7 +147,7 @@ def test_hostile_priors_change_no_epsilon(declared: Schema, question: str, prior
 def test_priors_are_refused_from_themselves_alone(declared: Schema, prior: str) -> None:
     """Without a source in reach, in one sentence."""
     with pytest.raises(InvalidInput) as refused:
-        preview(declared, COUNT, 0.5, prior)
+        preview_from_schema(declared, COUNT, 0.5, prior)
     assert "\n" not in str(refused.value)
 
 
@@ -161,17 +161,17 @@ def test_planning_is_quick(declared: Schema) -> None:
 
 def _seconds(declared: Schema, question: str, prior: Prior) -> float:
     start = time.perf_counter()
-    preview(declared, question, 0.5, prior)
+    preview_from_schema(declared, question, 0.5, prior)
     return time.perf_counter() - start
 
 
 @pytest.mark.parametrize("accuracy", ["±50 at 95%", "+-50 at 0.95", "within 50", "50"])
 def test_an_accuracy_gives_the_smallest_epsilon(declared: Schema, accuracy: str) -> None:
     """0.05932: an interval of 50 whole steps; a ten-thousandth less and it is 51."""
-    told = preview(declared, COUNT, accuracy=accuracy)
+    told = preview_from_schema(declared, COUNT, accuracy=accuracy)
     assert told.cost.epsilon == Fraction("0.05932")
     assert "within 50 with" in told.accuracy
-    assert "within 51 with" in preview(declared, COUNT, epsilon=Fraction("0.0592")).accuracy
+    assert "within 51 with" in preview_from_schema(declared, COUNT, epsilon=Fraction("0.0592")).accuracy
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,8 @@ def test_every_total_can_be_asked_by_its_accuracy(aggregate: str, near: object, 
     declared = schema(relation, 1, units=400)
     query = parse_sql(f"SELECT {aggregate} FROM t {tail}", declared)
     own = plan(declared, query, accuracy=f"{near} at 95%", rows=300)
-    assert own.free == ((aggregate, relation, tail) == ("COUNT(*)", "replace-one", ""))
-    if own.free:
+    assert own.is_free == ((aggregate, relation, tail) == ("COUNT(*)", "replace-one", ""))
+    if own.is_free:
         return
     assert farthest(own, 0.95) <= float(str(near)) * 1.0001
     less = plan(declared, query, own.epsilon * Fraction(99, 100), rows=300)
@@ -282,14 +282,14 @@ def test_many_counts_of_gaussian_noise_fit_a_budget_with_a_delta(tmp_path: Path)
 )
 def test_what_cannot_be_asked(declared: Schema, more: dict[str, object], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        preview(declared, COUNT, **more)  # type: ignore[arg-type]
+        preview_from_schema(declared, COUNT, **more)  # type: ignore[arg-type]
 
 
 def test_what_has_no_accuracy_in_values(declared: Schema) -> None:
     with pytest.raises(Unsupported, match="ask for this with an epsilon"):
-        preview(declared, "SELECT MEDIAN(age) FROM people", accuracy="±5")
+        preview_from_schema(declared, "SELECT MEDIAN(age) FROM people", accuracy="±5")
     with pytest.raises(InvalidInput, match="ask with an epsilon"):
-        preview(declared, "SELECT MEDIAN(age) FROM people", noise_scale=5)
+        preview_from_schema(declared, "SELECT MEDIAN(age) FROM people", noise_scale=5)
 
 
 def test_a_distance_asks_for_refinement(people: Custodian) -> None:
@@ -369,8 +369,8 @@ def test_a_refinement_the_planner_makes_keeps_epsilon_exactly(relation: str, tex
     prior = Prior.weights({0: 1, 1: 5, 2: 3, 3: 1})
     own = plan(declared, parse_sql(f"SELECT {text}", declared), 1, prior=prior, distance="continuous")
     one = own.measurements[0]
-    refinement = one.refinement if isinstance(one, RefinedTotal) else one.choice.refined.refinement  # type: ignore[union-attr]
-    laws = [refinement.law(truth) for truth in refinement.prior.support]
+    refinement = one.refinement if isinstance(one, RefinedTotal) else one.mechanism.position_refinement.refinement  # type: ignore[union-attr]
+    laws = [refinement.distribution(truth) for truth in refinement.prior.support]
     worst = max(worst_ratio(first, second) or 10**9 for first in laws for second in laws)
     assert 2 < worst <= exp_above(Fraction(1))
 
@@ -386,6 +386,6 @@ def test_a_refinement_the_planner_makes_keeps_epsilon_exactly(relation: str, tex
 )
 def test_a_preview_says_what_its_error_is_of(declared: Schema, question: str, prior: str | None, told: str) -> None:
     """Nothing where no error is known beforehand."""
-    made = preview(declared, question, 1, prior)
+    made = preview_from_schema(declared, question, 1, prior)
     assert made.error_of == told
     assert bool(made.expected_error) == bool(told)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import InvalidInput, Prior
-from discreet.prior import HEAVIEST, MOST_POINTS, Grid
+from discreet.prior import MAX_POINTS, MAX_TOTAL_MASS, Grid
 
 
 def test_decimal_weights_are_exact() -> None:
@@ -51,7 +51,7 @@ def test_what_is_possible_stays_possible() -> None:
     assert Prior.weights({"a": 1, "b": 0, "c": 1}).support == ("a", "c")
     lopsided = Prior.weights({0: 10**30, 1: 1})
     assert lopsided.mass.tolist()[1] == 1
-    assert lopsided.total <= 2 * HEAVIEST
+    assert lopsided.total <= 2 * MAX_TOTAL_MASS
 
 
 @given(
@@ -94,7 +94,7 @@ def test_a_prior_cannot_be_changed() -> None:
 
 
 def test_a_million_points_are_fine() -> None:
-    assert Prior.normal(0, 1000, 0, MOST_POINTS - 1).total > 2**59
+    assert Prior.normal(0, 1000, 0, MAX_POINTS - 1).total > 2**59
 
 
 UNIT = Grid(Fraction(0), Fraction(1))
@@ -108,7 +108,7 @@ BAD = {
     "all zero": lambda: Prior.weights({1: 0, 2: 0.0}),
     "off its own grid": lambda: Prior.uniform(0, 1, step=0.3),
     "ten million points": lambda: Prior.uniform(0, 10**7),
-    "ten million weights": lambda: Prior.weights(dict.fromkeys(range(MOST_POINTS + 1), 1)),
+    "ten million weights": lambda: Prior.weights(dict.fromkeys(range(MAX_POINTS + 1), 1)),
     "reversed": lambda: Prior.uniform(3, 1),
     "infinite end": lambda: Prior.uniform(0, math.inf),
     "text for a number": lambda: Prior.uniform("0", 1),
@@ -285,7 +285,7 @@ def test_quarters_order_the_grid_by_distance(step: object) -> None:
     """Ties included, clamped, whatever kind of number it is."""
     grid = Prior.uniform(0, 30 * Fraction(str(step)), step).grid
     for value in (0, 1, True, 0.1, 0.15, Fraction(1, 3), Decimal("0.25"), 2, -5, 10**400, math.inf, -math.inf, 1e308):
-        m = grid.quarters(value, 0, 30)
+        m = grid.find_quarter_index(value, 0, 30)
         clamped = min(max(value, 0), grid.value(30))
         exact = Fraction(str(clamped)) if isinstance(clamped, float) else Fraction(clamped)
         keys, far = [abs(4 * at - m) for at in range(31)], [abs(grid.value(at) - exact) for at in range(31)]
@@ -295,7 +295,7 @@ def test_quarters_order_the_grid_by_distance(step: object) -> None:
 @pytest.mark.parametrize("value", [math.nan, "3", b"3", None, [1], (1,), {}, 1j, object(), np.array([1, 2])])
 def test_what_is_no_number_has_no_quarters(value: object) -> None:
     """It is not reported either: the truth may be anything."""
-    assert UNIT.quarters(value, 0, 10) is None
+    assert UNIT.find_quarter_index(value, 0, 10) is None
 
 
 def test_priors_say_what_they_are_in_a_line() -> None:

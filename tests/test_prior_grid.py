@@ -16,17 +16,17 @@ import numpy as np
 import pytest
 
 from discreet import Custodian, InvalidInput, Prior
-from discreet.custodian.draw import exact, release
-from discreet.custodian.reader import Reader
-from discreet.inference.belief import Pointed, Shaped, believed
+from discreet.custodian.draw import read_exact_inputs, sample_noisy_outputs
+from discreet.custodian.reader import Decoder
+from discreet.inference.belief import PointGridPrior, ShapedGridPrior, parse_grid_prior
 from discreet.planner.choose import plan
-from discreet.planner.chosen import Chosen
+from discreet.planner.chosen import CandidateSelection
 from discreet.planner.plan import Plan
 from discreet.planner.refined import RefinedTotal
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
-from discreet.shapes import read_shapes
+from discreet.shapes import parse_shapes
 from discreet.sources.memory import UNIT, MemorySource
 from tables import schema
 
@@ -69,7 +69,7 @@ SQUARES = Prior.uniform(10**10, 16 * 10**10, 10**10)
 
 def drawn_from(prior: Prior, chance: random.Random) -> float:
     """A truth of the continuous law, between the ends of the prior."""
-    (term,), ends = read_shapes(prior.shape).terms, prior.ends
+    (term,), ends = parse_shapes(prior.shape).terms, prior.ends
     numbers = tuple(map(float, term.numbers))
     while True:
         if term.name == "normal":
@@ -111,13 +111,15 @@ def test_a_posterior_interval_holds_truths_between_the_points_of_the_prior(
     own, chance, count = declared(neighbours), random.Random(7), 60
     share = 10 if "SUM" in asked else 1
     planned = plan(own, parse_sql(f"SELECT {asked} FROM t", own), epsilon, None, prior, distance=distance)
-    reader, held = Reader(planned), 0
+    reader, held = Decoder(planned), 0
     for _ in range(count):
         values = rows(drawn_from(prior, chance) / share)
         source = MemorySource(own, [{UNIT: f"p{at}", "income": value} for at, value in enumerate(values)])
-        cells = planned.cells()
-        drawn = release(planned, exact(planned, source, cells, planned.query.where), [0] * len(cells)).numbers[0][0]
-        law = reader.posterior(0, drawn)
+        cells = planned.list_cells()
+        drawn = sample_noisy_outputs(
+            planned, read_exact_inputs(planned, source, cells, planned.query.where), [0] * len(cells)
+        ).numbers[0][0]
+        law = reader.compute_posterior(0, drawn)
         assert law is not None
         low, high = law.interval(0.95)
         held += low - 1e-6 * abs(low) <= truth(values) <= high + 1e-6 * abs(high)
@@ -129,13 +131,13 @@ def test_an_average_of_many_rows_is_no_whole_number(neighbours: str) -> None:
     """Noise of a third of a year on a prior of whole years: on the points alone two of three intervals held it."""
     own, chance, count, many, prior = declared(neighbours, 300), random.Random(3), 80, 300, Prior.normal(38, 3, 17, 90)
     planned = plan(own, parse_sql("SELECT AVG(age) FROM t", own), 1, None, prior)
-    reader, found, widths = Reader(planned), 0, []
+    reader, found, widths = Decoder(planned), 0, []
     for _ in range(count):
         whole = round(chance.gauss(38, 3) * many)
         ages = [whole // many + (at < whole % many) for at in range(many)]
         source = MemorySource(own, [{UNIT: f"p{at}", "age": age} for at, age in enumerate(ages)])
-        secret = exact(planned, source, planned.cells(), planned.query.where)
-        law = reader.posterior(0, release(planned, secret, [0]).numbers[0][0])
+        secret = read_exact_inputs(planned, source, planned.list_cells(), planned.query.where)
+        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0]).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         found += low <= whole / many <= high
@@ -150,7 +152,7 @@ def held(one: RefinedTotal, chances: dict[Fraction, float]) -> float:
     told = [one.posterior((int(place),)).interval(0.95) for place in prior.index]
     lows, highs = np.array(told).T
     for truth, chance in chances.items():
-        law, number = one.refinement.law(truth), float(truth)
+        law, number = one.refinement.distribution(truth), float(truth)
         factors = np.array([float(value) for value in law.factors.values])[law.blocks]  # type: ignore[attr-defined]
         share += chance * float(prior.mass / prior.total * factors @ ((lows <= number) & (number <= highs)))
     return share
@@ -177,10 +179,10 @@ def test_an_interval_of_a_refined_mean_holds_the_means_between_the_points_exactl
     assert isinstance(one, RefinedTotal)
     means = [Fraction(tenth, 10) for tenth in range(10 * ends[0], 10 * ends[1] + 1)]
     edges = np.array([float(mean) for mean in (*means, means[-1] + Fraction(1, 10))]) - 0.05
-    chances = read_shapes(prior.shape).terms[0].between(edges)
+    chances = parse_shapes(prior.shape).terms[0].compute_cell_masses(edges)
     assert held(one, dict(zip(means, (chances / chances.sum()).tolist(), strict=True))) >= 0.95
     assert set(one.refinement.prior.support) == set(means)  # none beyond the ends, and none left out
-    assert f"values outside {ends[0]} to {ends[1]} are impossible" in planned.prior_words
+    assert f"values outside {ends[0]} to {ends[1]} are impossible" in planned.prior_description
 
 
 def test_a_prior_value_means_what_its_text_means(tmp_path: Path) -> None:
@@ -207,23 +209,26 @@ def test_stated_points_stay_and_the_answer_says_what_they_leave_out(asked: str, 
     text, _, known = asked.partition("/")
     own = declared("replace-one" if known else "add-remove")
     planned = plan(own, parse_sql(f"SELECT {text} FROM t", own), 1, None, prior)
-    assert isinstance(planned.belief, Pointed)
-    assert planned.belief.values.tolist() == [38, 39]
+    assert isinstance(planned.grid_prior, PointGridPrior)
+    assert planned.grid_prior.values.tolist() == [38, 39]
     what = text.replace("(", " of ").rstrip(")")
-    assert f"Only the values that it gives a weight to are possible, but {what} can lie between" in planned.prior_words
-    assert "state a shape such as normal(mean, sd)" in planned.prior_words
+    assert (
+        f"Only the values that it gives a weight to are possible, but {what} can lie between"
+        in planned.prior_description
+    )
+    assert "state a shape such as normal(mean, sd)" in planned.prior_description
 
 
 @pytest.mark.parametrize("asked", ["SUM(age)", "COUNT(*)", "MEDIAN(age)"])
 def test_points_of_a_number_that_has_such_values_need_no_word(asked: str) -> None:
     own = declared("add-remove", 60)
     planned = plan(own, parse_sql(f"SELECT {asked} FROM t", own), 1, None, WEIGHTS[1], distance="continuous")
-    assert planned.prior_words
-    assert "Only the values" not in planned.prior_words
+    assert planned.prior_description
+    assert "Only the values" not in planned.prior_description
 
 
 def name(planned: Plan) -> dict[str, object]:
-    told: dict[str, object] = json.loads(planned.question())
+    told: dict[str, object] = json.loads(planned.build_question_key())
     return told
 
 
@@ -268,10 +273,10 @@ def test_a_shape_on_any_grid_is_laid_on_the_values_of_a_column() -> None:
         "uniform(160, 170) on [160, 170] step 1",
     ):
         one = plan(own, query, 1, None, prior, distance="continuous").measurements[0]
-        assert isinstance(one, Chosen)
-        before = one.before()
+        assert isinstance(one, CandidateSelection)
+        before = one.get_stated_distribution()
         assert before is not None
-        assert before.centres == pytest.approx(160 + np.arange(41) / 4)
+        assert before.centers == pytest.approx(160 + np.arange(41) / 4)
         assert before.mass == pytest.approx(np.full(41, 1 / 41))
 
 
@@ -284,10 +289,16 @@ def test_shapes_that_lie_outside_their_own_ends_are_refused_with_the_fix() -> No
 
 
 def test_a_prior_without_a_scale_for_the_tail_stays_between_its_ends() -> None:
-    belief = believed(Prior.normal(38, 3, 17, 90), Fraction(0), Fraction(100), Fraction(1, 1000), "AVG", dense=True)
-    assert isinstance(belief, Shaped)
-    assert (belief.ended, belief.use(drawn=True).tail, belief.use(drawn=False).tail) == (True, False, True)
-    cells = belief.cells()
+    belief = parse_grid_prior(
+        Prior.normal(38, 3, 17, 90), Fraction(0), Fraction(100), Fraction(1, 1000), "AVG", dense=True
+    )
+    assert isinstance(belief, ShapedGridPrior)
+    assert (belief.is_bounded, belief.get_use(is_sampled=True).tail, belief.get_use(is_sampled=False).tail) == (
+        True,
+        False,
+        True,
+    )
+    cells = belief.build_cells()
     assert cells.edges[0] >= 17 - 0.001
     assert cells.edges[-1] <= 90 + 0.001
     assert belief.mean == pytest.approx(38, abs=0.01)

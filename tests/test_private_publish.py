@@ -20,7 +20,7 @@ from discreet.custodian.assessing import assess_release
 from discreet.custodian.verifying import verify_release
 from discreet.formatting import round_up
 from discreet.sample import EDUCATION, write_registry
-from discreet.service.jobs import run_next
+from discreet.service.jobs import run_next_job
 from discreet.service.store.tokens import create_token
 from serving import HOME, config_in, served
 
@@ -172,7 +172,7 @@ def test_a_delta_buys_less_noise(schema: Path, tmp_path: Path) -> None:
     assert release.guarantee.delta == Fraction(1, 10**9)
     assert entry.model == "approx-dp"
     assert entry.spend is not None
-    assert entry.spend.other > 0
+    assert entry.spend.gaussian_rho > 0
 
 
 def test_the_report_is_for_the_custodian(schema: Path, tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_a_delta_needs_a_schema_that_allows_it(tmp_path: Path) -> None:
     with Custodian.open(written(tmp_path)) as custodian:
         more: dict[str, Any] = {"delta": Fraction(1, 100), "epsilon": 1}
         with pytest.raises(InvalidInput, match="add approx-dp"):
-            custodian.expected("private-columns", **more)
+            custodian.estimate_error("private-columns", **more)
         with pytest.raises(InvalidInput, match="add approx-dp"):
             custodian.publish("private-columns", tmp_path / "out.csv", **more)
 
@@ -328,7 +328,7 @@ def test_a_service_that_lost_its_store_does_not_charge_a_retry_again(tmp_path: P
         with served(config) as service:
             service.tokens["dan"] = create_token(service.app.service.store, "dan", "custodian", 30)[1]
             job = service.post(who, f"{HOME}/releases", asked, Idempotency_Key="k").json()
-            assert run_next(service.app.service, "runner")
+            assert run_next_job(service.app.service, "runner")
             told = service.get(who, f"/v1/jobs/{job['id']}").json()
             assert told["state"] == state, told
             if state == "failed":
@@ -503,8 +503,8 @@ def test_a_k_that_is_not_used_is_told(tmp_path: Path) -> None:
     """A column that may be missing has no ranks of all rows."""
     told = "{x: {kind: integer, lower: 0, upper: 9, missing: 0}, y: {kind: integer, lower: 0, upper: 1}}"
     with Custodian.open(written(tmp_path, columns=told)) as custodian:
-        [plan] = custodian.expected("private-columns", 5, 2)
-    assert plan.ways["x"] == "rank blocks of 5"
+        [plan] = custodian.estimate_error("private-columns", 5, 2)
+    assert plan.column_methods["x"] == "rank blocks of 5"
     assert any("k is not used for y" in one for one in plan.warnings)
 
 

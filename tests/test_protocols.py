@@ -20,20 +20,20 @@ from numpy.typing import NDArray
 from discreet import BudgetExceeded, Ledger
 from discreet.distance import Distance
 from discreet.exact import exp_below
-from discreet.guarantee import Neighbours
-from discreet.kernel.refinement import About, Refinement
+from discreet.guarantee import NeighborRelation
+from discreet.kernel.refinement import Refinement, RefinementSubject
 from discreet.ledger import Caps, Charge
-from discreet.planner.atoms import Count
-from discreet.planner.tally import Tally
+from discreet.planner.atoms import CountQuery
+from discreet.planner.tally import SessionBudget
 from discreet.prior import Prior
-from discreet.query.predicate import Within
-from discreet.query.query import Key
-from discreet.query.sets import ranges_of
+from discreet.query.predicate import InRanges
+from discreet.query.query import GroupKey
+from discreet.query.sets import build_ranges
 from discreet.schema import Budget, Column, Schema
-from discreet.spend import Part, Spend
+from discreet.spend import PrivacyCost, SubAccount
 
 VALUES = range(4)
-RELATIONS: tuple[Neighbours, ...] = ("add-remove", "replace-one")
+RELATIONS: tuple[NeighborRelation, ...] = ("add-remove", "replace-one")
 MOST_ROWS = 3
 WINDOW = range(-1, MOST_ROWS + 2)
 """Counts are from 0 to 3: beyond, |y - f(D)| - |y - f(D')| stays what it is at the end, so no other output is worse."""
@@ -41,7 +41,7 @@ Table = tuple[int, ...]
 Losses = NDArray[np.int64]
 
 
-def one_column(neighbours: Neighbours) -> Schema:
+def one_column(neighbours: NeighborRelation) -> Schema:
     budget = Budget(Fraction(1))
     column = Column("x", "integer", lower=0, upper=3, missing=0)
     units = MOST_ROWS if neighbours == "replace-one" else None
@@ -49,7 +49,7 @@ def one_column(neighbours: Neighbours) -> Schema:
 
 
 @cache
-def neighbouring(neighbours: Neighbours) -> tuple[tuple[Table, Table], ...]:
+def neighbouring(neighbours: NeighborRelation) -> tuple[tuple[Table, Table], ...]:
     """All pairs of neighbours of at most three rows, both ways round."""
     tables = [own for size in range(MOST_ROWS + 1) for own in combinations_with_replacement(VALUES, size)]
     if neighbours == "add-remove":
@@ -68,9 +68,9 @@ class Asked:
     scale: Fraction
     width: int = 0
 
-    def count(self) -> Count:
-        keys = (Key("x", self.width),) if self.width else ()
-        return Count(Within("x", ranges_of(self.values)), self.scale, keys)
+    def count(self) -> CountQuery:
+        keys = (GroupKey("x", self.width),) if self.width else ()
+        return CountQuery(InRanges("x", build_ranges(self.values)), self.scale, keys)
 
     def cells(self) -> list[list[int]]:
         """The values that each shown number counts."""
@@ -100,25 +100,25 @@ def losses(asked: Asked, pairs: tuple[tuple[Table, Table], ...]) -> Losses:
     return total
 
 
-Rule = Callable[[Tally, Asked], Tally | None]
+Rule = Callable[[SessionBudget, Asked], SessionBudget | None]
 
 
-def joint(tally: Tally, asked: Asked) -> Tally | None:
+def joint(tally: SessionBudget, asked: Asked) -> SessionBudget | None:
     """The session's own rule; None is a refusal."""
     try:
-        return tally.plus([asked.count()])
+        return tally.add_counts([asked.count()])
     except BudgetExceeded:
         return None
 
 
-def worst_transcript(neighbours: Neighbours, first: Asked, seconds: Sequence[Asked], rule: Rule) -> Fraction:
+def worst_transcript(neighbours: NeighborRelation, first: Asked, seconds: Sequence[Asked], rule: Rule) -> Fraction:
     """The largest loss of any transcript, whichever second question follows whichever first answer.
 
     At a fixed transcript the questions are fixed, so losses add; a refusal is the same on both tables and adds nothing.
     Any two outputs can follow each other, so for a pair of tables the largest sum is the sum of the largest.
     """
     pairs = neighbouring(neighbours)
-    start = Tally(one_column(neighbours), Fraction(1))
+    start = SessionBudget(one_column(neighbours), Fraction(1))
     answered = rule(start, first)
     one = losses(first, pairs).max(axis=1) if answered else np.zeros(len(pairs), dtype=np.int64)
     worst = int(one.max())
@@ -136,7 +136,7 @@ GROUPED = [replace(one, scale=Fraction(one.scale)) for one in GROUPED]
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-def test_protocol_1_keeps_its_promise_on_every_transcript(neighbours: Neighbours) -> None:
+def test_protocol_1_keeps_its_promise_on_every_transcript(neighbours: NeighborRelation) -> None:
     """Any first question and answer, any second question and answer, or refusal: at most epsilon, which is reached."""
     firsts = [Asked(values, scale) for values in ((0,), (0, 1), (0, 1, 2), (0, 1, 2, 3)) for scale in SCALES]
     found = [worst_transcript(neighbours, first, PLAIN, joint) for first in firsts]
@@ -144,7 +144,7 @@ def test_protocol_1_keeps_its_promise_on_every_transcript(neighbours: Neighbours
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-def test_protocol_1_keeps_its_promise_with_groups(neighbours: Neighbours) -> None:
+def test_protocol_1_keeps_its_promise_with_groups(neighbours: NeighborRelation) -> None:
     """Cells shown side by side, first or second, are counts like others."""
     for first in (*GROUPED, Asked((0, 1), Fraction(2))):
         assert worst_transcript(neighbours, first, GROUPED, joint) <= 1
@@ -153,13 +153,13 @@ def test_protocol_1_keeps_its_promise_with_groups(neighbours: Neighbours) -> Non
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-def test_protocol_1_refuses_and_goes_on(neighbours: Neighbours) -> None:
+def test_protocol_1_refuses_and_goes_on(neighbours: NeighborRelation) -> None:
     """An adversary who runs into a refusal may ask again: the transcripts hold refusals, and answers after them."""
-    tally = Tally(one_column(neighbours), Fraction(1))
+    tally = SessionBudget(one_column(neighbours), Fraction(1))
     too_much = Asked((0, 1), Fraction(1, 2))
     assert joint(tally, too_much) is None
     assert worst_transcript(neighbours, too_much, PLAIN, joint) == 1
-    answered = tally.plus([Asked((0, 1), Fraction(1)).count()])
+    answered = tally.add_counts([Asked((0, 1), Fraction(1)).count()])
     assert joint(answered, Asked((1,), Fraction(4))) is None
     apart = joint(answered, Asked((2, 3), Fraction(1)))
     assert (apart is None) == (neighbours == "replace-one")
@@ -173,13 +173,13 @@ def strategies() -> Iterator[Callable[[int], Asked]]:
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
-def test_protocol_1_against_given_strategies(neighbours: Neighbours) -> None:
+def test_protocol_1_against_given_strategies(neighbours: NeighborRelation) -> None:
     """The same with the second question fixed by the first answer, written out; some answers lead to a refusal."""
     pairs = neighbouring(neighbours)
     first = Asked((0, 1), Fraction(2))
     refused = 0
     for strategy in strategies():
-        answered = Tally(one_column(neighbours), Fraction(1)).plus([first.count()])
+        answered = SessionBudget(one_column(neighbours), Fraction(1)).add_counts([first.count()])
         for place, y in enumerate(WINDOW):
             second = strategy(y)
             after = losses(first, pairs)[:, place, None]
@@ -191,13 +191,13 @@ def test_protocol_1_against_given_strategies(neighbours: Neighbours) -> None:
     assert refused
 
 
-def largest(tally: Tally, asked: Asked) -> Tally | None:
+def largest(tally: SessionBudget, asked: Asked) -> SessionBudget | None:
     """A wrong rule: each question against epsilon by itself."""
-    alone = joint(Tally(tally.schema, tally.epsilon), asked)
+    alone = joint(SessionBudget(tally.schema, tally.epsilon), asked)
     return None if alone is None else replace(tally, counts=(*tally.counts, asked.count()))
 
 
-def of_the_other_relation(tally: Tally, asked: Asked) -> Tally | None:
+def of_the_other_relation(tally: SessionBudget, asked: Asked) -> SessionBudget | None:
     """A wrong rule: what add-remove allows, under replace-one."""
     told = joint(replace(tally, schema=one_column("add-remove")), asked)
     return None if told is None else replace(told, schema=tally.schema)
@@ -206,7 +206,7 @@ def of_the_other_relation(tally: Tally, asked: Asked) -> Tally | None:
 @pytest.mark.parametrize(
     ("neighbours", "rule"), [("add-remove", largest), ("replace-one", largest), ("replace-one", of_the_other_relation)]
 )
-def test_a_wrong_rule_is_caught(neighbours: Neighbours, rule: Rule) -> None:
+def test_a_wrong_rule_is_caught(neighbours: NeighborRelation, rule: Rule) -> None:
     """The test can fail: two answers of epsilon 1 each come to 2."""
     assert worst_transcript(neighbours, Asked((0, 1), Fraction(1)), PLAIN, rule) == 2
 
@@ -226,10 +226,10 @@ class Refined:
     distance: str | Distance | None = None
 
     @property
-    def about(self) -> About:
+    def about(self) -> RefinementSubject:
         return "individual" if self.what in PEOPLE else "statistic"
 
-    def law(self, own: Persons, neighbours: Neighbours) -> dict[object, Fraction]:
+    def law(self, own: Persons, neighbours: NeighborRelation) -> dict[object, Fraction]:
         """The exact law of the answer."""
         values = [value for _, value in own]
         if self.about == "individual":
@@ -240,21 +240,21 @@ class Refined:
             self, max(values, key=values.count if self.what == "mode" else None, default=None), neighbours
         )
 
-    def charge(self, neighbours: Neighbours, at: int) -> Charge:
+    def charge(self, neighbours: NeighborRelation, at: int) -> Charge:
         reach = 2 if neighbours == "replace-one" else 1
-        part = Part("individual", self.what, reach) if self.about == "individual" else None
-        spend = Spend(self.epsilon, self.epsilon**2 / 2)
+        part = SubAccount("individual", self.what, reach) if self.about == "individual" else None
+        spend = PrivacyCost(self.epsilon, self.epsilon**2 / 2)
         return Charge("t", "s", "eve", f"{at} {self.what}", self.what, "dp", spend, self.epsilon, part)
 
 
 @cache
-def refined_law(asked: Refined, truth: int | None, neighbours: Neighbours) -> dict[object, Fraction]:
+def refined_law(asked: Refined, truth: int | None, neighbours: NeighborRelation) -> dict[object, Fraction]:
     mechanism = Refinement.of(asked.prior, asked.epsilon, asked.about, neighbours, asked.distance)
-    return dict(mechanism.law(truth).law())
+    return dict(mechanism.distribution(truth).law())
 
 
 @cache
-def persons(neighbours: Neighbours) -> list[tuple[Persons, Persons]]:
+def persons(neighbours: NeighborRelation) -> list[tuple[Persons, Persons]]:
     """All pairs of neighbours: up to two people with values 0, 1 or 2; one comes, goes, or is replaced by anyone."""
     kept: list[Persons] = [()]
     for who in PEOPLE:
@@ -269,14 +269,14 @@ def persons(neighbours: Neighbours) -> list[tuple[Persons, Persons]]:
 
 
 REFUSED: dict[object, Fraction] = {"refused": Fraction(1)}
-Decide = Callable[[Neighbours, Sequence[Refined]], list[bool]]
+Decide = Callable[[NeighborRelation, Sequence[Refined]], list[bool]]
 
 
 def by_the_ledger(folder: Path) -> Decide:
     """The ledger's own rule, on a new ledger each time."""
     numbers = iter(range(10**6))
 
-    def decide(neighbours: Neighbours, asked: Sequence[Refined]) -> list[bool]:
+    def decide(neighbours: NeighborRelation, asked: Sequence[Refined]) -> list[bool]:
         with Ledger.open(folder / f"{next(numbers)}.db") as ledger:
             ledger.register("t", "t", "s", disjoint=False)
             return [_affords(ledger, one.charge(neighbours, at)) for at, one in enumerate(asked)]
@@ -292,7 +292,7 @@ def _affords(ledger: Ledger, charge: Charge) -> bool:
     return True
 
 
-def by_the_largest(_: Neighbours, asked: Sequence[Refined]) -> list[bool]:
+def by_the_largest(_: NeighborRelation, asked: Sequence[Refined]) -> list[bool]:
     """A wrong rule: each epsilon against the budget by itself."""
     return [one.epsilon <= BUDGET for one in asked]
 
@@ -315,7 +315,7 @@ STRATEGIES: tuple[Strategy, ...] = (
 
 
 def transcripts(
-    own: Persons, neighbours: Neighbours, strategy: Strategy, decide: dict[object, list[bool]]
+    own: Persons, neighbours: NeighborRelation, strategy: Strategy, decide: dict[object, list[bool]]
 ) -> dict[tuple[object, object], Fraction]:
     """The exact law of first answer and second, refusals among them."""
     first, then = strategy
@@ -327,7 +327,7 @@ def transcripts(
     return law
 
 
-def worst_ratio(neighbours: Neighbours, strategy: Strategy, rule: Decide) -> Fraction:
+def worst_ratio(neighbours: NeighborRelation, strategy: Strategy, rule: Decide) -> Fraction:
     """The largest P(transcript | D) / P(transcript | D'), an exact rational."""
     first, then = strategy
     decided: dict[object, list[bool]] = {None: rule(neighbours, [first])}
@@ -345,7 +345,7 @@ def worst_ratio(neighbours: Neighbours, strategy: Strategy, rule: Decide) -> Fra
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_protocol_2_keeps_its_promise_on_every_transcript(
-    neighbours: Neighbours, strategy: Strategy, tmp_path: Path
+    neighbours: NeighborRelation, strategy: Strategy, tmp_path: Path
 ) -> None:
     """At most e^epsilon, by a bound from below of 200 bits, whatever priors, distances and epsilons are chosen."""
     assert 1 < worst_ratio(neighbours, strategy, by_the_ledger(tmp_path)) <= exp_below(BUDGET, bits=200)

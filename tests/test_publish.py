@@ -23,12 +23,12 @@ import pytest
 from commands import discreet, done, files
 from discreet import ClaimFailed, Custodian, InvalidInput, Unavailable, Unsupported, measure_anonymity
 from discreet.custodian.assessing import assess_release
-from discreet.custodian.beside import beside
-from discreet.custodian.files import Known, read_file, read_released
-from discreet.custodian.registering import silent
+from discreet.custodian.beside import align_original
+from discreet.custodian.files import ManifestColumn, read_released_table, read_table_file
+from discreet.custodian.registering import ignore_stage
 from discreet.custodian.spool import Spool
 from discreet.custodian.verifying import verify_release
-from discreet.custodian.writing import write_table
+from discreet.custodian.writing import write_released_table
 from discreet.microdata.reading import read_table
 from discreet.sample import write_registry
 
@@ -157,9 +157,9 @@ def test_groups_respect_strata(schema: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     words = ("--method", "mdav", "-k", 5, "--strata", "hospital", "--keep", "hospital")
     done("publish", schema, *words, "--out", out)
-    before = beside(schema, out, silent).original
-    after = read_file(out)
-    assert before["hospital"].array().tolist() == after["hospital"].array().tolist()
+    before = align_original(schema, out, ignore_stage).original
+    after = read_table_file(out)
+    assert before["hospital"].to_array().tolist() == after["hospital"].to_array().tolist()
     for hospital in np.unique(before["hospital"].values):
         here = before["hospital"].values == hospital
         ages = before["age"].values[here], after["age"].values[here]
@@ -386,7 +386,7 @@ def test_a_disk_that_fails_leaves_nothing(schema: Path, tmp_path: Path, monkeypa
 
     out = tmp_path / "out.csv"
     with Custodian.open(schema) as custodian:
-        monkeypatch.setattr("discreet.custodian.writing._put", full)
+        monkeypatch.setattr("discreet.custodian.writing._put_file", full)
         with pytest.raises(Unavailable, match="cannot be put in its place"):
             custodian.publish("mdav", out, 10)
     assert moved
@@ -649,7 +649,7 @@ def test_what_force_overwrites_comes_back_where_it_fails(
             raise KeyboardInterrupt
         os.link(written, target)
 
-    monkeypatch.setattr("discreet.custodian.writing._put", broken)
+    monkeypatch.setattr("discreet.custodian.writing._put_file", broken)
     with Custodian.open(tmp_path / "own" / "registry.yaml") as custodian, pytest.raises(KeyboardInterrupt):
         custodian.publish("anatomy", out, 10, force=True)
     now = files(tmp_path)
@@ -743,8 +743,8 @@ def test_memory_does_not_grow_with_the_columns(
     three runs counts.
     """
     monkeypatch.setattr("discreet.sources.duckdb.SIZE", 2000)
-    monkeypatch.setattr("discreet.custodian.writing.AT_ONCE", 2000)
-    monkeypatch.setattr("discreet.custodian.publishing.ASSESSED", 0)
+    monkeypatch.setattr("discreet.custodian.writing.BATCH_ROWS", 2000)
+    monkeypatch.setattr("discreet.custodian.publishing.MAX_ASSESSED_ROWS", 0)
     shutil.copytree(wides, tmp_path, dirs_exist_ok=True)
     _peak(tmp_path, method, *WIDES[0], "first")
     allowed = 4 * WIDE * 8  # of 15 columns more
@@ -775,7 +775,7 @@ def _peak(folder: Path, method: str, columns: int, rows: int, name: str) -> int:
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_table_comes_back_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
     """In parts; missing values of every kind, texts that look like others, numbers whole in some parts only."""
-    monkeypatch.setattr("discreet.custodian.writing.AT_ONCE", 2)
+    monkeypatch.setattr("discreet.custodian.writing.BATCH_ROWS", 2)
     orders = {"grade": ["low", "high"]}
     columns: dict[str, Any] = {
         "whole": np.array([1, 2, 3, 4, 5]),
@@ -789,14 +789,16 @@ def test_a_table_comes_back_as_it_was_written(tmp_path: Path, monkeypatch: pytes
     kinds = {"grade": "ordinal", "nothing": "nominal"}
     table = read_table(columns, kinds, orders)
     file = tmp_path / f"table{suffix}"
-    write_table(file, table)
-    told = [Known(a.name, a.kind, a.holds, tuple(orders.get(a.name, ()))) for a in table.attributes.values()]
+    write_released_table(file, table)
+    told = [
+        ManifestColumn(a.name, a.kind, a.output_type, tuple(orders.get(a.name, ()))) for a in table.attributes.values()
+    ]
     for spool in (None, Spool(tmp_path)):
-        found = read_released(file, told, spool=spool)
+        found = read_released_table(file, told, spool=spool)
         assert list(found) == list(table)
         for name, each in found.attributes.items():
             assert (each.kind, each.categories) == (table[name].kind, table[name].categories)
-            np.testing.assert_array_equal(each.array(), table[name].array())
+            np.testing.assert_array_equal(each.to_array(), table[name].to_array())
 
 
 def test_a_full_disk_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -813,7 +815,7 @@ def test_a_full_disk_leaves_nothing(schema: Path, tmp_path: Path, monkeypatch: p
 
 def test_many_columns_are_swapped_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows keep their order from one statement to the next; every column is checked beside the original."""
-    monkeypatch.setattr("discreet.custodian.engines.MOST_SWAPPED", 2)
+    monkeypatch.setattr("discreet.custodian.engines.MAX_SWAPPED_COLUMNS", 2)
     schema = wide(tmp_path, 4, confidential=5, rows=5000)
     out = tmp_path / "out.parquet"
     with Custodian.open(schema) as custodian:
@@ -846,7 +848,7 @@ def test_a_manifest_that_lies_of_a_column_hides_nothing(
     with duckdb.connect() as engine:
         engine.execute(f"COPY (SELECT unnest(?) AS age) TO '{file}'", [values])
     with pytest.raises(ClaimFailed, match="other values than its manifest"):
-        read_released(file, [Known("age", kind, holds)])  # type: ignore[arg-type]
+        read_released_table(file, [ManifestColumn("age", kind, holds)])  # type: ignore[arg-type]
 
 
 def test_a_release_that_comes_too_late_is_not_entered(schema: Path, tmp_path: Path) -> None:

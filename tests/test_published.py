@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from discreet import Custodian, InvalidInput
-from discreet.planner.choose import counted_plan, plan
-from discreet.planner.published import Told, Truths, check_published
+from discreet.planner.choose import plan, plan_session_counts
+from discreet.planner.published import KindMask, PublishedOverlap, check_published
 from discreet.query import parse_sql
-from discreet.schema import Column, Published, schema_from_text, schema_to_public_json
+from discreet.schema import Column, PublishedStatistic, schema_from_text, schema_to_public_json
 from tables import schema
 from test_custodian import HEAD, spent, write_people
 
@@ -35,7 +35,7 @@ def rho(loss: str) -> str:
 def said(sql: str, *questions: str | None, neighbours: str = "add-remove", rows: int = 1, **more: object) -> list[str]:
     """What the label says after each statistic, and after all of them."""
     declared = schema(neighbours, rows, 50)
-    published = tuple(Published(f"number {place}", "80", question) for place, question in enumerate(questions))
+    published = tuple(PublishedStatistic(f"number {place}", "80", question) for place, question in enumerate(questions))
     declared = replace(declared, published=published, columns={**declared.columns, "sex": SEX})
     texts = plan(declared, parse_sql(sql, declared), more.pop("epsilon", 0.1), **more).guarantee.assumptions
     assert all(
@@ -138,9 +138,9 @@ def test_what_cuts_the_cells_counts_only_with_others() -> None:
 
 
 def test_a_session_says_it_too() -> None:
-    declared = replace(schema("add-remove", 1, 0), published=(Published("everyone", "9", ALL),))
+    declared = replace(schema("add-remove", 1, 0), published=(PublishedStatistic("everyone", "9", ALL),))
     query = parse_sql("SELECT grade, COUNT(*) FROM t GROUP BY grade", declared)
-    label = counted_plan(declared, query, Fraction(50), Fraction(1)).guarantee
+    label = plan_session_counts(declared, query, Fraction(50), Fraction(1)).guarantee
     assert label.assumptions == (f"published exactly before: everyone = 9; {refined(rho('0.04'))}",)
 
 
@@ -170,9 +170,9 @@ def test_both_margins_of_a_table_of_four_come_near_the_bound() -> None:
     assert 3 < log_ratio((1, 1, 1, 1), 4, 1.0, 60) <= 4
 
 
-def fewest(told: Told, places: list[int], number: Truths, reach: int = 2) -> float:
+def fewest(told: PublishedOverlap, places: list[int], number: KindMask, reach: int = 2) -> float:
     """The least sum of |w| over whole w, rows of each kind coming or going, that changes a number by one; all tried."""
-    kept = [told.published[place] for place in places] + [np.ones_like(number)] * told.known
+    kept = [told.published[place] for place in places] + [np.ones_like(number)] * told.has_public_rows
     sizes = [
         sum(map(abs, w))
         for w in product(range(-reach, reach + 1), repeat=len(number))
@@ -190,10 +190,10 @@ def test_no_fewer_rows_could_make_up_for_it(seed: int) -> None:
         chance.integers(0, 5, kinds) if chance.random() < 0.5 else np.arange(1, kinds + 1) for _ in range(1 + seed % 2)
     ]
     regions = tuple(chance.random(kinds) < 0.5 for _ in range(chance.integers(1, 4)))
-    told, places = Told(tuple(counts), regions, known), list(range(len(regions)))
+    told, places = PublishedOverlap(tuple(counts), regions, known), list(range(len(regions)))
     numbers = [labels == cell for labels in counts for cell in set(labels.tolist()) - {0}]
     least = max((fewest(told, places, number) for number in numbers), default=1)
-    found = told.exchanged(places)
+    found = told.count_exchanged_rows(places)
     if found is None:
         assert least > 2
     else:
@@ -204,15 +204,15 @@ def test_no_fewer_rows_could_make_up_for_it(seed: int) -> None:
 def test_too_many_to_look_at_are_not_called_bounded() -> None:
     """More sums than fit a word, or more cells than are paired: no bound is named, rather than a wrong one."""
 
-    def margins(side: int) -> Told:
+    def margins(side: int) -> PublishedOverlap:
         rows, columns = np.divmod(np.arange(side**2), side)
         sums = [rows == place for place in range(side)] + [columns == place for place in range(side)]
-        return Told((np.arange(1, side**2 + 1),), tuple(sums), known=False)
+        return PublishedOverlap((np.arange(1, side**2 + 1),), tuple(sums), has_public_rows=False)
 
-    assert margins(14).exchanged(range(28)) == 4
-    assert margins(15).exchanged(range(30)) is None
-    assert margins(2).exchanged([0] * 39) is None
-    assert margins(2).exchanged([0] * 38) == 2
+    assert margins(14).count_exchanged_rows(range(28)) == 4
+    assert margins(15).count_exchanged_rows(range(30)) is None
+    assert margins(2).count_exchanged_rows([0] * 39) is None
+    assert margins(2).count_exchanged_rows([0] * 38) == 2
 
 
 def test_it_takes_no_time() -> None:
@@ -220,7 +220,9 @@ def test_it_takes_no_time() -> None:
     sql = "SELECT age, score, grade, smoker, day, COUNT(*) FROM t GROUP BY age, score, grade, smoker, day"
     declared = schema("add-remove", 1, 0)
     query = parse_sql(sql, declared)
-    with_published = replace(declared, published=(Published("all", "9", ALL), Published("women", "4", WOMEN)))
+    with_published = replace(
+        declared, published=(PublishedStatistic("all", "9", ALL), PublishedStatistic("women", "4", WOMEN))
+    )
 
     def taken(of: object) -> float:
         times = []
@@ -230,7 +232,7 @@ def test_it_takes_no_time() -> None:
             times.append(time.process_time() - start)
         return min(times)
 
-    assert len(plan(declared, query, 1).cells()) == 2268
+    assert len(plan(declared, query, 1).list_cells()) == 2268
     assert taken(with_published) - taken(declared) < 0.02
 
 
@@ -243,7 +245,10 @@ def test_the_question_stands_in_the_schema() -> None:
         '  - {statistic: yes, value: 7, question: "SELECT COUNT(*) FROM t WHERE x"}\n  - {statistic: b, value: 1}\n'
     )
     declared = schema_from_text(f"{TEXT}published:\n{entries}", Path())
-    assert declared.published == (Published("yes", "7", "SELECT COUNT(*) FROM t WHERE x"), Published("b", "1"))
+    assert declared.published == (
+        PublishedStatistic("yes", "7", "SELECT COUNT(*) FROM t WHERE x"),
+        PublishedStatistic("b", "1"),
+    )
     check_published(declared)
     assert schema_to_public_json(declared)["published"] == [
         {"statistic": "yes", "value": "7", "question": "SELECT COUNT(*) FROM t WHERE x"},
@@ -275,7 +280,7 @@ def test_a_bad_question_is_refused_before_anything_else(question: str, why: str,
 
 def checked(*entries: tuple[str, str, str | None], neighbours: str = "replace-one", rows: int = 1) -> None:
     """Of a table of fifty units, where their number is public."""
-    published = tuple(Published(*entry) for entry in entries)
+    published = tuple(PublishedStatistic(*entry) for entry in entries)
     check_published(schema(neighbours, rows, 50, published=published))
 
 

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from discreet import InvalidInput, PermuteAndFlip, Prior, Quantile, Quantiles
 from discreet.exact import exp_below
-from discreet.kernel.quantile import APART, SLOTS, SplitLaw, coarse, light, part, rank_scores
+from discreet.kernel.quantile import (
+    MIN_ORDER_GAP,
+    SLOTS,
+    SplitDistribution,
+    coarsen_order,
+    compute_rank_scores,
+    lighten_mass,
+    split_counts,
+)
 from discreet.kernel.sensitivity import rank_score_sensitivity
 from discreet.testing import all_neighbours, all_tables, chi_square_excess, neighbour_tables, worst_ratio
 
@@ -33,7 +41,7 @@ def by_hand(table: list[int], point: int, q: Fraction) -> Fraction:
 
 @given(st.lists(rows, max_size=12), orders)
 def test_scores_count_ranks(table: list[int], q: Fraction) -> None:
-    scores = rank_scores(counts(table), q)
+    scores = compute_rank_scores(counts(table), q)
     assert [max(Fraction(-int(s), q.denominator), Fraction(0)) for s in scores] == [
         by_hand(table, point, q) for point in range(7)
     ]
@@ -42,7 +50,7 @@ def test_scores_count_ranks(table: list[int], q: Fraction) -> None:
 def test_many_ties_leave_their_neighbours_far_behind() -> None:
     """Of 101 rows, 41 at the median: 20 ranks are to spare, and a neighbour is 21 ranks off."""
     table = counts([1] * 30 + [2] * 41 + [3] * 30)
-    assert (rank_scores(table, Fraction(1, 2))[1:4] == [-41, 41, -41]).all()
+    assert (compute_rank_scores(table, Fraction(1, 2))[1:4] == [-41, 41, -41]).all()
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
@@ -51,7 +59,7 @@ def test_scores_move_by_at_most_their_sensitivity(neighbours: str, data: st.Data
     """Property of every pair of neighbours, exactly."""
     q = data.draw(orders)
     one, two = data.draw(neighbour_tables(rows, neighbours))
-    moved = np.abs(rank_scores(counts(one), q) - rank_scores(counts(two), q))
+    moved = np.abs(compute_rank_scores(counts(one), q) - compute_rank_scores(counts(two), q))
     assert moved.max() <= rank_score_sensitivity(q, neighbours)
 
 
@@ -64,8 +72,8 @@ def test_the_median_of_all_small_tables(neighbours: str, prior: Prior | None) ->
 
     def laws(table: tuple) -> list[dict]:
         own = np.bincount(np.array(table, dtype=int), minlength=3)
-        flips = PermuteAndFlip(median.selection).probabilities(rank_scores(own, median.q))
-        return [median.law(own).law(), dict(enumerate(flips))]
+        flips = PermuteAndFlip(median.selection).probabilities(compute_rank_scores(own, median.q))
+        return [median.distribution(own).law(), dict(enumerate(flips))]
 
     for table in [t for size in range(4) for t in all_tables(range(3), size)]:
         for other in all_neighbours(table, range(3), neighbours):
@@ -81,16 +89,16 @@ def joint_law(mechanism: Quantiles, own: np.ndarray) -> dict:
     def split(part_counts, span, wanted, ends) -> dict:
         if not wanted:
             return {(): Fraction(1)}
-        middle, lower, upper = mechanism.parted(wanted, ends)
-        node = mechanism.split_law(part_counts, span, coarse((middle - ends[0]) / (ends[1] - ends[0])))
+        middle, lower, upper = mechanism.choose_split_order(wanted, ends)
+        node = mechanism.split_distribution(part_counts, span, coarsen_order((middle - ends[0]) / (ends[1] - ends[0])))
         if node.base is None:
             chances = PermuteAndFlip(node.selection).probabilities(node.scores)
         else:
-            chances = node.exponential().probabilities
+            chances = node.build_exponential().probabilities
         law = defaultdict(Fraction)
         for at, chance in enumerate(chances):
-            position, slot = node.cell(at)
-            left, right = part(part_counts, position, slot)
+            position, slot = node.get_cell(at)
+            left, right = split_counts(part_counts, position, slot)
             lefts = split(left, (span[0], position), lower, (ends[0], middle))
             rights = split(right, (position, span[1]), upper, (middle, ends[1]))
             told = (position,) if middle in wanted else ()
@@ -124,17 +132,17 @@ def questions(several: Quantiles, orders: tuple, low: Fraction, high: Fraction) 
     """How many of them a row can be part of, as the rows are parted."""
     if not orders:
         return 0
-    middle, lower, upper = several.parted(orders, (low, high))
+    middle, lower, upper = several.choose_split_order(orders, (low, high))
     return 1 + max(questions(several, lower, low, middle), questions(several, upper, middle, high))
 
 
-@pytest.mark.parametrize("apart", [Fraction(0), APART, Fraction(1)])
+@pytest.mark.parametrize("apart", [Fraction(0), MIN_ORDER_GAP, Fraction(1)])
 @pytest.mark.parametrize("spread", [1, 40])
 def test_no_row_is_part_of_more_questions_than_there_are_depths(
     apart: Fraction, spread: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever the rows are parted halfway between two orders: always, never, or where these are far apart."""
-    monkeypatch.setattr("discreet.kernel.quantile.APART", apart)
+    monkeypatch.setattr("discreet.kernel.quantile.MIN_ORDER_GAP", apart)
     for many in range(1, 40):
         orders = tuple(Fraction(place + 1, many * spread + 1) for place in range(many))
         several = Quantiles.of(orders, 0, 9, 1)
@@ -145,10 +153,10 @@ def test_rows_are_parted_halfway_where_two_orders_are_far_apart() -> None:
     """And nowhere else: near each other they would be far out in their halves, and a prior may exclude the point."""
     near, far = ((Fraction(1, 2) - gap, Fraction(1, 2) + gap) for gap in (Fraction(1, 10), Fraction(1, 4)))
     everything = Fraction(0), Fraction(1)
-    assert Quantiles.of(far, 0, 9, 1).parted(far, everything) == (Fraction(1, 2), far[:1], far[1:])
-    assert Quantiles.of(near, 0, 9, 1).parted(near, everything) == (near[1], near[:1], ())
+    assert Quantiles.of(far, 0, 9, 1).choose_split_order(far, everything) == (Fraction(1, 2), far[:1], far[1:])
+    assert Quantiles.of(near, 0, 9, 1).choose_split_order(near, everything) == (near[1], near[:1], ())
     known = Quantiles.of(far, 0, 9, 1, prior=Prior.weights(dict.fromkeys((2, 7), 1)))
-    assert known.parted(far, everything) == (far[1], far[:1], ())
+    assert known.choose_split_order(far, everything) == (far[1], far[:1], ())
 
 
 def test_a_right_prior_is_not_in_the_way_of_the_rows() -> None:
@@ -165,21 +173,21 @@ def test_two_quartiles_are_medians_of_halves() -> None:
     own, upper_half = np.zeros((2, 40), dtype=np.int64)
     own[:10], upper_half[5:10] = 100, 100
     quartiles = Quantiles.of((0.25, 0.75), 0, 39, Fraction(1, 10))
-    first = quartiles.split_law(own, (0, 39), Fraction(3, 4))
-    second = quartiles.split_law(upper_half, (5, 39), Fraction(1, 2))
+    first = quartiles.split_distribution(own, (0, 39), Fraction(3, 4))
+    second = quartiles.split_distribution(upper_half, (5, 39), Fraction(1, 2))
     astray = [chance_beyond(law, 10) for law in (first, second)]
     assert astray[1] < astray[0] / 10
 
 
-def chance_beyond(law: SplitLaw, place: int) -> float:
+def chance_beyond(law: SplitDistribution, place: int) -> float:
     far = np.repeat(law.places, SLOTS + 1) >= place
-    return float(np.array(law.exponential().floats())[far].sum())
+    return float(np.array(law.build_exponential().floats())[far].sum())
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_four_quantiles_with_splits_that_are_not_told(neighbours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nested ones: all seven questions, by their exact joint law on the smallest tables."""
-    monkeypatch.setattr("discreet.kernel.quantile.APART", Fraction(0))
+    monkeypatch.setattr("discreet.kernel.quantile.MIN_ORDER_GAP", Fraction(0))
     monkeypatch.setattr("discreet.kernel.quantile.SLOTS", 1)
     several = Quantiles.of((0.1, 0.4, 0.6, 0.9), 0, 1, 1, neighbours=neighbours)
     laws = {table: joint_law(several, np.array(table)) for table in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 0))}
@@ -198,11 +206,13 @@ def test_every_question_of_several_gets_its_share(neighbours: str, halves: int, 
     several = Quantiles.of((0.2, 0.4, 0.6, 0.8), 0, 30, Fraction(3, 2), neighbours=neighbours, rows_per_unit=units)
     own = np.full(31, 5)
     for q in (Fraction(1, 2), Fraction(2, 3)):
-        node = several.split_law(own, (0, 30), q)
+        node = several.split_distribution(own, (0, 30), q)
         assert node.selection.epsilon * several.depth * halves == several.epsilon
         assert node.selection.spread * node.selection.step >= 2 * units * max(q.numerator, q.denominator - q.numerator)
     # Where scores are floored, each row's change is rounded up by itself, in whichever question it falls.
-    coarse_one = Quantiles.of((0.5,), 0, 30, 1, rows_per_unit=units).split_law(own, (0, 30), Fraction(3333, 10000))
+    coarse_one = Quantiles.of((0.5,), 0, 30, 1, rows_per_unit=units).split_distribution(
+        own, (0, 30), Fraction(3333, 10000)
+    )
     assert coarse_one.selection.step > 1
     assert coarse_one.selection.spread == 2 * units * -(-6667 // coarse_one.selection.step)
 
@@ -215,7 +225,10 @@ def test_a_question_loses_its_share_and_nearly_all_of_it(units: int) -> None:
     own[20] = 40
     more = own.copy()
     more[40] += units
-    laws = [several.split_law(counts_, (0, 40), Fraction(1, 2)).exponential().law() for counts_ in (own, more)]
+    laws = [
+        several.split_distribution(counts_, (0, 40), Fraction(1, 2)).build_exponential().law()
+        for counts_ in (own, more)
+    ]
     worst = worst_ratio(*laws)
     assert worst is not None
     assert exp_below(Fraction(85, 100)) < worst <= exp_below(Fraction(1), 80)
@@ -223,12 +236,12 @@ def test_a_question_loses_its_share_and_nearly_all_of_it(units: int) -> None:
 
 def test_priors_keep_their_shape_among_several() -> None:
     """Only masses too large to be repeated are rounded; none that is positive becomes 0, and none of 0 positive."""
-    assert light(np.array([1, 3, 12, 0])).tolist() == [1, 3, 12, 0]
-    heavy = light(np.array([2**60, 2**59, 1, 0]))
+    assert lighten_mass(np.array([1, 3, 12, 0])).tolist() == [1, 3, 12, 0]
+    heavy = lighten_mass(np.array([2**60, 2**59, 1, 0]))
     assert heavy[0] == 2 * heavy[1]
     assert heavy[2:].tolist() == [1, 0]
     prior = Prior.weights({0: 1, 1: 3, 2: 12, 3: 1})
-    node = Quantiles.of((0.25, 0.75), 0, 3, 1, prior=prior).split_law(
+    node = Quantiles.of((0.25, 0.75), 0, 3, 1, prior=prior).split_distribution(
         np.zeros(4, dtype=np.int64), (0, 3), Fraction(1, 2)
     )
     assert node.base is not None
@@ -243,7 +256,7 @@ def test_orders_of_any_denominator_are_no_trouble() -> None:
         own = np.zeros(21, dtype=np.int64)
         own[10] = size
         assert len(several.answer_counts(own)) == 4
-    assert coarse(Fraction(1, 10**9)) == Fraction(1, 10**4)
+    assert coarsen_order(Fraction(1, 10**9)) == Fraction(1, 10**4)
     fine = Quantile.of(0.123457, 0, 1000, 1)
     many = np.zeros(1001, dtype=np.int64)
     many[::2] = 10**6
@@ -261,7 +274,7 @@ def test_counts_of_any_whole_type(dtype: type) -> None:
 @given(st.lists(rows, max_size=20), rows, st.integers(0, SLOTS), rows)
 def test_one_more_row_is_one_more_row_on_one_side(table: list[int], point: int, slot: int, extra: int) -> None:
     """What makes the questions at one depth about disjoint rows, ties included."""
-    one, two = part(counts(table), point, slot), part(counts([*table, extra]), point, slot)
+    one, two = split_counts(counts(table), point, slot), split_counts(counts([*table, extra]), point, slot)
     grown = [int(after.sum() - before.sum()) for before, after in zip(one, two, strict=True)]
     assert sorted(grown) == [0, 1]
     assert all((after >= before).all() for before, after in zip(one, two, strict=True))
@@ -273,7 +286,7 @@ def test_answers_are_near_the_truth() -> None:
     table = np.clip(generator.normal(40, 12, 4000), 17, 90).astype(int)
     for q in (0.1, 0.5, 0.9):
         mechanism = Quantile.of(q, 17, 90, 0.5)
-        own = mechanism.candidates.counts(table)
+        own = mechanism.candidates.count_values(table)
         bound = mechanism.rank_bound(0.99)
         misses = 0
         for _ in range(200):
@@ -300,9 +313,9 @@ def test_several_answers_are_near_the_truth_and_rising() -> None:
 def test_answers_are_drawn_by_the_law_that_was_proven(prior: Prior | None) -> None:
     """Of the scores and the prior, and of nothing else: rows that are there weigh nothing of their own."""
     mechanism, own = Quantile.of(0.5, 0, 6, 1, prior=prior), counts([1, 1, 1, 1, 5])
-    exact = mechanism.law(own).law()
+    exact = mechanism.distribution(own).law()
     if prior is None:
-        chances = PermuteAndFlip(mechanism.selection).probabilities(rank_scores(own, mechanism.q))
+        chances = PermuteAndFlip(mechanism.selection).probabilities(compute_rank_scores(own, mechanism.q))
         exact = dict(enumerate(chances))
     seen = Counter(int(mechanism.answer_counts(own)) for _ in range(5000))
     assert chi_square_excess(seen, lambda value: float(exact.get(value, 0))) <= 0
@@ -319,7 +332,7 @@ def test_the_prior_is_the_base_measure() -> None:
     """With no rows the answer is a draw from the prior; where the prior is zero no answer falls."""
     prior = Prior.weights({1: 1, 4: 3})
     mechanism = Quantile.of(0.5, 0, 6, 1, prior=prior)
-    assert mechanism.law(np.zeros(7, dtype=np.int64)).law() == {1: Fraction(1, 4), 4: Fraction(3, 4)}
+    assert mechanism.distribution(np.zeros(7, dtype=np.int64)).law() == {1: Fraction(1, 4), 4: Fraction(3, 4)}
     assert {mechanism.answer([0, 6, 6]) for _ in range(50)} <= {1, 4}
     several = Quantiles.of((0.3, 0.6), 0, 6, 1, prior=prior)
     assert {value for _ in range(30) for value in several.answer([0, 6, 6])} <= {1, 4}
@@ -328,11 +341,11 @@ def test_the_prior_is_the_base_measure() -> None:
 def test_values_become_counts() -> None:
     """Floored to the grid, clamped, NaN left out; never an error."""
     candidates = Quantile.of(0.5, 0, 1, 1, step=0.25).candidates
-    assert candidates.counts([0, 0.24, 0.25, 1, 7, -3, float("nan"), float("inf")]).tolist() == [3, 1, 0, 0, 3]
-    assert candidates.counts([]).tolist() == [0] * 5
-    assert candidates.counts(["1", b"1", 1j, np.complex128(1), 1e308, -1e308]).tolist() == [1, 0, 0, 0, 1]
+    assert candidates.count_values([0, 0.24, 0.25, 1, 7, -3, float("nan"), float("inf")]).tolist() == [3, 1, 0, 0, 3]
+    assert candidates.count_values([]).tolist() == [0] * 5
+    assert candidates.count_values(["1", b"1", 1j, np.complex128(1), 1e308, -1e308]).tolist() == [1, 0, 0, 0, 1]
     one, two = [0.25, "x", 10**400, Fraction(1, 2), None], [0.25, 1, 10**400, Fraction(1, 2), None]
-    assert (candidates.counts(two) - candidates.counts(one)).tolist() == [0, 0, 0, 0, 1]
+    assert (candidates.count_values(two) - candidates.count_values(one)).tolist() == [0, 0, 0, 0, 1]
 
 
 @settings(max_examples=20)
@@ -362,7 +375,7 @@ def test_rows_per_unit_multiply_the_noise(units: int) -> None:
         lambda: Quantile.of(0.5, 0, 9, 1, prior="normal(38, 6)"),
         lambda: Quantile.of(0.5, 0, 9, 1).answer_counts([17, 17, 17]),
         lambda: Quantile.of(0.5, 0, 9, 1).answer_counts(np.zeros(10)),
-        lambda: Quantile.of(0.5, 0, 9, 1).law(np.array([1, 2])),
+        lambda: Quantile.of(0.5, 0, 9, 1).distribution(np.array([1, 2])),
         lambda: Quantile.of(0.5, 0, 9, 1).answer(np.zeros((2, 2))),
         lambda: Quantiles.of(0.5, 0, 9, 1),
         lambda: Quantile.of(0.5, 0, 9, 1).answer(5),

@@ -30,16 +30,16 @@ from discreet.ledger.tables import caps as recorded
 from discreet.ledger.tables import entries
 from discreet.ledger.terms import (
     AFTER_THE_FACT,
-    NO_EPSILON,
-    OTHER_ANALYSTS,
-    PRESUMED,
-    UNRECORDED,
+    NO_EPSILON_PROMISED,
+    PRESUMES_FIXED_CAPS,
+    PRESUMES_NO_SHARING,
+    UNRECORDED_CAPS,
     WEAKER_ANSWERS,
     Terms,
-    as_long_as,
+    describe_condition,
 )
 from discreet.schema import Budget
-from discreet.spend import Spend
+from discreet.spend import PrivacyCost
 from ledgers import DATASET, EVERY, ask, caps, fill, ledger, make_format_3, make_old, rows_of, where, without_models
 
 __all__ = ["ledger", "where", "without_models"]  # fixtures
@@ -60,11 +60,13 @@ def admitted(where: Path, caps: list[Budget]) -> list[Stage]:
             limits = Caps(cap, cap, ("approx-dp",))
             worth = float(cap.epsilon) ** 2 / (4 * (float(cap.epsilon) - math.log(cap.delta)))
             step = Fraction(worth / 100)
-            count = ledger.times(ask(number, "0.1", model="approx-dp", spend=Spend(other=step)), limits)
+            count = ledger.count_affordable(
+                ask(number, "0.1", model="approx-dp", spend=PrivacyCost(gaussian_rho=step)), limits
+            )
             if count:
-                more = Spend(other=step * count)
+                more = PrivacyCost(gaussian_rho=step * count)
                 ledger.charge(ask(number, "0.1", model="approx-dp", spend=more), limits)
-                spent += more.other
+                spent += more.gaussian_rho
                 stages.append((float(cap.epsilon), float(spent)))
         ledger.verify()
     return stages
@@ -148,20 +150,20 @@ def test_simulated_transcripts_that_stop_at_a_large_loss_stay_within_delta(tmp_p
 
 
 def terms_of(ledger: Ledger, owner: str = "") -> Terms:
-    with ledger._database.reading() as connection:
+    with ledger._database.begin_read() as connection:
         found = rows.find_terms(connection, DATASET, owner)
     assert found is not None
     return found
 
 
 def bodies(ledger: Ledger) -> list[dict[str, Any]]:
-    with ledger._database.reading() as connection:
+    with ledger._database.begin_read() as connection:
         found = connection.execute(select(entries.c.body).order_by(entries.c.seq)).scalars()
-        return [chain.read(body) for body in found]
+        return [chain.parse_body(body) for body in found]
 
 
 def gaussian(question: object, rho: object = "0.001") -> Charge:
-    return ask(question, "0.1", model="approx-dp", spend=Spend(other=Fraction(str(rho))))
+    return ask(question, "0.1", model="approx-dp", spend=PrivacyCost(gaussian_rho=Fraction(str(rho))))
 
 
 def limits(epsilon: object, delta: object = "1e-6", analyst: object = None) -> Caps:
@@ -175,13 +177,13 @@ AMOUNTS = some.fractions(Fraction(1, 1000), Fraction(1000))
     AMOUNTS, some.sampled_from([Fraction(0), Fraction(1, 10**6), Fraction(1, 1000)]), some.lists(AMOUNTS, max_size=5)
 )
 def test_orders_and_their_shares_never_follow_the_cap(first: Fraction, delta: Fraction, later: list[Fraction]) -> None:
-    opened = Terms.opened(Budget(first, delta))
+    opened = Terms.from_first_cap(Budget(first, delta))
     terms = opened
     for epsilon in later:
-        terms = terms.under(Budget(epsilon, delta))
+        terms = terms.with_cap(Budget(epsilon, delta))
         assert terms.orders == opened.orders
         assert (terms.ceiling, terms.delta, terms.cap.epsilon) == (first, delta, epsilon)
-        assert terms.routes() == opened.routes()
+        assert terms.compute_order_costs() == opened.compute_order_costs()
     assert terms.highest == max([first, *later])
     assert Terms.from_json(json.loads(json.dumps(terms.to_json()))) == terms
 
@@ -192,7 +194,7 @@ def test_orders_cost_hardly_more_than_the_best_where_the_cap_stays() -> None:
         for most, dearer in ((None, 1.002), (4 * epsilon, 1.05)):
             delta = Fraction(1, 10**6)
             best = max(_rho(1 + math.exp(at / 100), float(epsilon), float(delta) / 4) for at in range(-400, 1000))
-            routes = Terms.opened(Budget(epsilon, delta, most)).routes()
+            routes = Terms.from_first_cap(Budget(epsilon, delta, most)).compute_order_costs()
             assert min(float(order) * best + float(least) for order, least in routes) <= dearer * float(epsilon)
 
 
@@ -206,7 +208,12 @@ def test_the_first_charge_fixes_the_terms_and_a_change_is_an_entry(ledger: Ledge
     ledger.charge(gaussian(1), limits(1, analyst="0.5"))
     first, own = terms_of(ledger), terms_of(ledger, "ann")
     assert [set(body.get("opens", ())) for body in bodies(ledger)] == [set(), {"", "ann"}]
-    assert (first.cap.epsilon, own.cap.epsilon, first.late, own.late) == (1, Fraction(1, 2), False, False)
+    assert (first.cap.epsilon, own.cap.epsilon, first.has_unrecorded_caps, own.has_unrecorded_caps) == (
+        1,
+        Fraction(1, 2),
+        False,
+        False,
+    )
     ledger.charge(gaussian(2), limits(1, analyst="0.5"))
     ledger.charge(gaussian(3), limits(3, analyst="0.5"))
     ledger.charge(gaussian(4), limits(2, "1e-7", analyst="0.5"))
@@ -227,7 +234,7 @@ def test_a_cap_that_admits_nothing_is_not_recorded(ledger: Ledger) -> None:
     """Neither a refusal nor a charge of nothing fixes anything."""
     with pytest.raises(BudgetExceeded):
         ledger.charge(gaussian(1, 10), limits(1))
-    ledger.charge(ask(2, model="approx-dp", spend=Spend()), limits(7))
+    ledger.charge(ask(2, model="approx-dp", spend=PrivacyCost()), limits(7))
     assert not any("opens" in body for body in bodies(ledger))
     ledger.charge(gaussian(3), limits(1))
     with pytest.raises(BudgetExceeded):
@@ -239,7 +246,7 @@ def test_a_cap_that_admits_nothing_is_not_recorded(ledger: Ledger) -> None:
 def test_a_raised_delta_is_refused_before_anything_is_charged(ledger: Ledger, where: str) -> None:
     ledger.charge(gaussian(1), limits(1))
     before = rows_of(where)
-    for act in (ledger.charge, ledger.times):
+    for act in (ledger.charge, ledger.count_affordable):
         with pytest.raises(
             InvalidInput,
             match=r"delta of budget cannot be raised: the account of the data set was opened with 1e-6.* to 1e-6 or",
@@ -258,7 +265,9 @@ def test_a_delta_may_come_later_once_since_nothing_but_pure_losses_came_before(l
     orders = terms_of(ledger).orders
     ledger.charge(gaussian(2), limits(1))
     assert (terms_of(ledger).orders, terms_of(ledger).delta) == (orders, Fraction(1, 10**6))
-    assert ledger.balance(DATASET, limits(1))[1].promise.endswith(f"1e-6, {as_long_as('approx-dp')}; {PRESUMED}")
+    assert ledger.balance(DATASET, limits(1))[1].promise.endswith(
+        f"1e-6, {describe_condition('approx-dp')}; {PRESUMES_FIXED_CAPS}"
+    )
     with pytest.raises(InvalidInput, match="delta of budget cannot be raised"):
         ledger.charge(gaussian(3), limits(1, "1e-5"))
 
@@ -268,15 +277,15 @@ def test_what_was_recorded_of_a_cap_cannot_be_changed_unseen(ledger: Ledger) -> 
     ledger.charge(gaussian(2), limits(2))
     ledger.verify()
     whole = terms_of(ledger)
-    with ledger._database.writing() as connection:
+    with ledger._database.begin_write() as connection:
         rows.save_terms(connection, DATASET, "", replace(whole, ceiling=Fraction(9)))
     with pytest.raises(ClaimFailed, match="the cap recorded for the data set does not follow from the entries"):
         ledger.verify()
-    with ledger._database.writing() as connection:
+    with ledger._database.begin_write() as connection:
         connection.execute(delete(recorded).where(recorded.c.owner == ""))
     with pytest.raises(ClaimFailed, match="the cap recorded for the data set"):
         ledger.verify()
-    with ledger._database.writing() as connection:
+    with ledger._database.begin_write() as connection:
         rows.save_terms(connection, DATASET, "", whole)
     ledger.verify()
 
@@ -286,7 +295,7 @@ def test_what_was_recorded_of_a_cap_cannot_be_changed_unseen(ledger: Ledger) -> 
     [
         lambda terms: replace(terms, delta=Fraction(1, 1000), cap=Budget(Fraction(3), Fraction(1, 1000))),
         lambda terms: replace(terms, ceiling=Fraction(9), cap=Budget(Fraction(3), Fraction(1, 10**6))),
-        lambda terms: replace(terms, orders=Terms.opened(Budget(Fraction(9), Fraction(1, 10**6))).orders),
+        lambda terms: replace(terms, orders=Terms.from_first_cap(Budget(Fraction(9), Fraction(1, 10**6))).orders),
         lambda terms: terms,
     ],
     ids=["delta", "ceiling", "orders", "nothing"],
@@ -295,9 +304,9 @@ def test_an_entry_that_no_change_of_a_cap_leads_to_is_found(ledger: Ledger, forg
     """Also where the hash is right."""
     ledger.charge(gaussian(1), limits(3))
     before = terms_of(ledger)
-    with ledger._database.writing() as connection:
-        head = rows.registered(rows.hold_head(connection, DATASET), DATASET)
-        rows.append(connection, head, chain.capped(head, "", before, forged(before)))
+    with ledger._database.begin_write() as connection:
+        head = rows.require_head(rows.lock_head(connection, DATASET), DATASET)
+        rows.append_entry(connection, head, chain.build_cap_change(head, "", before, forged(before)))
         rows.save_terms(connection, DATASET, "", forged(before))
     with pytest.raises(ClaimFailed, match="entry 3 of data set 'census' is not what was written"):
         ledger.verify()
@@ -341,14 +350,18 @@ def test_an_older_ledger_gets_its_terms_with_the_first_charge_after_the_upgrade(
         assert ledger.verify() == head
         assert ledger.charge(replace(gaussian(9), snapshot="s2"), limits(10)).charged
         assert ledger.charge(replace(gaussian(10), snapshot="s2", analyst="new"), limits(10)).charged
-        assert (terms_of(ledger).late, terms_of(ledger, "ann").late, terms_of(ledger, "new").late) == (
+        assert (
+            terms_of(ledger).has_unrecorded_caps,
+            terms_of(ledger, "ann").has_unrecorded_caps,
+            terms_of(ledger, "new").has_unrecorded_caps,
+        ) == (
             True,
             True,
             False,
         )
-        assert PRESUMED in ledger.balance(DATASET, limits(10))[1].promise
-        assert PRESUMED not in ledger.balance(DATASET, limits(10))[0].promise
-        assert PRESUMED not in ledger.balance(DATASET, limits(10), "new")[1].promise
+        assert PRESUMES_FIXED_CAPS in ledger.balance(DATASET, limits(10))[1].promise
+        assert PRESUMES_FIXED_CAPS not in ledger.balance(DATASET, limits(10))[0].promise
+        assert PRESUMES_FIXED_CAPS not in ledger.balance(DATASET, limits(10), "new")[1].promise
         ledger.verify()
 
 
@@ -383,12 +396,13 @@ def test_a_declared_ceiling_is_promised_and_the_cap_reached_only_after_the_fact(
         ledger.charge(gaussian(now), declared(now, 3))
         assert promises(ledger, declared(now, 3))["approx-dp"] == (
             "all answers of this account together satisfy approximate differential privacy with epsilon 3 and delta "
-            f"1e-6, {as_long_as('approx-dp')}; this epsilon is the highest cap declared before the first answer, and "
+            f"1e-6, {describe_condition('approx-dp')}; this epsilon is the highest cap declared before the "
+            "first answer, and "
             f"for the cap of {now} reached so far only {AFTER_THE_FACT}"
         )
     ledger.charge(gaussian("last"), declared(3, 3))
     assert promises(ledger, declared(1, 3))["approx-dp"].endswith(
-        f"with epsilon 3 and delta 1e-6, {as_long_as('approx-dp')}"
+        f"with epsilon 3 and delta 1e-6, {describe_condition('approx-dp')}"
     )
 
 
@@ -443,12 +457,14 @@ def test_after_an_upgrade_the_promise_covers_what_was_spent_before_it(
             told = promises(ledger, limits(5))
             beside = f"; {WEAKER_ANSWERS}" if charged else ""
             for model in ("dp", "individual-dp"):
-                assert told[model] == f"{UNRECORDED}; {AT_MOST}{beside}"
-            assert told["approx-dp"].startswith(f"{UNRECORDED}; for the epsilon of ")
-            assert told["approx-dp"].endswith(f" reached so far only {AFTER_THE_FACT}, with delta 1e-6; {PRESUMED}")
+                assert told[model] == f"{UNRECORDED_CAPS}; {AT_MOST}{beside}"
+            assert told["approx-dp"].startswith(f"{UNRECORDED_CAPS}; for the epsilon of ")
+            assert told["approx-dp"].endswith(
+                f" reached so far only {AFTER_THE_FACT}, with delta 1e-6; {PRESUMES_FIXED_CAPS}"
+            )
             own = ledger.balance(DATASET, limits(5), "ann")[0].promise
-            assert own == f"{UNRECORDED}; {AT_MOST}{beside}; {OTHER_ANALYSTS}"
-        assert not terms_of(ledger).late_delta
+            assert own == f"{UNRECORDED_CAPS}; {AT_MOST}{beside}; {PRESUMES_NO_SHARING}"
+        assert not terms_of(ledger).has_late_delta
         ledger.charge(replace(ask(4, 1), snapshot="s2"), limits(20))
         assert "at most e^20 times" in promises(ledger, limits(5))["dp"]
         ledger.verify()
@@ -461,16 +477,16 @@ def test_after_an_upgrade_the_epsilon_of_approx_dp_is_that_of_the_orders_recorde
     with monkeypatch.context() as before, Ledger.open(where) as ledger:
         before.setattr(paying, "_record_terms", lambda _, head, *__: (head, {}))
         ledger.register(DATASET, "0f", "s1", disjoint=False)
-        more = Spend(other=Fraction(1), delta=Fraction(1, 10**4))
+        more = PrivacyCost(gaussian_rho=Fraction(1), delta=Fraction(1, 10**4))
         ledger.charge(ask(1, 1, model="approx-dp", spend=more), limits(10, "1e-3"))
         ledger.register(DATASET, "0f", "s2", disjoint=True)
-        terms = Terms.opened(limits(1).dataset)
-        least = min(order + epsilon for order, epsilon in terms.routes())
+        terms = Terms.from_first_cap(limits(1).dataset)
+        least = min(order + epsilon for order, epsilon in terms.compute_order_costs())
         assert least > 5
         told = promises(ledger, limits(1))["approx-dp"]
         delta = format_cost(Fraction(1, 10**4) + Fraction(1, 2 * 10**6))
         assert f"epsilon of {format_cost(least)} reached so far" in told
-        assert f"with delta {delta}; {PRESUMED}" in told
+        assert f"with delta {delta}; {PRESUMES_FIXED_CAPS}" in told
         assert "nor is any other" in promises(ledger, limits(1, 0))["approx-dp"]
 
 
@@ -481,16 +497,16 @@ def test_what_a_restored_ledger_had_forgotten_was_under_caps_that_nobody_recorde
     Ledger.backup(where, tmp_path / "backup.db")
     Ledger.restore(tmp_path / "backup.db", tmp_path / "again.db", forgotten=2)
     with Ledger.existing(tmp_path / "again.db") as again:
-        assert promises(again, limits(1))["dp"] == f"{UNRECORDED}; {AT_MOST.replace('e^9', 'e^3')}"
+        assert promises(again, limits(1))["dp"] == f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', 'e^3')}"
         again.charge(ask(2, 1), limits(5))
-        assert terms_of(again).late
+        assert terms_of(again).has_unrecorded_caps
         again.verify()
 
 
 def test_a_charge_of_nothing_before_the_first_cap_is_no_loss(ledger: Ledger) -> None:
-    ledger.charge(ask(1, model="approx-dp", spend=Spend()), limits(7))
+    ledger.charge(ask(1, model="approx-dp", spend=PrivacyCost()), limits(7))
     ledger.charge(ask(2, 1), limits(1))
-    assert not terms_of(ledger).late
+    assert not terms_of(ledger).has_unrecorded_caps
     assert "satisfy differential privacy with epsilon 1, as long as" in promises(ledger, limits(1))["dp"]
     ledger.verify()
 
@@ -501,7 +517,7 @@ def test_a_lowered_cap_after_other_units_came_leaves_the_promise_of_the_first(le
     for _ in range(2):
         told = promises(ledger, limits(5))
         assert "satisfy differential privacy with epsilon 10, as long as" in told["dp"]
-        assert told["approx-dp"].endswith(f"with epsilon 10 and delta 1e-6, {as_long_as('approx-dp')}")
+        assert told["approx-dp"].endswith(f"with epsilon 10 and delta 1e-6, {describe_condition('approx-dp')}")
         ledger.charge(replace(gaussian(2), snapshot="s2"), limits(5))
 
 
@@ -514,7 +530,7 @@ def test_a_delta_that_comes_later_takes_nothing_from_the_pure_promise(ledger: Le
 
 def test_a_model_that_no_cap_held_for_promises_no_less_than_was_spent(ledger: Ledger) -> None:
     """Pure answers at a low rho fit under approx-dp, and add up to more than the cap in dp."""
-    cheap = Spend(Fraction(1, 2), Fraction(1, 10**4))
+    cheap = PrivacyCost(Fraction(1, 2), Fraction(1, 10**4))
     for number in range(6):
         ledger.charge(ask(number, spend=cheap), replace(limits(1), models=("approx-dp",)))
     told = promises(ledger, limits(1))
@@ -523,7 +539,7 @@ def test_a_model_that_no_cap_held_for_promises_no_less_than_was_spent(ledger: Le
 
 
 def not_held(model: str) -> str:
-    return f"{NO_EPSILON}, because this ledger does not show that {model} was among the models at every answer"
+    return f"{NO_EPSILON_PROMISED}, because this ledger does not show that {model} was among the models at every answer"
 
 
 def holds_in_advance(promise: str) -> bool:
@@ -539,7 +555,7 @@ def test_a_model_that_was_taken_away_and_put_back_promises_what_was_spent_meanwh
     ledger.charge(ask(2, 1), replace(limits(1), models=("dp",)))
     for charged in (False, True):
         if charged:
-            ledger.charge(ask(3, model="individual-dp", spend=Spend()), limits(1))
+            ledger.charge(ask(3, model="individual-dp", spend=PrivacyCost()), limits(1))
         told = ledger.balance(DATASET, limits(1))[1]
         assert told.epsilon is not None
         assert Fraction(198, 100) < told.epsilon < 2
@@ -558,7 +574,7 @@ def test_a_model_that_was_taken_away_and_put_back_promises_what_was_spent_meanwh
 def test_a_model_allowed_later_is_not_promised_because_this_transcript_fits(ledger: Ledger) -> None:
     """Eight pure answers of 0.1 are below the cap; 400 of 0.01 would have been admitted as well, and are above it."""
     alone = replace(limits(1), models=("approx-dp",))
-    assert ledger.times(ask("small", "0.01"), alone) >= 400
+    assert ledger.count_affordable(ask("small", "0.01"), alone) >= 400
     for number in range(8):
         ledger.charge(ask(number), alone)
     for charged in (False, True):
@@ -574,12 +590,12 @@ def test_a_model_allowed_later_is_not_promised_because_this_transcript_fits(ledg
 def test_a_model_that_dp_stood_for_keeps_its_promise(ledger: Ledger) -> None:
     """Where only dp was allowed only dp answers were given, and what they add up to is the same in every model."""
     ledger.charge(ask(1), caps(1, delta="1e-6"))
-    assert terms_of(ledger).held == EVERY
+    assert terms_of(ledger).enforced_models == EVERY
     ledger.charge(gaussian(2), caps(1, delta="1e-6", models=("approx-dp", "dp")))
-    assert (terms_of(ledger).models, terms_of(ledger).held) == (("dp", "approx-dp"), EVERY)
+    assert (terms_of(ledger).models, terms_of(ledger).enforced_models) == (("dp", "approx-dp"), EVERY)
     assert all(map(holds_in_advance, promises(ledger, limits(1)).values()))
     ledger.charge(ask(3), caps(1, delta="1e-6", models=("dp",)))
-    assert terms_of(ledger).held == ("dp", "individual-dp")
+    assert terms_of(ledger).enforced_models == ("dp", "individual-dp")
     told = promises(ledger, limits(1))
     assert [holds_in_advance(told[model]) for model in EVERY] == [True, False, True]
     ledger.verify()
@@ -597,10 +613,10 @@ def test_models_that_admit_nothing_or_are_written_in_another_order_are_no_change
 def test_models_that_were_not_held_cannot_be_entered_as_held(ledger: Ledger) -> None:
     ledger.charge(gaussian(1), limits(1))
     before = terms_of(ledger)
-    forged = replace(before.under(before.cap, models=("dp",)), held=EVERY)
-    with ledger._database.writing() as connection:
-        head = rows.registered(rows.hold_head(connection, DATASET), DATASET)
-        rows.append(connection, head, chain.capped(head, "", before, forged))
+    forged = replace(before.with_cap(before.cap, models=("dp",)), held=EVERY)
+    with ledger._database.begin_write() as connection:
+        head = rows.require_head(rows.lock_head(connection, DATASET), DATASET)
+        rows.append_entry(connection, head, chain.build_cap_change(head, "", before, forged))
         rows.save_terms(connection, DATASET, "", forged)
     with pytest.raises(ClaimFailed, match="entry 3 of data set 'census' is not what was written"):
         ledger.verify()
@@ -672,20 +688,20 @@ def test_an_account_opened_after_a_restore_promises_what_it_may_have_lost_before
     with Ledger.existing(restored(where, tmp_path)) as ledger:
         for spent in (1, 2):
             told = {one.model: one.promise for one in ledger.balance(DATASET, limits(10, analyst=1), "zoe")}
-            assert told["dp"].startswith(f"{UNRECORDED}; {AT_MOST.replace('e^9', f'e^{spent}')}")
-            assert told["approx-dp"].startswith(f"{UNRECORDED}; for the epsilon of ")
+            assert told["dp"].startswith(f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', f'e^{spent}')}")
+            assert told["approx-dp"].startswith(f"{UNRECORDED_CAPS}; for the epsilon of ")
             if spent == 1:
                 ledger.charge(ask(3, 1, analyst="zoe"), limits(10, analyst=1))
         zoe, ann = terms_of(ledger, "zoe"), terms_of(ledger, "ann")
-        assert (zoe.late, zoe.forgotten, zoe.forgotten_delta) == (True, 1, Fraction(1, 10**7))
-        assert (ann.late, ann.forgotten) == (True, 0)  # it was charged to her account
+        assert (zoe.has_unrecorded_caps, zoe.forgotten, zoe.forgotten_delta) == (True, 1, Fraction(1, 10**7))
+        assert (ann.has_unrecorded_caps, ann.forgotten) == (True, 0)  # it was charged to her account
         ledger.verify()
 
 
 def test_what_may_have_been_forgotten_of_an_account_cannot_be_left_out_unseen(where: str, tmp_path: Path) -> None:
     with Ledger.existing(restored(where, tmp_path)) as ledger:
         with pytest.MonkeyPatch.context() as unseen:
-            unseen.setattr(rows, "find_forgotten", lambda *_: Spend())
+            unseen.setattr(rows, "find_forgotten", lambda *_: PrivacyCost())
             ledger.charge(ask(3, 1, analyst="zoe"), limits(10, analyst=1))
         with pytest.raises(ClaimFailed, match="is not what was written: it does not follow"):
             ledger.verify()
@@ -697,17 +713,17 @@ def test_an_account_that_format_3_opened_after_a_restore_is_told_of_it_with_the_
     place = restored(where, tmp_path)
     with Ledger.existing(place) as ledger:
         ledger.charge(ask(3, "0.5", analyst="zoe"), limits(10, analyst=1))
-        assert not terms_of(ledger, "zoe").late
+        assert not terms_of(ledger, "zoe").has_unrecorded_caps
         ledger.verify()
     without_models.undo()
     with Ledger.existing(place) as ledger:
         ledger.verify()
         for _ in range(2):
             own = ledger.balance(DATASET, limits(10, analyst=1), "zoe")[0].promise
-            assert own.startswith(f"{UNRECORDED}; {AT_MOST.replace('e^9', 'e^1.5')}")
-            ledger.charge(ask(4, "0.1", analyst="zoe", spend=Spend(), model="approx-dp"), limits(10, analyst=1))
+            assert own.startswith(f"{UNRECORDED_CAPS}; {AT_MOST.replace('e^9', 'e^1.5')}")
+            ledger.charge(ask(4, "0.1", analyst="zoe", spend=PrivacyCost(), model="approx-dp"), limits(10, analyst=1))
         ledger.charge(ask(5, "0.5", analyst="zoe"), limits(10, analyst=1))
-        assert (terms_of(ledger, "zoe").late, terms_of(ledger, "zoe").forgotten) == (True, 1)
+        assert (terms_of(ledger, "zoe").has_unrecorded_caps, terms_of(ledger, "zoe").forgotten) == (True, 1)
         ledger.verify()
 
 
@@ -715,12 +731,12 @@ def test_forgotten_spend_that_the_first_ledgers_of_format_3_did_not_mark_is_no_r
     where: str, tmp_path: Path, without_models: pytest.MonkeyPatch
 ) -> None:
     """And none to promise an epsilon in advance: it is pure, and shows no model that was held."""
-    without_models.setattr(chain, "UNRECORDED", {})
+    without_models.setattr(chain, "UNRECORDED_MARK", {})
     without_models.setattr(forgetting, "replace", lambda one, **new: one if "late" in new else replace(one, **new))
     with Ledger.existing(restored(where, tmp_path)) as ledger:
         without_models.undo()
         ledger.verify()
-        assert not terms_of(ledger).late
+        assert not terms_of(ledger).has_unrecorded_caps
         for _ in range(2):
             assert not any(map(holds_in_advance, promises(ledger, limits(10)).values()))
             ledger.charge(ask("more", "0.5"), limits(10))
@@ -740,5 +756,5 @@ def test_a_delta_that_was_lowered_is_not_the_delta_that_is_shown(ledger: Ledger)
 def test_the_promise_of_one_analyst_says_what_it_presumes_of_others(ledger: Ledger) -> None:
     ledger.charge(ask(1), limits(1))
     for one in ledger.balance(DATASET, limits(1), "ann"):
-        assert one.promise.endswith(f"; {OTHER_ANALYSTS}")
-    assert not any(OTHER_ANALYSTS in told for told in promises(ledger, limits(1)).values())
+        assert one.promise.endswith(f"; {PRESUMES_NO_SHARING}")
+    assert not any(PRESUMES_NO_SHARING in told for told in promises(ledger, limits(1)).values())

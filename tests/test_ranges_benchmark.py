@@ -24,7 +24,7 @@ from benchmarks.ranges import (
 )
 
 from discreet import DiscreteLaplace
-from discreet.inference.nested import best_strategy
+from discreet.inference.nested import find_best_strategy
 
 
 def test_the_error_over_ranges_is_the_mean_of_their_squares() -> None:
@@ -41,7 +41,7 @@ def by_their_tree(histogram: Counts) -> Way:
     tree = space >> opendp.t.then_b_ary_tree(leaf_count=len(histogram), branching_factor=branching)
     consistent = opendp.t.make_consistent_b_ary_tree(branching_factor=branching)
     nodes, noise = np.array(tree(histogram.tolist())), DiscreteLaplace(EPSILON / tree.map(1), 1)
-    return lambda: np.array(consistent((nodes + noise.draw_many(len(nodes))).tolist()))
+    return lambda: np.array(consistent((nodes + noise.sample_many(len(nodes))).tolist()))
 
 
 def test_ours_is_better_at_1024_cells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_ours_is_better_at_1024_cells(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_measured_is_what_was_expected(count: int) -> None:
     """The error of 600 runs is within three twentieths, six deviations of their mean, of what the strategy told."""
     truth = smooth(count)
-    expected = best_strategy(count, "laplace", False).error * DiscreteLaplace(EPSILON, 1).variance()
+    expected = find_best_strategy(count, "laplace", False).error * DiscreteLaplace(EPSILON, 1).variance()
     assert mean_error(ours(truth), truth, 600, over_ranges) == pytest.approx(expected, rel=0.15)
 
 

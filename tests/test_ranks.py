@@ -19,23 +19,31 @@ from numpy.typing import NDArray
 
 from commands import done
 from discreet import Custodian, InvalidInput, Unsupported
-from discreet.custodian.draw import Exact, exact, release
-from discreet.custodian.previewing import preview
+from discreet.custodian.draw import ExactInputs, read_exact_inputs, sample_noisy_outputs
+from discreet.custodian.previewing import preview_from_schema
 from discreet.formatting import format_number
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.permute_and_flip import PermuteAndFlip
-from discreet.kernel.quantile import rank_scores
+from discreet.kernel.quantile import compute_rank_scores
 from discreet.kernel.scores import Selection
 from discreet.kernel.staircase import Staircase
-from discreet.planner.asked import asked
-from discreet.planner.choose import plan, plan_like
-from discreet.planner.chosen import Chosen
-from discreet.planner.noisy import Noisy
+from discreet.planner.asked import build_query_options
+from discreet.planner.choose import plan, replan_query
+from discreet.planner.chosen import CandidateSelection
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Plan
-from discreet.planner.positions import Candidates
-from discreet.planner.ranks import RankMean, Ranks, mean_round, rank_error, rank_wanted, spread_apart, window
+from discreet.planner.positions import CandidateGrid
+from discreet.planner.ranks import (
+    RankMean,
+    Ranks,
+    compute_rank_error,
+    compute_rank_window,
+    compute_spread_error,
+    find_target_rank,
+    select_rank_mean,
+)
 from discreet.query import parse_sql, to_sql
-from discreet.query.canonical import canonical
+from discreet.query.canonical import format_canonical_query
 from discreet.query.query import Aggregate
 from discreet.schema import Column, Schema
 from discreet.sources.duckdb import DuckDBSource
@@ -64,7 +72,7 @@ def counted(table: Sequence[int], points: int) -> NDArray[np.int64]:
 
 def ranks(points: int, first: int, last: int) -> Ranks:
     column = Column("x", "integer", lower=0, upper=points - 1, missing=0)
-    return Ranks(Candidates.of(column, points), first, last)
+    return Ranks(CandidateGrid.of(column, points), first, last)
 
 
 def planned(text: str, rows: int = 1000, epsilon: object = 1, **more: object) -> Plan:
@@ -75,8 +83,8 @@ def planned(text: str, rows: int = 1000, epsilon: object = 1, **more: object) ->
 def rank_mean(text: str, rows: int, epsilon: object = 1) -> RankMean:
     """The mean of ranks that stands for one rank, chosen or not."""
     one = planned(text, rows, epsilon).measurements[0]
-    assert isinstance(one, Chosen)
-    found = [own.choice for own in (one, one.rival) if own is not None and isinstance(own.choice, RankMean)]
+    assert isinstance(one, CandidateSelection)
+    found = [own.mechanism for own in (one, one.rival) if own is not None and isinstance(own.mechanism, RankMean)]
     assert len(found) == 1
     return found[0]
 
@@ -92,10 +100,10 @@ def test_every_neighbour_of_every_small_table_is_within_epsilon(points: int, row
             own, worst = ranks(points, first, last), Fraction(0)
             noise = RankMean.of(own, first, rows, ONE).noise
             for table in all_tables(range(points), rows):
-                here = own.total(counted(table, points))
+                here = own.sum_positions(counted(table, points))
                 assert here == sum(sorted(table)[first - 1 : last])
                 for other in all_neighbours(table, range(points), "replace-one"):
-                    worst = max(worst, noise.rate * abs(here - own.total(counted(other, points))))
+                    worst = max(worst, noise.rate * abs(here - own.sum_positions(counted(other, points))))
             assert worst == noise.epsilon == ONE
 
 
@@ -107,11 +115,11 @@ def test_random_replacements_stay_within_the_width(present: int) -> None:
         first = chance.randint(1, 400)
         own = ranks(points, first, chance.randint(first, 400))
         table = [chance.choice((0, points - 1, chance.randrange(points))) for _ in range(present)]
-        before = own.total(counted(table, points))
+        before = own.sum_positions(counted(table, points))
         for _ in range(100):
             at, value = chance.randrange(present), chance.choice((0, points - 1, chance.randrange(points)))
-            after = own.total(counted([*table[:at], value, *table[at + 1 :]], points))
-            assert abs(after - before) <= abs(value - table[at]) <= own.width
+            after = own.sum_positions(counted([*table[:at], value, *table[at + 1 :]], points))
+            assert abs(after - before) <= abs(value - table[at]) <= own.sensitivity
 
 
 @pytest.mark.parametrize(("first", "last"), [(1, 1), (3, 9), (1, 20), (20, 20)])
@@ -120,17 +128,17 @@ def test_a_pair_of_tables_reaches_the_bound(first: int, last: int) -> None:
     own, above = ranks(50, first, last), 20 - first
     low = counted([0] * first + [49] * above, 50)
     high = counted([0] * (first - 1) + [49] * (above + 1), 50)
-    assert own.total(high) - own.total(low) == own.width == 49
+    assert own.sum_positions(high) - own.sum_positions(low) == own.sensitivity == 49
 
 
 def test_rows_that_are_not_there_are_at_the_end() -> None:
     """Nothing raises or shows, whatever the number of rows."""
     own = ranks(10, 2, 4)
-    assert own.total(counted([], 10)) == 27
-    assert own.total(counted([5, 3], 10)) == 5 + 9 + 9
-    assert own.total(counted([1, 2, 3, 4, 5, 6], 10)) == 2 + 3 + 4
+    assert own.sum_positions(counted([], 10)) == 27
+    assert own.sum_positions(counted([5, 3], 10)) == 5 + 9 + 9
+    assert own.sum_positions(counted([1, 2, 3, 4, 5, 6], 10)) == 2 + 3 + 4
     alone = ranks(1, 1, 3)
-    assert (alone.total(counted([0, 0, 0], 1)), alone.width) == (0, 1)
+    assert (alone.sum_positions(counted([0, 0, 0], 1)), alone.sensitivity) == (0, 1)
 
 
 # --- why counts, modes and variances are not asked of microaggregated values
@@ -211,7 +219,9 @@ def test_the_spread_of_even_rows_is_exact() -> None:
                         for i, one in weights.items()
                         for j, two in weights.items()
                     ) / Fraction((rows + 1) * (rows + 2))
-                    assert spread_apart(first, last, wanted, rows) ** 2 == pytest.approx(float(square), abs=1e-15)
+                    assert compute_spread_error(first, last, wanted, rows) ** 2 == pytest.approx(
+                        float(square), abs=1e-15
+                    )
 
 
 @cache
@@ -229,9 +239,9 @@ def test_even_rows_are_as_far_off_as_expected(text: str) -> None:
     codes = even_codes(column.lower, column.upper, 300)
     places = (codes - column.lower) // own.ranks.candidates.width
     sums = places[:, own.ranks.first - 1 : own.ranks.last].sum(axis=1)
-    drawn = sums + np.array(own.noise.draw_many(20_000))
+    drawn = sums + np.array(own.noise.sample_many(20_000))
     slope, offset = float(own.ranks.estimate.slope), float(own.ranks.estimate.offset)
-    off = slope * drawn + offset - codes[:, own.wanted - 1] * float(column.step)
+    off = slope * drawn + offset - codes[:, own.target_rank - 1] * float(column.step)
     assert math.sqrt(float((off**2).mean())) == pytest.approx(own.expected_error(), rel=0.04)
 
 
@@ -239,13 +249,13 @@ def test_a_trimmed_mean_is_as_far_off_as_expected() -> None:
     """By the noise it is drawn with, and the interval holds the exact number as often as it says."""
     own = planned("TRIMMED_MEAN(age, 0.1)", 40)
     (one,) = own.measurements
-    assert isinstance(one, Noisy)
-    drawn = release(own, Exact([()] * 20_000, [[(1234,)] * 20_000]), [0] * 20_000)
+    assert isinstance(one, AdditiveNoise)
+    drawn = sample_noisy_outputs(own, ExactInputs([()] * 20_000, [[(1234,)] * 20_000]), [0] * 20_000)
     truth = float(one.value((1234,)))
-    slope, offset = float(one.form.estimate.slope), float(one.form.estimate.offset)  # type: ignore[attr-defined]
+    slope, offset = float(one.linear_query.estimate.slope), float(one.linear_query.estimate.offset)  # type: ignore[attr-defined]
     values = slope * np.array([numbers[0][0] for numbers in drawn.numbers]) + offset
     assert math.sqrt(float(((values - truth) ** 2).mean())) == pytest.approx(own.expected_error or 0, rel=0.03)
-    reach = own.meaning(one).reach(0.95)
+    reach = own.build_estimator(one).half_width(0.95)
     assert 0.945 < float((np.abs(values - truth) <= reach).mean()) < 0.96
 
 
@@ -253,7 +263,7 @@ def test_what_is_drawn_for_one_rank_has_the_noise_it_should() -> None:
     """Both jaws, on what `release` of a measurement gives; the noise of 9/10 or 11/10 of the width does not fit."""
     own = RankMean.of(ranks(12, 2, 5), 3, 8, ONE)
     counts = counted([0, 1, 4, 4, 7, 9, 11, 11], 12)
-    draws = [own.answer_counts(counts) - own.ranks.total(counts) for _ in range(30_000)]
+    draws = [own.answer_counts(counts) - own.ranks.sum_positions(counts) for _ in range(30_000)]
     laws = [DiscreteLaplace(Fraction(10, width), 11).probability for width in (10, 9, 11)]
     assert_fits(draws, *laws)
 
@@ -261,7 +271,7 @@ def test_what_is_drawn_for_one_rank_has_the_noise_it_should() -> None:
 def test_what_is_drawn_for_a_trimmed_mean_has_the_noise_it_should() -> None:
     """Both jaws, through the custodian's own draw."""
     own = planned("TRIMMED_MEAN(age, 0.25)", 16)
-    drawn = release(own, Exact([()] * 100_000, [[(50,)] * 100_000]), [0] * 100_000)
+    drawn = sample_noisy_outputs(own, ExactInputs([()] * 100_000, [[(50,)] * 100_000]), [0] * 100_000)
     laws = [Staircase.least_variance(Fraction(10, width), 73).probability for width in (10, 9, 11)]
     assert own.mechanism == "mean of ranks 5..12 by staircase"
     assert_fits([numbers[0][0] - 50 for numbers in drawn.numbers], *laws)
@@ -271,11 +281,15 @@ def test_what_is_drawn_for_a_trimmed_mean_has_the_noise_it_should() -> None:
 
 
 def test_ranks_lie_round_the_one_wanted() -> None:
-    assert [window(count, 5, 9) for count in (1, 2, 3, 8, 9)] == [(5, 5), (5, 6), (4, 6), (2, 9), (1, 9)]
-    assert (window(4, 1, 9), window(4, 9, 9), window(4, 8, 9)) == ((1, 4), (6, 9), (6, 9))
-    assert [rank_wanted(Aggregate(name, "age"), 9) for name in ("min", "max")] == [1, 9]  # type: ignore[arg-type]
+    assert [compute_rank_window(count, 5, 9) for count in (1, 2, 3, 8, 9)] == [(5, 5), (5, 6), (4, 6), (2, 9), (1, 9)]
+    assert (compute_rank_window(4, 1, 9), compute_rank_window(4, 9, 9), compute_rank_window(4, 8, 9)) == (
+        (1, 4),
+        (6, 9),
+        (6, 9),
+    )
+    assert [find_target_rank(Aggregate(name, "age"), 9) for name in ("min", "max")] == [1, 9]  # type: ignore[arg-type]
     orders = (Fraction(1, 10**6), HALF, Fraction(9, 10))
-    assert [rank_wanted(Aggregate("quantile", "age", (q,)), 10) for q in orders] == [1, 5, 9]
+    assert [find_target_rank(Aggregate("quantile", "age", (q,)), 10) for q in orders] == [1, 5, 9]
 
 
 @pytest.mark.parametrize(("rows", "epsilon"), [(50, ONE), (1000, ONE), (1000, TENTH), (10**6, Fraction(3))])
@@ -283,21 +297,21 @@ def test_ranks_lie_round_the_one_wanted() -> None:
 def test_no_other_number_of_ranks_is_clearly_better(function: str, rows: int, epsilon: Fraction) -> None:
     """The number of ranks is the best of all within a thousandth; from rows, epsilon and width alone."""
     aggregate = Aggregate(function, "age", (HALF,) if function == "quantile" else ())  # type: ignore[arg-type]
-    candidates = Candidates.of(AGE, 100)
-    own = mean_round(aggregate, candidates, rows, epsilon, "")
+    candidates = CandidateGrid.of(AGE, 100)
+    own = select_rank_mean(aggregate, candidates, rows, epsilon, "")
     tried = range(1, rows + 1) if rows <= 1000 else random.Random(3).sample(range(1, rows + 1), 2000)
-    others = (Ranks(candidates, *window(count, own.wanted, rows)) for count in tried)
-    least = min(RankMean.of(other, own.wanted, rows, epsilon).expected_error() for other in others)
+    others = (Ranks(candidates, *compute_rank_window(count, own.target_rank, rows)) for count in tried)
+    least = min(RankMean.of(other, own.target_rank, rows, epsilon).expected_error() for other in others)
     assert own.expected_error() <= 1.001 * least
 
 
 def test_a_choice_by_rank_is_judged_as_it_is_on_even_rows() -> None:
     """The bound is the error of the exponential mechanism, and permute-and-flip's own is at most that."""
     rule, column = Selection.of(1, 2), Column("x", "integer", lower=0, upper=19, missing=0)
-    scores = rank_scores(np.ones(20, dtype=np.int64), HALF)
+    scores = compute_rank_scores(np.ones(20, dtype=np.int64), HALF)
     law = [float(share) for share in PermuteAndFlip(rule).probabilities(scores)]
     error = math.sqrt(sum(share * (at - 9.5) ** 2 for at, share in enumerate(law)))
-    bound = rank_error(Candidates.of(column, 20), 10, 20, rule, 2)
+    bound = compute_rank_error(CandidateGrid.of(column, 20), 10, 20, rule, 2)
     assert 0.8 * bound < error < 1.05 * bound
 
 
@@ -329,13 +343,13 @@ SHAPES: dict[str, Callable[[np.random.Generator], NDArray[np.float64]]] = {
 def test_where_it_is_chosen_it_is_nearer_whatever_the_rows(shape: str) -> None:
     """Of 12 rows at epsilon 1, chosen for even ones: on other rows too it is nearer to the median, over 400 draws."""
     (mean,) = planned("MEDIAN(fine)", 12).measurements
-    assert isinstance(mean, Chosen)
+    assert isinstance(mean, CandidateSelection)
     assert mean.rival is not None
     chance, off = np.random.Generator(np.random.PCG64(1)), []
     for _ in range(400):
         codes = np.sort((np.clip(SHAPES[shape](chance), 0, 1) * (FINE.size - 1)).astype(np.int64))
         counts = counted(list(codes // mean.candidates.width), mean.candidates.count)
-        told = [float(one.values(one.release(counts))[0]) for one in (mean, mean.rival)]  # type: ignore[arg-type]
+        told = [float(one.values(one.measure(counts))[0]) for one in (mean, mean.rival)]  # type: ignore[arg-type]
         off.append([value - float((codes[5] + FINE.lower) * FINE.step) for value in told])
     by_mean, by_rank = np.sqrt((np.array(off) ** 2).mean(axis=0))
     assert by_mean < 0.95 * by_rank
@@ -372,11 +386,16 @@ def test_it_does_not_stand_for_what_it_cannot(text: str, more: dict[str, object]
 def test_a_mean_that_stands_for_a_rank_says_so_and_has_no_interval() -> None:
     """What is known is how far it is from the mean of the ranks, not from the rank."""
     (one,) = planned("MEDIAN(fine)", 12).measurements
-    assert isinstance(one, Chosen)
-    assert isinstance(one.choice, RankMean)
-    assert one.words(0.95).endswith("how far that mean is from the value of rank 6 depends on the rows")
-    assert " of the mean of ranks 1..12 with a probability of at least 95 %" in one.words(0.95)
-    assert (one.bracket((5,)), one.posterior((5,)), one.before(), one.uses_prior) == (None, None, None, False)
+    assert isinstance(one, CandidateSelection)
+    assert isinstance(one.mechanism, RankMean)
+    assert one.describe_accuracy(0.95).endswith("how far that mean is from the value of rank 6 depends on the rows")
+    assert " of the mean of ranks 1..12 with a probability of at least 95 %" in one.describe_accuracy(0.95)
+    assert (one.bracket_values((5,)), one.posterior((5,)), one.get_stated_distribution(), one.uses_prior) == (
+        None,
+        None,
+        None,
+        False,
+    )
     assert one.values((12 * 100,)) == (
         Fraction(-5 + 100 * one.candidates.width, 2) + Fraction(one.candidates.width - 1, 4),
     )
@@ -384,20 +403,20 @@ def test_a_mean_that_stands_for_a_rank_says_so_and_has_no_interval() -> None:
 
 
 def test_a_mean_of_dates_is_a_day() -> None:
-    own = RankMean.of(Ranks(Candidates.of(DAY, 1000), 2, 3), 2, 5, ONE)
-    assert own.value(2 * 4 + 1) == DAY.value(10 + 5)
-    assert own.words("surely", 0.95).split(" of the ")[0].endswith(" days")
+    own = RankMean.of(Ranks(CandidateGrid.of(DAY, 1000), 2, 3), 2, 5, ONE)
+    assert own.value(2 * 4 + 1) == DAY.decode(10 + 5)
+    assert own.describe_accuracy("surely", 0.95).split(" of the ")[0].endswith(" days")
 
 
 def test_a_stored_answer_is_read_by_the_ranks_it_was_drawn_with() -> None:
     """Also at an epsilon whose own best ranks would be others, or that would choose by rank."""
     own = planned("MEDIAN(fine)", 12)
     for epsilon in (TENTH, Fraction(2), Fraction(50)):
-        again = plan_like(own, asked(epsilon))
+        again = replan_query(own, build_query_options(epsilon))
         assert again.mechanism == own.mechanism == "mean of ranks 1..12 by discrete Laplace"
-        assert again.question() == own.question()
+        assert again.build_question_key() == own.build_question_key()
     ranked = planned("MEDIAN(fine)", 12, 50)
-    assert plan_like(ranked, asked(1)).mechanism == ranked.mechanism == "permute-and-flip on ranks"
+    assert replan_query(ranked, build_query_options(1)).mechanism == ranked.mechanism == "permute-and-flip on ranks"
 
 
 # --- TRIMMED_MEAN
@@ -415,11 +434,11 @@ def test_a_trimmed_mean_is_a_total_like_others() -> None:
     with_prior = planned("TRIMMED_MEAN(age, 0.1)", 100, prior="normal(50, 0.5)")
     assert (with_prior.expected_error or 9) < 0.5
     (one,) = with_prior.measurements
-    assert isinstance(one, Noisy)
-    assert with_prior.belief is not None
-    assert with_prior.meaning(one).posterior(with_prior.belief, (30 * 80,)).mean() < 50
+    assert isinstance(one, AdditiveNoise)
+    assert with_prior.grid_prior is not None
+    assert with_prior.build_estimator(one).posterior(with_prior.grid_prior, (30 * 80,)).mean() < 50
     near = planned("TRIMMED_MEAN(age, 0.1)", 100, None, accuracy="±1 at 95%")
-    assert near.meaning(near.measurements[0]).reach(0.95) <= 1  # type: ignore[arg-type]
+    assert near.build_estimator(near.measurements[0]).half_width(0.95) <= 1  # type: ignore[arg-type]
     several = ", ".join(f"TRIMMED_MEAN(age, 0.{at})" for at in range(10, 40))
     names = [one.name for one in planned(several, 1000, delta=TENTH**3).measurements]
     assert len(names) == 30
@@ -432,10 +451,10 @@ def test_a_trimmed_mean_of_wide_bins_tells_how_wide() -> None:
     """200,000 codes in bins of 4, half of them each: the interval reaches two more codes to either side."""
     own = planned("TRIMMED_MEAN(fine, 0.1)", 10**9)
     (one,) = own.measurements
-    assert isinstance(one, Noisy)
-    assert one.form.ranks is not None
-    assert one.form.ranks.candidates.width == 4
-    low, high = own.meaning(one).interval((8 * 10**12,), 0.95)
+    assert isinstance(one, AdditiveNoise)
+    assert one.linear_query.ranks is not None
+    assert one.linear_query.ranks.candidates.width == 4
+    low, high = own.build_estimator(one).interval((8 * 10**12,), 0.95)
     assert high - low == pytest.approx(2, abs=1e-3)
     assert own.expected_error == pytest.approx(1 / math.sqrt(3), abs=1e-3)
 
@@ -482,12 +501,12 @@ def test_a_trimmed_mean_that_is_worse_than_a_guess_is_refused(more: dict[str, ob
         planned("TRIMMED_MEAN(age, 0.499999)", 50_000, TENTH, **more)
     assert (planned("TRIMMED_MEAN(age, 0.499999)", 50_000, 50, **more).expected_error or 99) < 21
     assert (planned("TRIMMED_MEAN(age, 0.499)", 50_000, TENTH, **more).expected_error or 99) < 21
-    assert planned("TRIMMED_MEAN(age, 0.499999)", 50_000, TENTH, prior="normal(50, 0.5)", **more).belief is not None
+    assert planned("TRIMMED_MEAN(age, 0.499999)", 50_000, TENTH, prior="normal(50, 0.5)", **more).grid_prior is not None
 
 
 def test_a_stored_trimmed_mean_is_told_at_any_epsilon() -> None:
     own = planned("TRIMMED_MEAN(age, 0.1)", 20)
-    assert plan_like(own, asked(TENTH**3)).mechanism == own.mechanism
+    assert replan_query(own, build_query_options(TENTH**3)).mechanism == own.mechanism
 
 
 def test_more_rows_than_can_be_summed_are_refused_before_anything_is_paid() -> None:
@@ -496,7 +515,7 @@ def test_more_rows_than_can_be_summed_are_refused_before_anything_is_paid() -> N
         planned("TRIMMED_MEAN(age, 0.1)", 2**40 + 1)
     assert [one.mechanism for one in planned("MEDIAN(age)", 2**40 + 1).candidates] == ["permute-and-flip on ranks"]
     most = ranks(2**16, 1, 2**40)
-    assert most.total(np.zeros(2**16, dtype=np.int64)) == 2**40 * (2**16 - 1)
+    assert most.sum_positions(np.zeros(2**16, dtype=np.int64)) == 2**40 * (2**16 - 1)
 
 
 def test_a_trimmed_mean_can_be_refined_by_a_distance() -> None:
@@ -504,9 +523,9 @@ def test_a_trimmed_mean_can_be_refined_by_a_distance() -> None:
     own = planned("TRIMMED_MEAN(age, 0.1)", 10, prior="uniform(20, 30)", distance="continuous")
     codes = [17, 20, 20, 21, 22, 23, 24, 25, 26, 90]
     source = MemorySource(own.schema, [{"age": code, "sex": 0} for code in codes])
-    secret = exact(own, source, [()], own.query.where)
+    secret = read_exact_inputs(own, source, [()], own.query.where)
     assert secret.inputs == [[(sum(codes[1:9]) - 8 * 17,)]]
-    (drawn,) = release(own, secret, [0]).numbers
+    (drawn,) = sample_noisy_outputs(own, secret, [0]).numbers
     assert 20 <= own.measurements[0].value(drawn[0]) <= 30  # type: ignore[union-attr, call-arg]
 
 
@@ -541,7 +560,7 @@ def test_a_trimmed_mean_reads_back_from_its_text() -> None:
     shares = [one.orders for one in query.aggregates if one.function == "trimmed_mean"]
     assert shares == [(TENTH,), (Fraction(1, 4),)]
     turned = parse_sql("SELECT AVG(age), TRIMMED_MEAN(age, 0.1), TRIMMED_MEAN(age, 0.250) FROM t", own)
-    assert canonical(turned) == canonical(query)
+    assert format_canonical_query(turned) == format_canonical_query(query)
     made = plan(own, query, 3)
     assert [one.name.split(" by ")[0] for one in made.measurements][1:] == [
         "mean of ranks 3..18",
@@ -565,7 +584,7 @@ def test_duckdb_reads_what_the_plain_loop_reads(tmp_path: Path) -> None:
         sources = DuckDBSource(own, path), MemorySource(own, register_memory(own, rows, key)[0])
         query = parse_sql("SELECT TRIMMED_MEAN(age, 0.1), TRIMMED_MEAN(fine, 0.2), MEDIAN(fine) FROM t", own)
         made = plan(own, query, 1)
-        found = [exact(made, source, [()], query.where).inputs for source in sources]
+        found = [read_exact_inputs(made, source, [()], query.where).inputs for source in sources]
         assert [np.asarray(one[0]).tolist() for one in found[0]] == [np.asarray(one[0]).tolist() for one in found[1]]
         ages = sorted(int(row["age"]) - 17 for row in rows) + [73] * 60
         assert found[0][[one.orders for one in query.aggregates].index((TENTH,))][0] == (sum(ages[6:54]),)
@@ -618,7 +637,7 @@ def test_preview_and_ask_show_the_ranks(tmp_path: Path) -> None:
 
 def test_a_preview_gives_its_reasons() -> None:
     """Why a choice by rank, or why a mean of ranks; neither quotes an error that is not known."""
-    many = preview(declared(1000), "SELECT MEDIAN(age) FROM t", epsilon=1)
+    many = preview_from_schema(declared(1000), "SELECT MEDIAN(age) FROM t", epsilon=1)
     assert many.expected_error is None
     mean = rank_mean("MEDIAN(age)", 1000)
     evenly = "if the rows are spread evenly its expected error is at most "
@@ -627,11 +646,11 @@ def test_a_preview_gives_its_reasons() -> None:
         f", and that of the {mean.name} is not clearly less: about {format_number(mean.expected_error())}"
     )
     assert [one.expected_error for one in many.candidates] == [None, None]
-    sure = preview(declared(50_000), "SELECT MEDIAN(age) FROM t", epsilon=TENTH)
+    sure = preview_from_schema(declared(50_000), "SELECT MEDIAN(age) FROM t", epsilon=TENTH)
     assert sure.reason.startswith("if the rows are spread evenly its expected error is nearly 0, and that of the mean ")
-    far = preview(declared(50), "SELECT MEDIAN(fine) FROM t", epsilon=1)
+    far = preview_from_schema(declared(50), "SELECT MEDIAN(fine) FROM t", epsilon=1)
     assert far.reason.startswith(evenly)
     assert far.reason.endswith(", but its ranks reach too far from rank 25 to stand for it on other rows")
-    few = preview(declared(12), "SELECT MEDIAN(fine) FROM t", epsilon=1)
+    few = preview_from_schema(declared(12), "SELECT MEDIAN(fine) FROM t", epsilon=1)
     assert few.expected_error is not None
     assert few.reason == "of so few rows it is nearer than the permute-and-flip on ranks, if they are spread evenly"

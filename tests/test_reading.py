@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.schema.column import EPOCH, Column, Derived
-from discreet.sources.reading import derive, examine, read, unit_of
+from discreet.schema.column import EPOCH, Column, DerivedCodes
+from discreet.sources.reading import derive_value, parse_raw_value, parse_unit_name, parse_with_status
 
 AGE = Column("age", "integer", 0, 120, missing_values=("-1", "?"))
 PRICE = Column("price", "number", -500, 10_000, Fraction(1, 100))
@@ -143,7 +143,7 @@ ONE_DAY_OFF = timezone(timedelta(hours=-5))
     ],
 )
 def test_a_value_has_one_meaning(column: Column, raw: object, value: object) -> None:
-    found = read(column, raw)
+    found = parse_raw_value(column, raw)
     assert (type(found), found) == (type(value), value)
 
 
@@ -167,7 +167,7 @@ def test_a_value_has_one_meaning(column: Column, raw: object, value: object) -> 
 )
 def test_how_a_value_was_read_is_told(raw: object, status: str) -> None:
     """120.4 would have rounded to 120, but it is beyond the bound."""
-    assert examine(AGE, raw).status == status
+    assert parse_with_status(AGE, raw).status == status
 
 
 class Hostile(str):
@@ -234,9 +234,9 @@ ANYTHING = st.one_of(
 @given(ANYTHING)
 def test_nothing_fails_and_every_code_is_in_the_domain(raw: object) -> None:
     """A row can hold anything; it can neither raise nor leave the public domain."""
-    unit_of(raw)
+    parse_unit_name(raw)
     for column in COLUMNS:
-        value = read(column, raw)
+        value = parse_raw_value(column, raw)
         if column.private_keys:
             assert value is None or (isinstance(value, str) and 0 < len(value) <= 200)
         else:
@@ -247,14 +247,14 @@ def test_nothing_fails_and_every_code_is_in_the_domain(raw: object) -> None:
 @given(st.floats(), st.floats(), st.sampled_from([AGE, PRICE, THIRDS, TENS]))
 def test_larger_numbers_have_no_smaller_codes(one: float, other: float, column: Column) -> None:
     small, large = sorted([one, other])
-    codes = read(column, small), read(column, large)
+    codes = parse_raw_value(column, small), parse_raw_value(column, large)
     assert None in codes or codes[0] <= codes[1]  # type: ignore[operator]
 
 
 @given(st.floats(-1e6, 1e6), st.sampled_from([PRICE, THIRDS, TENS]))
 def test_a_code_is_the_nearest_step(number: float, column: Column) -> None:
     """To half a step, and a rounding error of doubles."""
-    code = read(column, number)
+    code = parse_raw_value(column, number)
     inside = min(max(Fraction(number) / column.step, column.lower), column.upper)
     assert isinstance(code, int)
     assert abs(code - inside) <= Fraction(1, 2) + Fraction(1, 2**30)
@@ -265,28 +265,33 @@ def test_what_a_code_stands_for_reads_back(data: st.DataObject) -> None:
     """As the value itself and as the text people write for it; so a published value and a row mean the same."""
     column = data.draw(st.sampled_from([PRICE, TENS, EVER, TRUTH, LEVEL]))
     code = data.draw(st.integers(column.lower, column.upper))
-    value = column.value(code)
+    value = column.decode(code)
     text = str(float(value)) if isinstance(value, Fraction) else str(value)
-    assert read(column, text) == code
-    assert read(column, Decimal(text) if isinstance(value, Fraction) else value) == code
+    assert parse_raw_value(column, text) == code
+    assert parse_raw_value(column, Decimal(text) if isinstance(value, Fraction) else value) == code
 
 
 @given(st.dates(), st.times())
 def test_a_date_is_its_days_however_it_is_kept(day: date, time: object) -> None:
     days = (day - EPOCH).days
-    assert read(EVER, day) == read(EVER, day.isoformat()) == read(EVER, f"{day}T{time}") == days
-    assert read(EVER, np.datetime64(day)) == days
+    assert (
+        parse_raw_value(EVER, day)
+        == parse_raw_value(EVER, day.isoformat())
+        == parse_raw_value(EVER, f"{day}T{time}")
+        == days
+    )
+    assert parse_raw_value(EVER, np.datetime64(day)) == days
 
 
 def test_a_unit_is_its_name() -> None:
-    assert [unit_of(raw) for raw in (" p1 ", 17, "", None, Decimal("17.0"))] == ["p1", "17", None, None, "17"]
+    assert [parse_unit_name(raw) for raw in (" p1 ", 17, "", None, Decimal("17.0"))] == ["p1", "17", None, None, "17"]
 
 
 def test_a_derived_code_follows_its_key() -> None:
     """None where the key is missing or the public table has nothing for it, then what stands for it."""
     key = Column("key", "integer", 5, 7)
-    chapter = Column("icd.chapter", "nominal", 0, 1, categories=("a", "b"), derived=Derived("key", (1, None, 0)))
-    filled = Column("icd.filled", "integer", 0, 9, missing=9, derived=Derived("key", (1, None, 0)))
-    assert [derive(chapter, key, code).value for code in (5, 6, 7, None)] == [1, None, 0, None]
-    assert [derive(filled, key, code).value for code in (5, 6, 7, None)] == [1, 9, 0, 9]
-    assert derive(filled, key, None).status == "missing"
+    chapter = Column("icd.chapter", "nominal", 0, 1, categories=("a", "b"), derived=DerivedCodes("key", (1, None, 0)))
+    filled = Column("icd.filled", "integer", 0, 9, missing=9, derived=DerivedCodes("key", (1, None, 0)))
+    assert [derive_value(chapter, key, code).value for code in (5, 6, 7, None)] == [1, None, 0, None]
+    assert [derive_value(filled, key, code).value for code in (5, 6, 7, None)] == [1, 9, 0, 9]
+    assert derive_value(filled, key, None).status == "missing"

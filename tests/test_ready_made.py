@@ -14,19 +14,19 @@ import pytest
 import folders
 import tables
 from discreet import Custodian, InvalidInput
-from discreet.custodian.draw import exact
-from discreet.custodian.previewing import preview
-from discreet.custodian.question import read
+from discreet.custodian.draw import read_exact_inputs
+from discreet.custodian.previewing import preview_from_schema
+from discreet.custodian.question import parse_question
 from discreet.errors import Internal
 from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.planner.choose import counted_plan, plan
-from discreet.planner.facts import Facts
-from discreet.planner.nested import Nested
-from discreet.planner.nesting import ways
+from discreet.planner.choose import plan, plan_session_counts
+from discreet.planner.facts import ContributionBounds
+from discreet.planner.nested import HierarchicalHistogram
+from discreet.planner.nesting import list_hierarchies
 from discreet.query import parse_sql, to_sql
-from discreet.query.checked import checked_query
-from discreet.query.predicate import TRUE, All, OneOf, Some, Within
-from discreet.query.query import Aggregate, Having, Key, Output, Presentation, Query
+from discreet.query.checked import validate_query
+from discreet.query.predicate import TRUE, AllOf, AnyOf, InRanges, InTexts
+from discreet.query.query import Aggregate, GroupKey, HavingCondition, OutputColumn, Presentation, Query
 from discreet.sources.memory import MemorySource
 from test_custodian import write_people
 
@@ -66,7 +66,7 @@ def people() -> Custodian:
 
 def test_a_histogram_is_of_one_count_and_of_nothing_else(people: Custodian) -> None:
     """Of a variance, the noise would be that of a count: 3,367 times too little for values up to 100."""
-    read_first = read("SELECT HISTOGRAM(age, 3) FROM people", people.schema)
+    read_first = parse_question("SELECT HISTOGRAM(age, 3) FROM people", people.schema)
     with pytest.raises(InvalidInput, match="one count"):
         replace(read_first, aggregates=(Aggregate("var", "age"),))
     bad = forged(read_first, aggregates=(Aggregate("var", "age"),))
@@ -75,10 +75,10 @@ def test_a_histogram_is_of_one_count_and_of_nothing_else(people: Custodian) -> N
         doors: list[Callable[[], object]] = [
             lambda: people.answer(bad, epsilon=1),
             lambda: people.preview(bad, epsilon=1),
-            lambda: preview(people.schema, bad, epsilon=1),
+            lambda: preview_from_schema(people.schema, bad, epsilon=1),
             lambda: session.answer(bad),
             lambda: plan(people.schema, bad, epsilon=1),
-            lambda: counted_plan(people.schema, bad, Fraction(10), Fraction(1)),
+            lambda: plan_session_counts(people.schema, bad, Fraction(10), Fraction(1)),
         ]
         for door in doors:
             with pytest.raises(InvalidInput, match="one count"):
@@ -97,20 +97,20 @@ class EqualsAll(type):
         return 1
 
 
-class Changing(Within, metaclass=EqualsAll):
+class Changing(InRanges, metaclass=EqualsAll):
     """A condition that is of no class of ours, though its class equals every one."""
 
 
 def test_a_class_that_equals_ours_is_not_ours() -> None:
     query = parse_sql("SELECT COUNT(*) FROM t WHERE age <= 30", SCHEMA)
     foreign = Changing("age", ((0, 3),))
-    for bad in (forged(query, where=foreign), forged(query, where=forged(All((TRUE, TRUE)), parts=(foreign, TRUE)))):
+    for bad in (forged(query, where=foreign), forged(query, where=forged(AllOf((TRUE, TRUE)), parts=(foreign, TRUE)))):
         with pytest.raises(InvalidInput):
-            checked_query(bad, SCHEMA)
+            validate_query(bad, SCHEMA)
     with pytest.raises(InvalidInput):
         replace(query, where=foreign)
     with pytest.raises(InvalidInput):
-        All((foreign,))
+        AllOf((foreign,))
 
 
 def test_a_session_keeps_its_own_log(people: Custodian) -> None:
@@ -123,25 +123,25 @@ def test_nested_cells_are_planned_for_counts_alone() -> None:
     """Also where a query comes past every other check."""
     for bad in (variance_histogram(), forged(parse_sql(HISTOGRAM, SCHEMA), aggregates=())):
         with pytest.raises(Internal, match="one count"):
-            ways(bad, Facts(SCHEMA, TRUE, 4), Fraction(1), None)
+            list_hierarchies(bad, ContributionBounds(SCHEMA, TRUE, 4), Fraction(1), None)
 
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("schema", [SCHEMA, SEVERAL], ids=["one row", "three rows"])
 def test_what_is_read_from_text_passes_as_it_is(text: str, schema: Any) -> None:
     query = parse_sql(text, schema)
-    assert checked_query(query, schema) == query
-    assert read(query, schema) == query
+    assert validate_query(query, schema) == query
+    assert parse_question(query, schema) == query
 
 
 def test_a_question_about_one_unit_passes_where_it_is_allowed() -> None:
     asking = tables.schema("add-remove", 1, 0, individual_queries=True)
     query = parse_sql("SELECT age AS years FROM t FOR UNIT 'p17'", asking)
-    assert read(query, asking) == query
+    assert parse_question(query, asking) == query
     with pytest.raises(InvalidInput, match="not allowed"):
-        read(query, SCHEMA)
+        parse_question(query, SCHEMA)
     with pytest.raises(InvalidInput, match="no question"):
-        read(forged(query, where=Within("age", ((0, 0),))), asking)
+        parse_question(forged(query, where=InRanges("age", ((0, 0),))), asking)
 
 
 PLAIN = parse_sql(TEXTS[3], SCHEMA)
@@ -149,13 +149,13 @@ COUNTED = parse_sql("SELECT COUNT(*) FROM t WHERE age IN (0, 2)", SCHEMA)
 OUTPUT = PLAIN.presentation.outputs[2]
 WRONG: dict[str, Callable[[], Query]] = {
     "another table": lambda: replace(PLAIN, table="people"),
-    "a column that is not there": lambda: replace(PLAIN, keys=(Key("height"), PLAIN.keys[1])),
-    "the unit as a column": lambda: replace(PLAIN, keys=(Key("pid"), PLAIN.keys[1])),
+    "a column that is not there": lambda: replace(PLAIN, keys=(GroupKey("height"), PLAIN.keys[1])),
+    "the unit as a column": lambda: replace(PLAIN, keys=(GroupKey("pid"), PLAIN.keys[1])),
     "keys out of order": lambda: replace(PLAIN, keys=PLAIN.keys[::-1]),
     "a key twice": lambda: replace(PLAIN, keys=(PLAIN.keys[0],) * 2),
-    "bins of what has no order": lambda: replace(PLAIN, keys=(Key("sex", 2), PLAIN.keys[1])),
-    "bins wider than all": lambda: replace(COUNTED, keys=(Key("age", 99),)),
-    "private keys beside others": lambda: replace(PLAIN, keys=(PLAIN.keys[0], Key("city"))),
+    "bins of what has no order": lambda: replace(PLAIN, keys=(GroupKey("sex", 2), PLAIN.keys[1])),
+    "bins wider than all": lambda: replace(COUNTED, keys=(GroupKey("age", 99),)),
+    "private keys beside others": lambda: replace(PLAIN, keys=(PLAIN.keys[0], GroupKey("city"))),
     "an aggregate twice": lambda: replace(COUNTED, aggregates=COUNTED.aggregates * 2),
     "aggregates out of order": lambda: replace(COUNTED, aggregates=(Aggregate("sum", "age"), Aggregate("avg", "age"))),
     "a sum of names": lambda: replace(PLAIN, aggregates=(Aggregate("sum", "sex"),)),
@@ -176,39 +176,39 @@ WRONG: dict[str, Callable[[], Query]] = {
         PLAIN, presentation=Presentation((OUTPUT, replace(OUTPUT, key=0, aggregate=None)))
     ),
     "a name that cannot be printed": lambda: replace(
-        PLAIN, presentation=Presentation((Output("a\x07b", aggregate=0),))
+        PLAIN, presentation=Presentation((OutputColumn("a\x07b", aggregate=0),))
     ),
     "no output": lambda: replace(PLAIN, presentation=Presentation(())),
     "a comparison with a key": lambda: replace(
-        PLAIN, presentation=replace(PLAIN.presentation, having=(Having(0, ">", Fraction(1)),))
+        PLAIN, presentation=replace(PLAIN.presentation, having=(HavingCondition(0, ">", Fraction(1)),))
     ),
     "sorted by what is not there": lambda: replace(PLAIN, presentation=replace(PLAIN.presentation, order=((9, True),))),
-    "ranges out of order": lambda: replace(COUNTED, where=Within("age", ((2, 2), (0, 0)))),
-    "ranges that overlap": lambda: replace(COUNTED, where=Within("age", ((0, 2), (1, 3)))),
-    "ranges that touch": lambda: replace(COUNTED, where=Within("age", ((0, 1), (2, 2)))),
-    "a range that ends before it begins": lambda: replace(COUNTED, where=Within("age", ((2, 0),))),
-    "codes beyond the column's": lambda: replace(COUNTED, where=Within("age", ((0, 99),))),
-    "codes that are not whole": lambda: replace(COUNTED, where=Within("age", ((0.5, 2),))),  # type: ignore[arg-type]
-    "codes that are truth values": lambda: replace(COUNTED, where=Within("age", ((False, True),))),
-    "a missing value where there is none": lambda: replace(COUNTED, where=Within("score", ((0, 1),), null=True)),
-    "all of a column": lambda: replace(COUNTED, where=Within("age", ((-3, 4),), null=True)),
-    "texts of a column with codes": lambda: replace(COUNTED, where=OneOf("sex", ("F",))),
-    "codes of a column with texts": lambda: replace(COUNTED, where=Within("city", ((0, 1),))),
-    "texts out of order": lambda: replace(COUNTED, where=OneOf("city", ("b", "a"))),
-    "a text twice": lambda: replace(COUNTED, where=OneOf("city", ("a", "a"))),
-    "half of a character": lambda: replace(COUNTED, where=OneOf("city", ("\ud800",))),
-    "one part alone": lambda: replace(COUNTED, where=All((Within("age", ((0, 0),)),))),
+    "ranges out of order": lambda: replace(COUNTED, where=InRanges("age", ((2, 2), (0, 0)))),
+    "ranges that overlap": lambda: replace(COUNTED, where=InRanges("age", ((0, 2), (1, 3)))),
+    "ranges that touch": lambda: replace(COUNTED, where=InRanges("age", ((0, 1), (2, 2)))),
+    "a range that ends before it begins": lambda: replace(COUNTED, where=InRanges("age", ((2, 0),))),
+    "codes beyond the column's": lambda: replace(COUNTED, where=InRanges("age", ((0, 99),))),
+    "codes that are not whole": lambda: replace(COUNTED, where=InRanges("age", ((0.5, 2),))),  # type: ignore[arg-type]
+    "codes that are truth values": lambda: replace(COUNTED, where=InRanges("age", ((False, True),))),
+    "a missing value where there is none": lambda: replace(COUNTED, where=InRanges("score", ((0, 1),), null=True)),
+    "all of a column": lambda: replace(COUNTED, where=InRanges("age", ((-3, 4),), null=True)),
+    "texts of a column with codes": lambda: replace(COUNTED, where=InTexts("sex", ("F",))),
+    "codes of a column with texts": lambda: replace(COUNTED, where=InRanges("city", ((0, 1),))),
+    "texts out of order": lambda: replace(COUNTED, where=InTexts("city", ("b", "a"))),
+    "a text twice": lambda: replace(COUNTED, where=InTexts("city", ("a", "a"))),
+    "half of a character": lambda: replace(COUNTED, where=InTexts("city", ("\ud800",))),
+    "one part alone": lambda: replace(COUNTED, where=AllOf((InRanges("age", ((0, 0),)),))),
     "parts that one column's conditions make": lambda: replace(
-        COUNTED, where=All((Within("age", ((0, 2),)), Within("age", ((1, 3),))))
+        COUNTED, where=AllOf((InRanges("age", ((0, 2),)), InRanges("age", ((1, 3),))))
     ),
     "a filter that the condition implies": lambda: replace(
-        COUNTED, aggregates=(Aggregate("count", where=Within("age", ((0, 4),))),)
+        COUNTED, aggregates=(Aggregate("count", where=InRanges("age", ((0, 4),))),)
     ),
     "very many parts": lambda: replace(
-        COUNTED, where=Some(tuple(Within("age", ((at % 5, at % 5),)) for at in range(9_000)))
+        COUNTED, where=AnyOf(tuple(InRanges("age", ((at % 5, at % 5),)) for at in range(9_000)))
     ),
     "parts very deep": lambda: replace(COUNTED, where=_deep(400)),
-    "a histogram of two keys": lambda: forged(parse_sql(HISTOGRAM, SCHEMA), keys=(Key("age"), Key("sex"))),
+    "a histogram of two keys": lambda: forged(parse_sql(HISTOGRAM, SCHEMA), keys=(GroupKey("age"), GroupKey("sex"))),
     "a rollup of an average": lambda: forged(PLAIN, nesting="rollup", aggregates=(Aggregate("avg", "age"),)),
     "a filter on a sum": lambda: forged(PLAIN, aggregates=(forged(Aggregate("sum", "age"), where=COUNTED.where),)),
     "a sum of nothing": lambda: forged(PLAIN, aggregates=(forged(Aggregate("sum", "age"), column=None),)),
@@ -219,19 +219,19 @@ WRONG: dict[str, Callable[[], Query]] = {
 }
 
 
-def _deep(depth: int) -> Within | OneOf | All | Some:
-    inner: Within | OneOf | All | Some = Within("age", ((0, 0),))
+def _deep(depth: int) -> InRanges | InTexts | AllOf | AnyOf:
+    inner: InRanges | InTexts | AllOf | AnyOf = InRanges("age", ((0, 0),))
     for at in range(depth):
-        inner = (All, Some)[at % 2]((inner, Within("score", ((at % 5, at % 5),))))
+        inner = (AllOf, AnyOf)[at % 2]((inner, InRanges("score", ((at % 5, at % 5),))))
     return inner
 
 
 @pytest.mark.parametrize("made", WRONG.values(), ids=WRONG)
 def test_what_no_text_means_is_refused_at_every_door(made: Callable[[], Query]) -> None:
     for door in (
-        lambda: read(made(), SCHEMA),
+        lambda: parse_question(made(), SCHEMA),
         lambda: plan(SCHEMA, made(), 1),
-        lambda: counted_plan(SCHEMA, made(), Fraction(10), Fraction(1)),
+        lambda: plan_session_counts(SCHEMA, made(), Fraction(10), Fraction(1)),
     ):
         with pytest.raises(InvalidInput) as refusal:
             door()
@@ -246,7 +246,7 @@ def test_a_subclass_of_a_query_is_refused() -> None:
     for field in fields(Query):
         object.__setattr__(mine, field.name, getattr(PLAIN, field.name))
     with pytest.raises(InvalidInput, match="a subclass"):
-        read(mine, SCHEMA)
+        parse_question(mine, SCHEMA)
 
 
 def _changed(chance: random.Random, query: Query, other: Query) -> Query:
@@ -267,7 +267,7 @@ def _changed(chance: random.Random, query: Query, other: Query) -> Query:
         True,
         (),
         (Fraction(1, 4),),
-        Within("age", ((0, 1),)),
+        InRanges("age", ((0, 1),)),
         "var",
         "count",
     ]
@@ -283,7 +283,7 @@ def changes_are_what_text_means(tries: int, seed: int) -> int:
     for _ in range(tries):
         query = _changed(chance, chance.choice(read_from), chance.choice(read_from))
         try:
-            found = read(query, SCHEMA)
+            found = parse_question(query, SCHEMA)
         except InvalidInput:
             continue
         assert parse_sql(to_sql(found, SCHEMA), SCHEMA) == found
@@ -306,7 +306,7 @@ def test_the_law_of_what_is_planned_keeps_its_promise_on_neighbours() -> None:
     for text in (HISTOGRAM, TEXTS[4], "SELECT HISTOGRAM(score, 5) FROM t WHERE sex = 'F'"):
         planned = plan(SCHEMA, parse_sql(text, SCHEMA), 1)
         (nested,) = planned.measurements
-        assert isinstance(nested, Nested)
+        assert isinstance(nested, HierarchicalHistogram)
         for _ in range(20):
             rows = {f"p{at}": [tables.random_row(chance)] for at in range(6)}
             pair = [_inputs(planned, rows), _inputs(planned, dict(list(rows.items())[1:]))]
@@ -315,10 +315,10 @@ def test_the_law_of_what_is_planned_keeps_its_promise_on_neighbours() -> None:
 
 def _inputs(planned: Any, units: tables.Units) -> list[Any]:
     source = MemorySource(SCHEMA, tables.rows_of(units))
-    return list(exact(planned, source, planned.cells(), planned.query.where).inputs[0])
+    return list(read_exact_inputs(planned, source, planned.cells(), planned.query.where).inputs[0])
 
 
-def _loss(nested: Nested, one: list[Any], two: list[Any]) -> Fraction:
+def _loss(nested: HierarchicalHistogram, one: list[Any], two: list[Any]) -> Fraction:
     total = Fraction(0)
     for level, ours, theirs in zip(nested.measured_levels, _levels(nested, one), _levels(nested, two), strict=True):
         assert isinstance(level.noise, DiscreteLaplace)
@@ -326,5 +326,5 @@ def _loss(nested: Nested, one: list[Any], two: list[Any]) -> Fraction:
     return total
 
 
-def _levels(nested: Nested, inputs: list[Any]) -> list[Any]:
-    return [one for one in nested.measured(inputs) if one is not None]
+def _levels(nested: HierarchicalHistogram, inputs: list[Any]) -> list[Any]:
+    return [one for one in nested.split_levels(inputs) if one is not None]

@@ -35,8 +35,8 @@ from scipy.stats import beta
 
 import discreet.custodian.custodian as custodian_module
 import discreet.custodian.draw as draw_module
-from discreet.custodian.previewing import charge_of
-from discreet.custodian.question import read
+from discreet.custodian.previewing import build_plan_charge
+from discreet.custodian.question import parse_question
 from discreet.errors import InvalidInput
 from discreet.kernel.box_staircase import BoxStaircase
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
@@ -44,12 +44,12 @@ from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.exponential import Exponential
 from discreet.kernel.permute_and_flip import PermuteAndFlip
 from discreet.kernel.polygon_staircase import PolygonStaircase
-from discreet.kernel.quantile import _split_selection
+from discreet.kernel.quantile import _build_split_selection
 from discreet.kernel.refinement import Refinement
 from discreet.kernel.scores import Selection
 from discreet.kernel.staircase import Staircase
-from discreet.planner.facts import Facts
-from discreet.planner.noisy import Noisy
+from discreet.planner.facts import ContributionBounds
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.threshold import Threshold
 from discreet.prior import Prior
 from discreet.query.query import Aggregate
@@ -185,34 +185,34 @@ def one_draw_for_all_cells() -> Any:
     """The first cell's noise is every cell's."""
 
     def drawn(one: Any, inputs: Any, counts: Any) -> Any:
-        if not isinstance(one, Noisy):
+        if not isinstance(one, AdditiveNoise):
             return real(one, inputs, counts)
-        noise = one.noise.draw_units(1, None)[0]  # type: ignore[arg-type]
+        noise = one.noise.sample_units(1, None)[0]  # type: ignore[arg-type]
         return [tuple(x + int(n) for x, n in zip(row, noise, strict=True)) for row in inputs]
 
-    real = draw_module._drawn
-    return patch.object(draw_module, "_drawn", drawn)
+    real = draw_module._sample_measurement
+    return patch.object(draw_module, "_sample_measurement", drawn)
 
 
 def no_noise_on_one_cell() -> Any:
     def drawn(one: Any, inputs: Any, counts: Any) -> Any:
         return [*real(one, inputs, counts)[:-1], inputs[-1]]
 
-    real = draw_module._drawn
-    return patch.object(draw_module, "_drawn", drawn)
+    real = draw_module._sample_measurement
+    return patch.object(draw_module, "_sample_measurement", drawn)
 
 
 def one_side_of_a_replacement() -> Any:
     """A row that is replaced leaves one cell and is held to enter none."""
-    return patch.object(Facts, "sides", property(lambda _: 1))
+    return patch.object(ContributionBounds, "replace_factor", property(lambda _: 1))
 
 
 @contextmanager
 def half_the_spread_of_scores() -> Iterator[None]:
-    _split_selection.cache_clear()
+    _build_split_selection.cache_clear()
     with patch("discreet.kernel.quantile.Selection.of", _narrow):
         yield
-    _split_selection.cache_clear()
+    _build_split_selection.cache_clear()
 
 
 _ready_selection = Selection.of
@@ -233,7 +233,7 @@ def a_low_threshold() -> Any:
 
     def of(*given: Any) -> Threshold:
         own = real(*given)
-        return replace(own, least=own.least - 2)
+        return replace(own, min_count=own.min_count - 2)
 
     return patch.object(Threshold, "of", of)
 
@@ -243,14 +243,14 @@ def scale_from_the_rows() -> Any:
 
     def drawn(_: Any, inputs: Any, __: Any) -> Any:
         noise = DiscreteLaplace(1, max(1, *(abs(x) for row in inputs for x in row)))
-        return [tuple(x + noise.draw_unit(None) for x in row) for row in inputs]  # type: ignore[arg-type]
+        return [tuple(x + noise.sample_unit(None) for x in row) for row in inputs]  # type: ignore[arg-type]
 
-    return patch.object(draw_module, "_drawn", drawn)
+    return patch.object(draw_module, "_sample_measurement", drawn)
 
 
 def half_the_charge() -> Any:
     def charge(planned: Any, *more: Any) -> Any:
-        own = charge_of(planned, *more)
+        own = build_plan_charge(planned, *more)
         return replace(own, spend=replace(own.spend, epsilon=own.spend.epsilon / 2))
 
     return patch.object(custodian_module, "charge_of", charge)
@@ -258,13 +258,13 @@ def half_the_charge() -> Any:
 
 def rows_in_a_warning() -> Any:
     """The reply says how many rows the source has."""
-    real = custodian_module.Custodian._draw
+    real = custodian_module.Custodian._measure_plan
 
     def draw(self: Any, planned: Any) -> str:
         self._note = f"{self._source.count()} rows were read"
         return real(self, planned)
 
-    return patch.object(custodian_module.Custodian, "_draw", draw)
+    return patch.object(custodian_module.Custodian, "_measure_plan", draw)
 
 
 WRONG: list[tuple[Callable[[], Any], int, float, str]] = [
@@ -314,7 +314,7 @@ def test_a_value_that_no_text_leads_to_is_refused_or_keeps_its_claim(pairs: dict
     pair, found = pairs["add-remove"], Tried()
 
     def asked(side: Any) -> list[dict[str, Any]]:
-        made = read("SELECT HISTOGRAM(x, 3) FROM t", side.custodian.schema)
+        made = parse_question("SELECT HISTOGRAM(x, 3) FROM t", side.custodian.schema)
         found = side.custodian.answer(replace(made, aggregates=(Aggregate("var", "x"),)), epsilon=1)
         return [{"guarantee": found.guarantee.to_json(), "mechanism": found.mechanism}]
 
@@ -326,7 +326,7 @@ def test_a_value_that_no_text_leads_to_is_refused_or_keeps_its_claim(pairs: dict
 def test_values_are_changed_in_every_field(pairs: dict[str, Pair]) -> None:
     """Those that are handed in changed: what the check tries is not what a text leads to."""
     schema = pairs["add-remove"].sides[0].custodian.schema
-    start = read("SELECT sex, COUNT(*) FROM t GROUP BY sex", schema)
+    start = parse_question("SELECT sex, COUNT(*) FROM t GROUP BY sex", schema)
     made, refused = [], 0
     for seed in range(200):
         try:
@@ -384,7 +384,7 @@ def test_the_coins_of_discrete_laplace_noise_make_the_law_of_the_formula(rate: F
 
     def drawn(coins: dict[int, int], turned: int, to: int) -> int:
         dial = Dial(coins | {turned: to}, turned, width)
-        return int(noise.draw_units(1, dial)[0]) if together else int(noise.draw_unit(dial))
+        return int(noise.sample_units(1, dial)[0]) if together else int(noise.sample_unit(dial))
 
     sign, nonzero = digits + 1, digits + 2
     shown = {sign: HEADS, nonzero: HEADS}
@@ -415,7 +415,7 @@ def test_the_coins_of_permute_and_flip_make_the_law_of_the_formula(levels: tuple
             return b"\xff" if count == 1 else super().take(count)
 
     def drawn(turned: int, to: int) -> int:
-        return choice.draw_position(own, Last({turned: to}, turned, 2))
+        return choice.sample_position(own, Last({turned: to}, turned, 2))
 
     chances = []
     for at, level in enumerate(levels):
@@ -465,16 +465,16 @@ class Again(Exception):
 @pytest.mark.parametrize("truth", [0, 3, 7])
 def test_a_refinement_bit_by_bit(truth: int) -> None:
     """The block is chosen by one whole number and the outcome in it by another: every word is accounted for."""
-    law = Refinement.of(Prior.uniform(0, 7), 1).law(truth)
+    law = Refinement.of(Prior.uniform(0, 7), 1).distribution(truth)
 
     def drawn(first: int, second: int) -> int:
         try:
-            return law.draw_position(Words(first, second))
+            return law.sample_position(Words(first, second))
         except Again:
             return -1
 
     sizes = Words(0, 0)
-    law.draw_position(sizes)
+    law.sample_position(sizes)
     words = [2 ** (8 * size) for size in sizes.sizes]
     blocks = steps(lambda word: drawn(word, 0), words[0])
     accepted = sum(count for outcome, count in blocks.items() if outcome >= 0)
@@ -484,7 +484,7 @@ def test_a_refinement_bit_by_bit(truth: int) -> None:
             continue
         start = next(word for word in _starts(drawn, words[0], outcome))
         size = Words(start, 0)
-        law.draw_position(size)
+        law.sample_position(size)
         if len(size.sizes) == 1:  # the block has one outcome
             chances[outcome] = Fraction(count, accepted)
             continue
@@ -548,9 +548,9 @@ def test_draws_of_two_numbers_have_the_law_of_the_formula(noise: Any) -> None:
 
 
 def test_draws_of_the_exponential_mechanism_have_the_law_of_the_formula() -> None:
-    law = Exponential.of(1, 1, Prior.weights({0: 1, 1: 2, 2: 3})).law([0, 2, 1])
+    law = Exponential.of(1, 1, Prior.weights({0: 1, 1: 2, 2: 3})).distribution([0, 2, 1])
     bits = Seeded(b"choices")
-    draws = np.array([law.draw_position(bits) for _ in range(20_000)])
+    draws = np.array([law.sample_position(bits) for _ in range(20_000)])
     counted(draws, dict(enumerate(np.exp(weighed(law)).tolist())))
 
 

@@ -30,12 +30,12 @@ from discreet import (
     same_total,
     total,
 )
-from discreet.inference.gathered import Gathered, gather
+from discreet.inference.gathered import ConstraintSet, gather_constraints
 
 Array = NDArray[np.float64]
 
 
-def missed_by(values: Array, must: Gathered) -> float:
+def missed_by(values: Array, must: ConstraintSet) -> float:
     """By how much the worst constraint is missed, in parts of the largest value."""
     order = [values[before] - values[after] for places in must.chains for before, after in pairwise(places)]
     gaps = [*np.abs(must.matrix.T @ values - must.constants), *(must.low - values), *(values - must.high), *order]
@@ -46,7 +46,7 @@ def distance(values: Array, noisy: Array, variance: Array) -> float:
     return float(((values - noisy) ** 2 / variance).sum() / 2)
 
 
-def in_full(must: Gathered) -> tuple[Array, Array, Array, Array]:
+def in_full(must: ConstraintSet) -> tuple[Array, Array, Array, Array]:
     """Dense rows: equal @ x = right, most @ x <= ceiling."""
     cells = np.eye(len(must.low))
     order = [cells[before] - cells[after] for places in must.chains for before, after in pairwise(places)]
@@ -56,7 +56,7 @@ def in_full(must: Gathered) -> tuple[Array, Array, Array, Array]:
     return must.matrix.toarray().T, must.constants, most, ceiling
 
 
-def by_trying_all(noisy: Array, variance: Array, must: Gathered) -> float:
+def by_trying_all(noisy: Array, variance: Array, must: ConstraintSet) -> float:
     """The least distance: least squares for every choice of inequalities that are met with equality."""
     equal, right, most, ceiling = in_full(must)
     best, root = math.inf, np.sqrt(variance)
@@ -68,13 +68,13 @@ def by_trying_all(noisy: Array, variance: Array, must: Gathered) -> float:
     return best
 
 
-def possible(must: Gathered) -> bool:
+def possible(must: ConstraintSet) -> bool:
     """Whether some answers satisfy all, by scipy's linear programs."""
     equal, right, most, ceiling = in_full(must)
     return bool(linprog(np.zeros(len(must.low)), most, ceiling, equal, right, bounds=(None, None)).status == 0)
 
 
-def by_slsqp(noisy: Array, variance: Array, must: Gathered) -> float:
+def by_slsqp(noisy: Array, variance: Array, must: ConstraintSet) -> float:
     """The least distance that scipy's dense solver finds."""
     equal, right, most, ceiling = in_full(must)
     rows = [{"type": "eq", "fun": lambda x: equal @ x - right, "jac": lambda _: equal}] if len(equal) else []
@@ -115,7 +115,7 @@ def mixture(rng: np.random.Generator, most: int) -> tuple[Array, Array, list[Con
 def holds_and_is_nearest(rng: np.random.Generator, most: int, reference: Callable[..., float]) -> bool:
     """Check one mixture; False where it was refused, which must be right."""
     noisy, variance, constraints = mixture(rng, most)
-    must = gather(noisy, constraints)
+    must = gather_constraints(noisy, constraints)
     try:
         values = reconcile(noisy, constraints, variance).values
     except InvalidInput:
@@ -179,7 +179,7 @@ def test_20000_answers_in_order_with_a_known_total() -> None:
     noisy = np.arange(20_000) * 0.01 + rng.laplace(scale=5, size=20_000)
     constraints = [increasing(), total(2_000_000), at_least(np.linspace(-1, 1, 20_000))]
     refined = reconcile(noisy, constraints)
-    assert missed_by(refined.values, gather(noisy, constraints)) <= 1e-9
+    assert missed_by(refined.values, gather_constraints(noisy, constraints)) <= 1e-9
 
 
 def test_a_total_with_bounds_is_exact() -> None:
@@ -290,7 +290,7 @@ def test_whole_numbers_keep_totals_nesting_and_bounds(seed: int) -> None:
     refined = reconcile(noisy, constraints, whole=True).values
     tight = [at_least(1, [0, 1]) if one is offered[3] else one for one in constraints]
     assert (refined == np.round(refined)).all()
-    assert missed_by(refined, gather(noisy, tight)) == 0
+    assert missed_by(refined, gather_constraints(noisy, tight)) == 0
     assert np.abs(refined - reconcile(noisy, tight).values).max() < 1
 
 
@@ -303,7 +303,7 @@ def test_whole_numbers_keep_the_order_of_the_parts_of_a_total(seed: int) -> None
     constraints += [total(max(int(noisy.sum()), -20))] if rng.random() < 0.7 else []
     refined = reconcile(noisy, constraints, whole=True).values
     assert (refined == np.round(refined)).all()
-    assert missed_by(refined, gather(noisy, constraints)) == 0
+    assert missed_by(refined, gather_constraints(noisy, constraints)) == 0
 
 
 def test_whole_numbers_in_a_large_tree() -> None:

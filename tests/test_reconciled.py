@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 import tables
 from commands import discreet, done
 from discreet import Custodian, InvalidInput, Prior
-from discreet.answer import Answer, Reconciled
+from discreet.answer import Answer, ReconciledRows
 from discreet.custodian import draw, reply
-from discreet.custodian.draw import Exact, Released, release
-from discreet.custodian.draw import exact as exact_inputs
-from discreet.custodian.reconciling import STEP, WHOLE, check_stated
+from discreet.custodian.draw import ExactInputs, NoisyResult, sample_noisy_outputs
+from discreet.custodian.draw import read_exact_inputs as exact_inputs
+from discreet.custodian.reconciling import COUNT_STEP, INTEGER_NOISE_VARIANCE, check_plan_constraints
 from discreet.inference.constraints import at_most, same_total, total
-from discreet.inference.refined import quantile
+from discreet.inference.refined import compute_worst_quantile
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.planner.choose import plan
-from discreet.planner.noisy import Noisy
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Plan
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
@@ -54,10 +54,12 @@ def planned(schema: Schema, question: str, epsilon: object = Fraction(1, 2), **m
 def told(made: Plan, exact: Sequence[int], seed: int, stated: Sequence[Any] = ()) -> Answer:
     """The reply to a plan of one count that is exactly this in each cell, with noise from a seed."""
     (one,) = made.measurements
-    assert isinstance(one, Noisy)
-    noise = one.noise.draw_units(len(exact), Stream(seed))[:, 0]
+    assert isinstance(one, AdditiveNoise)
+    noise = one.noise.sample_units(len(exact), Stream(seed))[:, 0]
     numbers = tuple(((int(count + shift),),) for count, shift in zip(exact, noise, strict=True))
-    return reply.answer(made, Released(tuple(made.cells()), numbers), "a question", made.epsilon, 1, {}, stated)
+    return reply.build_answer(
+        made, NoisyResult(tuple(made.list_cells()), numbers), "a question", made.epsilon, 1, {}, stated
+    )
 
 
 def drawn(made: Plan, units: tables.Units, seed: int) -> Answer:
@@ -65,16 +67,16 @@ def drawn(made: Plan, units: tables.Units, seed: int) -> Answer:
     return noised(made, counted_in(made, units), seed)
 
 
-def counted_in(made: Plan, units: tables.Units) -> Exact:
+def counted_in(made: Plan, units: tables.Units) -> ExactInputs:
     """What a plan reads from a table: the same whatever the noise."""
-    return exact_inputs(made, MemorySource(made.schema, tables.rows_of(units)), made.cells(), made.query.where)
+    return exact_inputs(made, MemorySource(made.schema, tables.rows_of(units)), made.list_cells(), made.query.where)
 
 
-def noised(made: Plan, secret: Exact, seed: int) -> Answer:
+def noised(made: Plan, secret: ExactInputs, seed: int) -> Answer:
     """The reply to a plan that has read its table, with noise from a seed."""
     with patch.object(draw, "SYSTEM", Stream(seed)):
-        released = release(made, secret, [0] * len(secret.cells))
-    return reply.answer(made, released, "a question", made.epsilon, 1, {})
+        released = sample_noisy_outputs(made, secret, [0] * len(secret.cells))
+    return reply.build_answer(made, released, "a question", made.epsilon, 1, {})
 
 
 def random_units(rows: int, count: int, seed: int) -> tables.Units:
@@ -83,7 +85,7 @@ def random_units(rows: int, count: int, seed: int) -> tables.Units:
     return {name: [row | {"ward": 1, "visit": 1} for row in own] for name, own in found.items()}
 
 
-def fitted(answer: Answer) -> Reconciled:
+def fitted(answer: Answer) -> ReconciledRows:
     found = answer.reconciled
     assert found is not None
     return found
@@ -237,7 +239,7 @@ def test_counts_that_fit_together_are_no_farther(counts: str, key: str, relation
         for name, exact in exact_by_name.items():
             raw.append(((numbers(answer.rows, name) - exact) ** 2).mean())
             better.append(((numbers(fitted(answer).rows, name) - exact) ** 2).mean())
-    assert np.mean(better) <= (0.7 * np.mean(raw) if key else np.mean(raw) + WHOLE)
+    assert np.mean(better) <= (0.7 * np.mean(raw) if key else np.mean(raw) + INTEGER_NOISE_VARIANCE)
 
 
 def _counted(units: tables.Units, name: str, ward: object) -> int:
@@ -332,9 +334,9 @@ def test_intervals_allow_for_whole_number_noise(cells: int) -> None:
     for epsilon in np.geomspace(0.08, 10, 30):
         noise = DiscreteLaplace(Fraction(float(epsilon)).limit_denominator(1000), 1)
         at, chance = _projected(noise, cells)
-        spread = math.sqrt((noise.variance() + WHOLE) * (1 if cells == 1 else 1 - 1 / cells))
+        spread = math.sqrt((noise.variance() + INTEGER_NOISE_VARIANCE) * (1 if cells == 1 else 1 - 1 / cells))
         for confidence in np.linspace(0.8, 0.999, 40):
-            reach = quantile(float(confidence)) * spread + STEP / 2
+            reach = compute_worst_quantile(float(confidence)) * spread + COUNT_STEP / 2
             assert chance[np.abs(at) <= reach].sum() >= confidence - 1e-9
 
 
@@ -432,7 +434,7 @@ def test_a_prior_and_what_must_be_true_go_together() -> None:
 )
 def test_an_analyst_states_what_she_knows(texts: list[Any], holds: Any) -> None:
     made = planned(declared("add-remove", 1, 0), BY_WARD, Fraction(1, 5))
-    check_stated(made, texts)
+    check_plan_constraints(made, texts)
     for seed in range(5):
         found = fitted(told(made, sparse(40, 1000, 7), seed, texts))
         assert holds(np.round(numbers(found.rows), 6))
@@ -462,16 +464,16 @@ def test_an_analyst_states_what_she_knows(texts: list[Any], holds: Any) -> None:
 def test_what_cannot_be_true_is_refused_before_anything_is_drawn(texts: Any, said: str) -> None:
     made = planned(declared("replace-one", 1, 1000), BY_WARD)
     with pytest.raises(InvalidInput, match=said):
-        check_stated(made, texts)
+        check_plan_constraints(made, texts)
 
 
 def test_constraints_are_of_one_count() -> None:
     schema = declared("replace-one", 1, 1000)
     for question in ("SELECT ward, COUNT(*), COUNT(day) FROM t GROUP BY ward", "SELECT SUM(score) FROM t"):
         with pytest.raises(InvalidInput, match="is of one COUNT with noise"):
-            check_stated(planned(schema, question), ["total = 1000"])
+            check_plan_constraints(planned(schema, question), ["total = 1000"])
     with pytest.raises(InvalidInput, match="along one group key"):
-        check_stated(planned(schema, "SELECT ward, sex, COUNT(*) FROM t GROUP BY ward, sex"), ["rising"])
+        check_plan_constraints(planned(schema, "SELECT ward, sex, COUNT(*) FROM t GROUP BY ward, sex"), ["rising"])
 
 
 @pytest.mark.parametrize("more", ["", ", COUNT(age)"])
@@ -483,10 +485,10 @@ def test_many_cells_take_a_few_seconds(more: str, cells: int) -> None:
     schema = declared("replace-one", 1, units)
     schema = replace(schema, columns={**schema.columns, "x": wide})
     made = planned(schema, f"SELECT x, COUNT(*){more} FROM t GROUP BY x")
-    noisy = [one for one in made.measurements if isinstance(one, Noisy)]
+    noisy = [one for one in made.measurements if isinstance(one, AdditiveNoise)]
     amounts = [int(at < units) for at in range(cells)]  # a unit in each cell, then none
-    exact = [[one.inputs((amount,) * len(one.form.measures)) for amount in amounts] for one in noisy]
-    answer = noised(made, Exact(made.cells(), exact), 8)
+    exact = [[one.compute_inputs((amount,) * len(one.linear_query.measures)) for amount in amounts] for one in noisy]
+    answer = noised(made, ExactInputs(made.list_cells(), exact), 8)
     start = time.monotonic()
     found = fitted(answer)
     took = time.monotonic() - start

@@ -13,8 +13,8 @@ import pytest
 from commands import done
 from discreet import Answer
 from discreet.custodian import reply
-from discreet.custodian.draw import exact, release
-from discreet.custodian.reconciling import Sums
+from discreet.custodian.draw import read_exact_inputs, sample_noisy_outputs
+from discreet.custodian.reconciling import CountSums
 from discreet.planner.choose import plan
 from discreet.query import parse_sql
 from discreet.sample import write_registry
@@ -47,10 +47,10 @@ def source(own: Schema, sparse: bool, rows: int = 900) -> MemorySource:
 def answers(question: str, sparse: bool, epsilon: Fraction, count: int, rows: int = 900) -> list[Answer]:
     own = declared()
     planned = plan(own, parse_sql(question, own), epsilon)
-    cells = planned.cells()
-    secret = exact(planned, source(own, sparse, rows), cells, planned.query.where)
-    drawn = (release(planned, secret, [0] * len(cells)) for _ in range(count))
-    return [reply.answer(planned, one, question, reply.FREE, None, {}) for one in drawn]
+    cells = planned.list_cells()
+    secret = read_exact_inputs(planned, source(own, sparse, rows), cells, planned.query.where)
+    drawn = (sample_noisy_outputs(planned, secret, [0] * len(cells)) for _ in range(count))
+    return [reply.build_answer(planned, one, question, reply.FREE, None, {}) for one in drawn]
 
 
 def sums(told: Answer) -> tuple[float, float]:
@@ -119,17 +119,18 @@ def test_the_rule_is_where_the_square_errors_cross(empty: int, worse: bool) -> N
     raw, made = noise.sum(axis=1), np.maximum(noise, 0).sum(axis=1)
     assert (float((made**2).mean()) > float((raw**2).mean())) == worse
     held = [
-        Sums(one, two, 2.0, 2.0 * empty, least=-(10**9)).worse for one, two in zip(raw[:500], made[:500], strict=True)
+        CountSums(one, two, 2.0, 2.0 * empty, min_total=-(10**9)).is_worse
+        for one, two in zip(raw[:500], made[:500], strict=True)
     ]
     assert (np.mean(held) > 0.5) == worse
 
 
 def test_a_sum_that_is_moved_to_what_is_possible_is_not_worse() -> None:
-    assert not Sums(-500.0, 0.0, 10.0, 400.0).worse
-    assert not Sums(10_500.0, 10_000.0, 10.0, 400.0, 0, 10_000).worse
-    assert not Sums(9_700.0, 10_000.0, 10.0, 400.0, 10_000, 10_000).worse
-    assert Sums(9_415.0, 10_101.0, 20.0, 2_000.0).worse
-    assert Sums(9_415.0, 10_101.0, 20.0, 2_000.0).advice.endswith(
+    assert not CountSums(-500.0, 0.0, 10.0, 400.0).is_worse
+    assert not CountSums(10_500.0, 10_000.0, 10.0, 400.0, 0, 10_000).is_worse
+    assert not CountSums(9_700.0, 10_000.0, 10.0, 400.0, 10_000, 10_000).is_worse
+    assert CountSums(9_415.0, 10_101.0, 20.0, 2_000.0).is_worse
+    assert CountSums(9_415.0, 10_101.0, 20.0, 2_000.0).advice.endswith(
         "the reconciled counts add up to 10,101, the raw ones to 9,415, with a standard deviation of 44.72."
     )
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from discreet import Distance, InvalidInput, Prior, Refinement, Taxonomy, Unsupported, refine
 from discreet.exact import exp_below
-from discreet.kernel.refinement_risk import Line
+from discreet.kernel.refinement_risk import PriorLine
 from discreet.testing import all_neighbours, all_tables, chi_square_excess, exact_delta, worst_ratio
 from properties import tried
 
@@ -51,7 +51,7 @@ def test_the_blocks_agree_with_the_algorithm_point_by_point(prior: Prior, truth:
     """Prefix sums and three factors against a plain loop."""
     mechanism = Refinement.of(prior, epsilon)
     clamped = min(max(truth, prior.support[0]), prior.support[-1])
-    law = mechanism.law(truth)
+    law = mechanism.distribution(truth)
     assert list(law.probabilities) == by_the_book(prior, clamped, *mechanism.factors)
     assert sum(law.probabilities) == 1
 
@@ -60,7 +60,7 @@ def test_the_blocks_agree_with_the_algorithm_point_by_point(prior: Prior, truth:
 def test_statistics_lose_epsilon_between_any_two_data_sets(prior: Prior, epsilon: float) -> None:
     """Exactly, in rationals: whatever the truths, the ratio is at most the certified e^epsilon."""
     mechanism = Refinement.of(prior, epsilon)
-    laws = [mechanism.law(truth).law() for truth in prior.support]
+    laws = [mechanism.distribution(truth).law() for truth in prior.support]
     limit = exp_below(Fraction(str(epsilon)))
     for one, two in combinations(laws, 2):
         worst = worst_ratio(one, two)
@@ -74,11 +74,11 @@ def test_individuals_lose_epsilon_when_they_come_and_go(prior: Prior, epsilon: f
     ratio = exp_below(Fraction(str(epsilon)))
     coming = Refinement.of(prior, epsilon, about="individual")
     replaced = Refinement.of(prior, epsilon, about="individual", neighbours="replace-one")
-    absent = coming.law(None).law()
+    absent = coming.distribution(None).law()
     assert list(absent.values()) == list(prior.probabilities)
-    laws = {truth: replaced.law(truth).law() for truth in [*prior.support, None]}
+    laws = {truth: replaced.distribution(truth).law() for truth in [*prior.support, None]}
     for truth in prior.support:
-        against_prior = worst_ratio(coming.law(truth).law(), absent)
+        against_prior = worst_ratio(coming.distribution(truth).law(), absent)
         assert against_prior is not None
         assert against_prior <= ratio
         for other in laws.values():
@@ -96,7 +96,7 @@ def test_all_neighbours_of_all_small_tables(statistic: str, neighbours: str) -> 
     """Every table of up to three rows over four values."""
     compute = STATISTICS[statistic]
     mechanism = Refinement.of(Prior.weights({0: 1, 1: 3, 2: 2, 3: 1}), 1, neighbours=neighbours)
-    laws = {value: mechanism.law(value).law() for value in range(5)}
+    laws = {value: mechanism.distribution(value).law() for value in range(5)}
     for table in filter(None, TABLES):
         for other in filter(None, all_neighbours(table, range(4), neighbours)):
             worst = worst_ratio(laws[compute(table)], laws[compute(other)])
@@ -108,7 +108,7 @@ def test_all_neighbours_of_all_small_tables(statistic: str, neighbours: str) -> 
 def test_two_people_asked_about_together(epsilon: float) -> None:
     """Example 3 in general: joint laws of two individuals, one of whom comes or goes, lose epsilon."""
     mechanism = Refinement.of(Prior.weights({0: 1, 1: 2, 2: 1}), epsilon, about="individual")
-    laws = {value: mechanism.law(value).law() for value in (0, 1, 2, None)}
+    laws = {value: mechanism.distribution(value).law() for value in (0, 1, 2, None)}
 
     def joint(one: int | None, two: int | None) -> dict:
         return {(a, b): laws[one][a] * laws[two][b] for a, b in product(laws[one], laws[two])}
@@ -126,9 +126,9 @@ deltas = st.sampled_from([Fraction(1, 1000), Fraction(1, 20), Fraction(1, 5)])
 def test_delta_of_individuals_is_what_was_asked(prior: Prior, epsilon: float, delta: Fraction) -> None:
     """Errata 1.5, exactly, both ways, on any prior."""
     mechanism = Refinement.of(prior, epsilon, about="individual", delta=delta)
-    absent = mechanism.law(None).law()
+    absent = mechanism.distribution(None).law()
     for truth in range(-1, 14):
-        law = mechanism.law(truth)
+        law = mechanism.distribution(truth)
         assert sum(law.probabilities) == 1
         assert exact_delta(law.law(), absent, exp_below(Fraction(str(epsilon)))) <= delta
 
@@ -138,7 +138,7 @@ def test_delta_of_statistics_is_what_was_asked(prior: Prior, epsilon: float, del
     """Errata 1.6: delta' = delta / (1 + e^epsilon), exactly, between any two truths."""
     mechanism = Refinement.of(prior, epsilon, about="statistic", delta=delta, neighbours=neighbours)
     ratio = exp_below(Fraction(str(epsilon)))
-    laws = [mechanism.law(truth).law() for truth in prior.support]
+    laws = [mechanism.distribution(truth).law() for truth in prior.support]
     assert all(sum(law.values()) == 1 for law in laws)
     for one, two in combinations(laws, 2):
         assert exact_delta(one, two, ratio) <= delta
@@ -149,9 +149,13 @@ def test_delta_is_spent_and_not_saved() -> None:
     prior = Prior.uniform(0, 299)
     ratio = exp_below(Fraction(1))
     alone = Refinement.of(prior, 1, about="individual", delta=0.1)
-    assert float(exact_delta(alone.law(150).law(), alone.law(None).law(), ratio)) == pytest.approx(0.1, rel=1e-9)
+    assert float(exact_delta(alone.distribution(150).law(), alone.distribution(None).law(), ratio)) == pytest.approx(
+        0.1, rel=1e-9
+    )
     many = Refinement.of(prior, 1, delta=0.1, up=1.6)
-    assert float(exact_delta(many.law(0).law(), many.law(299).law(), ratio)) == pytest.approx(0.1, rel=1e-2)
+    assert float(exact_delta(many.distribution(0).law(), many.distribution(299).law(), ratio)) == pytest.approx(
+        0.1, rel=1e-2
+    )
 
 
 @given(priors, epsilons, st.integers(0, 12), st.sampled_from(["statistic", "individual"]))
@@ -182,7 +186,7 @@ def test_stated_errors_are_the_exact_ones(about: str, delta: float) -> None:
     prior = Prior.parse("0.5 point(3) + normal(10, 4) + 0.2 uniform(25, 30) on [0, 30]")
     mechanism = Refinement.of(prior, 1, about=about, delta=delta)
     values, mass = prior.floats(), prior.mass / prior.total
-    laws = np.array([mechanism.law(truth).floats() for truth in prior.support])
+    laws = np.array([mechanism.distribution(truth).floats() for truth in prior.support])
     away = np.abs(values[:, None] - values[None, :])
     joint = mass[:, None] * laws
     assert mechanism.expected_error() == pytest.approx((joint * away).sum())
@@ -200,7 +204,7 @@ def test_errors_over_categories() -> None:
     distance = Distance.semantic(taxonomy)
     prior = Prior.weights({"a": 3, "b": 2, "c": 1})
     mechanism = Refinement.of(prior, 1, distance=distance)
-    laws = [mechanism.law(truth).law() for truth in prior.support]
+    laws = [mechanism.distribution(truth).law() for truth in prior.support]
     expected = sum(
         float(weight * law[other]) * distance.between(truth, other)
         for truth, weight, law in zip(prior.support, prior.probabilities, laws, strict=True)
@@ -234,10 +238,10 @@ def test_risk_from_prefix_sums_is_the_exact_one() -> None:
     prior = Prior.parse("0.5 point(3) + normal(10, 4) on [0, 30]")
     mechanism = Refinement.of(prior, 1, up=1.7)
     values, mass = prior.floats(), prior.mass / prior.total
-    joint = mass[:, None] * np.array([mechanism.law(truth).floats() for truth in prior.support])
+    joint = mass[:, None] * np.array([mechanism.distribution(truth).floats() for truth in prior.support])
     posterior = (values[:, None] * joint).sum(axis=0) / joint.sum(axis=0)
     exact = (joint * (values[:, None] - posterior[None, :]) ** 2).sum()
-    assert Line.of(prior, 10**4).risk(*map(float, mechanism.factors)) == pytest.approx(exact)
+    assert PriorLine.of(prior, 10**4).compute_risk(*map(float, mechanism.factors)) == pytest.approx(exact)
     # A finer grid is gathered into cells: the choice hardly moves.
     fine, coarse = Prior.normal(50_000, 9_000, 0, 99_999), Prior.normal(500, 90, 0, 999)
     assert float(Refinement.of(fine, 1).factors[0]) == pytest.approx(
@@ -331,7 +335,7 @@ def of_every_distance(about: str) -> list[Refinement]:
 def test_no_truth_whatever_raises_an_error(truth: object, about: str) -> None:
     """An error would tell the truth: any object as truth, for every kind of distance, gives a law."""
     for mechanism in of_every_distance(about):
-        assert sum(mechanism.law(truth).probabilities) == 1
+        assert sum(mechanism.distribution(truth).probabilities) == 1
 
 
 def test_an_epsilon_too_small_to_matter_returns_the_prior() -> None:
@@ -346,7 +350,7 @@ def test_draws_follow_the_law() -> None:
     """Frequencies of 40,000 draws; and a law a tenth off is told apart."""
     prior = Prior.weights({0: 5, 1: 2, 2: 1, 3: 7})
     law = refine(prior, 2, 1, up=1.5)
-    counts = Counter(law.draw() for _ in range(40_000))
+    counts = Counter(law.sample() for _ in range(40_000))
     exact = {value: float(p) for value, p in law.law().items()}
     assert chi_square_excess(counts, lambda value: exact.get(value, 0.0)) <= 0
     wrong = {value: float(p) for value, p in refine(prior, 2, 1, up=1.65).law().items()}
@@ -403,6 +407,6 @@ def test_bad_input_gets_one_sentence(call, words: str) -> None:
 def test_a_draw_says_something_also_where_the_best_guess_stays(weights: dict[str, int]) -> None:
     """All of epsilon is used: some value is e^epsilon times as likely under one truth as under another."""
     made = Refinement.of(Prior.weights(weights), 0.3, about="statistic")
-    laws = [made.law(truth).law() for truth in weights]
+    laws = [made.distribution(truth).law() for truth in weights]
     worst = max(worst_ratio(one, two) or 0 for one in laws for two in laws)
     assert math.exp(0.28) < worst < math.exp(0.3)

@@ -28,12 +28,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dirty
-from discreet.query.totals import Measure, Texts, Totals
-from discreet.schema import Budget, Column, Derived, Schema
-from discreet.sources.reading import examine
+from discreet.query.totals import ScanMeasure, TextKey, TotalsScan
+from discreet.schema import Budget, Column, DerivedCodes, Schema
+from discreet.sources.reading import parse_with_status
 from discreet.sources.registration import (
     ColumnReport,
-    Report,
+    RegistrationReport,
     register_duckdb,
     register_memory,
     register_postgres,
@@ -50,7 +50,7 @@ ON_POSTGRES = pytest.mark.xdist_group("postgres")
 ON_SPARK = pytest.mark.xdist_group("spark")
 
 Rows = Sequence[Mapping[str, object]]
-Outcome = tuple[Counter[tuple[object, ...]], Report]
+Outcome = tuple[Counter[tuple[object, ...]], RegistrationReport]
 Engine = Callable[[Schema, pa.Table], Outcome]
 
 
@@ -318,7 +318,7 @@ def typed_case() -> tuple[Schema, pa.Table]:
     for place, (kind, values) in enumerate(TYPED.items()):
         array = pa.array(values + [None] * (longest - len(values)), kind)
         for column in KINDS:
-            if any(examine(column, value).status in {"read", "clipped"} for value in array.to_pylist()):
+            if any(parse_with_status(column, value).status in {"read", "clipped"} for value in array.to_pylist()):
                 name = f"{column.name}{place}"
                 columns.append(replace(column, name=name))
                 data[name] = array
@@ -364,7 +364,7 @@ def test_units_gone_through_in_parts_keep_the_same_rows(tmp_path: Path) -> None:
     """As they are where a table does not fit memory."""
     made = next(made for made in (dirty.table(Random(seed), 300) for seed in count()) if made.schema.unit)
     table = pa.table({name: pa.array([row[name] for row in made.rows], pa.string()) for name in made.rows[0]})
-    report = register_duckdb(made.schema, table, tmp_path / "parts.duckdb", KEY, at_once=500)
+    report = register_duckdb(made.schema, table, tmp_path / "parts.duckdb", KEY, max_values=500)
     assert report == in_memory(made.schema, made.rows)[1]
 
 
@@ -480,7 +480,7 @@ def test_what_only_spark_can_hold_is_read(spark: SparkSession, tmp_path: Path) -
     assert report.columns["c"] == ColumnReport(0, 1, 0)
     assert report.units == 2
     source = SparkSource(schema, spark, tmp_path / "t")
-    assert source.totals(Totals((Measure("units"),), (Texts("k"),))) == {("low",): (1,), ("LOW",): (1,)}
+    assert source.totals(TotalsScan((ScanMeasure("units"),), (TextKey("k"),))) == {("low",): (1,), ("LOW",): (1,)}
     source.close()
 
 
@@ -490,7 +490,7 @@ def test_a_hundred_thousand_categories_and_a_lookup_of_as_many(tmp_path: Path, p
     categories = tuple(f"Ort {place} 'ü\\" for place in range(100_000))
     town = Column("town", "nominal", 0, 99_999, categories=categories)
     area = Column(
-        "area", "integer", 0, 9, missing=9, derived=Derived("town", tuple(c % 8 or None for c in range(100_000)))
+        "area", "integer", 0, 9, missing=9, derived=DerivedCodes("town", tuple(c % 8 or None for c in range(100_000)))
     )
     schema = schema_of(town, area)
     table = pa.table({"town": [*categories[::500], "Ort 5", None]})

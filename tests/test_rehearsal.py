@@ -13,9 +13,9 @@ import duckdb
 import pytest
 
 from discreet import Custodian, InvalidInput, Unavailable, load_schema
-from discreet.custodian.made_up import MOST_ROWS, made_up
-from discreet.custodian.rehearsing import REHEARSAL
-from discreet.planner.impossible import impossible
+from discreet.custodian.made_up import MAX_ROWS_PER_UNIT, generate_fake_columns
+from discreet.custodian.rehearsing import REHEARSAL_NOTE
+from discreet.planner.impossible import read_structural_zeros
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 
@@ -94,10 +94,10 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize(("question", "more"), QUESTIONS)
 def test_every_kind_of_question_runs(rehearsal: Custodian, question: str, more: dict[str, Any]) -> None:
     """As the README shows them; the answer says that it is a rehearsal, and so does the preview."""
-    assert rehearsal.preview(question, epsilon=1, **more).warnings[0] == REHEARSAL
+    assert rehearsal.preview(question, epsilon=1, **more).warnings[0] == REHEARSAL_NOTE
     told = rehearsal.answer(question, epsilon=1, **more)
     assert told.warning is not None
-    assert told.warning.startswith(REHEARSAL)
+    assert told.warning.startswith(REHEARSAL_NOTE)
     document = json.loads(json.dumps(told.to_json()))
     assert document["rows"]
     spec = told.picture_spec()
@@ -111,14 +111,14 @@ def test_the_other_calls_run_too(rehearsal: Custodian) -> None:
     assert near.cost.epsilon is not None
     with rehearsal.session(noise_scale=20, epsilon=0.1, analyst="bob") as session:
         counted = session.answer(f"SELECT COUNT(*) {R} WHERE age BETWEEN 20 AND 29")
-        assert counted.warning == REHEARSAL
+        assert counted.warning == REHEARSAL_NOTE
     histogram = rehearsal.answer(f"SELECT HISTOGRAM(income, 64) {R}", epsilon=1)
     assert histogram.range(20_000, 30_000).value is not None
     assert rehearsal.answer(f"SELECT AVG(smoker) {R}", epsilon=1).population()
     assert rehearsal.history("bob")
     assert rehearsal.budget("bob")
-    assert rehearsal.expected(epsilon=1, columns=["age", "stay", "smoker"])
-    assert not rehearsal.stale()
+    assert rehearsal.estimate_error(epsilon=1, columns=["age", "stay", "smoker"])
+    assert not rehearsal.is_stale()
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_a_file_says_that_it_is_a_rehearsal(
 ) -> None:
     columns = {"columns": ["age", "stay"]} if method.startswith("private") else {}
     release = rehearsal.publish(method, tmp_path / "file.csv", **more, **columns)
-    assert release.warnings[0] == REHEARSAL
+    assert release.warnings[0] == REHEARSAL_NOTE
     assert not any("mend the schema" in one for one in release.warnings)
-    assert json.loads(release.manifest_file.read_text())["note"] == REHEARSAL
+    assert json.loads(release.manifest_file.read_text())["note"] == REHEARSAL_NOTE
 
 
 def test_numbers_are_those_of_as_many_people_as_are_declared(rehearsal: Custodian) -> None:
@@ -233,7 +233,7 @@ def test_every_kind_of_column_and_every_engine(tmp_path: Path, source: str, neig
         towns = custodian.answer("SELECT town, COUNT(*) FROM visits GROUP BY town", epsilon=10, delta=1e-7)
         assert {row["town"] for row in towns.rows} == {f"town {number}" for number in (2, 3, 4, 5)}  # 1 is missing
         noisy = custodian.answer("SELECT COUNT(*) FROM visits WHERE old", noise_scale=30, delta=1e-7, model="approx-dp")
-        assert noisy.warning == REHEARSAL
+        assert noisy.warning == REHEARSAL_NOTE
     assert [path.name for path in tmp_path.iterdir()] == ["visits.yaml"]
 
 
@@ -277,14 +277,14 @@ def test_ranks_of_a_public_number_of_rows_are_rehearsed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [1, 2, 9])
 def test_units_have_no_more_rows_than_declared(tmp_path: Path, rows: int) -> None:
-    owners = Counter(made_up(load_schema(every_kind(tmp_path, rows=rows)))["person"])
+    owners = Counter(generate_fake_columns(load_schema(every_kind(tmp_path, rows=rows)))["person"])
     assert set(owners) == {str(number) for number in range(1, 1001)}
-    assert set(owners.values()) == set(range(1, min(rows, MOST_ROWS) + 1))
+    assert set(owners.values()) == set(range(1, min(rows, MAX_ROWS_PER_UNIT) + 1))
 
 
 def test_no_made_up_row_is_impossible(tmp_path: Path) -> None:
     schema = load_schema(every_kind(tmp_path))
-    assert len(impossible(schema).predicates) == 2
+    assert len(read_structural_zeros(schema).predicates) == 2
     with Custodian.rehearse(tmp_path / "visits.yaml") as custodian:
         for condition in schema.impossible:
             told = custodian.answer(f"SELECT COUNT(*) FROM visits WHERE {condition}", epsilon=9999)
@@ -296,17 +296,17 @@ def test_a_schema_that_leaves_nothing_possible_is_made_up_all_the_same(tmp_path:
     schema = every_kind(tmp_path)
     schema.write_text(schema.read_text().replace("level IS NULL AND cost < -5", "one = 7 OR one IS NULL"))
     with Custodian.rehearse(schema) as custodian:
-        assert custodian.answer("SELECT COUNT(*) FROM visits WHERE age > 3", epsilon=1).warning == REHEARSAL
+        assert custodian.answer("SELECT COUNT(*) FROM visits WHERE age > 3", epsilon=1).warning == REHEARSAL_NOTE
 
 
 def test_the_table_is_the_same_everywhere_and_follows_from_the_schema_alone(tmp_path: Path) -> None:
     """The rows of a real table change nothing of it; the budgets neither."""
     schema = write_registry(tmp_path, patients=300)
-    one = made_up(load_schema(schema))
+    one = generate_fake_columns(load_schema(schema))
     assert len(one["age"]) == 300  # the declared number of people is public
     (tmp_path / "registry.csv").write_text("nothing")
     schema.write_text(schema.read_text().replace("epsilon: 3,", "epsilon: 7,"))
-    assert made_up(load_schema(schema)) == one
+    assert generate_fake_columns(load_schema(schema)) == one
     assert [one["person_id"][0], one["age"][:3], one["admitted"][0]] == ["1", ["27", "83", "43"], "2018-03-24"]
 
 

@@ -20,9 +20,18 @@ from sqlglot import exp
 
 import tables
 from discreet.errors import Unsupported
-from discreet.query.released import MISSING, Anatomise, Batch, Bucketise, Deals, ReleasePlan, Runs, Swap
+from discreet.query.released import (
+    MISSING_CODE,
+    AnatomyPlan,
+    DealRule,
+    RankRuns,
+    ReleaseBatch,
+    ReleasePlan,
+    SwapPlan,
+    TClosenessPlan,
+)
 from discreet.schema import Column, Schema
-from discreet.sources.compile import Compiler
+from discreet.sources.compile import PlanCompiler
 from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.memory import MemorySource
 from discreet.sources.plan import Source
@@ -68,7 +77,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
         yield lambda schema, rows: sources.enter_context(closing(stored(schema, rows)))
 
 
-def gathered(batches: Iterable[Batch]) -> dict[tuple[str, str], list[int | str | None]]:
+def gathered(batches: Iterable[ReleaseBatch]) -> dict[tuple[str, str], list[int | str | None]]:
     """All rows of all batches, in a form that can be compared."""
     found: dict[tuple[str, str], list[int | str | None]] = {}
     for batch in batches:
@@ -81,17 +90,17 @@ def gathered(batches: Iterable[Batch]) -> dict[tuple[str, str], list[int | str |
 
 def random_plan(random: Random, rows: int, kind: int) -> ReleasePlan:
     """One of four kinds, with any k."""
-    runs = random.choice([Runs.both_ends, Runs.low_end])
+    runs = random.choice([RankRuns.both_ends, RankRuns.low_end])
     if kind == 0:
         chosen = random.sample(RANKED, random.randint(1, 3))
-        return Swap(tuple((name, runs(rows, random.randint(2, rows))) for name in chosen))
+        return SwapPlan(tuple((name, runs(rows, random.randint(2, rows))) for name in chosen))
     if kind == 1:
-        return Anatomise(random.choice(RANKED), runs(rows, random.randint(2, rows)))
+        return AnatomyPlan(random.choice(RANKED), runs(rows, random.randint(2, rows)))
     cuts = tuple(sorted(random.sample(range(1, rows), random.randrange(min(rows, 6)))))
-    return Bucketise(random.choice(RANKED), cuts, random_deals(random, cuts, rows), hidden=kind == 2)
+    return TClosenessPlan(random.choice(RANKED), cuts, random_deals(random, cuts, rows), hidden=kind == 2)
 
 
-def random_deals(random: Random, cuts: Sequence[int], rows: int) -> tuple[Deals, ...]:
+def random_deals(random: Random, cuts: Sequence[int], rows: int) -> tuple[DealRule, ...]:
     """All places of every bucket, in pieces, each dealt from any label in any turn."""
     deals = []
     for bucket, (start, end) in enumerate(zip((0, *cuts), (*cuts, rows), strict=True)):
@@ -99,7 +108,7 @@ def random_deals(random: Random, cuts: Sequence[int], rows: int) -> tuple[Deals,
         first = 0
         for last in sorted(ends):
             groups = random.randint(1, 4)
-            deals.append(Deals(bucket, first, last, random.randrange(5), groups, random.randrange(groups)))
+            deals.append(DealRule(bucket, first, last, random.randrange(5), groups, random.randrange(groups)))
             first = last
     return tuple(deals)
 
@@ -138,7 +147,7 @@ def test_engines_agree_with_the_plain_loop(opened: Opened, count: int, each: int
         assert source.count() == reference.count() == len(rows)
         assert gathered(source.records()) == gathered(reference.records())
         for plan in plans:
-            assert gathered(source.released(plan, KEY)) == gathered(reference.released(plan, KEY))
+            assert gathered(source.release_rows(plan, KEY)) == gathered(reference.release_rows(plan, KEY))
 
 
 def test_far_codes_and_odd_texts_are_followed_too(opened: Opened, request: pytest.FixtureRequest) -> None:
@@ -148,38 +157,38 @@ def test_far_codes_and_odd_texts_are_followed_too(opened: Opened, request: pytes
     source, reference = opened(schema, rows), MemorySource(schema, rows)
     few = request.node.callspec.params["opened"] == "spark"  # each key is a job of a second there
     for key, name in zip(WEIRD[:2] if few else WEIRD, cycle(("far", "edge", "age")), strict=False):
-        plan = Swap(((name, Runs.low_end(13, 3)),))
-        assert gathered(source.released(plan, key)) == gathered(reference.released(plan, key))
+        plan = SwapPlan(((name, RankRuns.low_end(13, 3)),))
+        assert gathered(source.release_rows(plan, key)) == gathered(reference.release_rows(plan, key))
 
 
 def test_thousands_of_deals_are_one_small_table(opened: Opened) -> None:
     """Buckets and deals are looked up, however many there are."""
     schema, rows, plan, expected = many_deals()
     assert len(plan.deals) > 3000
-    assert gathered(opened(schema, rows).released(plan, KEY)) == expected
+    assert gathered(opened(schema, rows).release_rows(plan, KEY)) == expected
 
 
 @cache
-def many_deals() -> tuple[Schema, list[Row], Bucketise, dict[tuple[str, str], list[int | str | None]]]:
+def many_deals() -> tuple[Schema, list[Row], TClosenessPlan, dict[tuple[str, str], list[int | str | None]]]:
     """A table, a plan of thousands of deals, and what the plain loop makes of them: the same for every engine."""
     columns = {"wage": Column("wage", "integer", 0, 10**6)}
     schema = replace(tables.schema("add-remove", 1, 1), columns=columns)
     random = Random(1)
     rows: list[Row] = [{"#unit": str(i), "wage": random.randint(0, 10**6)} for i in range(6000)]
     cuts = tuple(range(3, 6000, 3))
-    plan = Bucketise("wage", cuts, random_deals(random, cuts, 6000), True)
-    return schema, rows, plan, gathered(MemorySource(schema, rows).released(plan, KEY))
+    plan = TClosenessPlan("wage", cuts, random_deals(random, cuts, 6000), True)
+    return schema, rows, plan, gathered(MemorySource(schema, rows).release_rows(plan, KEY))
 
 
 def test_private_keys_are_not_ranked(opened: Opened) -> None:
     """They have no public order; that is said before a row is read."""
     schema, rows, _ = next(cases(1, 1))
-    runs = Runs.low_end(len(rows), 2)
+    runs = RankRuns.low_end(len(rows), 2)
     for source in (opened(schema, rows), MemorySource(schema, rows)):
-        deals = (Deals(0, 0, len(rows), 0, 1, 0),)
-        for plan in (Swap((("city", runs),)), Anatomise("city", runs), Bucketise("city", (), deals, True)):
+        deals = (DealRule(0, 0, len(rows), 0, 1, 0),)
+        for plan in (SwapPlan((("city", runs),)), AnatomyPlan("city", runs), TClosenessPlan("city", (), deals, True)):
             with pytest.raises(Unsupported, match="'city', but they are private keys"):
-                source.released(plan, KEY)
+                source.release_rows(plan, KEY)
 
 
 def test_no_rows_are_no_batches(opened: Opened) -> None:
@@ -187,17 +196,17 @@ def test_no_rows_are_no_batches(opened: Opened) -> None:
     schema = tables.schema("add-remove", 1, 1)
     source = opened(schema, [])
     assert source.count() == 0
-    assert list(source.records()) == list(source.released(Anatomise("age", Runs.low_end(0, 2)), KEY)) == []
+    assert list(source.records()) == list(source.release_rows(AnatomyPlan("age", RankRuns.low_end(0, 2)), KEY)) == []
 
 
 def test_replies_do_not_get_in_each_others_way(opened: Opened) -> None:
     """One that is begun before another has come to its end is still what it would be alone."""
     schema, rows, [plan] = next(cases(1, 1))
     source = opened(schema, rows)
-    begun = [source.records(), source.released(plan, KEY), source.records()]
+    begun = [source.records(), source.release_rows(plan, KEY), source.records()]
     first = [[next(each)] for each in begun]
     reference = MemorySource(schema, rows)
-    expected = [reference.records(), reference.released(plan, KEY), reference.records()]
+    expected = [reference.records(), reference.release_rows(plan, KEY), reference.records()]
     assert [gathered([*one, *rest]) for one, rest in zip(first, begun, strict=True)] == list(map(gathered, expected))
 
 
@@ -207,7 +216,7 @@ def test_failures_are_told_in_one_sentence(tmp_path: Path) -> None:
     write_duckdb(schema, rows, 1, tmp_path / "snapshot")
     source = DuckDBSource(schema, tmp_path / "snapshot")
     source.close()
-    for failing in (source.records, source.count, lambda: source.released(plans[0], KEY)):
+    for failing in (source.records, source.count, lambda: source.release_rows(plans[0], KEY)):
         assert_silent(lambda failing=failing: list(failing()))
 
 
@@ -220,7 +229,7 @@ def test_a_table_that_has_gone_is_told_in_one_sentence(postgres: str) -> None:
     source = PostgresSource(schema, postgres, "gone")
     with psycopg.connect(postgres) as connection:
         connection.execute("DROP TABLE discreet.gone")
-    for failing in (source.records, source.count, lambda: source.released(plans[0], KEY)):
+    for failing in (source.records, source.count, lambda: source.release_rows(plans[0], KEY)):
         assert_silent(lambda failing=failing: list(failing()))
 
 
@@ -230,7 +239,7 @@ def test_files_that_have_gone_are_told_in_one_sentence(spark: SparkSession, tmp_
     write_parquet(schema, rows, 1, tmp_path / "gone")
     with closing(SparkSource(schema, spark, tmp_path / "gone")) as source:
         shutil.rmtree(tmp_path / "gone")
-        for failing in (source.records, source.count, lambda: source.released(plans[0], KEY)):
+        for failing in (source.records, source.count, lambda: source.release_rows(plans[0], KEY)):
             assert_silent(lambda failing=failing: list(failing()))
 
 
@@ -239,7 +248,7 @@ def test_the_key_is_not_in_the_statement() -> None:
     schema, _, plans = next(cases(1, 1))
     for dialect in ("duckdb", "postgres", "spark"):
         for plan in plans:
-            made = Compiler(schema, dialect, exp.table_("snapshot")).released(plan, KEY)
+            made = PlanCompiler(schema, dialect, exp.table_("snapshot")).compile_release(plan, KEY)
             assert "'" not in made.sql
             assert f"{KEY}|order" in made.texts
 
@@ -250,18 +259,20 @@ def test_values_stay_in_groups_of_k_ranks(rows: int) -> None:
     random = Random(rows)
     own = tables.rows_of({str(i): [tables.random_row(random)] for i in range(rows)})
     by_rank = sorted(own, key=lambda each: (each["day"] is None, each["day"] or 0, str(each["#unit"]).encode()))
-    runs = Runs.both_ends(rows, 4)
-    plan = Swap((("day", runs),))
-    found = gathered(MemorySource(tables.schema("add-remove", 1, rows), own).released(plan, KEY))
+    runs = RankRuns.both_ends(rows, 4)
+    plan = SwapPlan((("day", runs),))
+    found = gathered(MemorySource(tables.schema("add-remove", 1, rows), own).release_rows(plan, KEY))
     labels = found["groups", "day"]
     assert min(Counter(labels).values()) >= 4
-    expected = Counter(zip(runs.label(np.arange(rows)).tolist(), [code(each["day"]) for each in by_rank], strict=True))
+    expected = Counter(
+        zip(runs.compute_labels(np.arange(rows)).tolist(), [code(each["day"]) for each in by_rank], strict=True)
+    )
     assert Counter(zip(labels, found["original", "day"], strict=True)) == expected
     assert Counter(zip(labels, found["changed", "day"], strict=True)) == expected
 
 
 def code(value: int | str | None) -> int | str:
-    return MISSING if value is None else value
+    return MISSING_CODE if value is None else value
 
 
 def test_the_order_is_that_of_a_hash_that_anyone_with_the_key_can_check() -> None:
@@ -274,7 +285,7 @@ def test_the_order_is_that_of_a_hash_that_anyone_with_the_key_can_check() -> Non
         f"{KEY}|order|1|3:cyd|1|2|3|4|0:",
     ]
     edges = {hashlib.sha256(text.encode()).hexdigest(): each["edge"] for text, each in zip(texts, people, strict=True)}
-    found = gathered(MemorySource(schema, people).released(Anatomise("age", Runs.low_end(3, 3)), KEY))
+    found = gathered(MemorySource(schema, people).release_rows(AnatomyPlan("age", RankRuns.low_end(3, 3)), KEY))
     assert found["original", "edge"] == [edges[each] for each in sorted(edges)]
 
 
@@ -283,10 +294,10 @@ ONE = replace(tables.schema("add-remove", 1, 1), unit=None, columns={"a": Column
 
 def test_rows_alike_have_orders_of_their_own() -> None:
     """Of A, A and B, B's row keeps its value in a third of the releases; in half, were the two A's not told apart."""
-    source, plan = MemorySource(ONE, [{"a": 1}, {"a": 1}, {"a": 2}]), Swap((("a", Runs.low_end(3, 3)),))
+    source, plan = MemorySource(ONE, [{"a": 1}, {"a": 1}, {"a": 2}]), SwapPlan((("a", RankRuns.low_end(3, 3)),))
     kept = 0
     for key in range(2000):
-        found = gathered(source.released(plan, str(key)))
+        found = gathered(source.release_rows(plan, str(key)))
         kept += (2, 2) in zip(found["original", "a"], found["changed", "a"], strict=True)
     assert abs(kept - 2000 / 3) < 4 * (2000 * 2 / 9) ** 0.5
 
@@ -295,10 +306,10 @@ def test_every_value_goes_everywhere_and_columns_go_apart() -> None:
     """Over keys, each of five rows gets each value alike often, whatever it gets in another column with the groups."""
     both = replace(ONE, columns={name: Column(name, "integer", 0, 9) for name in ("a", "b")})
     source = MemorySource(both, [{"a": i, "b": i} for i in range(5)])
-    plan = Swap((("a", Runs.low_end(5, 5)), ("b", Runs.low_end(5, 5))))
+    plan = SwapPlan((("a", RankRuns.low_end(5, 5)), ("b", RankRuns.low_end(5, 5))))
     seen: Counter[tuple[object, ...]] = Counter()
     for key in range(2000):
-        found = gathered(source.released(plan, str(key)))
+        found = gathered(source.release_rows(plan, str(key)))
         seen.update(zip(found["original", "a"], found["changed", "a"], found["changed", "b"], strict=True))
     for own in range(5):
         counts = np.array([seen[own, a, b] for a in range(5) for b in range(5)])
@@ -308,10 +319,10 @@ def test_every_value_goes_everywhere_and_columns_go_apart() -> None:
 
 def test_the_order_of_the_file_tells_nothing_of_the_swap() -> None:
     """Over keys, the place of a row in the file and the value it gets have nothing to do with each other."""
-    source, plan = MemorySource(ONE, [{"a": i} for i in range(4)]), Swap((("a", Runs.low_end(4, 4)),))
+    source, plan = MemorySource(ONE, [{"a": i} for i in range(4)]), SwapPlan((("a", RankRuns.low_end(4, 4)),))
     seen: Counter[tuple[object, ...]] = Counter()
     for key in range(2000):
-        found = gathered(source.released(plan, str(key)))
+        found = gathered(source.release_rows(plan, str(key)))
         seen.update(enumerate(found["changed", "a"]))
     counts = np.array([seen[place, value] for place in range(4) for value in range(4)])
     assert ((counts - 500) ** 2 / 500).sum() < 42  # chi-square of at most 15 degrees, 1 in 5,000
@@ -320,12 +331,12 @@ def test_the_order_of_the_file_tells_nothing_of_the_swap() -> None:
 def test_hidden_buckets_are_permuted_in_their_group() -> None:
     """Over keys, each row of a group carries each of its buckets alike often; without hiding always its own."""
     source = MemorySource(ONE, [{"a": i} for i in range(6)])
-    deals = tuple(Deals(bucket, 0, 2, 0, 2, 0) for bucket in range(3))
-    shown = gathered(source.released(Bucketise("a", (2, 4), deals, False), KEY))
+    deals = tuple(DealRule(bucket, 0, 2, 0, 2, 0) for bucket in range(3))
+    shown = gathered(source.release_rows(TClosenessPlan("a", (2, 4), deals, False), KEY))
     assert shown["changed", "a"] == [own // 2 for own in shown["original", "a"]]
     seen: Counter[tuple[object, ...]] = Counter()
     for key in range(2000):
-        found = gathered(source.released(Bucketise("a", (2, 4), deals, True), str(key)))
+        found = gathered(source.release_rows(TClosenessPlan("a", (2, 4), deals, True), str(key)))
         rows = list(zip(found["groups", "records"], found["changed", "a"], strict=True))
         assert sorted(rows) == [(group, bucket) for group in range(2) for bucket in range(3)]
         seen.update(zip(found["original", "a"], found["changed", "a"], strict=True))
@@ -353,7 +364,7 @@ def test_a_large_table_comes_in_batches(rows: int, tmp_path: Path) -> None:
     with closing(DuckDBSource(million(tmp_path / "snapshot", rows), tmp_path / "snapshot")) as source:
         groups = np.zeros(rows // 10, np.int64)
         moved = np.zeros(2, object)
-        for batch in source.released(Swap((("wage", Runs.low_end(rows, 10)),)), KEY):
+        for batch in source.release_rows(SwapPlan((("wage", RankRuns.low_end(rows, 10)),)), KEY):
             assert len(batch.groups["wage"]) <= 100_000
             groups += np.bincount(batch.groups["wage"], minlength=len(groups))
             moved += [int(batch.original["wage"].sum()), int(batch.changed["wage"].sum())]

@@ -14,19 +14,19 @@ from functools import cache
 import pytest
 
 from discreet.custodian import draw
-from discreet.custodian.draw import units
+from discreet.custodian.draw import count_key_units
 from discreet.planner.choose import plan
-from discreet.planner.facts import Facts
-from discreet.planner.individual import AboutOne, OrderStatistic
-from discreet.planner.noisy import Noisy
+from discreet.planner.facts import ContributionBounds
+from discreet.planner.individual import OrderStatistic, UnitQuery
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Plan
-from discreet.planner.totals import options
+from discreet.planner.totals import list_measurements
 from discreet.query import parse_sql
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
-from discreet.testing import Recorded, assert_private, assert_private_session, neighbour_rows, replay_plan
+from discreet.testing import MechanismReplay, assert_private, assert_private_session, neighbour_rows, replay_plan
 from discreet.testing.generated import Pair
-from discreet.testing.private import read_again
+from discreet.testing.private import register_pair
 from tables import random_unit, rows_of, schema
 
 AGGREGATES = [
@@ -67,12 +67,12 @@ def pairs(relation: str, rows: int, count: int, units: int = 5) -> list[Pair]:
     """Neighbours as they are, and every third as registration reads them from a source that holds more than fits."""
     declared = schema(relation, rows, units=units)
     found = neighbour_rows(declared, count)
-    return [read_again(declared, pair) if at % 3 == 0 else pair for at, pair in enumerate(found)]
+    return [register_pair(declared, pair) if at % 3 == 0 else pair for at, pair in enumerate(found)]
 
 
-def only(own: Plan, pair: Pair) -> Recorded:
+def only(own: Plan, pair: Pair) -> MechanismReplay:
     """What the one mechanism of a plan was handed."""
-    [recorded] = replay_plan(own, *pair).recorded
+    [recorded] = replay_plan(own, *pair).mechanisms
     return recorded
 
 
@@ -87,10 +87,12 @@ def mechanisms(own: Plan) -> list[Plan]:
     """The same plan with every other noise that could be chosen for its one total."""
     aggregate = own.query.aggregates[0]
     column = None if aggregate.column is None else own.schema.column(aggregate.column)
-    facts = Facts(own.schema, own.query.where, len(own.cells()) if own.query.keys and not own.threshold else None)
-    if own.threshold or not isinstance(own.measurements[0], Noisy) or len(own.measurements) > 1:
+    facts = ContributionBounds(
+        own.schema, own.query.where, len(own.list_cells()) if own.query.keys and not own.threshold else None
+    )
+    if own.threshold or not isinstance(own.measurements[0], AdditiveNoise) or len(own.measurements) > 1:
         return []
-    found = options(aggregate, column, facts, Fraction(1), None, None)
+    found = list_measurements(aggregate, column, facts, Fraction(1), None, None)
     return [replace(own, measurements=(one,)) for one in found]
 
 
@@ -106,7 +108,7 @@ def test_every_noise_that_could_be_chosen_loses_at_most_epsilon(
     worst: dict[str, Fraction] = {}
     for pair in pairs(relation, rows, count)[18:]:
         for own in every:
-            lost = only(own, pair).lost.epsilon
+            lost = only(own, pair).observed_loss.epsilon
             worst[own.mechanism] = max(worst.get(own.mechanism, lost), lost)
     assert max(worst.values()) <= 1, (worst, tail)
     assert min(worst.values()) > Fraction(1, 2), (worst, tail)
@@ -120,7 +122,7 @@ def test_one_unit_moves_the_inputs_by_no_more_than_declared(relation: str, rows:
         for own in plans(relation, rows, tail):
             found = replay_plan(own, *pair)
             assert found.ok, found.table()
-            assert own.free or found.totals.keys() >= {"epsilon charged", "epsilon of the label"}
+            assert own.is_free or found.totals.keys() >= {"epsilon charged", "epsilon of the label"}
 
 
 PURE = {"epsilon": 1}
@@ -163,8 +165,8 @@ OTHERS: list[tuple[str, dict[str, object], str]] = [
 def test_every_other_way_to_answer(relation: str, rows: int, question: str, given: dict[str, object], by: str) -> None:
     """With priors, intervals, sizes of noise, nested counts; some neighbours use up all that is declared."""
     worst = assert_private(schema(relation, rows, units=8), f"SELECT {question}", count=44, **given)
-    assert by in "; ".join(one.mechanism for one in worst.recorded)
-    assert worst.worst == 1
+    assert by in "; ".join(one.mechanism for one in worst.mechanisms)
+    assert worst.largest_share == 1
 
 
 @pytest.mark.parametrize("question", ["TRIMMED_MEAN(score, 0.2)", "MEDIAN(score)", "QUANTILE(debt, 0.3)"])
@@ -172,8 +174,8 @@ def test_a_mean_of_ranks(question: str) -> None:
     """Of a public number of rows: the sum of the ranks moves by no more than the domain."""
     declared = schema("replace-one", 1, units=8)
     worst = assert_private(declared, f"SELECT {question} FROM t", 5)
-    assert worst.worst == 1
-    assert ("mean of ranks" in worst.recorded[0].mechanism) == question.startswith("TRIMMED")
+    assert worst.largest_share == 1
+    assert ("mean of ranks" in worst.mechanisms[0].mechanism) == question.startswith("TRIMMED")
 
 
 QUESTIONS = [
@@ -188,7 +190,7 @@ QUESTIONS = [
 def test_a_session_loses_what_its_tally_says(relation: str, rows: int) -> None:
     """The joint sensitivity of counts that overlap; some neighbours reach it."""
     scaled = [(question, scale * rows) for question, scale in QUESTIONS]
-    assert assert_private_session(schema(relation, rows, units=6), scaled, 1, count=150).worst == 1
+    assert assert_private_session(schema(relation, rows, units=6), scaled, 1, count=150).largest_share == 1
 
 
 @pytest.mark.parametrize("rows", [1, 2])
@@ -200,9 +202,9 @@ def test_totals_in_grains_stay_in_their_hexagon(monkeypatch: pytest.MonkeyPatch,
     found = mechanisms(planned(declared, "AVG(age)", "WHERE sex = 'F'"))
     own = next(one for one in found if one.mechanism == "polygon staircase")
     measurement = own.measurements[0]
-    assert isinstance(measurement, Noisy)
-    assert measurement.form.components[0].grain > 1
-    assert max(only(own, pair).lost.epsilon for pair in neighbour_rows(declared, 200)) == 1
+    assert isinstance(measurement, AdditiveNoise)
+    assert measurement.linear_query.components[0].grain > 1
+    assert max(only(own, pair).observed_loss.epsilon for pair in neighbour_rows(declared, 200)) == 1
 
 
 @pytest.mark.parametrize("there", [1, 4, 9, 12])
@@ -210,8 +212,8 @@ def test_a_variance_of_pairs_holds_whatever_number_was_declared(there: int) -> N
     """Eight units are declared; a table of more would move the sum over pairs by more than the scale, so it gives 0."""
     own = planned(schema("replace-one", 1, units=8), "VAR(score)", "")
     for pair in neighbour_rows(schema("replace-one", 1, units=there), 100):
-        assert only(own, pair).lost.epsilon == 0
-    reached = [only(own, pair).lost.epsilon for pair in neighbour_rows(own.schema, 20)]
+        assert only(own, pair).observed_loss.epsilon == 0
+    reached = [only(own, pair).observed_loss.epsilon for pair in neighbour_rows(own.schema, 20)]
     assert max(reached) == 1
 
 
@@ -252,7 +254,7 @@ def test_keys_that_are_not_public(relation: str, rows: int) -> None:
     reach = rows * (2 if relation == "replace-one" else 1)
     most = Fraction(0)
     for pair in pairs(relation, rows, 100, units=6):
-        one, two = (units(own, MemorySource(declared, rows)) for rows in pair)
+        one, two = (count_key_units(own, MemorySource(declared, rows)) for rows in pair)
         assert sum(abs(one.get(key, 0) - two.get(key, 0)) for key in {**one, **two}) <= reach
         for mine, theirs in ((one, two), (two, one)):
             alone = [mine[key] for key in mine if key not in theirs]
@@ -271,18 +273,18 @@ def test_one_person_is_asked_about_alone(relation: str) -> None:
     chance = random.Random(3)
     declared = schema(relation, 1, units=4, individual_queries=True)
     own = plan(declared, parse_sql("SELECT score FROM t FOR UNIT 'p1'", declared), 1)
-    assert isinstance(own.measurements[0], AboutOne)
+    assert isinstance(own.measurements[0], UnitQuery)
     for _ in range(50):
         people = {f"p{number}": random_unit(chance, 1) for number in range(4)}
         without = {name: rows for name, rows in people.items() if name != "p3"}
         other = without if relation == "add-remove" else without | {"p3": random_unit(chance, 1)}
         recorded = only(own, (rows_of(people), rows_of(other)))
-        assert recorded.one == recorded.two == {(): people["p1"][0]["score"]}
+        assert recorded.first_inputs == recorded.second_inputs == {(): people["p1"][0]["score"]}
         absent = dict(people)
         del absent["p1"]
         source = MemorySource(declared, rows_of(absent))
-        assert draw.exact(own, source, own.cells(), own.query.where).inputs == [[None]]
-    assert assert_private(declared, "SELECT score FROM t FOR UNIT 'p1'", 1).worst == 1
+        assert draw.read_exact_inputs(own, source, own.list_cells(), own.query.where).inputs == [[None]]
+    assert assert_private(declared, "SELECT score FROM t FOR UNIT 'p1'", 1).largest_share == 1
 
 
 def test_individual_dp_sees_as_many_rows_as_declared() -> None:
@@ -293,7 +295,7 @@ def test_individual_dp_sees_as_many_rows_as_declared() -> None:
     assert isinstance(own.measurements[0], OrderStatistic)
     for there in (0, 3, 5, 9):
         people = {f"p{number}": random_unit(chance, 1) for number in range(there)}
-        seen = draw.draw(own, MemorySource(declared, rows_of(people)))
+        seen = draw.measure_plan(own, MemorySource(declared, rows_of(people)))
         assert 0 <= seen.numbers[0][0][0] <= 6
     worst = assert_private(declared, "SELECT MEDIAN(score) FROM t", 1, model="individual-dp")
     assert worst.totals == {"epsilon of individual DP": 1}
@@ -305,5 +307,5 @@ def test_individual_dp_sees_as_many_rows_as_declared() -> None:
 def test_every_form_is_answered_from_an_empty_table(relation: str, rows: int, tail: str) -> None:
     """Nothing there is no error: every cell of the schema is answered, and no key that is not public is shown."""
     for own in plans(relation, rows, tail):
-        seen = draw.draw(own, MemorySource(own.schema, []))
-        assert len(seen.cells) == (0 if own.threshold else len(own.cells()))
+        seen = draw.measure_plan(own, MemorySource(own.schema, []))
+        assert len(seen.cells) == (0 if own.threshold else len(own.list_cells()))

@@ -16,11 +16,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.assess.charts import BINS, CATEGORIES, column_chart, correlation_charts, sweep_charts
+from discreet.assess.charts import (
+    BIN_COUNT,
+    MAX_CATEGORIES,
+    build_column_chart,
+    build_correlation_charts,
+    build_sweep_charts,
+)
 from discreet.assess.compare import compare_release
 from discreet.assess.comparison import Comparison
-from discreet.assess.report import KEEP, NOT_PROMISED, PICTURED, check_report_path, report_json, write_report
-from discreet.assess.sweep import Point, Sweep
+from discreet.assess.report import (
+    CUSTODIAN_NOTICE,
+    MAX_PICTURES,
+    NOT_PROMISED,
+    build_report_json,
+    check_report_file,
+    write_report,
+)
+from discreet.assess.sweep import SweepPoint, SweepResult
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import Table
@@ -80,14 +93,16 @@ def compared(original: Table, released: Table) -> Comparison:
     return compare_release(original, released, ("age", "born", HOSTILE), ("income",), k=10)
 
 
-def swept() -> Sweep:
+def swept() -> SweepResult:
     points = tuple(
-        Point(method, k, k / 1000, 1 / k, 0.1, 5.0, None) for method in ("mdav", "ir-swap") for k in (3, 10, 30)
+        SweepPoint(method, k, k / 1000, 1 / k, 0.1, 5.0, None) for method in ("mdav", "ir-swap") for k in (3, 10, 30)
     )
-    return Sweep(points, points[2], 0.05, (f"t-closeness: {HOSTILE} (k = 3)",))
+    return SweepResult(points, points[2], 0.05, (f"t-closeness: {HOSTILE} (k = 3)",))
 
 
-def page(folder: Path, *, facts: dict[str, Any] = FACTS, more: int = 0, sweep: Sweep | None = None) -> tuple[str, Page]:
+def page(
+    folder: Path, *, facts: dict[str, Any] = FACTS, more: int = 0, sweep: SweepResult | None = None
+) -> tuple[str, Page]:
     original, released = tables(more=more)
     path = folder / "report.html"
     write_report(path, facts, compared(original, released), original, released, sweep)
@@ -123,7 +138,7 @@ def test_verdicts_and_promise_stand_before_the_first_picture(tmp_path: Path) -> 
     """Under the notice that the page is not to be released."""
     text, read = page(tmp_path)
     found = compared(*tables())
-    order = [read.text.index(words) for words in (KEEP, found.risk, found.utility, FACTS["guarantee"])]
+    order = [read.text.index(words) for words in (CUSTODIAN_NOTICE, found.risk, found.utility, FACTS["guarantee"])]
     assert order == sorted(order)
     assert text.index("1/10") < text.index("<svg")
     last = read.text.index("What is not promised")
@@ -147,7 +162,7 @@ def test_many_columns_are_pictured_by_their_change(tmp_path: Path) -> None:
     _, read = page(tmp_path, more=14)
     labels = [picture["aria-label"] or "" for picture in read.all("svg")]
     drawn = [label for label in labels if "before and after" in label]
-    assert len(drawn) == PICTURED
+    assert len(drawn) == MAX_PICTURES
     assert any("of age " in label for label in drawn)
     assert "Not pictured, but in the tables: extra" in read.text
 
@@ -156,7 +171,7 @@ def test_columns_that_changed_their_kind_or_are_gone_are_told(tmp_path: Path) ->
     """Neither is passed over in silence."""
     original, released = tables()
     ages = read_table({"age": np.array(["[10, 50)"] * 30 + ["[50, 90)"] * 30)})["age"]
-    released = released.without(["born"]).put(ages)
+    released = released.drop(["born"]).put(ages)
     found = compare_release(original, released, ("age",), ("income",))
     write_report(tmp_path / "report.html", FACTS, found, original, released)
     told = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
@@ -199,8 +214,8 @@ def test_the_tables_hold_the_figures(tmp_path: Path) -> None:
 def test_json_tells_what_the_page_tells() -> None:
     """With exact numbers by their text, and no NaN."""
     facts = {**FACTS, "t": Fraction(3, 2), "sizes": {"age": 10}}
-    told = json.loads(json.dumps(report_json(facts, compared(*tables()), swept()), allow_nan=False))
-    assert told["notice"] == KEEP
+    told = json.loads(json.dumps(build_report_json(facts, compared(*tables()), swept()), allow_nan=False))
+    assert told["notice"] == CUSTODIAN_NOTICE
     assert told["facts"]["t"] == "1.5"
     assert told["facts"]["sizes"] == {"age": 10}
     assert told["verdict"]["risk"]
@@ -208,14 +223,14 @@ def test_json_tells_what_the_page_tells() -> None:
     assert told["measures"]["rows"] == 60
     assert told["sweep"]["recommended"]["k"] == 30
     assert told["not_promised"][0] == FACTS["assumptions"][0]
-    assert report_json(FACTS, compared(*tables()))["sweep"] is None
+    assert build_report_json(FACTS, compared(*tables()))["sweep"] is None
 
 
 def test_nothing_is_written_where_it_cannot_be(tmp_path: Path) -> None:
     """A folder that is not there, another kind of name, a folder in the file's place: one sentence, and no trace."""
     for path, told in ((tmp_path / "no" / "r.html", "does not exist"), (tmp_path / "r.pdf", "ends in .html")):
         with pytest.raises(InvalidInput, match=told):
-            check_report_path(path)
+            check_report_file(path)
     taken = tmp_path / "taken.html"
     taken.mkdir()
     original, released = tables()
@@ -251,19 +266,19 @@ def test_without_the_packages_for_pictures_a_report_is_refused(tmp_path: Path, m
 def test_numbers_and_the_intervals_they_became_are_not_pictured_together() -> None:
     """Nor is a column without values."""
     before, after = read_table({"age": np.array([1, 2])}), read_table({"age": np.array(["[1, 3)", "[1, 3)"])})
-    assert column_chart(before["age"], after["age"]) is None
+    assert build_column_chart(before["age"], after["age"]) is None
     none = read_table({"age": np.array([np.nan, np.nan])})
-    assert column_chart(before["age"], none["age"]) is None
+    assert build_column_chart(before["age"], none["age"]) is None
 
 
 def test_shares_of_categories_add_up() -> None:
     """Missing values are one more category, and those without room are counted together."""
     values = np.array([f"c{at}" for at in range(30) for _ in range(at + 1)] + [None] * 40, dtype=object)
-    chart = column_chart(*(read_table({"c": values})["c"] for _ in range(2)))
+    chart = build_column_chart(*(read_table({"c": values})["c"] for _ in range(2)))
     assert chart is not None
     rows = chart.spec["data"]["values"]
     shares = {row["name"]: row["share"] for row in rows if row["file"] == "after"}
-    assert len(shares) == CATEGORIES
+    assert len(shares) == MAX_CATEGORIES
     assert sum(shares.values()) == pytest.approx(1)
     assert shares["(missing)"] == 40 / len(values)
     assert "22 others" in shares
@@ -273,13 +288,13 @@ def test_outlines_hold_all_rows_but_far_tails() -> None:
     """The shares of the bins add up to 1 before and after; what lies beyond the ends is told."""
     draw = np.random.default_rng(1)
     values = draw.normal(size=1000)
-    chart = column_chart(*(read_table({"x": values})["x"] for _ in range(2)))
+    chart = build_column_chart(*(read_table({"x": values})["x"] for _ in range(2)))
     assert chart is not None
     for file in ("before", "after"):
         rows = [row["share"] for row in chart.spec["layer"][1]["data"]["values"] if row["file"] == file]
         assert sum(rows) == pytest.approx(1)
     values[:2] = 1e9
-    chart = column_chart(*(read_table({"x": values})["x"] for _ in range(2)))
+    chart = build_column_chart(*(read_table({"x": values})["x"] for _ in range(2)))
     assert chart is not None
     assert "1 % of the values before lie beyond" in chart.sentence
 
@@ -287,10 +302,10 @@ def test_outlines_hold_all_rows_but_far_tails() -> None:
 @pytest.mark.parametrize("values", [[0, 0], [1e17, 1e17], [1e17, 1e17 + 16], [-3, 4], [0.1, 0.1]])
 def test_any_numbers_can_be_drawn(values: list[float]) -> None:
     """Constant, huge or a handful, each row is counted once."""
-    chart = column_chart(*(read_table({"x": np.array(values)})["x"] for _ in range(2)))
+    chart = build_column_chart(*(read_table({"x": np.array(values)})["x"] for _ in range(2)))
     assert chart is not None
     assert sum(row["share"] for row in chart.spec["layer"][1]["data"]["values"]) == pytest.approx(2)
-    assert "<svg" in chart.svg()
+    assert "<svg" in chart.to_svg()
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64, "datetime64[D]"])
@@ -298,11 +313,11 @@ def test_any_numbers_can_be_drawn(values: list[float]) -> None:
 def test_whole_numbers_make_no_combs(kind: Any, low: int, high: int) -> None:
     """One row of each whole number looks even: every bin but the last has as many of them."""
     values = np.arange(low, high + 1).astype(kind)
-    chart = column_chart(*(read_table({"x": values})["x"] for _ in range(2)))
+    chart = build_column_chart(*(read_table({"x": values})["x"] for _ in range(2)))
     assert chart is not None
     rows = [row for row in chart.spec["layer"][1]["data"]["values"] if row["file"] == "before"]
     shares = [row["share"] for row in rows][1:-1]
-    assert len(shares) <= BINS
+    assert len(shares) <= BIN_COUNT
     assert len(set(shares[:-1])) == 1
     assert 0 < shares[-1] <= shares[0]
     assert sum(shares) == pytest.approx(1)
@@ -313,7 +328,7 @@ def test_whole_numbers_make_no_combs(kind: Any, low: int, high: int) -> None:
 def test_labels_of_dates_have_room(days: int) -> None:
     """At most three, each a whole day, and more than a quarter of the picture apart where there are three."""
     born = read_table({"born": np.datetime64("1950-01-01") + np.arange(days)})["born"]
-    chart = column_chart(born, born)
+    chart = build_column_chart(born, born)
     assert chart is not None
     across = chart.spec["layer"][1]["encoding"]["x"]
     marks, (low, high) = across["axis"]["values"], across["scale"]["domain"]
@@ -325,21 +340,21 @@ def test_labels_of_dates_have_room(days: int) -> None:
 def test_a_heat_map_tells_hundredths() -> None:
     """And there is none for one column, or for values that are not numbers."""
     before, after = np.array([[1, 0.5], [0.5, 1]]), np.array([[1, 0.44], [0.44, 1]])
-    charts = correlation_charts(("a", "b"), before, after)
+    charts = build_correlation_charts(("a", "b"), before, after)
     told = [[row["told"] for row in chart.spec["layer"][1]["data"]["values"]] for chart in charts]
     assert told == [["100", "50", "50", "100"], ["100", "44", "44", "100"], ["0", "-6", "-6", "0"]]
-    assert correlation_charts(("a",), before[:1, :1], after[:1, :1]) == ()
+    assert build_correlation_charts(("a",), before[:1, :1], after[:1, :1]) == ()
 
 
 def test_the_recommended_point_is_ringed() -> None:
     """In every curve, also where there is one k alone."""
     one = swept()
     for sweep in (one, replace(one, points=(one.recommended,))):
-        for chart in sweep_charts(sweep):
+        for chart in build_sweep_charts(sweep):
             assert chart.spec["layer"][-1]["data"]["values"][0]["k"] == 30
             assert "mdav at k = 30, ringed, is recommended" in chart.sentence
-            assert "<svg" in chart.svg()
-    strict = sweep_charts(replace(one, limit=0.01))
+            assert "<svg" in chart.to_svg()
+    strict = build_sweep_charts(replace(one, limit=0.01))
     assert all("mdav at k = 30, ringed, is nearest to safe and useful" in chart.sentence for chart in strict)
 
 

@@ -99,7 +99,7 @@ def test_pictures_are_drawn(found: list[Reproduced], name: str) -> None:
     charts = each.table.pictures(each.rows)
     assert charts
     for chart in charts:
-        drawn = chart.svg()
+        drawn = chart.to_svg()
         assert f">{chart.title}<" in unescape(drawn)
         assert "NaN" not in drawn
         assert "mark-line" in drawn or "mark-rect" in drawn
@@ -171,7 +171,7 @@ def test_digits_that_are_cut_off_are_told_from_wrong_ones() -> None:
 def test_the_drawn_density_is_that_of_the_law(about: str, version: str, truth: float) -> None:
     """Cell by cell, but for those that an edge cuts and the one that holds the truth."""
     mechanism = refinement_delta.versions(about, 603)[version]
-    law = mechanism.law(Fraction(truth).limit_denominator(6)).floats() * 603
+    law = mechanism.distribution(Fraction(truth).limit_denominator(6)).floats() * 603
     line = steps(mechanism.profile, truth)
     edges, heights = np.array([x for x, _ in line]), np.array([y for _, y in line])
     middles = (np.arange(603) + 0.5) / 603
@@ -212,8 +212,8 @@ def test_the_printed_versions_are_laws() -> None:
     """Their fault is the delta they spend, not their total."""
     for about in ("individual", "statistic"):
         profile = refinement_delta.versions(about)["printed"].profile
-        widths = [until - left for left, until in pairwise((Fraction(0), *profile.until))]
-        total = sum(width * factor for width, factor in zip(widths, profile.factor, strict=True))
+        widths = [until - left for left, until in pairwise((Fraction(0), *profile.mass_limits))]
+        total = sum(width * factor for width, factor in zip(widths, profile.step_factors, strict=True))
         assert total + profile.atom == 1
 
 

@@ -176,7 +176,7 @@ def drawn(table: Table, rows: Sequence[Row]) -> int:
     assert table.pictures is not None
     charts = table.pictures(rows)
     assert charts
-    assert all("<path" in chart.svg() for chart in charts)
+    assert all("<path" in chart.to_svg() for chart in charts)
     return len(charts)
 
 
@@ -184,9 +184,9 @@ def test_another_noise_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with a fault in what it calls."""
     monkeypatch.setattr(chapter_4, "finest", chapter_4.shortest)
     assert "differs" in verdicts("001-4.1")
-    monkeypatch.setattr(chapter_4, "laplace_region", lambda scales, level: (-math.log1p(-level), math.prod(scales)))
+    monkeypatch.setattr(chapter_4, "compute_laplace_region", lambda scales, level: (-math.log1p(-level), math.prod(scales)))
     assert "differs" in verdicts("001-4.3")
-    monkeypatch.setattr(chapter_7, "cut_sizes", lambda rows, buckets: (-(-rows // buckets),) * buckets)
+    monkeypatch.setattr(chapter_7, "compute_cut_sizes", lambda rows, buckets: (-(-rows // buckets),) * buckets)
     assert verdicts("001-7.5").count("differs") == 1
     monkeypatch.setattr(chapter_6, "diameter", lambda distance, values: distance.between(values[0], values[0]))
     assert verdicts("001-formula-6.6").count("differs") == 1

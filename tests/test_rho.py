@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, sparse
 
 from discreet import Guarantee, InvalidInput, rho, scale_for_rho
-from discreet.inference.rho import fact_guarantee, rho_apart, rounded
+from discreet.inference.rho import build_fact_guarantee, compute_rho_apart, shorten_rho
 
 HALVES = [[0.5, -0.5], [-0.5, 0.5]], [[0.5], [0.5]]
 """Example 1: two categories whose sum is known."""
@@ -71,7 +71,7 @@ def test_the_school() -> None:
     facts = changes @ SCHOOL
     assert facts.tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
     assert rho(*best(SCHOOL), 30, facts, changes) == math.inf
-    assert 0 < rho_apart(*best(SCHOOL), 30, facts, changes) < math.inf
+    assert 0 < compute_rho_apart(*best(SCHOOL), 30, facts, changes) < math.inf
 
 
 def test_the_signs_of_a_decomposition_change_nothing() -> None:
@@ -102,7 +102,7 @@ def test_the_same_constants_cost_no_more_than_the_answers(data: st.DataObject, n
     scales = np.array(data.draw(st.lists(st.floats(0.1, 10), min_size=n, max_size=n)))
     epsilon = np.abs(change / scales).sum()
     assert rho(matrix, constants, scales, np.zeros(m), change) <= epsilon * (1 + 1e-12)
-    assert rho_apart(matrix, constants, scales, np.zeros(m), change) <= epsilon * (1 + 1e-12)
+    assert compute_rho_apart(matrix, constants, scales, np.zeros(m), change) <= epsilon * (1 + 1e-12)
 
 
 def dual(matrix: np.ndarray, scales: np.ndarray, step: np.ndarray) -> float:
@@ -238,7 +238,7 @@ def test_bad_input_is_one_sentence(given_: tuple, said: str) -> None:
 def test_a_refinement_by_facts_is_not_called_differential_privacy() -> None:
     """The label says which facts, that all numbers together have no bound, and what each has."""
     before = Guarantee.dp(0.1, unit="unit (pid)")
-    label = fact_guarantee(before, ["women = 80", "A + B = 12"], 0.2)
+    label = build_fact_guarantee(before, ["women = 80", "A + B = 12"], 0.2)
     assert (label.model, label.epsilon, label.unit) == ("nominal", Fraction(1, 5), "unit (pid)")
     assert label.words() == "No proven promise: 0.2 is a figure that bounds nothing, and counts in no account."
     assert label.assumptions == (
@@ -248,22 +248,22 @@ def test_a_refinement_by_facts_is_not_called_differential_privacy() -> None:
         f"the answers before the refinement keep their own promise: {before.words()}",
     )
     assert not label.implies(before)
-    unbounded = fact_guarantee(before, ["women = 80"], math.inf)
+    unbounded = build_fact_guarantee(before, ["women = 80"], math.inf)
     assert (unbounded.epsilon, unbounded.assumptions[2]) == (Fraction(1, 10), "each refined number apart has no bound")
 
 
 def test_a_label_by_facts_needs_facts() -> None:
     with pytest.raises(InvalidInput, match="names at least one fact"):
-        fact_guarantee(Guarantee.dp(1), [], 1)
+        build_fact_guarantee(Guarantee.dp(1), [], 1)
     with pytest.raises(InvalidInput, match="a rho of at least 0"):
-        fact_guarantee(Guarantee.dp(1), ["x"], math.nan)
+        build_fact_guarantee(Guarantee.dp(1), ["x"], math.nan)
     with pytest.raises(InvalidInput, match="which is dp, got zcdp"):
-        fact_guarantee(Guarantee.zcdp(1), ["x"], 1)
+        build_fact_guarantee(Guarantee.zcdp(1), ["x"], 1)
 
 
 def test_a_loss_is_told_short_or_rounded_up() -> None:
     """2 for what a solver makes of 2; else no digit too low."""
-    assert [rounded(x) for x in (2.000000000000007, 0.3, 0.0)] == [2, Fraction(3, 10), 0]
-    assert rounded(1 / 3) == Fraction("0.333334")
-    assert rounded(math.pi) == Fraction("3.1416")
-    assert rounded(123456789.5) == 123457000
+    assert [shorten_rho(x) for x in (2.000000000000007, 0.3, 0.0)] == [2, Fraction(3, 10), 0]
+    assert shorten_rho(1 / 3) == Fraction("0.333334")
+    assert shorten_rho(math.pi) == Fraction("3.1416")
+    assert shorten_rho(123456789.5) == 123457000

@@ -14,15 +14,15 @@ import pytest
 from scipy.stats import binom
 
 from discreet import Answer, Custodian, Unsupported
-from discreet.answer import ALL, Interval, Population
-from discreet.cli.answers import answer_screen
-from discreet.custodian.draw import draw, exact, release
-from discreet.custodian.question import read
-from discreet.custodian.reply import answer
+from discreet.answer import ALL_KEYS, Interval, PopulationEstimate
+from discreet.cli.answers import render_answer
+from discreet.custodian.draw import measure_plan, read_exact_inputs, sample_noisy_outputs
+from discreet.custodian.question import parse_question
+from discreet.custodian.reply import build_answer
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.planner.choose import plan
 from discreet.planner.coverage import NOT_STATED
-from discreet.planner.plan import Counted
+from discreet.planner.plan import ThresholdedCount
 
 DRAWS = 200
 SCHEMA = """
@@ -87,11 +87,11 @@ def custodian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Custodian]:
 
 
 def _draws(custodian: Custodian, sql: str, count: int = DRAWS) -> Iterator[Answer]:
-    planned = plan(custodian.schema, read(sql, custodian.schema), epsilon=1)
-    cells = planned.cells()
-    secret = exact(planned, custodian._source, cells, planned.query.where)
+    planned = plan(custodian.schema, parse_question(sql, custodian.schema), epsilon=1)
+    cells = planned.list_cells()
+    secret = read_exact_inputs(planned, custodian._source, cells, planned.query.where)
     for _ in range(count):
-        yield answer(planned, release(planned, secret, [0] * len(cells)), sql, Fraction(1), 1, {})
+        yield build_answer(planned, sample_noisy_outputs(planned, secret, [0] * len(cells)), sql, Fraction(1), 1, {})
 
 
 def _truth(asked: Asked, row: Mapping[str, object]) -> float:
@@ -102,7 +102,7 @@ def _truth(asked: Asked, row: Mapping[str, object]) -> float:
     if "WHERE sex" in asked.sql:
         own = [one for one in own if one["sex"] == "F"]
     for name, key in row.items():
-        if name in ("sex", "g") and key != ALL:
+        if name in ("sex", "g") and key != ALL_KEYS:
             own = [one for one in own if one[name] == key]
         elif name.startswith("BIN") and key is not None:
             low, high = map(int, str(key).split(" to "))
@@ -154,7 +154,7 @@ def test_every_place_says_that_the_intervals_hold_at_once(custodian: Custodian, 
     said = ONE_ROW if asked.groups == 1 else AT_ONCE.format(asked.groups)
     document = drawn.to_json()
     places = [drawn.meaning, str(drawn), drawn._repr_html_(), str(document["meaning"])]
-    places += ["\n".join(str(one) for one in answer_screen(drawn, ()) if isinstance(one, str))]
+    places += ["\n".join(str(one) for one in render_answer(drawn, ()) if isinstance(one, str))]
     assert all(said in place for place in places), places
     assert not any(ALONE in place for place in places)
     assert document["intervals_95"] == [{n: list(s) for n, s in row.items() if s} for row in drawn.intervals(0.95)]
@@ -198,10 +198,10 @@ def test_several_numbers_of_a_row_hold_at_once(custodian: Custodian) -> None:
     """As many intervals as there are groups times numbers; a number that is told twice counts once."""
     schema = custodian.schema
     sql = "SELECT g, COUNT(*) AS n, SUM(x) AS s, COUNT(*) AS again FROM t GROUP BY g ORDER BY n LIMIT 1"
-    coverage = plan(schema, read(sql, schema), epsilon=1).coverage
-    assert (coverage.rows, coverage.numbers) == (101, 2)
-    assert coverage.each(0.95) == pytest.approx(1 - 0.05 / 202)
-    assert coverage.each(1 - 1e-14) is None
+    coverage = plan(schema, parse_question(sql, schema), epsilon=1).coverage
+    assert (coverage.rows, coverage.numbers_per_row) == (101, 2)
+    assert coverage.adjust_confidence(0.95) == pytest.approx(1 - 0.05 / 202)
+    assert coverage.adjust_confidence(1 - 1e-14) is None
 
 
 def test_a_requested_accuracy_is_that_of_all_groups_at_once(custodian: Custodian) -> None:
@@ -224,7 +224,7 @@ def test_estimates_for_the_population_hold_at_once(custodian: Custodian) -> None
         assert AT_ONCE.format(3) in one["n"].words
 
 
-def _population(drawn: Answer) -> Iterator[tuple[Mapping[str, object], Mapping[str, Population]]]:
+def _population(drawn: Answer) -> Iterator[tuple[Mapping[str, object], Mapping[str, PopulationEstimate]]]:
     return zip(drawn.rows, drawn.population(), strict=True)
 
 
@@ -256,13 +256,13 @@ def test_of_rows_chosen_among_private_keys_no_probability_is_stated(custodian: C
 def test_the_interval_of_a_private_key_holds_given_that_it_is_shown(custodian: Custodian, confidence: float) -> None:
     """Exactly, of keys of any number of units: by the law of the noise, given that it passes the threshold."""
     sql = "SELECT town, COUNT(*) AS n FROM t GROUP BY town"
-    planned = plan(custodian.schema, read(sql, custodian.schema), epsilon=1, delta=1e-6)
+    planned = plan(custodian.schema, parse_question(sql, custodian.schema), epsilon=1, delta=1e-6)
     (counted,) = planned.measurements
-    assert isinstance(counted, Counted)
-    noise, least = counted.threshold.noise, counted.threshold.least
+    assert isinstance(counted, ThresholdedCount)
+    noise, least = counted.threshold.noise, counted.threshold.min_count
     assert isinstance(noise, DiscreteLaplace)
-    shown = draw(planned, custodian._source)
-    drawn = answer(planned, shown, sql, Fraction(1), 1, {})
+    shown = measure_plan(planned, custodian._source)
+    drawn = build_answer(planned, shown, sql, Fraction(1), 1, {})
     spans = {numbers[0][0]: row["n"] for numbers, row in zip(shown.numbers, drawn.intervals(confidence), strict=True)}
     reach = noise.interval(confidence)[1]
     for told, span in spans.items():

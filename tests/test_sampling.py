@@ -15,19 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput
-from discreet.kernel.entropy import SYSTEM, bits, source
+from discreet.kernel.entropy import SYSTEM, get_entropy, sample_bits
 from discreet.kernel.sampling import (
     Chance,
     Geometric,
-    below,
-    choose,
-    coin,
-    coins,
-    exponential_chance,
-    logistic_chance,
-    power_chance,
-    power_coins,
-    rational_chance,
+    build_exponential_chance,
+    build_logistic_chance,
+    build_power_chance,
+    build_rational_chance,
+    flip_coin,
+    flip_coins,
+    flip_power_coins,
+    sample_below,
+    sample_weighted_index,
 )
 from discreet.testing import ScriptedEntropy, assert_fits
 
@@ -43,10 +43,10 @@ def test_chances_know_their_digits(x: Fraction, count: int) -> None:
     """A coin compares random digits with these: they must be the true ones."""
     with mpmath.workdps(80):
         wanted = {
-            exponential_chance(x): mpmath.exp(-truth(x)),
-            logistic_chance(x): 1 / (1 + mpmath.exp(truth(x))),
-            logistic_chance(x, twice=True): 2 / (1 + mpmath.exp(truth(x))),
-            rational_chance(1 / (1 + x)): 1 / (1 + truth(x)),
+            build_exponential_chance(x): mpmath.exp(-truth(x)),
+            build_logistic_chance(x): 1 / (1 + mpmath.exp(truth(x))),
+            build_logistic_chance(x, twice=True): 2 / (1 + mpmath.exp(truth(x))),
+            build_rational_chance(1 / (1 + x)): 1 / (1 + truth(x)),
         }
         for chance, value in wanted.items():
             assert chance.digits(count) == int(mpmath.floor(value * mpmath.mpf(2) ** count))
@@ -57,7 +57,7 @@ def test_powers_know_their_digits(ratio: Fraction, power: int) -> None:
     """Coins of permute-and-flip and of staircases."""
     with mpmath.workdps(60):
         value = truth(ratio) ** power
-        assert power_chance(ratio, power).digits(32) == int(mpmath.floor(value * 2**32))
+        assert build_power_chance(ratio, power).digits(32) == int(mpmath.floor(value * 2**32))
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32))
@@ -66,35 +66,35 @@ def test_uniform_numbers_are_the_bits_that_fit(bound: int, seed: int) -> None:
     size = (bound - 1).bit_length()
     word = seed % 2**size if size else 0
     script = ((word << (8 - size) if size else 0).to_bytes(1, "big")) + bytes(8)
-    assert below(bound, ScriptedEntropy(script)) == (word if word < bound else 0)
+    assert sample_below(bound, ScriptedEntropy(script)) == (word if word < bound else 0)
 
 
 def test_a_choice_follows_its_weights_exactly() -> None:
     """All 16 words of four bits: weights 3, 0, 5 of 8."""
-    seen = Counter(choose([3, 0, 5], ScriptedEntropy(bytes([word << 5]))) for word in range(8))
+    seen = Counter(sample_weighted_index([3, 0, 5], ScriptedEntropy(bytes([word << 5]))) for word in range(8))
     assert seen == {0: 3, 2: 5}
 
 
 def test_a_coin_breaks_ties_with_further_digits() -> None:
     """Once in 2^64: the first 64 digits tie and the next decide."""
-    third = rational_chance(Fraction(1, 3))
+    third = build_rational_chance(Fraction(1, 3))
     first = third.digits(64).to_bytes(8, "big")
     rest = third.digits(128) % 2**64
-    assert coin(third, ScriptedEntropy(first + (rest - 1).to_bytes(8, "big")))
-    assert not coin(third, ScriptedEntropy(first + (rest + 1).to_bytes(8, "big")))
+    assert flip_coin(third, ScriptedEntropy(first + (rest - 1).to_bytes(8, "big")))
+    assert not flip_coin(third, ScriptedEntropy(first + (rest + 1).to_bytes(8, "big")))
 
 
 def test_vector_coins_break_ties_too() -> None:
     """16 digits tie often; the same digits decide."""
-    third = rational_chance(Fraction(1, 3))
+    third = build_rational_chance(Fraction(1, 3))
     word = third.digits(16).to_bytes(2, "little")
     rest = third.digits(80) % 2**64
-    assert coins(third, 1, ScriptedEntropy(word + (rest - 1).to_bytes(8, "big")))[0]
-    assert not coins(third, 1, ScriptedEntropy(word + (rest + 1).to_bytes(8, "big")))[0]
+    assert flip_coins(third, 1, ScriptedEntropy(word + (rest - 1).to_bytes(8, "big")))[0]
+    assert not flip_coins(third, 1, ScriptedEntropy(word + (rest + 1).to_bytes(8, "big")))[0]
     half = Fraction(1, 2)
     tie = (2**14).to_bytes(2, "little")
-    assert not power_coins(half, np.array([2]), ScriptedEntropy(tie + (1).to_bytes(8, "big")))[0]
-    assert power_coins(half, np.array([0]), ScriptedEntropy(b"\xff\xff"))[0]
+    assert not flip_power_coins(half, np.array([2]), ScriptedEntropy(tie + (1).to_bytes(8, "big")))[0]
+    assert flip_power_coins(half, np.array([0]), ScriptedEntropy(b"\xff\xff"))[0]
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(7, 2), Fraction(50)])
@@ -116,8 +116,8 @@ def test_the_tail_of_a_geometric_number_is_geometric() -> None:
     """Reached once in e^48 draws, so only a script gets there."""
     law = Geometric.of(Fraction(50))
     assert law.digits == ()
-    assert law.draw(ScriptedEntropy(bytes(32) + b"\xff" * 8)) == 2
-    assert law.draw_many(1, ScriptedEntropy(bytes(10) + b"\xff" * 8))[0] == 1
+    assert law.sample(ScriptedEntropy(bytes(32) + b"\xff" * 8)) == 2
+    assert law.sample_many(1, ScriptedEntropy(bytes(10) + b"\xff" * 8))[0] == 1
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(2)])
@@ -129,8 +129,8 @@ def test_scalar_and_vector_geometric_draws_fit(rate: Fraction) -> None:
         return lambda k: (1 - q) * q**k if k >= 0 else 0.0
 
     geometric = Geometric.of(rate)
-    assert_fits(geometric.draw_many(100_000, SYSTEM), law(1), law(0.9), law(1.1))
-    assert_fits([geometric.draw(SYSTEM) for _ in range(20_000)], law(1), law(0.9), law(1.1))
+    assert_fits(geometric.sample_many(100_000, SYSTEM), law(1), law(0.9), law(1.1))
+    assert_fits([geometric.sample(SYSTEM) for _ in range(20_000)], law(1), law(0.9), law(1.1))
 
 
 def test_every_geometric_draw_takes_the_same_entropy() -> None:
@@ -146,15 +146,15 @@ def test_every_geometric_draw_takes_the_same_entropy() -> None:
     law, sizes = Geometric.of(Fraction(1, 100)), set()
     for _ in range(500):
         entropy = Counting()
-        law.draw(entropy)
+        law.sample(entropy)
         sizes.add(entropy.taken)
     assert len(sizes) == 1
 
 
 def test_bits_come_from_the_front() -> None:
-    assert bits(3, ScriptedEntropy(b"\xa0")) == 5
-    assert bits(0, ScriptedEntropy(b"")) == 0
-    assert source(None) is SYSTEM
+    assert sample_bits(3, ScriptedEntropy(b"\xa0")) == 5
+    assert sample_bits(0, ScriptedEntropy(b"")) == 0
+    assert get_entropy(None) is SYSTEM
 
 
 @pytest.mark.system_entropy(generator=True)
@@ -173,17 +173,17 @@ def test_forked_workers_draw_apart() -> None:
 
 def test_impossible_draws_are_refused() -> None:
     with pytest.raises(InvalidInput):
-        below(0, SYSTEM)
+        sample_below(0, SYSTEM)
     with pytest.raises(InvalidInput):
-        rational_chance(Fraction(3, 2))
+        build_rational_chance(Fraction(3, 2))
 
 
 def test_a_chance_that_lies_on_a_digit_still_settles() -> None:
     """A dyadic probability ties forever only if the random digits do."""
-    half = rational_chance(Fraction(1, 2))
+    half = build_rational_chance(Fraction(1, 2))
     assert isinstance(half, Chance)
     heads = [
-        coin(half, ScriptedEntropy(bytes([first, 0, 0, 0, 0, 0, 0, second]) + b"\x01" * 8))
+        flip_coin(half, ScriptedEntropy(bytes([first, 0, 0, 0, 0, 0, 0, second]) + b"\x01" * 8))
         for first, second in product((0, 127, 128, 255), (0, 1))
     ]
     assert heads == [True, True, True, True, False, False, False, False]

@@ -15,8 +15,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from discreet import InvalidInput
-from discreet.schema import Address, Budget, Column, Schema, load_schema, schema_from_text, schema_to_public_json
-from discreet.schema.column import FARTHEST
+from discreet.schema import Budget, Column, Schema, SourceAddress, load_schema, schema_from_text, schema_to_public_json
+from discreet.schema.column import MAX_CODE
 from discreet.schema.document import read_document
 from published_data import shared_data
 
@@ -98,7 +98,7 @@ def test_columns_are_codes(folder: Path) -> None:
     assert columns["sex"] == Column("sex", "nominal", 0, 1, categories=("F", "M"), missing_values=("?",))
     assert columns["education"].categories == ("none", "school", "degree")
     assert columns["city"] == Column("city", "nominal", private_keys=True)
-    assert (columns["age"].nullable, columns["income"].nullable) == (True, False)
+    assert (columns["age"].is_nullable, columns["income"].is_nullable) == (True, False)
 
 
 def test_what_is_left_out_has_its_default() -> None:
@@ -124,7 +124,7 @@ def test_numbers_are_read_by_their_digits() -> None:
         "x", "number", -3, 1000, Fraction(1, 10)
     )
     assert column("{kind: integer, lower: 010, upper: '1000', step: 5}") == Column("x", "integer", 2, 200, Fraction(5))
-    assert column("{kind: number, lower: 0, upper: 2, step: 1/3}").value(4) == Fraction(4, 3)
+    assert column("{kind: number, lower: 0, upper: 2, step: 1/3}").decode(4) == Fraction(4, 3)
 
 
 def test_space_around_a_text_is_trimmed() -> None:
@@ -153,17 +153,17 @@ def test_bounds_are_codes_or_are_refused(one: Fraction, two: Fraction, step: Fra
     good = one <= two and (one / step).denominator == (two / step).denominator == 1
     if good:
         read = column(text)
-        assert (read.value(read.lower), read.value(read.upper)) == (one, two)
+        assert (read.decode(read.lower), read.decode(read.upper)) == (one, two)
     else:
         with pytest.raises(InvalidInput, match=r"the bounds of x (are reversed|must be multiples of its step)"):
             column(text)
 
 
-@given(st.integers(-FARTHEST, FARTHEST), st.integers(0, 10**9), st.sampled_from(["0.01", "1", "2.5", "1/7"]))
+@given(st.integers(-MAX_CODE, MAX_CODE), st.integers(0, 10**9), st.sampled_from(["0.01", "1", "2.5", "1/7"]))
 def test_bounds_round_trip(lower: int, width: int, step: str) -> None:
     """Any codes within 2^44 of 0 can be declared by the values they stand for."""
     upper = lower + width
-    assume(upper <= FARTHEST)
+    assume(upper <= MAX_CODE)
     read = column(f"{{kind: number, lower: {lower * Fraction(step)}, upper: {upper * Fraction(step)}, step: {step}}}")
     assert (read.lower, read.upper, read.size) == (lower, upper, width + 1)
 
@@ -173,7 +173,7 @@ def test_dates_are_days(one: date, two: date) -> None:
     text = f"{{kind: date, lower: {one.isoformat()}, upper: {two.isoformat()}}}"
     if one <= two:
         read = column(text)
-        assert (read.value(read.lower), read.value(read.upper)) == (one, two)
+        assert (read.decode(read.lower), read.decode(read.upper)) == (one, two)
     else:
         with pytest.raises(InvalidInput, match=f"the bounds of x are reversed: lower {one}, upper {two}"):
             column(text)
@@ -534,8 +534,8 @@ def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
 def test_a_taxonomy_gives_categories_and_concepts(folder: Path) -> None:
     occupation = load_schema(folder / "registry.yaml").columns["occupation"]
     assert occupation.categories == ("cook", "nurse")
-    assert occupation.codes_of("carer") == (1,)
-    assert occupation.codes_of("worker") == (0, 1)
+    assert occupation.find_codes("carer") == (1,)
+    assert occupation.find_codes("worker") == (0, 1)
 
 
 def test_mapped_values_are_leaves_under_their_concepts(tmp_path: Path) -> None:
@@ -544,8 +544,8 @@ def test_mapped_values_are_leaves_under_their_concepts(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(json.dumps(OCCUPATION | {"mapping": mapping, "n_concepts": 4}))
     occupation = column("{kind: nominal, taxonomy: t.json}", tmp_path)
     assert occupation.categories == ("Nursing", "Wards", "cook")
-    assert occupation.codes_of("nurse") == (0,)
-    assert occupation.codes_of("carer") == (0, 1)
+    assert occupation.find_codes("nurse") == (0,)
+    assert occupation.find_codes("carer") == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -557,7 +557,7 @@ def test_wordnet_extracts_are_read(name: str, leaves: int) -> None:
     read = column(f"{{kind: nominal, taxonomy: {name}.json}}", taxonomies)
     assert read.categories == tuple(sorted(mapping))
     assert len(read.categories) == leaves
-    assert read.codes_of("entity.n.00001740") == tuple(range(leaves))
+    assert read.find_codes("entity.n.00001740") == tuple(range(leaves))
 
 
 @pytest.mark.parametrize(
@@ -609,7 +609,7 @@ def test_a_lookup_becomes_columns(folder: Path) -> None:
     assert (severity.kind, severity.lower, severity.upper) == ("integer", -1, 3)
     assert severity.derived.codes == (-1, 3, None)
     assert (site.categories, site.derived.codes, site.derived.key) == (("left",), (0, None, None), "diagnosis")
-    assert chapter.nullable
+    assert chapter.is_nullable
 
 
 def lookup(table: str, key: str, tmp_path: Path) -> str:
@@ -703,18 +703,18 @@ def test_a_large_domain_is_read_in_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        ("a b/Data.CSV", Address("csv", "a b/Data.CSV")),
-        ("/x/t.parquet", Address("parquet", "/x/t.parquet")),
+        ("a b/Data.CSV", SourceAddress("csv", "a b/Data.CSV")),
+        ("/x/t.parquet", SourceAddress("parquet", "/x/t.parquet")),
         (
             "postgresql://u:p%23@h:1/db?host=/tmp#s.t",
-            Address("postgres", "postgresql://u:p%23@h:1/db?host=/tmp", "s.t"),
+            SourceAddress("postgres", "postgresql://u:p%23@h:1/db?host=/tmp", "s.t"),
         ),
-        ("postgresql://h/db#t", Address("postgres", "postgresql://h/db", "t")),
-        ("spark:a.b.c", Address("spark", "", "a.b.c")),
+        ("postgresql://h/db#t", SourceAddress("postgres", "postgresql://h/db", "t")),
+        ("spark:a.b.c", SourceAddress("spark", "", "a.b.c")),
     ],
 )
-def test_a_source_is_a_file_or_a_table(text: str, address: Address) -> None:
-    assert Address.of(text) == address
+def test_a_source_is_a_file_or_a_table(text: str, address: SourceAddress) -> None:
+    assert SourceAddress.of(text) == address
 
 
 @pytest.mark.parametrize(
@@ -733,7 +733,7 @@ def test_a_source_is_a_file_or_a_table(text: str, address: Address) -> None:
 def test_no_other_source_is_read(text: str) -> None:
     """The refusal does not repeat an address, which may hold a password."""
     with pytest.raises(InvalidInput, match=r"^a source must be a \.csv or \.parquet file") as caught:
-        Address.of(text)
+        SourceAddress.of(text)
     assert "secret" not in str(caught.value)
 
 
@@ -794,7 +794,7 @@ def test_a_schema_that_contradicts_itself_cannot_exist(folder: Path, wrong: dict
     "wrong",
     [
         {"lower": 2, "upper": 1},
-        {"upper": FARTHEST + 1},
+        {"upper": MAX_CODE + 1},
         {"step": Fraction(0)},
         {"missing": 9, "upper": 8},
         {"categories": ("a", "b"), "upper": 2},

@@ -15,11 +15,11 @@ from mpmath import iv
 
 from discreet import InvalidInput, PermuteAndFlip, Prior, Unsupported, exponential
 from discreet.exact import exp_below
-from discreet.kernel.distribution import Powers
+from discreet.kernel.distribution import PowerFactors
 from discreet.kernel.entropy import SYSTEM
 from discreet.kernel.exponential import Exponential
-from discreet.kernel.sampling import _power_digits, power_chance, power_coins
-from discreet.kernel.scores import LEAST_LEVELS, Selection
+from discreet.kernel.sampling import _compute_power_digits, build_power_chance, flip_power_coins
+from discreet.kernel.scores import MIN_LEVELS, Selection
 from discreet.testing import ScriptedEntropy, all_neighbours, all_tables, chi_square_excess, worst_ratio
 
 DISEASES = ["diabetes", "hepatitis", "flu", "hiv"]
@@ -112,12 +112,12 @@ def test_draws_follow_the_laws(draws: int) -> None:
     chosen = exponential(own, 1, 1)
     law = {value: float(p) for value, p in chosen.law().items()}
     names = list(own)
-    counts = Counter(names.index(chosen.draw()) for _ in range(draws))
+    counts = Counter(names.index(chosen.sample()) for _ in range(draws))
     assert chi_square_excess(counts, lambda place: law[names[place]] if 0 <= place < 4 else 0) <= 0
     mechanism = PermuteAndFlip(Selection.of(1, 1))
     exact = [float(p) for p in mechanism.probabilities(own)]
-    levels = mechanism.levels(own)
-    counts = Counter(mechanism.draw_position(levels, SYSTEM) for _ in range(draws))
+    levels = mechanism.compute_levels(own)
+    counts = Counter(mechanism.sample_position(levels, SYSTEM) for _ in range(draws))
     assert mechanism.answer(own) in own
     assert chi_square_excess(counts, lambda place: exact[place] if 0 <= place < 4 else 0) <= 0
 
@@ -126,8 +126,8 @@ def test_draws_tell_an_epsilon_a_tenth_off() -> None:
     """Of one score far above many, where most follows from epsilon."""
     own = [4, 0, 0, 0, 0, 0, 0, 0]
     right, wrong = (PermuteAndFlip(Selection.of(epsilon, 1)) for epsilon in (1, 1.1))
-    levels = right.levels(own)
-    counts = Counter(right.draw_position(levels, SYSTEM) for _ in range(20_000))
+    levels = right.compute_levels(own)
+    counts = Counter(right.sample_position(levels, SYSTEM) for _ in range(20_000))
     for mechanism, fits in ((right, True), (wrong, False)):
         law = [float(p) for p in mechanism.probabilities(own)]
         excess = chi_square_excess(counts, lambda place, law=law: law[place] if 0 <= place < 8 else 0)
@@ -141,7 +141,7 @@ def test_many_levels_are_drawn_with_certainty() -> None:
     total = sum(exact)
     for byte in range(256):
         word = bytes([byte]) + bytes(15)
-        drawn = Powers(ratio, range(5)).choose(masses, ScriptedEntropy(word))
+        drawn = PowerFactors(ratio, range(5)).sample_block(masses, ScriptedEntropy(word))
         place = Fraction(byte, 256) * total
         expected = next(level for level in range(5) if sum(exact[: level + 1], Fraction(0)) > place)
         assert drawn == expected
@@ -150,9 +150,9 @@ def test_many_levels_are_drawn_with_certainty() -> None:
 def test_a_word_on_the_edge_asks_for_more_digits() -> None:
     """Two levels of weight 1 and 1/3: the word of digits of 3/4 is decided by what follows."""
     edge = (3 * 2**128 // 4 - 1).to_bytes(16, "big")
-    assert Powers(Fraction(1, 3), range(2)).choose([1, 1], ScriptedEntropy(edge + bytes(16))) == 0
+    assert PowerFactors(Fraction(1, 3), range(2)).sample_block([1, 1], ScriptedEntropy(edge + bytes(16))) == 0
     assert (
-        Powers(Fraction(1, 3), range(2)).choose(
+        PowerFactors(Fraction(1, 3), range(2)).sample_block(
             [1, 1], ScriptedEntropy((3 * 2**126).to_bytes(16, "big") + b"\xff" * 16)
         )
         == 1
@@ -163,11 +163,11 @@ def test_scores_far_below_are_clipped_from_public_facts() -> None:
     """The clip keeps the sensitivity and leaves all that is likely as it is."""
     selection = Selection.of(1, 1)
     own = np.array([0, -10, -(10**9)])
-    assert selection.levels(own, 1 / 3).tolist() == [0, 10, LEAST_LEVELS]
+    assert selection.compute_levels(own, 1 / 3).tolist() == [0, 10, MIN_LEVELS]
     slow = Selection.of(Fraction(1, 1000), 1)
-    assert slow.most_levels(1e-6) > 60_000
-    shifted = selection.levels(own + np.array([0, 0, 1]), 1 / 3)
-    assert shifted.tolist() == [0, 10, LEAST_LEVELS]
+    assert slow.compute_max_levels(1e-6) > 60_000
+    shifted = selection.compute_levels(own + np.array([0, 0, 1]), 1 / 3)
+    assert shifted.tolist() == [0, 10, MIN_LEVELS]
 
 
 def test_public_bounds_on_the_score() -> None:
@@ -178,7 +178,7 @@ def test_public_bounds_on_the_score() -> None:
     assert bound == PermuteAndFlip(mechanism.selection).score_bound(0.95, len(own))
     thin = Exponential.of(1, 1, prior=Prior.weights({0: 1, 1: 99}))
     assert thin.score_bound(0.95, 2) > Exponential.of(1, 1).score_bound(0.95, 2)
-    law = mechanism.law(own)
+    law = mechanism.distribution(own)
     within = sum(p for p, score in zip(law.probabilities, own, strict=True) if score > -bound)
     assert within >= Fraction(95, 100)
     flips = PermuteAndFlip(mechanism.selection).probabilities(own)
@@ -220,7 +220,7 @@ def test_floats_are_the_numbers_they_are() -> None:
     one, two = 49609209235.52246, 49609209235.52344
     assert Fraction(two) - Fraction(one) == Fraction(1, 1024)
     selection = Selection.of(1, 1, step=Fraction(1, 1024))
-    assert selection.levels([one, two], 0.5).tolist() == [1, 0]
+    assert selection.compute_levels([one, two], 0.5).tolist() == [1, 0]
 
 
 @given(
@@ -250,28 +250,28 @@ def test_arrays_lists_and_mappings_come_to_the_same() -> None:
     assert broken[0] > Fraction(99, 100)
     extremes = exponential(np.array([2**62, -(2**62) - 5, 2**62 - 1]), 1, 1)
     assert extremes.probabilities[0] > extremes.probabilities[2] > extremes.probabilities[1]
-    assert exponential([10**400, 0], 1, 1).draw() == 0
+    assert exponential([10**400, 0], 1, 1).sample() == 0
 
 
 def test_ties_of_many_coins_are_broken_exactly() -> None:
     """The digits of chances next to a whole number of 2^-16, where floats cannot tell."""
     ratio = Fraction(2**20 - 1, 2**20)
     powers = np.array([0, 1, 15, 16, 17, 1000, 10**6])
-    digits = _power_digits(ratio, powers)
+    digits = _compute_power_digits(ratio, powers)
     assert digits[:-1].tolist() == [int(2**16 * ratio ** int(power)) for power in powers[:-1]]
     # The largest has 20 million digits: an interval that holds it is enough.
     last = 2**16 * (iv.mpf(ratio.numerator) / ratio.denominator) ** 10**6
     assert digits[-1] == int(last.a) == int(last.b)
     near_one = 1 - Fraction(1, 2**48)
-    assert _power_digits(near_one, np.array([0, 1, 2**30, 2**33])).tolist() == [
-        power_chance(near_one, power).digits(16) for power in (0, 1, 2**30, 2**33)
+    assert _compute_power_digits(near_one, np.array([0, 1, 2**30, 2**33])).tolist() == [
+        build_power_chance(near_one, power).digits(16) for power in (0, 1, 2**30, 2**33)
     ]
     for digit in range(1, 2**16, 97):
-        assert _power_digits(Fraction(digit, 2**16), np.array([1])).tolist() == [digit]
+        assert _compute_power_digits(Fraction(digit, 2**16), np.array([1])).tolist() == [digit]
     word = int(digits[5]).to_bytes(2, "little")
-    rest = power_chance(ratio, 1000).digits(80) % 2**64
-    assert power_coins(ratio, powers[5:6], ScriptedEntropy(word + (rest - 1).to_bytes(8, "big")))[0]
-    assert not power_coins(ratio, powers[5:6], ScriptedEntropy(word + (rest + 1).to_bytes(8, "big")))[0]
+    rest = build_power_chance(ratio, 1000).digits(80) % 2**64
+    assert flip_power_coins(ratio, powers[5:6], ScriptedEntropy(word + (rest - 1).to_bytes(8, "big")))[0]
+    assert not flip_power_coins(ratio, powers[5:6], ScriptedEntropy(word + (rest + 1).to_bytes(8, "big")))[0]
 
 
 def test_exact_laws_of_sparse_scores_are_quick_and_of_too_many_are_refused() -> None:
@@ -304,7 +304,7 @@ def test_large_scores_are_floored_to_a_public_step() -> None:
 
 
 def test_enormous_sensitivities_are_no_trouble() -> None:
-    assert exponential(np.array([1, 2, 3]), 10**300, 1).draw() in {0, 1, 2}
+    assert exponential(np.array([1, 2, 3]), 10**300, 1).sample() in {0, 1, 2}
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-9, 1e-18])
@@ -312,11 +312,11 @@ def test_very_small_epsilons_are_no_trouble(epsilon: float) -> None:
     """Neither time, nor memory, nor a division by zero."""
     own = np.array([0, -(10**6), -5])
     law = exponential(own, 1, epsilon)
-    assert law.draw() in {0, 1, 2}
+    assert law.sample() in {0, 1, 2}
     assert sum(law.floats()) == pytest.approx(1)
     flips = PermuteAndFlip(Selection.of(epsilon, 1))
-    assert flips.draw_position(flips.levels(own), SYSTEM) in {0, 1, 2}
-    assert flips.selection.bound(0.9, 0.5) > 0
+    assert flips.sample_position(flips.compute_levels(own), SYSTEM) in {0, 1, 2}
+    assert flips.selection.compute_score_bound(0.9, 0.5) > 0
 
 
 def test_a_tiny_epsilon_returns_the_prior() -> None:
@@ -324,7 +324,7 @@ def test_a_tiny_epsilon_returns_the_prior() -> None:
     law = exponential(dict(zip(DISEASES, (24, 8, 28, 5), strict=True)), 1, 1e-30, prior)
     assert law.probabilities == prior.probabilities
     assert PermuteAndFlip(Selection.of(1e-30, 1)).answer([5, 0]) in {0, 1}
-    assert Selection.of(1e-30, 1).bound(0.9, 0.5) == float("inf")
+    assert Selection.of(1e-30, 1).compute_score_bound(0.9, 0.5) == float("inf")
 
 
 def test_costs() -> None:
@@ -358,7 +358,7 @@ def test_costs() -> None:
         lambda: exponential([1, 2], 1, 1, bounded_range=0),
         lambda: exponential([1, 2, 3], 1, 1, prior=Prior.uniform(0, 1)),
         lambda: exponential({"a": 1}, 1, 1, prior=Prior.weights({"a": 1, "b": 1})),
-        lambda: Selection.of(1, 1).bound(1.0, 0.5),
+        lambda: Selection.of(1, 1).compute_score_bound(1.0, 0.5),
     ],
 )
 def test_bad_choices_are_refused(call) -> None:

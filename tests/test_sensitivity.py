@@ -16,7 +16,12 @@ from hypothesis import strategies as st
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.kernel.column import BoundedGrid
-from discreet.kernel.order_statistic import local_sensitivity, log_smooth, place, smooth_sensitivity
+from discreet.kernel.order_statistic import (
+    compute_log_smooth_sensitivity,
+    find_rank,
+    local_sensitivity,
+    smooth_sensitivity,
+)
 from discreet.kernel.sensitivity import (
     global_sensitivity,
     histogram_sensitivity_squared,
@@ -129,7 +134,7 @@ def test_the_variance_is_tight(size):
 
 
 def order_statistic(table: Sequence[int], what: object) -> int:
-    return sorted(table)[place(what, len(table)) - 1]
+    return sorted(table)[find_rank(what, len(table)) - 1]
 
 
 @pytest.mark.parametrize("what", ORDERS)
@@ -216,8 +221,10 @@ def obvious_log_smooth(padded: Sequence[int], middle: int, beta: float) -> float
 def test_the_fast_search_agrees_with_the_obvious_one(values, what, beta):
     """Divide and conquer with pruning against all pairs."""
     padded = np.array([0, *sorted(values), 10**6])
-    middle = place(what, len(values))
-    assert log_smooth(padded, middle, beta) == pytest.approx(obvious_log_smooth(padded, middle, beta), abs=1e-12)
+    middle = find_rank(what, len(values))
+    assert compute_log_smooth_sensitivity(padded, middle, beta) == pytest.approx(
+        obvious_log_smooth(padded, middle, beta), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("beta", [1e-7, 1e-5, 0.01])
@@ -229,7 +236,7 @@ def test_a_million_values_agree_with_the_closed_form_of_the_maximum(beta):
         to_bound = np.log(padded[-1] - padded[:-1]) - beta * np.arange(1_000_000, -1, -1)
         to_top = np.log(padded[-2] - padded[:-1]) - beta * np.arange(999_999, -2, -1)
     expected = max(to_bound.max(), to_top.max())
-    assert log_smooth(padded, 1_000_000, beta) == pytest.approx(expected, abs=1e-11)
+    assert compute_log_smooth_sensitivity(padded, 1_000_000, beta) == pytest.approx(expected, abs=1e-11)
     assert smooth_sensitivity(values, "max", 0, 10**6, beta) == pytest.approx(math.exp(expected), rel=1e-9)
 
 
@@ -255,7 +262,7 @@ def test_what_is_no_number_counts_as_the_lower_bound(odd):
     for values in ([odd, 4, 9], np.array([odd, 4, 9], dtype=object)):
         assert local_sensitivity(values, "median", 0, 10) == 5
         assert smooth_sensitivity(values, "median", 0, 10, 5) == pytest.approx(5)
-        assert BoundedGrid.of(0, 10).units(values).tolist() == [0, 4, 9]
+        assert BoundedGrid.of(0, 10).to_units(values).tolist() == [0, 4, 9]
 
 
 @pytest.mark.parametrize("odd", ["secret", None, 0.5, True, Fraction(1, 3)])
@@ -263,7 +270,7 @@ def test_one_row_never_changes_what_the_others_become(odd):
     """numpy gives a list one type: a word among them made words of all, a float rounded the large integers."""
     grid = BoundedGrid.of(0, 2**61)
     others = [2**60 + 1, 7, 2.5]
-    assert grid.units([*others, odd])[:3].tolist() == grid.units([*others, 1])[:3].tolist() == [2**60 + 1, 7, 2]
+    assert grid.to_units([*others, odd])[:3].tolist() == grid.to_units([*others, 1])[:3].tolist() == [2**60 + 1, 7, 2]
     assert local_sensitivity([odd, 2**60 + 1, 2**60 + 4], "max", 0, 2**60 + 5) == 3
 
 
@@ -271,16 +278,16 @@ def test_values_beyond_the_bounds_are_clamped():
     """Infinities and numbers too long for any format included."""
     for big in (math.inf, 10**400, 11, Decimal("1e999999")):
         assert local_sensitivity([1, 2, big], "max", 0, 10) == 8
-        assert BoundedGrid.of(0, 10).units([1, 2, big]).tolist() == [1, 2, 10]
-    assert BoundedGrid.of(0, 10).units(np.array([1, 2, 2**64 - 1], dtype=np.uint64)).tolist() == [1, 2, 10]
-    assert BoundedGrid.of(0, 10).units(np.array([True, False])).tolist() == [1, 0]
+        assert BoundedGrid.of(0, 10).to_units([1, 2, big]).tolist() == [1, 2, 10]
+    assert BoundedGrid.of(0, 10).to_units(np.array([1, 2, 2**64 - 1], dtype=np.uint64)).tolist() == [1, 2, 10]
+    assert BoundedGrid.of(0, 10).to_units(np.array([True, False])).tolist() == [1, 0]
     assert local_sensitivity(np.array([1, 2, np.longdouble("1e400")]), "max", 0, 10) == 8
     assert local_sensitivity(np.array([1, 2.5, 11], dtype=np.float16), "max", 0, 10) == 7.5
 
 
 def test_floats_are_floored_to_the_grid_as_they_are_written():
     """0.3 is three steps of 0.1, although the floats' quotient is below 3."""
-    assert BoundedGrid.of(0, 1, 0.1).units([0.3, 0.7, 0.29, 0.6, 1.0]).tolist() == [3, 7, 2, 6, 10]
+    assert BoundedGrid.of(0, 1, 0.1).to_units([0.3, 0.7, 0.29, 0.6, 1.0]).tolist() == [3, 7, 2, 6, 10]
 
 
 @given(
@@ -290,8 +297,8 @@ def test_floats_are_floored_to_the_grid_as_they_are_written():
 def test_all_ways_to_the_grid_agree(values, step):
     """Vectorised integers against exact rationals, whatever the step."""
     grid = BoundedGrid.of(Fraction(-7, 2), Fraction(50, 3), step)
-    exact = grid.units(np.array([Fraction(value) for value in values], dtype=object))
-    assert grid.units(np.array(values, dtype=np.int64)).tolist() == exact.tolist()
+    exact = grid.to_units(np.array([Fraction(value) for value in values], dtype=object))
+    assert grid.to_units(np.array(values, dtype=np.int64)).tolist() == exact.tolist()
     assert exact.min() >= grid.low
     assert exact.max() <= grid.high
     assert all(Fraction(-7, 2) <= grid.value(int(units)) <= Fraction(50, 3) for units in exact)
@@ -300,9 +307,9 @@ def test_all_ways_to_the_grid_agree(values, step):
 def test_grid_at_the_edge_of_64_bits():
     """Differences of grid points fit 64 bits; a finer step is refused."""
     grid = BoundedGrid.of(-(2**61), 2**61)
-    assert grid.units([-(2**63), 2**63 - 1]).tolist() == [-(2**61), 2**61]
-    assert grid.units([1e30, -1e30]).tolist() == [2**61, -(2**61)]
-    assert math.isfinite(log_smooth(np.array([grid.low, 0, grid.high]), 1, 0.1))
+    assert grid.to_units([-(2**63), 2**63 - 1]).tolist() == [-(2**61), 2**61]
+    assert grid.to_units([1e30, -1e30]).tolist() == [2**61, -(2**61)]
+    assert math.isfinite(compute_log_smooth_sensitivity(np.array([grid.low, 0, grid.high]), 1, 0.1))
     with pytest.raises(InvalidInput, match="step must leave"):
         BoundedGrid.of(-(2**61), 2**61, Fraction(1, 2))
 
@@ -344,4 +351,4 @@ def test_the_variance_of_units_with_several_rows_is_not_claimed():
 def test_whole_numbers_beyond_the_bounds_do_not_wrap():
     """Clamped before they are multiplied: 2^62 at a step of a tenth."""
     grid = BoundedGrid.of(0, 10, Fraction(1, 10))
-    assert grid.units(np.array([2**62, -(2**62), 3])).tolist() == [100, 0, 30]
+    assert grid.to_units(np.array([2**62, -(2**62), 3])).tolist() == [100, 0, 30]

@@ -26,20 +26,20 @@ import stubborn
 from certificates import write_certificate
 from commands import Outcome, discreet, done, write_registry
 from discreet.ledger import Ledger
-from discreet.service.config import Config, read_config, sample_config
+from discreet.service.config import Config, build_sample_config, read_config
 from discreet.service.documents import NewTokenDocument, TokenDocument
-from discreet.service.gate import LONGEST_HEAD
+from discreet.service.gate import MAX_HEAD_BYTES
 from discreet.service.store import Store
-from discreet.service.store.tokens import create_token, token_of
+from discreet.service.store.tokens import create_token, find_token
 from discreet.service.supervisor import (
     INTERRUPT,
-    LONGEST_PAUSE,
-    SHORTEST_PAUSE,
-    STABLE,
+    MAX_PAUSE,
+    MIN_PAUSE,
+    STABLE_AFTER,
     STOP,
-    Post,
-    next_pause,
-    stop,
+    SupervisedProcess,
+    compute_next_pause,
+    stop_processes,
 )
 from supervised import Supervised, children_of, eventually, runs, starting, supervised, token
 
@@ -107,7 +107,7 @@ def test_without_a_configuration_a_sample_is_served_on_this_machine_alone() -> N
             answer = asked.post(f"{DATA}/answers", json=question(20))
             assert asked.get("/v1/me", headers={"Authorization": "Bearer dsc_"}).status_code == 401
         file = next(Path(word) for word in words if word.endswith("service.yaml"))
-        assert read_config(file) == sample_config(file.parent, file.with_name("registry.yaml"))
+        assert read_config(file) == build_sample_config(file.parent, file.with_name("registry.yaml"))
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all at once
         _, log = process.communicate()
     assert address.startswith("http://127.0.0.1:")
@@ -128,7 +128,7 @@ def announced(monkeypatch: pytest.MonkeyPatch, address: str) -> Iterator[None]:
         announce(address)
 
     with monkeypatch.context() as patched:
-        patched.setattr("discreet.service.supervisor.run", run)
+        patched.setattr("discreet.service.supervisor.run_service", run)
         yield
 
 
@@ -142,7 +142,7 @@ def test_a_second_start_of_the_sample_revokes_the_token_of_the_first(
         second = done("serve", "--folder", folder, "--json").document
         third = done("serve", "--folder", folder, "--json").document
     with Store.open(read_config(first["config"]).store) as store:
-        valid = [token_of(store, one) is not None for one in (first["token"], own, second["token"], third["token"])]
+        valid = [find_token(store, one) is not None for one in (first["token"], own, second["token"], third["token"])]
     assert valid == [False, True, False, True]
 
 
@@ -291,9 +291,9 @@ def test_a_process_that_forks_and_dies_is_counted(
         raise error
 
     monkeypatch.setattr("discreet.service.supervisor.PROCESSES.Process.start", start)
-    post = Post("stubborn", stubborn.stay, ())
-    post.keep(0)
-    assert (post.deaths, post.process, post.due) == (deaths, None, SHORTEST_PAUSE)
+    post = SupervisedProcess("stubborn", stubborn.stay, ())
+    post.keep_running(0)
+    assert (post.deaths, post.process, post.restart_at) == (deaths, None, MIN_PAUSE)
 
 
 def test_what_is_imported_before_a_fork_is_there_and_starts_no_thread() -> None:
@@ -350,26 +350,26 @@ def test_workers_that_cannot_start_are_told_of_without_the_words_of_what_failed(
 @pytest.mark.parametrize(
     ("before", "lived", "then"),
     [
-        (0.0, 1.0, SHORTEST_PAUSE),
-        (SHORTEST_PAUSE, 1.0, 2 * SHORTEST_PAUSE),
-        (LONGEST_PAUSE, 1.0, LONGEST_PAUSE),
-        (LONGEST_PAUSE, STABLE, SHORTEST_PAUSE),
+        (0.0, 1.0, MIN_PAUSE),
+        (MIN_PAUSE, 1.0, 2 * MIN_PAUSE),
+        (MAX_PAUSE, 1.0, MAX_PAUSE),
+        (MAX_PAUSE, STABLE_AFTER, MIN_PAUSE),
     ],
 )
 def test_the_pause_before_a_start_grows_while_processes_die_young(before: float, lived: float, then: float) -> None:
-    assert next_pause(before, lived) == then
+    assert compute_next_pause(before, lived) == then
 
 
 @pytest.mark.parametrize(("said", "limit"), [(STOP, 0.5), (INTERRUPT, 600)], ids=["after a while", "at once"])
 def test_what_does_not_stop_is_killed(said: bytes, limit: float) -> None:
     """After the limit, or as soon as somebody interrupts who will not wait."""
-    post = Post("stubborn", stubborn.stay, ())
-    post.keep(0)
+    post = SupervisedProcess("stubborn", stubborn.stay, ())
+    post.keep_running(0)
     assert post.process is not None
     told, tell = socket.socketpair()
     with told, tell:
         tell.send(said)
-        stop([post], told, limit)
+        stop_processes([post], told, limit)
     assert post.process.exitcode == -signal.SIGKILL
 
 
@@ -386,7 +386,7 @@ def test_under_tls_it_answers_and_tells_browsers_to_stay_there(folder: Path) -> 
         assert "max-age" in reply.headers["Strict-Transport-Security"]
         assert "Server" not in reply.headers
         endless = (
-            b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"a" * LONGEST_HEAD
+            b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"a" * MAX_HEAD_BYTES
         )  # all of it is read before the refusal
         plain = socket.create_connection(("127.0.0.1", served.port), timeout=WAITS)
         with plain, known.wrap_socket(plain, server_hostname="localhost") as line:
@@ -495,7 +495,7 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(folder: Path) -> None:
     secret = done_token(config, "--analyst", "ann", "--dataset", "registry", "--days", 7)
     assert secret.startswith("dsc_")
     with Store.open(read_config(config).store) as store:
-        kept = token_of(store, secret)
+        kept = find_token(store, secret)
     assert kept is not None
     assert (kept.analyst, kept.role, round(kept.expires - kept.created)) == ("ann", "analyst", 7 * 86400)
     assert secret.encode() not in b"".join(path.read_bytes() for path in folder.glob("service.db*"))
@@ -529,7 +529,7 @@ def test_a_revoked_token_opens_nothing_and_a_grant_can_be_taken_back(folder: Pat
     assert told["tokens"][0]["valid"] is False
     assert "revoked" in done("token", "list", "--config", config).out
     with Store.open(read_config(config).store) as store:
-        assert token_of(store, made["token"]) is None
+        assert find_token(store, made["token"]) is None
 
 
 def test_a_grant_to_somebody_without_a_valid_token_says_so(folder: Path) -> None:

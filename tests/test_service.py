@@ -11,8 +11,8 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.service.console import forms
-from discreet.service.jobs import run_next
-from discreet.service.problems import CATALOGUE
+from discreet.service.jobs import run_next_job
+from discreet.service.problems import PROBLEM_TYPES
 from serving import COUNT, HOME, Served, config_in, served
 
 
@@ -91,7 +91,7 @@ def test_running_out_is_told_as_on_the_command_line(service: Served) -> None:
     refused = service.post("ann", f"{HOME}/answers", COUNT | {"fresh": True})
     told = refused.json()
     assert (refused.status_code, told["kind"], told["exit"]) == (403, "BudgetExceeded", 3)
-    assert told["type"] in {one.uri for one in CATALOGUE}
+    assert told["type"] in {one.uri for one in PROBLEM_TYPES}
 
 
 def test_a_preview_costs_nothing_and_says_how_many_more(service: Served) -> None:
@@ -131,7 +131,7 @@ def test_a_session_goes_on_in_another_worker(service: Served) -> None:
     opened = service.post("ann", f"{HOME}/sessions", {"noise_scale": "20", "epsilon": "0.05"}).json()
     path, body = f"{HOME}/sessions/{opened['id']}/answers", {"question": COUNT["question"]}
     first = service.post("ann", path, body).json()
-    with served(service.config, life=service.app.service.life) as other:
+    with served(service.config, life=service.app.service.run_id) as other:
         other.tokens.update(service.tokens)
         assert other.post("ann", path, body).json()["rows"] == first["rows"]
         left = other.get("ann", f"{HOME}/sessions/{opened['id']}").json()["left"]
@@ -161,10 +161,13 @@ def test_a_tail_is_mixed_into_the_prior_or_not(service: Served) -> None:
     assert service.post("ann", f"{HOME}/previews", asked).json()["prior_use"] == told["prior_use"]
     assert service.post("ann", f"{HOME}/previews", asked | {"tail": "yes"}).status_code == 400
     form = {"question": ["q"], "size": ["1"], "prior": ["uniform(40, 60)"]}
-    said = [forms.asked(forms.Form(form | {"tail": [tail]})).get("tail") for tail in ("", "true", "false")]
+    said = [
+        forms.read_question_fields(forms.ConsoleForm(form | {"tail": [tail]})).get("tail")
+        for tail in ("", "true", "false")
+    ]
     assert said == [None, True, False]
     with pytest.raises(InvalidInput, match="tail is true, false or left out"):
-        forms.asked(forms.Form(form | {"tail": ["maybe"]}))
+        forms.read_question_fields(forms.ConsoleForm(form | {"tail": ["maybe"]}))
 
 
 def test_limits_are_kept(tmp_path: Path) -> None:
@@ -191,7 +194,7 @@ def test_a_release_is_made_as_a_job(service: Served) -> None:
     queued = service.post("cus", f"{HOME}/releases", {"method": "mdav", "k": 5})
     job = queued.json()
     assert (queued.status_code, job["state"]) == (202, "waiting")
-    assert run_next(service.app.service, "runner")
+    assert run_next_job(service.app.service, "runner")
     done = service.get("cus", f"/v1/jobs/{job['id']}").json()
     assert (done["state"], done["release"]["method"]) == ("done", "mdav")
     assert "registry-1-report.html" in done["files"]
@@ -205,7 +208,7 @@ def test_a_release_is_made_as_a_job(service: Served) -> None:
 def test_a_release_that_the_schema_refuses_is_refused_at_once(service: Served) -> None:
     refused = service.post("cus", f"{HOME}/releases", {"method": "mdav", "k": 1})
     assert refused.status_code == 400
-    assert not run_next(service.app.service, "runner")
+    assert not run_next_job(service.app.service, "runner")
 
 
 def test_questions_run_as_jobs_where_the_custodian_says_so(tmp_path: Path) -> None:
@@ -216,8 +219,8 @@ def test_questions_run_as_jobs_where_the_custodian_says_so(tmp_path: Path) -> No
         assert queued.status_code == 202
         assert service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k").json()["id"] == queued.json()["id"]
         dear = service.post("ann", f"{HOME}/answers", COUNT | {"epsilon": "50"}).json()
-        assert run_next(service.app.service, "runner")
-        assert run_next(service.app.service, "runner")
+        assert run_next_job(service.app.service, "runner")
+        assert run_next_job(service.app.service, "runner")
         failed = service.get("ann", f"/v1/jobs/{dear['id']}").json()
         assert (failed["state"], failed["problem"]["kind"]) == ("failed", "BudgetExceeded")
         done = service.get("ann", f"/v1/jobs/{queued.json()['id']}").json()

@@ -11,12 +11,20 @@ from typing import Any
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from discreet.service.app import Entrance
-from discreet.service.config import TLS, DataSet
-from discreet.service.gate import COOKIE
-from discreet.service.queueing import folder_of
+from discreet.service.app import MiddlewareStack
+from discreet.service.config import TLS, DatasetConfig
+from discreet.service.gate import COOKIE_NAME
+from discreet.service.queueing import get_job_folder
 from discreet.service.store.jobs import Job, add_job
-from discreet.service.store.tokens import Token, create_token, form_token, grant, hashed, revoke_token, sign_in
+from discreet.service.store.tokens import (
+    Token,
+    create_token,
+    derive_form_token,
+    grant_dataset,
+    hash_secret,
+    revoke_token,
+    sign_in,
+)
 from serving import COUNT, HOME, Served, config_in, served
 
 NOWHERE = "0" * 32
@@ -167,7 +175,7 @@ class Guarded:
     people: dict[str, Token]
 
     @property
-    def app(self) -> Entrance:
+    def app(self) -> MiddlewareStack:
         return self.service.app
 
     def send(self, method: str, path: str, headers: dict[str, str], **more: Any) -> Any:
@@ -184,8 +192,8 @@ class Guarded:
         self, who: str, method: str, path: str, form: dict[str, Any] | None = None, cookie: str | None = None
     ) -> Any:
         held = cookie or self.cookie(who)
-        headers = {} if held is None else {"Cookie": f"{COOKIE}={held}"}
-        sent = None if form is None else {"form_token": form_token(held or ""), **form}
+        headers = {} if held is None else {"Cookie": f"{COOKIE_NAME}={held}"}
+        sent = None if form is None else {"form_token": derive_form_token(held or ""), **form}
         return self.send(method, path, headers, **({} if sent is None else {"data": sent}))
 
     def cookie(self, who: str) -> str | None:
@@ -238,7 +246,7 @@ class Guarded:
         name, now = f"{time.time_ns():032x}", time.time()
         waiting = Job(name, kind, "registry", False, "ann", name, "{}", 0.0, now)
         made = waiting if kind == "ask" else replace(waiting, state="done", finished=now)
-        folder = folder_of(self.app.service.config, add_job(self.app.service.store, made))
+        folder = get_job_folder(self.app.service.config, add_job(self.app.service.store, made))
         folder.mkdir(parents=True)
         (folder / "release.csv").write_text("a\n1\n")
         return name
@@ -252,7 +260,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     text = text.replace("epsilon: 1,", "epsilon: 1000,")
     (folder / "registry.yaml").write_text(text)
     (folder / "clinic.yaml").write_text(text.replace("name: registry", "name: clinic"))
-    with served(replace(config, datasets=(*config.datasets, DataSet(folder / "clinic.yaml", 0.05)))) as service:
+    with served(replace(config, datasets=(*config.datasets, DatasetConfig(folder / "clinic.yaml", 0.05)))) as service:
         yield Guarded(service, admitted(service))
 
 
@@ -273,7 +281,7 @@ def filled(path: str, put: Callable[[str], str]) -> str:
     return parts[0][0] + "".join(put(name) + rest for name, _, rest in parts[1:])
 
 
-def routes(app: Entrance) -> set[tuple[str, str]]:
+def routes(app: MiddlewareStack) -> set[tuple[str, str]]:
     found = iter_route_contexts(app.api.routes)
     return {(method, str(one.path)) for one in found for method in one.methods or ()}
 
@@ -323,12 +331,12 @@ def test_a_cookie_reads_what_a_token_reads(guarded: Guarded, path: str) -> None:
 def test_a_cookie_changes_nothing_without_the_form_token(guarded: Guarded, method: str, path: str) -> None:
     """Another site can make a browser send the cookie, but not the header."""
     line, cookie, other = API[method, path], guarded.cookie("cus") or "", guarded.cookie("cus") or ""
-    headers, target = {"Cookie": f"{COOKIE}={cookie}"}, guarded.target(method, path)
-    for wrong in (None, "", "x", form_token(other), form_token(cookie).upper(), "é"):
+    headers, target = {"Cookie": f"{COOKIE_NAME}={cookie}"}, guarded.target(method, path)
+    for wrong in (None, "", "x", derive_form_token(other), derive_form_token(cookie).upper(), "é"):
         more = {} if wrong is None else {"X-Discreet-Form": wrong.encode()}
         told = guarded.send(method, target(), headers | more, json=line.body)
         assert (told.status_code, told.json()["type"]) == (403, "/problems/forbidden"), wrong
-    right = {"X-Discreet-Form": form_token(cookie)}
+    right = {"X-Discreet-Form": derive_form_token(cookie)}
     told = guarded.send(method, target(), headers | right, json=line.body)
     assert told.status_code == line.cus
 
@@ -339,7 +347,7 @@ FORMS = sorted((method, path) for method, path in CONSOLE if method == "POST" an
 @pytest.mark.parametrize(("method", "path"), FORMS)
 def test_a_form_of_another_site_changes_nothing(guarded: Guarded, method: str, path: str) -> None:
     form, target = CONSOLE[method, path].body or {}, guarded.target(method, path)
-    for wrong in ("", "x", form_token(guarded.cookie("cus") or ""), "é"):
+    for wrong in ("", "x", derive_form_token(guarded.cookie("cus") or ""), "é"):
         told = guarded.by_cookie("cus", method, target(), form | {"form_token": wrong})
         assert told.status_code == 403, wrong
 
@@ -426,7 +434,7 @@ def test_a_grant_that_is_taken_back_closes_what_was_open(guarded: Guarded) -> No
     assert {guarded.by_token("fay", "GET", path).status_code for path in paths} == {404}
     assert guarded.by_token("fay", "GET", "/v1/jobs").json() == {"jobs": []}
     assert guarded.by_cookie("fay", "GET", f"/console/datasets/registry/answers/{answer}").status_code == 404
-    grant(store, "registry", "fay")
+    grant_dataset(store, "registry", "fay")
     assert {guarded.by_token("fay", "GET", path).status_code for path in paths} == {200}
 
 
@@ -473,24 +481,24 @@ def test_a_hash_from_the_store_opens_nothing(guarded: Guarded) -> None:
     """Who reads the store learns no token and no cookie."""
     secrets = [guarded.service.tokens["cus"], guarded.cookie("cus") or ""]
     for secret in secrets:
-        for told in (hashed(secret), f"dsc_{hashed(secret)}"):
+        for told in (hash_secret(secret), f"dsc_{hash_secret(secret)}"):
             assert guarded.send("GET", "/v1/me", {"Authorization": f"Bearer {told}"}).status_code == 401
-            assert guarded.send("GET", "/v1/me", {"Cookie": f"{COOKIE}={told}"}).status_code == 401
+            assert guarded.send("GET", "/v1/me", {"Cookie": f"{COOKIE_NAME}={told}"}).status_code == 401
     database = Path(guarded.service.config.store)
     kept = b"".join(path.read_bytes() for path in database.parent.glob(f"{database.name}*"))
-    assert [hashed(told).encode() in kept for told in secrets] == [True, True]
+    assert [hash_secret(told).encode() in kept for told in secrets] == [True, True]
     assert not [told for told in (*secrets, *guarded.service.tokens.values()) if told.encode() in kept]
 
 
 def test_a_cookie_is_no_token_and_a_token_no_cookie(guarded: Guarded) -> None:
     token, cookie = guarded.service.tokens["cus"], guarded.cookie("cus")
     assert guarded.send("GET", "/v1/me", {"Authorization": f"Bearer {cookie}"}).status_code == 401
-    assert guarded.send("GET", "/v1/me", {"Cookie": f"{COOKIE}={token}"}).status_code == 401
+    assert guarded.send("GET", "/v1/me", {"Cookie": f"{COOKIE_NAME}={token}"}).status_code == 401
 
 
 def test_of_a_token_and_a_cookie_the_token_counts(guarded: Guarded) -> None:
     """And a token that is not valid is not made good by a cookie."""
-    cookie = {"Cookie": f"{COOKIE}={guarded.cookie('cus')}"}
+    cookie = {"Cookie": f"{COOKIE_NAME}={guarded.cookie('cus')}"}
     both = cookie | {"Authorization": f"Bearer {guarded.service.tokens['ann']}"}
     assert guarded.send("GET", "/v1/me", both).json()["name"] == "ann"
     assert guarded.send("GET", "/v1/tokens", both).status_code == 403
@@ -519,22 +527,24 @@ def test_signing_in_twice_makes_two_cookies_and_signing_out_ends_one(guarded: Gu
     cookies = []
     for _ in range(2):
         signed_in(guarded.service, "ann")
-        cookies.append(guarded.service.client.cookies[COOKIE])
+        cookies.append(guarded.service.client.cookies[COOKIE_NAME])
     assert cookies[0] != cookies[1]
-    headers = {"Cookie": f"{COOKIE}={cookies[0]}"}
+    headers = {"Cookie": f"{COOKIE_NAME}={cookies[0]}"}
     assert (
-        guarded.send("POST", "/console/sign-out", headers, data={"form_token": form_token(cookies[0])}).status_code
+        guarded.send(
+            "POST", "/console/sign-out", headers, data={"form_token": derive_form_token(cookies[0])}
+        ).status_code
         == 303
     )
     assert guarded.send("GET", "/v1/me", headers).status_code == 401
-    assert guarded.send("GET", "/v1/me", {"Cookie": f"{COOKIE}={cookies[1]}"}).json()["name"] == "ann"
+    assert guarded.send("GET", "/v1/me", {"Cookie": f"{COOKIE_NAME}={cookies[1]}"}).json()["name"] == "ann"
 
 
 def test_a_token_that_is_revoked_signs_its_browsers_out(guarded: Guarded) -> None:
     store = guarded.app.service.store
     token, secret = create_token(store, "gus", "custodian")
     cookie = sign_in(store, token)
-    headers = {"Cookie": f"{COOKIE}={cookie}"}
+    headers = {"Cookie": f"{COOKIE_NAME}={cookie}"}
     assert guarded.send("GET", "/console/custodian", headers).status_code == 200
     assert guarded.by_token("cus", "DELETE", f"/v1/tokens/{token.id}").status_code == 204
     assert guarded.send("GET", "/console/custodian", headers).status_code == 303

@@ -23,12 +23,12 @@ from discreet.errors import InvalidInput
 from discreet.sample import write_registry
 from discreet.service import limits, logs, worker
 from discreet.service.config import Config, Limits, read_config
-from discreet.service.limits import MINUTE, Computing
-from discreet.service.names import check_name, require_apart, skeleton
-from discreet.service.problems import Problem
+from discreet.service.limits import MINUTE, ComputeQuota
+from discreet.service.names import check_readable_name, compute_name_skeleton, require_distinct_name
+from discreet.service.problems import HttpProblem
 from discreet.service.store import Store
-from discreet.service.store.tokens import create_token, grant, ungrant
-from discreet.service.supervisor import Post
+from discreet.service.store.tokens import create_token, grant_dataset, revoke_grant
+from discreet.service.supervisor import SupervisedProcess
 from serving import COUNT, HOME, Served, config_in, served
 from supervised import LONG, eventually, runs, supervised
 
@@ -38,7 +38,7 @@ HISTORY = "/console/data/registry/history"
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Served]:
     with served(config_in(tmp_path, 100)) as running:
-        grant(running.app.service.store, "registry", "bob")
+        grant_dataset(running.app.service.store, "registry", "bob")
         yield running
 
 
@@ -65,17 +65,17 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
     return found
 
 
-def work(computing: Computing, clocks: Clocks, seconds: float, token: str = "ann") -> None:
-    with computing.metered(token):
+def work(computing: ComputeQuota, clocks: Clocks, seconds: float, token: str = "ann") -> None:
+    with computing.meter(token):
         clocks.worked += seconds
 
 
 def test_previews_of_a_token_compute_so_long_in_a_minute(tmp_path: Path, clocks: Clocks) -> None:
     """Few long ones and many short ones alike; what is used comes back as time goes by."""
-    with closing(Computing(tmp_path / "computing", 20)) as computing:
+    with closing(ComputeQuota(tmp_path / "computing", 20)) as computing:
         for _ in range(4):
             work(computing, clocks, 5)
-        with pytest.raises(Problem) as refused:
+        with pytest.raises(HttpProblem) as refused:
             work(computing, clocks, 5)
         assert refused.value.name == "rate-limited"
         assert refused.value.headers == {"Retry-After": "1"}
@@ -83,15 +83,15 @@ def test_previews_of_a_token_compute_so_long_in_a_minute(tmp_path: Path, clocks:
         work(computing, clocks, 5, "bob")
         clocks.now += MINUTE / 4
         work(computing, clocks, 5)
-        with pytest.raises(Problem):
+        with pytest.raises(HttpProblem):
             work(computing, clocks, 5)
 
 
 def test_a_preview_that_takes_longer_than_there_is_left_is_owed(tmp_path: Path, clocks: Clocks) -> None:
     """At most a minute more: nobody is locked out for a mistake."""
-    with closing(Computing(tmp_path / "computing", 20)) as computing:
+    with closing(ComputeQuota(tmp_path / "computing", 20)) as computing:
         work(computing, clocks, 1000)
-        with pytest.raises(Problem) as refused:
+        with pytest.raises(HttpProblem) as refused:
             work(computing, clocks, 1)
         assert refused.value.headers == {"Retry-After": str(int(MINUTE) + 1)}
         clocks.now += MINUTE + 1
@@ -99,11 +99,11 @@ def test_a_preview_that_takes_longer_than_there_is_left_is_owed(tmp_path: Path, 
 
 
 def test_a_preview_that_is_refused_is_counted_too(tmp_path: Path, clocks: Clocks) -> None:
-    with closing(Computing(tmp_path / "computing", 20)) as computing:
-        with suppress(InvalidInput), computing.metered("ann"):
+    with closing(ComputeQuota(tmp_path / "computing", 20)) as computing:
+        with suppress(InvalidInput), computing.meter("ann"):
             clocks.worked += 30
             raise InvalidInput("no such column")
-        with pytest.raises(Problem):
+        with pytest.raises(HttpProblem):
             work(computing, clocks, 1)
 
 
@@ -111,7 +111,7 @@ def test_previews_are_refused_once_their_time_is_used_up(tmp_path: Path) -> None
     """Of one token, for real and in rehearsal; questions are still answered, and others preview on."""
     config = config_in(tmp_path, 100)
     with served(replace(config, limits=replace(config.limits, previews=1e-6))) as service:
-        grant(service.app.service.store, "registry", "bob")
+        grant_dataset(service.app.service.store, "registry", "bob")
         assert service.post("ann", f"{HOME}/previews", COUNT).status_code == 200
         for path in (f"{HOME}/previews", HOME.replace("/v1/", "/v1/rehearsal/") + "/previews"):
             reply = service.post("ann", path, COUNT)
@@ -264,11 +264,11 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path, url: str) -> None:
 def test_a_name_that_looks_like_another_is_refused(tmp_path: Path, name: str) -> None:
     with Store.open(str(tmp_path / "service.db")) as store:
         create_token(store, "ann", "analyst")
-        for make in (lambda: create_token(store, name, "analyst"), lambda: grant(store, "registry", name)):
+        for make in (lambda: create_token(store, name, "analyst"), lambda: grant_dataset(store, "registry", name)):
             with pytest.raises(InvalidInput, match="looks like 'ann'"):
                 make()
         create_token(store, "ann", "analyst")  # the same name is no other
-        grant(store, "registry", "ann")
+        grant_dataset(store, "registry", "ann")
         create_token(store, "anna", "analyst")
 
 
@@ -281,7 +281,7 @@ def test_a_name_with_what_cannot_be_seen_is_refused(tmp_path: Path, name: str) -
 @pytest.mark.parametrize("name", ["аnn", "pαul", "bоb"], ids=ascii)
 def test_a_name_of_several_scripts_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"mixes letters of .* and "):
-        check_name(name, "the analyst's name")
+        check_readable_name(name, "the analyst's name")
 
 
 @pytest.mark.parametrize(
@@ -294,11 +294,16 @@ def test_names_of_people_are_taken(tmp_path: Path, name: str) -> None:
 
 def test_letters_of_another_script_that_are_drawn_alike_are_seen() -> None:
     """A name in one script that is drawn as another's; and digits as letters."""
-    assert skeleton("сосо") == skeleton("coco") == skeleton("COCO") == skeleton("c0c0")
-    assert skeleton("ann1") == skeleton("annl")
-    assert skeleton("ann") != skeleton("bob")
+    assert (
+        compute_name_skeleton("сосо")
+        == compute_name_skeleton("coco")
+        == compute_name_skeleton("COCO")
+        == compute_name_skeleton("c0c0")
+    )
+    assert compute_name_skeleton("ann1") == compute_name_skeleton("annl")
+    assert compute_name_skeleton("ann") != compute_name_skeleton("bob")
     with pytest.raises(InvalidInput, match="the data set 'Registry' looks like 'registry'"):
-        require_apart("Registry", ["registry", "Registry"], "the data set")
+        require_distinct_name("Registry", ["registry", "Registry"], "the data set")
 
 
 def test_a_name_from_before_keeps_its_grants(tmp_path: Path) -> None:
@@ -308,16 +313,16 @@ def test_a_name_from_before_keeps_its_grants(tmp_path: Path) -> None:
     from discreet.service.store.tables import grants
 
     with Store.open(str(tmp_path / "service.db")) as store:
-        with store.database.writing() as connection:
+        with store.database.begin_write() as connection:
             for name in ("ann", "ANN"):
                 connection.execute(insert(grants), {"dataset": "registry", "analyst": name})
         create_token(store, "ANN", "analyst")
-        grant(store, "other", "ANN")
-        ungrant(store, "registry", "ANN")
+        grant_dataset(store, "other", "ANN")
+        revoke_grant(store, "registry", "ANN")
 
 
 def test_data_sets_that_look_alike_are_not_served(tmp_path: Path) -> None:
-    from discreet.service.trial import try_out
+    from discreet.service.trial import try_startup
 
     one = write_registry(tmp_path / "one", 20)
     two = write_registry(tmp_path / "two", 20)
@@ -325,7 +330,7 @@ def test_data_sets_that_look_alike_are_not_served(tmp_path: Path) -> None:
     known = config_in(tmp_path / "three", 50)
     both: Config = replace(known, datasets=tuple(replace(known.datasets[0], schema=path) for path in (one, two)))
     with pytest.raises(InvalidInput, match="looks like"):
-        try_out(both, lambda _: None)
+        try_startup(both, lambda _: None)
 
 
 # A worker that hangs.
@@ -338,10 +343,10 @@ def beats_then_hangs(line: Connection) -> None:
 
 
 @pytest.fixture
-def post() -> Iterator[Post]:
+def post() -> Iterator[SupervisedProcess]:
     """A process that gives one sign of life; whatever the test finds, nothing of it runs on."""
-    made = Post("worker", beats_then_hangs, (), hung=30)
-    made.keep(0)
+    made = SupervisedProcess("worker", beats_then_hangs, (), hang_timeout=30)
+    made.keep_running(0)
     started = made.process
     try:
         yield made
@@ -352,47 +357,47 @@ def post() -> Iterator[Post]:
             one.join()
 
 
-def heard(post: Post) -> BaseProcess:
+def heard(post: SupervisedProcess) -> BaseProcess:
     """The process, once it has given its sign of life."""
     end = time.monotonic() + LONG
-    while post.beat is None and time.monotonic() < end:
+    while post.last_beat is None and time.monotonic() < end:
         time.sleep(0.05)
-        post.keep(0)
+        post.keep_running(0)
     assert post.process is not None
     return post.process
 
 
-def test_a_process_without_signs_of_life_is_replaced(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_without_signs_of_life_is_replaced(post: SupervisedProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is killed once none came for as long as is said; one that never gave any may still be starting."""
     written: list[str] = []
-    monkeypatch.setattr(logs, "write", lambda event, **_: written.append(event))
+    monkeypatch.setattr(logs, "write_event", lambda event, **_: written.append(event))
     first = heard(post)
     for now in (10.0, 20.0, 29.0):
-        post.keep(now)
+        post.keep_running(now)
         assert post.process is first
     for now in (40.0, 50.0, 70.0):
-        post.keep(now)
+        post.keep_running(now)
     assert written == ["hung", "died"]
     assert first.exitcode == -signal.SIGKILL
-    post.keep(1000.0)
+    post.keep_running(1000.0)
     assert post.process is not None
     assert post.process is not first
 
 
-def test_a_supervisor_that_stood_still_kills_nobody(post: Post) -> None:
+def test_a_supervisor_that_stood_still_kills_nobody(post: SupervisedProcess) -> None:
     """As on a machine that slept: nobody could give a sign of life meanwhile."""
     first = heard(post)
-    post.keep(10_000.0)
+    post.keep_running(10_000.0)
     assert first.is_alive()
 
 
 def test_a_worker_gives_signs_of_life_while_its_event_loop_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """None while it does not turn; and the thread that gives them ends with the line."""
-    monkeypatch.setattr(worker, "BEAT", 0.01)
+    monkeypatch.setattr(worker, "HEARTBEAT_INTERVAL", 0.01)
     near, far = Pipe()
     turns = threading.Event()
     before = threading.active_count()
-    worker._beat(far, turns.is_set)
+    worker._start_heartbeat(far, turns.is_set)
     assert not near.poll(0.2)
     turns.set()
     assert near.poll(20)

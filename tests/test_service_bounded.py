@@ -13,16 +13,16 @@ import anyio
 import pytest
 from sqlalchemy import update
 
-from discreet.custodian.question import numbers_told, read
+from discreet.custodian.question import count_answer_numbers, parse_question
 from discreet.errors import InvalidInput
 from discreet.ledger import Ledger
 from discreet.schema import load_schema
 from discreet.service import watching
 from discreet.service.config import Config, Limits, read_config
-from discreet.service.gate import REHEARSALS, Gate
-from discreet.service.jobs import run_next
+from discreet.service.gate import MAX_REHEARSALS, AuthMiddleware
+from discreet.service.jobs import run_next_job
 from discreet.service.padding import Message, Receive, Scope, Send
-from discreet.service.routes.operating import Health
+from discreet.service.routes.operating import HealthCache
 from discreet.service.store import Store
 from discreet.service.store.tables import answers
 from discreet.service.store.tokens import create_token, revoke_token
@@ -80,7 +80,7 @@ def test_numbers_are_counted_over_rows_and_aggregates(asked: Served, question: s
     """As many as the reply has."""
     schema = load_schema(asked.config.datasets[0].schema)
     told = asked.post("ann", f"{REHEARSAL}/answers", {"question": question, "epsilon": "100"}).json()
-    assert numbers_told(read(question, schema), schema) == len(told["rows"]) * len(told["numbers"])
+    assert count_answer_numbers(parse_question(question, schema), schema) == len(told["rows"]) * len(told["numbers"])
 
 
 @pytest.mark.parametrize("home", [HOME, REHEARSAL])
@@ -101,7 +101,7 @@ def test_a_token_has_few_rehearsals_at_work(service: Served) -> None:
 
     async def app(scope: Scope, _: Receive, send: Send) -> None:
         depth = scope["depth"]
-        if 0 < depth <= REHEARSALS:
+        if 0 < depth <= MAX_REHEARSALS:
             await gate(_scope(service, f"{REHEARSAL}/answers", depth + 1), _nothing, seen)
             await gate(_scope(service, f"{HOME}/answers", 0), _nothing, seen)
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -110,12 +110,12 @@ def test_a_token_has_few_rehearsals_at_work(service: Served) -> None:
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
 
-    gate = Gate(app, service.app.service)
+    gate = AuthMiddleware(app, service.app.service)
     for _ in range(2):
         anyio.run(gate, _scope(service, "/console/rehearsal/datasets/registry", 1), _nothing, seen)
-        assert sorted(statuses) == [200] * 2 * REHEARSALS + [429]
+        assert sorted(statuses) == [200] * 2 * MAX_REHEARSALS + [429]
         statuses.clear()
-    assert not gate._at_work
+    assert not gate._active_requests
 
 
 def _scope(service: Served, path: str, depth: int) -> Scope:
@@ -190,7 +190,7 @@ def test_a_rehearsal_begins_a_new_ledger_where_the_old_one_is_large(
     (home,) = (service.config.folder / "rehearsal" / "registry").iterdir()
     for number in (2, 3):
         with monkeypatch.context() as grown:
-            grown.setattr("discreet.custodian.rehearsing.MOST_STORED", 1)
+            grown.setattr("discreet.custodian.rehearsing.MAX_LEDGER_BYTES", 1)
             assert service.get("ann", f"{REHEARSAL}/budget").json()["budget"][0]["spent"]["epsilon"] == "0"
         made = service.post("ann", f"{REHEARSAL}/answers", COUNT).json()
         assert (made["stored"], made["entry"]) == (False, first["entry"])
@@ -213,7 +213,7 @@ def test_what_a_custodian_queued_does_not_run_once_the_token_is_revoked(
     job = service.post("left", f"{home}/{path}", said).json()
     revoke_token(store, token.id)
     before = whole_budget(service), entries(service)
-    assert run_next(service.app.service, "runner")
+    assert run_next_job(service.app.service, "runner")
     told = service.get("cus", f"/v1/jobs/{job['id']}").json()
     assert (told["state"], told["files"]) == ("failed", [])
     assert told["problem"]["detail"] == (
@@ -228,7 +228,7 @@ def test_a_release_is_rehearsed(service: Served) -> None:
     for said in (MDAV, {"method": "private-columns", "epsilon": "1", "columns": ["age", "sex"]}):
         queued = service.post("cus", f"{REHEARSAL}/releases", said)
         assert (queued.status_code, queued.json()["rehearsal"]) == (202, True)
-        assert run_next(service.app.service, "runner")
+        assert run_next_job(service.app.service, "runner")
         done = service.get("cus", f"/v1/jobs/{queued.json()['id']}").json()
         assert (done["state"], done["release"]["method"]) == ("done", said["method"])
         assert any("a rehearsal" in one for one in done["release"]["warnings"])
@@ -244,7 +244,7 @@ def test_a_release_is_rehearsed(service: Served) -> None:
 
 def test_a_sweep_and_a_plan_are_rehearsed(service: Served) -> None:
     queued = service.post("cus", f"{REHEARSAL}/sweeps", {"ks": "k=3..5", "methods": ["mdav"]}).json()
-    assert run_next(service.app.service, "runner")
+    assert run_next_job(service.app.service, "runner")
     done = service.get("cus", f"/v1/jobs/{queued['id']}").json()
     assert (done["state"], done["files"]) == ("done", ["sweep.html"])
     plans = [
@@ -269,7 +269,7 @@ def test_answers_do_not_go_to_the_entries_of_a_ledger_that_was_restored(tmp_path
     for path in file.parent.glob("ledger.db*"):
         path.unlink()
     Ledger.restore(copy, file, forgotten=Fraction(1, 10))
-    with Ledger.existing(file) as ledger, Store.open(config.store) as store, store.database.writing() as connection:
+    with Ledger.existing(file) as ledger, Store.open(config.store) as store, store.database.begin_write() as connection:
         new = ledger.verify("registry").entries + 1  # as if more had been asked since the back-up
         connection.execute(update(answers).where(answers.c.id == lost["id"]).values(entry=new))
     with served(config) as service:
@@ -286,12 +286,12 @@ def test_answers_do_not_go_to_the_entries_of_a_ledger_that_was_restored(tmp_path
 
 
 def test_replies_about_no_one_data_set_are_told_of_too(service: Served) -> None:
-    counts = service.app.service.counts
+    counts = service.app.service.counters
     counts.add("overruns", "")
     counts.add("late", "registry", 1)
     counts.add("late", "", 2)
     counts.write()
-    told = [one for one in watching.warnings(service.app.service) if one["kind"] != "padding"]
+    told = [one for one in watching.list_warnings(service.app.service) if one["kind"] != "padding"]
     assert [(one["kind"], one["dataset"], one["text"].partition(":")[0]) for one in told] == [
         ("late", "registry", "1 reply left late"),
         ("overrun", None, "1 reply about no one data set was not ready at the deadline"),
@@ -307,12 +307,12 @@ def test_health_is_looked_at_once_a_second(service: Served, monkeypatch: pytest.
     def look(_: object) -> tuple[str, ...]:
         return looks.pop(0)
 
-    monkeypatch.setattr(watching, "failing", look)
+    monkeypatch.setattr(watching, "list_failing_checks", look)
     monkeypatch.setattr("discreet.service.routes.operating.time.monotonic", lambda: now)
-    health = Health()
+    health = HealthCache()
 
     async def told(many: int) -> list[tuple[str, ...]]:
-        return [await health.failing(service.app.service) for _ in range(many)]
+        return [await health.get_failing_checks(service.app.service) for _ in range(many)]
 
     assert anyio.run(told, 5) == 5 * [("ledger",)]
     now += 1

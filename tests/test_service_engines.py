@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from discreet import Custodian
-from discreet.custodian.later import Later
-from discreet.service.config import Config, DataSet, Limits
-from discreet.service.jobs import run_next
+from discreet.custodian.later import LazySource
+from discreet.service.config import Config, DatasetConfig, Limits
+from discreet.service.jobs import run_next_job
 from discreet.service.state import Service
 from serving import served
 
@@ -34,7 +34,9 @@ def config_on(folder: Path, schema: str) -> Config:
     path = folder / "registry.yaml"
     path.write_text(schema, encoding="utf-8")
     limits = Limits(rate=1e5, burst=10**5)
-    return Config((DataSet(path, 0.05),), folder / "service", str(folder / "service.db"), padding=False, limits=limits)
+    return Config(
+        (DatasetConfig(path, 0.05),), folder / "service", str(folder / "service.db"), padding=False, limits=limits
+    )
 
 
 def test_on_spark_questions_run_as_jobs_and_only_their_runner_opens_spark(tmp_path: Path, spark: SparkSession) -> None:
@@ -46,12 +48,12 @@ def test_on_spark_questions_run_as_jobs_and_only_their_runner_opens_spark(tmp_pa
         queued = service.post("ann", f"{HOME}/answers", ASKED)
         assert (queued.status_code, queued.json()["state"]) == (202, "running")
         assert service.post("ann", f"{HOME}/previews", ASKED).json()["times"] == 2
-        with service.app.service.holdings.custodian("registry") as custodian:
-            assert isinstance(custodian._source, Later)
+        with service.app.service.registry.lease_custodian("registry") as custodian:
+            assert isinstance(custodian._source, LazySource)
             assert custodian._source._source is None
         runner = Service.open(config, runs_jobs=True)
         try:
-            assert run_next(runner, "runner")
+            assert run_next_job(runner, "runner")
         finally:
             runner.close()
         done = service.get("ann", f"/v1/jobs/{queued.json()['id']}").json()

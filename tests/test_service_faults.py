@@ -21,11 +21,11 @@ import pytest
 
 import services
 from discreet.custodian import Custodian
-from discreet.custodian.place import Place
+from discreet.custodian.place import DatasetDir
 from discreet.ledger import Entry, Ledger
 from discreet.schema import load_schema
 from discreet.service.store import Store
-from discreet.service.store.jobs import job_by_id
+from discreet.service.store.jobs import find_job_by_id
 from ledgers import schema_of
 from loaded import (
     EPSILON,
@@ -320,7 +320,7 @@ def test_who_opens_a_data_set_does_not_wait_for_a_registration_under_way(tmp_pat
     schema = data_set(tmp_path, "waiting")
     Custodian.open(schema).close()
     command = [sys.executable, "-m", "discreet", "ask", str(schema), "SELECT COUNT(*) FROM waiting", "--epsilon", "1"]
-    with Place(load_schema(schema)).locked():
+    with DatasetDir(load_schema(schema)).lock():
         subprocess.run(command, check=True, capture_output=True, timeout=LONG)
 
 
@@ -342,7 +342,7 @@ def at_work(faulty: Faulty, line: Line, path: str, body: dict[str, object], key:
 
     def look() -> bool:
         with Store.open(faulty.store) as store:
-            found = job_by_id(store, job)
+            found = find_job_by_id(store, job)
         return found is not None and found.state == "running"
 
     eventually(look)

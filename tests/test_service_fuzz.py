@@ -17,11 +17,11 @@ from schemathesis.engine import events, from_schema
 from starlette.testclient import TestClient
 
 from discreet.service import documents
-from discreet.service.app import Entrance, make_app
+from discreet.service.app import MiddlewareStack, make_app
 from discreet.service.examples import EXAMPLES
-from discreet.service.jobs import run_next
+from discreet.service.jobs import run_next_job
 from discreet.service.padding import App, Receive, Scope, Send
-from discreet.service.store.jobs import all_jobs
+from discreet.service.store.jobs import list_jobs
 from discreet.service.store.tokens import create_token
 from serving import config_in
 
@@ -94,7 +94,7 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entrance]:
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiddlewareStack]:
     """A service without padding, with a budget that no fuzzer can use up."""
     folder = tmp_path_factory.mktemp("fuzzed")
     with opened(folder, PATIENTS) as found:
@@ -102,7 +102,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entrance]:
 
 
 @contextmanager
-def opened(folder: Path, patients: int) -> Iterator[Entrance]:
+def opened(folder: Path, patients: int) -> Iterator[MiddlewareStack]:
     config = config_in(folder, patients)
     enlarge(folder / "registry.yaml")
     app = make_app(config)
@@ -110,7 +110,7 @@ def opened(folder: Path, patients: int) -> Iterator[Entrance]:
         yield app
 
 
-def without_lifespan(app: Entrance) -> App:
+def without_lifespan(app: MiddlewareStack) -> App:
     """Schemathesis would keep a lifespan open until the process ends; here the service is closed by its test."""
 
     async def requests(scope: Scope, receive: Receive, send: Send) -> None:
@@ -152,7 +152,7 @@ def settings(
 
 
 def fuzz(
-    app: Entrance, role: str, cases: int, phases: Sequence[str] = ALL, seed: int | None = SEED, only: str = ""
+    app: MiddlewareStack, role: str, cases: int, phases: Sequence[str] = ALL, seed: int | None = SEED, only: str = ""
 ) -> Run:
     """Send so many requests to every operation, as an analyst or as a custodian."""
     own, secret = create_token(app.service.store, f"{role} of the fuzzer", role, 30, ("registry",))
@@ -195,7 +195,7 @@ def lead(case: schemathesis.Case, answers: Sequence[str], turn: int) -> None:
             case.body = {"question": QUESTIONS[turn % len(QUESTIONS)], "epsilon": "0.1"}
 
 
-def answered(app: Entrance, home: str) -> str:
+def answered(app: MiddlewareStack, home: str) -> str:
     """An answer of the analyst's, so that whoever knows its name can ask for it; that links lead there is chance."""
     _, secret = create_token(app.service.store, "analyst of the fuzzer", "analyst", 30, ("registry",))
     headers = {"Authorization": f"Bearer {secret}"}
@@ -204,13 +204,13 @@ def answered(app: Entrance, home: str) -> str:
     return str(reply.json()["id"])
 
 
-def check(run: Run, app: Entrance) -> None:
+def check(run: Run, app: MiddlewareStack) -> None:
     """Nothing was wrong, nothing was left out, and links lead on."""
     check_all(run, app)
     assert run.followed
 
 
-def check_all(run: Run, app: Entrance, only: str = "") -> None:
+def check_all(run: Run, app: MiddlewareStack, only: str = "") -> None:
     """Nothing was wrong, and no operation was left out of those whose path is like this."""
     assert not run.wrong, "\n\n".join(run.wrong[:5])
     wanted = {f"{method} {path}" for method, path, _ in operations(app) if re.search(only, path)}
@@ -218,14 +218,14 @@ def check_all(run: Run, app: Entrance, only: str = "") -> None:
     assert max(status for _, status in run.statuses) < 500
 
 
-def operations(app: Entrance) -> list[tuple[str, str, dict[str, Any]]]:
+def operations(app: MiddlewareStack) -> list[tuple[str, str, dict[str, Any]]]:
     """Every operation of the document."""
     paths = app.api.openapi()["paths"]
     return [(method.upper(), path, told) for path, methods in paths.items() for method, told in methods.items()]
 
 
 @pytest.mark.parametrize("cases", [2, *(pytest.param(cases, marks=pytest.mark.soak) for cases in (4, 8))])
-def test_an_analyst_can_send_anything(app: Entrance, cases: int) -> None:
+def test_an_analyst_can_send_anything(app: MiddlewareStack, cases: int) -> None:
     """Some requests to every operation, then chains of them along links: no fault, no reply that is not told of."""
     run = fuzz(app, "analyst", cases, ("examples", "fuzzing", "stateful"))
     check(run, app)
@@ -236,7 +236,7 @@ def test_an_analyst_can_send_anything(app: Entrance, cases: int) -> None:
 
 
 @pytest.mark.parametrize("cases", [2, pytest.param(4, marks=pytest.mark.soak)])
-def test_a_custodian_can_send_anything(app: Entrance, cases: int) -> None:
+def test_a_custodian_can_send_anything(app: MiddlewareStack, cases: int) -> None:
     """As an analyst: some requests to every operation, then chains of them along links."""
     run = fuzz(app, "custodian", cases, ("examples", "fuzzing", "stateful"))
     check(run, app)
@@ -245,7 +245,7 @@ def test_a_custodian_can_send_anything(app: Entrance, cases: int) -> None:
 
 
 @pytest.mark.parametrize("only", ["^/(?!v1/rehearsal/)", pytest.param("", marks=pytest.mark.soak)], ids=["real", "all"])
-def test_both_sides_of_every_boundary_can_be_sent(app: Entrance, only: str) -> None:
+def test_both_sides_of_every_boundary_can_be_sent(app: MiddlewareStack, only: str) -> None:
     """Whatever the document draws a boundary at, other methods, other kinds of bodies. Rehearsals take the same bodies
     by the same functions."""
     run = fuzz(app, "custodian", 1, ("coverage",), only=only)
@@ -256,7 +256,7 @@ def test_both_sides_of_every_boundary_can_be_sent(app: Entrance, only: str) -> N
 
 @pytest.mark.soak
 @pytest.mark.parametrize("role", ["analyst", "custodian"])
-def test_anyone_can_send_anything_for_long(app: Entrance, role: str) -> None:
+def test_anyone_can_send_anything_for_long(app: MiddlewareStack, role: str) -> None:
     """Five hundred requests to every operation, others each time."""
     check(fuzz(app, role, 500, seed=None), app)
 
@@ -265,9 +265,9 @@ def run_fuzzed_jobs(folder: Path, cases: int) -> None:
     """Fuzz what is carried out as jobs, then carry them out."""
     with opened(folder, 60) as app:
         run = fuzz(app, "custodian", cases, ("examples", "fuzzing"), only="/(releases|sweeps)$")
-        while run_next(app.service, "the test"):
+        while run_next_job(app.service, "the test"):
             pass
-        ended = all_jobs(app.service.store, None, 10_000)
+        ended = list_jobs(app.service.store, None, 10_000)
     assert not run.wrong, "\n\n".join(run.wrong[:5])
     assert {"done"} <= {job.state for job in ended} <= {"done", "failed"}
     problems = [json.loads(job.result or "")["problem"] for job in ended if job.state == "failed"]
@@ -281,14 +281,14 @@ def test_no_job_that_was_let_in_is_an_internal_error(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 def test_no_job_of_many_is_an_internal_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.service.queueing.MOST_OPEN", 10_000)
+    monkeypatch.setattr("discreet.service.queueing.MAX_OPEN_JOBS", 10_000)
     run_fuzzed_jobs(tmp_path, 200)
 
 
 # The document itself.
 
 
-def test_every_operation_is_told_in_full(app: Entrance) -> None:
+def test_every_operation_is_told_in_full(app: MiddlewareStack) -> None:
     """What it does, what each of its parameters is, an example of what it takes and gives, and how it may refuse."""
     document = app.api.openapi()
     schemas = document["components"]["schemas"]
@@ -357,7 +357,7 @@ class Caller:
 ORDER = {"PUT": 0, "POST": 1, "GET": 2, "DELETE": 3}
 
 
-def test_examples_are_accepted_and_are_like_the_replies(app: Entrance) -> None:
+def test_examples_are_accepted_and_are_like_the_replies(app: MiddlewareStack) -> None:
     """What the document shows as a request is answered; what it shows as a reply has the parts of the real one."""
     store = app.service.store
     names = {"analyst": "ann", "custodian": "cara"}

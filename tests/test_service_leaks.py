@@ -13,11 +13,11 @@ import httpx2 as httpx
 import pytest
 
 from discreet.errors import Internal
-from discreet.service.config import DataSet, read_config
-from discreet.service.gate import COOKIE
-from discreet.service.jobs import run_next
+from discreet.service.config import DatasetConfig, read_config
+from discreet.service.gate import COOKIE_NAME
+from discreet.service.jobs import run_next_job
 from discreet.service.store import Store
-from discreet.service.store.tokens import create_token, form_token, sign_in
+from discreet.service.store.tokens import create_token, derive_form_token, sign_in
 from planted import Planted, plant
 from serving import Served, config_in, served
 from supervised import eventually, supervised
@@ -121,10 +121,10 @@ class Driver:
         """One request to a route; the console is sent forms."""
         page, held = route.startswith("/console"), self.secrets.get(who)
         cookie = self.cookies.get(who, "")
-        headers = {"Cookie": f"{COOKIE}={cookie}"} if page else {"Authorization": f"Bearer {held}"} if held else {}
+        headers = {"Cookie": f"{COOKIE_NAME}={cookie}"} if page else {"Authorization": f"Bearer {held}"} if held else {}
         more: dict[str, Any] = {} if body is None else {"json": body}
         if page and isinstance(body, dict):
-            more = {"data": {"form_token": form_token(cookie)} | body}
+            more = {"data": {"form_token": derive_form_token(cookie)} | body}
         told = self.send(
             method, filled(route, lambda name: put[name.partition(":")[0]]) + query, headers=headers, **more
         )
@@ -385,7 +385,7 @@ def leaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Planted,
     """A service in this process, of which parts can be made to fail."""
     folder = tmp_path_factory.mktemp("leaking")
     planted = plant(folder)
-    config = replace(config_in(folder, 20), datasets=(DataSet(folder / "planted.yaml", 0.05),))
+    config = replace(config_in(folder, 20), datasets=(DatasetConfig(folder / "planted.yaml", 0.05),))
     with served(config) as service:
         driver = Driver(service.client.request, *admitted(service.app.service.store))
         assert driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").status == 201
@@ -455,9 +455,9 @@ def test_a_job_that_goes_wrong_is_told_without_its_words(
     leaking: tuple[Planted, Driver, Served], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     planted, driver, service = leaking
-    monkeypatch.setattr("discreet.service.publishing.publish", failing_with(ValueError(planted.texts[0])))
+    monkeypatch.setattr("discreet.service.publishing.publish_in_folder", failing_with(ValueError(planted.texts[0])))
     job = driver.call("cus", "POST", f"{HOME}/releases", {"method": "mdav", "k": 5}, dataset="planted").json()["id"]
-    assert run_next(service.app.service, "the test")
+    assert run_next_job(service.app.service, "the test")
     told = driver.get("cus", "/v1/jobs/{job}", job=job)
     assert (told.json()["state"], told.json()["problem"]["type"]) == ("failed", "/problems/internal")
     out = capfd.readouterr()
@@ -474,7 +474,7 @@ def test_a_leak_is_found(
     assert planted.hits(driver.get("ann", HOME, dataset="planted").all) == [cell]
     monkeypatch.setattr("discreet.service.routes.datasets.asking.key_of", lambda _: cell)
     assert planted.hits(str(driver.call("ann", "POST", ANSWERS, COUNT, dataset="planted").headers)) == [cell]
-    monkeypatch.setattr("discreet.service.logs.where", str)
+    monkeypatch.setattr("discreet.service.logs.format_error_location", str)
     monkeypatch.setattr("discreet.service.routes.datasets.balance_to_json", failing_with(ValueError(cell)))
     driver.get("ann", f"{HOME}/budget", dataset="planted")
     assert planted.hits(capfd.readouterr().err) == [cell]
@@ -558,7 +558,7 @@ def transcript(folder: Path, every: int, *changes: Callable[[Path], None]) -> li
     plant(folder)
     for change in changes:
         change(folder)
-    config = replace(config_in(folder / "service", 20), datasets=(DataSet(folder / "planted.yaml", 0.05),))
+    config = replace(config_in(folder / "service", 20), datasets=(DatasetConfig(folder / "planted.yaml", 0.05),))
     with served(config) as service:
         service.client.follow_redirects = False
         driver = Driver(service.client.request, *admitted(service.app.service.store))

@@ -17,7 +17,7 @@ import pytest
 import services
 from commands import done
 from discreet import Ledger
-from discreet.custodian.heads import NAME
+from discreet.custodian.heads import HEAD_FILE
 from discreet.service.config import read_config
 from discreet.service.store import Store
 from discreet.service.store.heads import StoreHeads
@@ -42,7 +42,7 @@ class Place:
 
     @property
     def record(self) -> Path:
-        return self.folder / "kept.discreet" / NAME
+        return self.folder / "kept.discreet" / HEAD_FILE
 
     def entries(self, file: Path | None = None) -> int:
         with Ledger.existing(file or self.ledger) as ledger:
@@ -184,10 +184,10 @@ def test_an_older_copy_is_refused_at_the_start_until_it_is_restored(place: Place
     with Store.open(read_config(place.config).store) as store:
         assert StoreHeads(store).read("kept") is not None
         if known != "store":
-            with store.database.writing() as connection:
+            with store.database.begin_write() as connection:
                 connection.exec_driver_sql("DELETE FROM service_heads")
         if known == "folder":
-            with store.database.writing() as connection:
+            with store.database.begin_write() as connection:
                 connection.exec_driver_sql("UPDATE service_answers SET entry = NULL")
     place.lose()
     shutil.copy(tmp_path / "copy.db", place.ledger)

@@ -20,13 +20,13 @@ from uvicorn.server import ServerState
 
 from discreet.sample import write_registry
 from discreet.service import gate, limits
-from discreet.service.gate import LONGEST_HEAD
-from discreet.service.limits import Rates
-from discreet.service.queueing import MOST_OPEN
+from discreet.service.gate import MAX_HEAD_BYTES
+from discreet.service.limits import RateLimiter
+from discreet.service.queueing import MAX_OPEN_JOBS
 from discreet.service.routes import datasets
-from discreet.service.routes.datasets import answer
-from discreet.service.store.answers import MOST_PRIORS
-from discreet.service.worker import _in_pieces
+from discreet.service.routes.datasets import answer_dataset_question
+from discreet.service.store.answers import MAX_PRIORS
+from discreet.service.worker import _build_chunked_protocol
 from serving import COUNT, HOME, Served, config_in, served
 from supervised import Supervised, supervised, token
 
@@ -122,7 +122,7 @@ def test_a_body_that_never_comes_holds_up_nobody(service: Served) -> None:
 
 
 def test_a_body_that_does_not_come_in_time_is_refused(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "PATIENCE", 0.01)
+    monkeypatch.setattr(gate, "BODY_TIMEOUT", 0.01)
     status, told = asyncio.run(post(service, Sender(iter([b"{"]), endless=True)))
     assert (status, told["type"]) == (400, "/problems/invalid-input")
 
@@ -180,12 +180,12 @@ def test_nothing_is_kept_with_a_nul(service: Served) -> None:
 
 
 def test_an_analyst_keeps_so_many_priors_and_no_more(service: Served) -> None:
-    for number in range(MOST_PRIORS):
+    for number in range(MAX_PRIORS):
         assert service.call("bob", "PUT", f"/v1/priors/p{number}", {"text": "point(1)"}).status_code == 200
     refused = service.call("bob", "PUT", "/v1/priors/more", {"text": "point(1)"})
     assert (refused.status_code, refused.json()["kind"]) == (400, "InvalidInput")
     assert service.call("bob", "PUT", "/v1/priors/p0", {"text": "point(2)"}).json()["text"] == "point(2)"
-    assert len(service.get("bob", "/v1/priors").json()["priors"]) == MOST_PRIORS
+    assert len(service.get("bob", "/v1/priors").json()["priors"]) == MAX_PRIORS
     assert service.call("ann", "PUT", "/v1/priors/mine", {"text": "point(1)"}).status_code == 200
     assert service.call("bob", "DELETE", "/v1/priors/p1").status_code == 204
     assert service.call("bob", "PUT", "/v1/priors/more", {"text": "point(1)"}).status_code == 200
@@ -204,8 +204,8 @@ def test_a_saved_prior_is_measured_like_a_written_one(tmp_path: Path) -> None:
 
 def test_so_many_jobs_wait_and_no_more(service: Served) -> None:
     body = {"method": "private-columns", "epsilon": "1"}
-    replies = [service.post("cus", f"{HOME}/releases", body) for _ in range(MOST_OPEN + 1)]
-    assert [one.status_code for one in replies] == [202] * MOST_OPEN + [429]
+    replies = [service.post("cus", f"{HOME}/releases", body) for _ in range(MAX_OPEN_JOBS + 1)]
+    assert [one.status_code for one in replies] == [202] * MAX_OPEN_JOBS + [429]
     assert replies[-1].headers["retry-after"] == "1"
 
 
@@ -262,14 +262,14 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     return found
 
 
-def passed(rates: Rates, who: str, times: int) -> int:
-    return sum(rates.wait(who) == 0.0 for _ in range(times))
+def passed(rates: RateLimiter, who: str, times: int) -> int:
+    return sum(rates.count_request(who) == 0.0 for _ in range(times))
 
 
 def test_a_burst_then_the_rate(tmp_path: Path, watch: Watch) -> None:
-    with closing(Rates(tmp_path / "rates", rate=2, burst=10)) as rates:
+    with closing(RateLimiter(tmp_path / "rates", rate=2, burst=10)) as rates:
         assert passed(rates, "ann", 50) == 10
-        assert rates.wait("ann") == pytest.approx(0.5)
+        assert rates.count_request("ann") == pytest.approx(0.5)
         watch.now += 1
         assert passed(rates, "ann", 50) == 2
         watch.now += 3600
@@ -278,7 +278,7 @@ def test_a_burst_then_the_rate(tmp_path: Path, watch: Watch) -> None:
 
 @pytest.mark.usefixtures("watch")
 def test_one_token_uses_up_nothing_of_anothers(tmp_path: Path) -> None:
-    with closing(Rates(tmp_path / "rates", rate=1, burst=5)) as rates:
+    with closing(RateLimiter(tmp_path / "rates", rate=1, burst=5)) as rates:
         assert passed(rates, "ann", 50) == 5
         assert passed(rates, "bob", 50) == 5
 
@@ -286,10 +286,10 @@ def test_one_token_uses_up_nothing_of_anothers(tmp_path: Path) -> None:
 def test_a_machine_that_started_anew_locks_nobody_out(tmp_path: Path, watch: Watch) -> None:
     """The file outlives the clock that it was written by."""
     watch.now = 10**9
-    with closing(Rates(tmp_path / "rates", rate=1, burst=5)) as rates:
+    with closing(RateLimiter(tmp_path / "rates", rate=1, burst=5)) as rates:
         assert passed(rates, "ann", 50) == 5
     watch.now = 7.0
-    with closing(Rates(tmp_path / "rates", rate=1, burst=5)) as rates:
+    with closing(RateLimiter(tmp_path / "rates", rate=1, burst=5)) as rates:
         assert passed(rates, "ann", 50) == 5
 
 
@@ -311,9 +311,9 @@ def test_one_token_has_so_many_requests_at_work(tmp_path: Path, monkeypatch: pyt
     def slowly(*given: Any) -> Any:
         begun.release()
         assert over.wait(LONG)
-        return answer(*given)
+        return answer_dataset_question(*given)
 
-    monkeypatch.setattr(datasets, "answer", slowly)
+    monkeypatch.setattr(datasets, "answer_dataset_question", slowly)
     config = config_in(tmp_path, 50)
 
     async def ask(service: Served) -> None:
@@ -424,7 +424,7 @@ class Closing(asyncio.Transport):
     [
         b"\x00bad\r\n\r\n" + b"x" * 10_000,
         b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n" + b"x" * 10_000,
-        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * (LONGEST_HEAD + 20_000) + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * (MAX_HEAD_BYTES + 20_000) + b"\r\n\r\n",
     ],
     ids=["no request", "two lengths", "a long head"],
 )
@@ -435,9 +435,9 @@ def test_nothing_is_read_after_a_request_was_refused(sent: bytes) -> None:
         pytest.fail("a refused request was handed on")
 
     async def receive() -> Closing:
-        config = Config(app, h11_max_incomplete_event_size=LONGEST_HEAD, ws="none", log_config=None)
+        config = Config(app, h11_max_incomplete_event_size=MAX_HEAD_BYTES, ws="none", log_config=None)
         config.load()
-        protocol, line = _in_pieces()(config, ServerState(), {}), Closing()  # type: ignore[call-arg]
+        protocol, line = _build_chunked_protocol()(config, ServerState(), {}), Closing()  # type: ignore[call-arg]
         protocol.connection_made(line)
         protocol.data_received(sent)
         return line
@@ -463,10 +463,10 @@ def test_a_head_is_as_long_as_is_said_and_no_longer(server: tuple[Supervised, st
             return plain.replace(target, f"{target}?{'x' * (rest - 1)}").encode()
         return plain.replace("X: \r\n\r\n", f"X: {'x' * rest}\r\n\r\n").encode()
 
-    assert len(sent(LONGEST_HEAD)) == LONGEST_HEAD
-    assert replies(found, sent(LONGEST_HEAD)) == [b"HTTP/1.1 200 OK"]
-    assert [line[:12] for line in replies(found, sent(LONGEST_HEAD + 1))] == [b"HTTP/1.1 413"]
-    assert refused(replies(found, sent(2 * LONGEST_HEAD)))
+    assert len(sent(MAX_HEAD_BYTES)) == MAX_HEAD_BYTES
+    assert replies(found, sent(MAX_HEAD_BYTES)) == [b"HTTP/1.1 200 OK"]
+    assert [line[:12] for line in replies(found, sent(MAX_HEAD_BYTES + 1))] == [b"HTTP/1.1 413"]
+    assert refused(replies(found, sent(2 * MAX_HEAD_BYTES)))
 
 
 @ON_ONE_WORKER

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from discreet.custodian import Custodian
-from discreet.custodian.place import Place
-from discreet.custodian.secrets import identifier
+from discreet.custodian.place import DatasetDir
+from discreet.custodian.secrets import generate_identifier
 from discreet.errors import InvalidInput, Unavailable
 from discreet.schema import load_schema
 from discreet.service import counting, holdings
@@ -46,7 +46,7 @@ def service(config: Config) -> Iterator[Served]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be opened is tried again at once."""
-    monkeypatch.setattr(holdings, "PAUSE", 0.0)
+    monkeypatch.setattr(holdings, "RETRY_PAUSE", 0.0)
 
 
 def rows(config: Config) -> int:
@@ -93,14 +93,14 @@ def test_an_older_copy_of_the_store_does_not_revive_a_session(config: Config, lo
         again.tokens.update(service.tokens)
         asked = [again.post("ann", f"{path}/answers", one) for one in ({"question": COUNT["question"]}, OTHER)]
         for refused in (*asked, again.get("ann", path)):
-            assert (refused.status_code, refused.json()["detail"]) == (400, counting.ENDED)
+            assert (refused.status_code, refused.json()["detail"]) == (400, counting.SESSION_ENDED)
         assert charges(again) == before
 
 
 def test_a_session_is_not_opened_again_by_its_key_in_another_life(service: Served) -> None:
     assert service.post("ann", SESSIONS, ONE, Idempotency_Key="s").status_code == 201
     with served(service.config) as other:
-        assert other.post("ann", SESSIONS, ONE, Idempotency_Key="s").json()["detail"] == counting.ENDED
+        assert other.post("ann", SESSIONS, ONE, Idempotency_Key="s").json()["detail"] == counting.SESSION_ENDED
         assert charges(other) == 1
 
 
@@ -109,7 +109,7 @@ def test_the_ledger_too_knows_the_life_that_answers_in_a_session(tmp_path: Path)
     config = config_in(tmp_path, 50)
     with Store.open(config.store) as store, Custodian.open(config.datasets[0].schema) as custodian:
         first, other = (
-            custodian._shared_session(20, 0.05, "ann", "key", StoredLog(store, name, name))
+            custodian._open_shared_session(20, 0.05, "ann", "key", StoredLog(store, name, name))
             for name in ("first", "other")
         )
         assert first.answer(COUNT["question"]).rows
@@ -139,8 +139,8 @@ def test_a_session_that_is_refused_leaves_no_trace(
 
 def test_sessions_are_bounded(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """In how many are open, and in how many questions each answers; to repeat one is no new question."""
-    monkeypatch.setattr(kept, "MOST_OPEN", 2)
-    monkeypatch.setattr(kept, "MOST_COUNTED", 1)
+    monkeypatch.setattr(kept, "MAX_OPEN_SESSIONS", 2)
+    monkeypatch.setattr(kept, "MAX_SESSION_QUESTIONS", 1)
     larger = {"noise_scale": "100", "epsilon": "0.1"}
     first, _ = (service.post("ann", SESSIONS, larger, Idempotency_Key=key).json()["id"] for key in "ab")
     assert "you have 2 sessions open" in service.post("ann", SESSIONS, larger).json()["detail"]
@@ -154,9 +154,9 @@ def test_sessions_are_bounded(service: Served, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_sessions_of_another_life_are_not_open(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MOST_OPEN", 1)
+    monkeypatch.setattr(kept, "MAX_OPEN_SESSIONS", 1)
     assert service.post("ann", SESSIONS, ONE).status_code == 201
-    with served(service.config, life=identifier()) as other:
+    with served(service.config, life=generate_identifier()) as other:
         assert other.post("ann", SESSIONS, ONE).status_code == 201
 
 
@@ -173,20 +173,20 @@ def test_what_could_not_be_opened_is_not_tried_by_every_request(
         raise Unavailable("the snapshot is gone")
 
     monkeypatch.setattr(Custodian, "open", gone)
-    monkeypatch.setattr(holdings, "PAUSE", 1e9)
+    monkeypatch.setattr(holdings, "RETRY_PAUSE", 1e9)
     replies = [service.post("ann", f"{HOME}/answers", COUNT) for _ in range(3)]
     assert {(one.status_code, one.json()["detail"]) for one in replies} == {(503, "the snapshot is gone")}
     assert len(tried) == 1
     monkeypatch.undo()
-    monkeypatch.setattr(holdings, "PAUSE", 0.0)
+    monkeypatch.setattr(holdings, "RETRY_PAUSE", 0.0)
     assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 201
 
 
 def test_who_waits_for_a_data_set_to_be_opened_is_told_so(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holdings, "PATIENCE", 0.01)
-    held = service.app.service.holdings.held("registry")
+    monkeypatch.setattr(holdings, "OPEN_TIMEOUT", 0.01)
+    held = service.app.service.registry.find_dataset("registry")
     assert held is not None
-    with held.opening:
+    with held.open_lock:
         refused = service.post("ann", f"{HOME}/answers", COUNT)
     assert (refused.status_code, refused.json()["detail"]) == (503, "the data set is being opened; try again")
     assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 201
@@ -237,12 +237,12 @@ def test_a_renamed_schema_is_refused_and_registers_nothing(service: Served, conf
 
 
 def test_what_is_said_of_a_data_sets_folder_has_no_path(config: Config, tmp_path: Path) -> None:
-    place = Place(load_schema(config.datasets[0].schema))
+    place = DatasetDir(load_schema(config.datasets[0].schema))
     shutil.rmtree(place.folder)
     place.folder.write_text("in its place")
     with (
         pytest.raises(Unavailable, match=r"^the folder registry\.discreet cannot be written; ") as told,
-        place.locked(),
+        place.lock(),
     ):
         pass
     assert str(tmp_path) not in str(told.value)

@@ -17,13 +17,22 @@ from sqlalchemy import update
 from discreet.errors import InvalidInput
 from discreet.ledger import Ledger
 from discreet.service.config import Limits, read_config
-from discreet.service.gate import Gate
-from discreet.service.jobs import run_next
+from discreet.service.gate import AuthMiddleware
+from discreet.service.jobs import run_next_job
 from discreet.service.padding import Message, Receive, Scope, Send
 from discreet.service.store import Store
-from discreet.service.store.answers import Kept, answer_by_id, keep_answer
-from discreet.service.store.counters import all_counts
-from discreet.service.store.jobs import DEAD, Job, Kind, add_job, all_jobs, dead_jobs, requeue, take_job
+from discreet.service.store.answers import StoredAnswer, find_answer_by_id, keep_answer
+from discreet.service.store.counters import read_counters
+from discreet.service.store.jobs import (
+    DEAD_AFTER,
+    Job,
+    JobKind,
+    add_job,
+    list_dead_jobs,
+    list_jobs,
+    requeue_job,
+    take_job,
+)
 from discreet.service.store.tables import answers, jobs
 from discreet.service.store.tokens import create_token, revoke_token
 from ledgers import DATASET, answered, ask, caps, ledger, where
@@ -47,13 +56,13 @@ def store(where: str) -> Iterator[Store]:
 # Who sees what
 
 
-def _job(name: str, kind: Kind, at: float = 0.0, **more: Any) -> Job:
+def _job(name: str, kind: JobKind, at: float = 0.0, **more: Any) -> Job:
     return Job(name, kind, "registry", False, "ann", name, "{}", 0.0, at, **more)
 
 
 def test_only_questions_are_seen_by_who_asked_them(service: Served) -> None:
     """A release or a sweep is a custodian's, whatever name it was queued under."""
-    ids: dict[Kind, str] = {"ask": "a" * 32, "publish": "b" * 32, "sweep": "c" * 32}
+    ids: dict[JobKind, str] = {"ask": "a" * 32, "publish": "b" * 32, "sweep": "c" * 32}
     for kind, name in ids.items():
         add_job(service.app.service.store, _job(name, kind))
     for who, seen in (("ann", {"ask"}), ("cus", set(ids)), ("bob", set())):
@@ -67,8 +76,8 @@ def test_a_list_of_jobs_does_not_hide_releases_behind_questions(store: Store) ->
     add_job(store, _job("release", "publish", at=0.5))
     for at in range(1, 4):
         add_job(store, _job(f"question {at}", "ask", at=float(at)))
-    assert [one.id for one in all_jobs(store, None, 2)] == ["question 3", "question 2", "release"]
-    assert all_jobs(store, "bob", 2) == []
+    assert [one.id for one in list_jobs(store, None, 2)] == ["question 3", "question 2", "release"]
+    assert list_jobs(store, "bob", 2) == []
 
 
 @pytest.mark.parametrize("name", ["custodian", "Custodian", "CUSTODIAN"])
@@ -91,12 +100,12 @@ def test_a_name_has_one_role_for_good(store: Store, first: str, then: str) -> No
 # What is kept
 
 
-def _kept(name: str, at: float, **more: Any) -> Kept:
-    return replace(Kept(name, "registry", False, "ann", name, "{}", 1, at, "{}", None), **more)
+def _kept(name: str, at: float, **more: Any) -> StoredAnswer:
+    return replace(StoredAnswer(name, "registry", False, "ann", name, "{}", 1, at, "{}", None), **more)
 
 
 def _ids(store: Store, table: Any) -> set[str]:
-    with store.database.reading() as connection:
+    with store.database.begin_read() as connection:
         return set(connection.execute(table.select().with_only_columns(table.c.id)).scalars())
 
 
@@ -116,7 +125,7 @@ def test_the_oldest_answers_go(store: Store, monkeypatch: pytest.MonkeyPatch, re
 
 def test_the_oldest_questions_that_were_jobs_go_and_nothing_else(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Releases stay, and so does what waits or runs."""
-    monkeypatch.setattr("discreet.service.store.answers.MOST_KEPT", 1)
+    monkeypatch.setattr("discreet.service.store.answers.MAX_STORED", 1)
     add_job(store, _job("waits", "ask", at=1))
     add_job(store, _job("runs", "ask", at=1, state="running"))
     add_job(store, _job("release", "publish", at=1, state="done"))
@@ -133,7 +142,7 @@ def test_a_question_whose_answer_is_kept_no_longer_runs_again_for_nothing(tmp_pa
 
         def asked() -> tuple[str, list[dict[str, Any]]]:
             queued = service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k").json()
-            run_next(inside, "runner")
+            run_next_job(inside, "runner")
             name = service.get("ann", f"/v1/jobs/{queued['id']}").json()["answer"]
             rows: list[dict[str, Any]] = service.get("ann", f"{HOME}/answers/{name}").json()["rows"]
             return name, rows
@@ -141,12 +150,12 @@ def test_a_question_whose_answer_is_kept_no_longer_runs_again_for_nothing(tmp_pa
         first, rows = asked()
         assert asked() == (first, rows)
         budget = service.get("ann", f"{HOME}/budget").json()
-        with inside.store.database.writing() as connection:
+        with inside.store.database.begin_write() as connection:
             connection.execute(answers.delete())
         again, same = asked()
         assert (again != first, same) == (True, rows)
         assert service.get("ann", f"{HOME}/budget").json() == budget
-        assert answer_by_id(inside.store, "registry", False, again) is not None
+        assert find_answer_by_id(inside.store, "registry", False, again) is not None
 
 
 # What is counted
@@ -159,8 +168,8 @@ def test_nobody_makes_counters_at_will(service: Served) -> None:
         service.call(None, name, "/health")
     service.get("ann", "/v1/nothing/here")
     service.get("ann", f"{HOME}-of-others/budget")
-    service.app.service.counts.write()
-    found = {label for (name, label) in all_counts(service.app.service.store) if name == "requests"}
+    service.app.service.counters.write()
+    found = {label for (name, label) in read_counters(service.app.service.store) if name == "requests"}
     ours = {one.path for one in service.app.api.routes if hasattr(one, "path")} | {"other"}
     ours |= set(service.app.api.openapi()["paths"])
     parts = [label.split(" ") for label in found]
@@ -207,7 +216,7 @@ def test_a_token_has_only_so_many_requests_at_work(service: Served) -> None:
             raise ValueError
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
-    gate = Gate(app, inside)
+    gate = AuthMiddleware(app, inside)
 
     async def all_of_them() -> None:
         await gate(_scope(service), _nothing, Replies().take)
@@ -228,7 +237,7 @@ def test_who_sends_it_and_health_are_told_while_all_threads_are_busy(service: Se
         for at in range(int(threads.total_tokens)):
             await threads.acquire_on_behalf_of(at)
         with anyio.fail_after(60):
-            await Gate(app, service.app.service)(_scope(service), _nothing, replies.take)
+            await AuthMiddleware(app, service.app.service)(_scope(service), _nothing, replies.take)
             await service.app(_scope(service, "/health"), _nothing, replies.take)
 
     anyio.run(busy)
@@ -253,13 +262,13 @@ def test_a_question_that_stops_its_runner_three_times_is_given_up(tmp_path: Path
         job = service.post("ann", f"{HOME}/answers", COUNT, Idempotency_Key="k").json()["id"]
         for attempt in range(1, 4):
             assert take_job(inside.store, "one that dies") is not None
-            with inside.store.database.writing() as connection:
-                connection.execute(update(jobs).values(beat=time.time() - 2 * DEAD))
-            (dead,) = dead_jobs(inside.store)
+            with inside.store.database.begin_write() as connection:
+                connection.execute(update(jobs).values(beat=time.time() - 2 * DEAD_AFTER))
+            (dead,) = list_dead_jobs(inside.store)
             assert dead.attempts == attempt
             if attempt < 3:
-                requeue(inside.store, dead)
-        assert not run_next(inside, "another")
+                requeue_job(inside.store, dead)
+        assert not run_next_job(inside, "another")
         told = service.get("ann", f"/v1/jobs/{job}").json()
         assert (told["state"], told["problem"]["type"]) == ("failed", "/problems/internal")
         assert "stopped its runner three times" in told["problem"]["detail"]
@@ -276,10 +285,10 @@ def test_what_is_notable_is_found_however_long_ago_it_was(ledger: Ledger) -> Non
     ledger.release(DATASET, "s1", "a file by mdav", "{}")
     for number in range(4, 12):
         answered(ledger, ask(number, "0.1"), caps(1000), "{}")
-    found = [(one.kind, one.epsilon, one.query) for one in ledger.notable(DATASET)]
+    found = [(one.kind, one.epsilon, one.query) for one in ledger.notable_entries(DATASET)]
     assert [one[:2] for one in found] == [("release", None), ("charge", 12), ("charge", Fraction("5.0000001"))]
     assert found[0][2] == "a file by mdav"
-    assert ledger.notable("another") == []
+    assert ledger.notable_entries("another") == []
 
 
 def test_a_large_epsilon_is_warned_of(tmp_path: Path) -> None:

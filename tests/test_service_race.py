@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import pytest
 
 from discreet.service.store import Store
-from discreet.service.store.answers import Kept, SavedPrior, keep_answer, save_prior, saved_priors
-from discreet.service.store.counters import Counts, all_counts
-from discreet.service.store.counting import Counting, StoredLog, keep_session
+from discreet.service.store.answers import SavedPrior, StoredAnswer, keep_answer, list_saved_priors, save_prior
+from discreet.service.store.counters import CounterBuffer, read_counters
+from discreet.service.store.counting import StoredLog, StoredSession, keep_session
 from discreet.service.store.jobs import Job, add_job
-from discreet.service.store.tokens import all_grants, grant
+from discreet.service.store.tokens import grant_dataset, list_grants
 from ledgers import schema_of
 from loaded import EPSILON, Line, Reply, analyst, answered_by, check, configured, data_set, question, spread
 from supervised import Supervised, supervised
@@ -142,7 +142,7 @@ def test_a_session_never_answers_more_than_it_has_paid_for(raced: Raced) -> None
     answered = [reply for reply in replies if reply.status == 201]
     assert [reply.kind for reply in replies if reply.status != 201] == ["budget-exceeded"] * 30
     with Store.open(raced.store) as store:
-        admitted = StoredLog(store, session.rpartition("/")[2], "any").since(0)
+        admitted = StoredLog(store, session.rpartition("/")[2], "any").read_since(0)
     assert sum(1 / one.scale for one in admitted) == Fraction(1, 10)
     assert {one.question for one in admitted} == {reply.document["question"] for reply in answered}
     assert raced.ask(session, {}).document["left"] == "0"
@@ -165,19 +165,21 @@ def test_who_comes_second_to_the_store_is_told_what_the_first_wrote(raced: Raced
 
     def put(number: int) -> tuple[object, ...]:
         name = str(number)
-        grant(store, "many", f"analyst {turn}")
+        grant_dataset(store, "many", f"analyst {turn}")
         save_prior(store, f"analyst {turn}", SavedPrior("mine", name, ""))
-        counts = Counts(store)
+        counts = CounterBuffer(store)
         counts.add("race", f"turn {turn}")
         counts.write()
-        kept = keep_answer(store, Kept(f"{turn} {name}", "many", False, "ann", f"{turn}", "{}", None, 0.0, name, None))
+        kept = keep_answer(
+            store, StoredAnswer(f"{turn} {name}", "many", False, "ann", f"{turn}", "{}", None, 0.0, name, None)
+        )
         job = add_job(store, Job(f"{turn} {name}", "ask", "none", False, "ann", f"{turn}", name, 0, 0, "done"))
-        session = keep_session(store, Counting(f"{turn} {name}", "many", False, "ann", f"{turn}", name, "1"))
+        session = keep_session(store, StoredSession(f"{turn} {name}", "many", False, "ann", f"{turn}", name, "1"))
         return kept, job, session
 
     with Store.open(raced.store) as store:
         for turn in range(10):
             assert len(set(at_once(4, put))) == 1
-            assert (("many", f"analyst {turn}") in all_grants(store)) is True
-            assert len(saved_priors(store, f"analyst {turn}")) == 1
-            assert all_counts(store)["race", f"turn {turn}"][0] == 4
+            assert (("many", f"analyst {turn}") in list_grants(store)) is True
+            assert len(list_saved_priors(store, f"analyst {turn}")) == 1
+            assert read_counters(store)["race", f"turn {turn}"][0] == 4

@@ -13,8 +13,8 @@ import pytest
 from discreet import Custodian, Unavailable
 from discreet.ledger import Ledger
 from discreet.service import asking, jobs, padding
-from discreet.service.jobs import run_next
-from discreet.service.padding import SHARE, Moment
+from discreet.service.jobs import run_next_job
+from discreet.service.padding import BARRIER_FRACTION, ReleaseBarrier
 from discreet.service.store import jobs as stored_jobs
 from serving import COUNT, HOME, config_in, served
 
@@ -35,7 +35,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     noted(monkeypatch, found, Ledger, "charge", "charged")
     noted(monkeypatch, found, Custodian, "_draw", "drawn")
-    noted(monkeypatch, found, Moment, "wait", "waited")
+    noted(monkeypatch, found, ReleaseBarrier, "wait", "waited")
     noted(monkeypatch, found, Ledger, "store", "stored")
     noted(monkeypatch, found, asking, "keep_answer", "kept")
     return found
@@ -62,14 +62,14 @@ def test_a_session_writes_its_answers_down_at_their_moment_too(tmp_path: Path, e
 def test_the_time_in_an_answer_is_that_of_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not that of the draw: who reads a document learns nothing of how long it took."""
     drawn: list[float] = []
-    own: Callable[..., str] = Custodian._draw
+    own: Callable[..., str] = Custodian._measure_plan
 
     def slow(custodian: Custodian, planned: Any) -> str:
         found = own(custodian, planned)
         drawn.append(time.time())
         return found
 
-    monkeypatch.setattr(Custodian, "_draw", slow)
+    monkeypatch.setattr(Custodian, "_measure_plan", slow)
     with served(config_in(tmp_path)) as service:
         before = time.time()
         told = service.post("ann", f"{HOME}/answers", COUNT).json()
@@ -80,8 +80,10 @@ def test_a_moment_is_three_quarters_of_the_deadline_or_of_a_doubling(monkeypatch
     slept: list[float] = []
     monkeypatch.setattr(padding.time, "sleep", slept.append)
     for elapsed in (0.0, 0.2, 0.75, 0.76, 1.6):
-        Moment(lambda now=100 + elapsed: now, 100.0, 1.0).wait()  # type: ignore[misc]
-    assert slept == pytest.approx([SHARE, SHARE - 0.2, 0.0, 2 * SHARE - 0.76, 4 * SHARE - 1.6])
+        ReleaseBarrier(lambda now=100 + elapsed: now, 100.0, 1.0).wait()  # type: ignore[misc]
+    assert slept == pytest.approx(
+        [BARRIER_FRACTION, BARRIER_FRACTION - 0.2, 0.0, 2 * BARRIER_FRACTION - 0.76, 4 * BARRIER_FRACTION - 1.6]
+    )
 
 
 def test_a_job_ends_and_the_next_one_begins_at_a_doubling(
@@ -95,7 +97,7 @@ def test_a_job_ends_and_the_next_one_begins_at_a_doubling(
     with served(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
         assert service.post("ann", f"{HOME}/answers", COUNT).status_code == 202
         events.clear()
-        assert run_next(service.app.service, "runner")
+        assert run_next_job(service.app.service, "runner")
     assert events == ["charged", "drawn", "waited", "stored", "kept", "slept", "finished"]
 
 
@@ -104,7 +106,7 @@ def test_a_job_of_who_may_not_ask_any_more_is_not_run(tmp_path: Path) -> None:
     with served(replace(config, datasets=(replace(config.datasets[0], jobs=True),))) as service:
         job = service.post("ann", f"{HOME}/answers", COUNT).json()
         service.call("cus", "DELETE", "/v1/grants/registry/ann")
-        assert run_next(service.app.service, "runner")
+        assert run_next_job(service.app.service, "runner")
         seen = service.get("cus", f"/v1/jobs/{job['id']}").json()
         assert seen["state"] == "failed"
         assert service.get("cus", f"{HOME}/history").json()["history"][0]["kind"] == "register"
@@ -123,15 +125,15 @@ def test_a_prior_is_fixed_when_the_question_comes(tmp_path: Path) -> None:
 def test_a_paid_question_by_accuracy_is_answered_under_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where what is left would not pay for it once more."""
     asked = {"question": COUNT["question"], "accuracy": "±4 at 95%"}
-    own = Custodian._draw
+    own = Custodian._measure_plan
 
     def failing(*_: Any) -> str:
         raise Unavailable("the source did not answer")
 
     with served(config_in(tmp_path)) as service:
-        monkeypatch.setattr(Custodian, "_draw", failing)
+        monkeypatch.setattr(Custodian, "_measure_plan", failing)
         assert service.post("ann", f"{HOME}/answers", asked, Idempotency_Key="k").status_code == 503
-        monkeypatch.setattr(Custodian, "_draw", own)
+        monkeypatch.setattr(Custodian, "_measure_plan", own)
         assert service.post("ann", f"{HOME}/answers", asked | {"fresh": True}).status_code == 403
         assert service.post("ann", f"{HOME}/answers", asked, Idempotency_Key="k").status_code == 201
 

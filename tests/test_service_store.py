@@ -14,35 +14,42 @@ from sqlalchemy import create_engine, insert, inspect, select, update
 from discreet.errors import InvalidInput, Unavailable
 from discreet.ledger.recorded import RecordedHead
 from discreet.service.store import Store, tables
-from discreet.service.store.answers import Kept, SavedPrior, answer_by_key, keep_answer, save_prior, saved_priors
-from discreet.service.store.counters import Counts, all_counts
+from discreet.service.store.answers import (
+    SavedPrior,
+    StoredAnswer,
+    find_answer_by_key,
+    keep_answer,
+    list_saved_priors,
+    save_prior,
+)
+from discreet.service.store.counters import CounterBuffer, read_counters
 from discreet.service.store.heads import StoreHeads
 from discreet.service.store.jobs import (
-    DEAD,
+    DEAD_AFTER,
     Job,
-    abandon,
+    abandon_job,
     add_job,
-    dead_jobs,
-    finish,
-    job_by_id,
-    renew,
-    requeue,
+    find_job_by_id,
+    finish_job,
+    list_dead_jobs,
+    renew_job,
+    requeue_job,
     take_job,
 )
-from discreet.service.store.putting import put_new, take_turns
+from discreet.service.store.putting import acquire_advisory_lock, insert_if_absent
 from discreet.service.store.store import VERSION_TABLE
 from discreet.service.store.tables import METADATA, jobs, tokens
 from discreet.service.store.tokens import (
-    all_tokens,
     create_token,
-    grant,
-    granted,
+    find_session_token,
+    find_token,
+    grant_dataset,
+    list_granted_datasets,
+    list_tokens,
+    revoke_grant,
     revoke_token,
     sign_in,
     sign_out,
-    token_in_session,
-    token_of,
-    ungrant,
 )
 
 
@@ -79,15 +86,15 @@ def test_what_fails_is_called_by_its_name(tmp_path: Path) -> None:
         Store.open(tmp_path / "nowhere" / "service.db")
     with Store.open(tmp_path / "one.db", timeout=0.1) as store:
         locked = pytest.raises(Unavailable, match="the service's store stays locked")
-        with store.database.writing(), locked, store.passing.writing():
+        with store.database.begin_write(), locked, store.non_durable.begin_write():
             pass
-        with pytest.raises(Unavailable, match="the source is away"), store.database.reading():
+        with pytest.raises(Unavailable, match="the source is away"), store.database.begin_read():
             raise Unavailable("the source is away")
 
 
 def test_the_versions_lead_to_the_tables_that_are_used(store: Store) -> None:
     """What Alembic's versions make, and what the code expects, are the same: columns, keys, indices."""
-    with store.database.reading() as connection:
+    with store.database.begin_read() as connection:
         found = inspect(connection)
         assert set(found.get_table_names()) - {VERSION_TABLE} == set(METADATA.tables)
         for name, table in METADATA.tables.items():
@@ -105,15 +112,15 @@ def test_the_versions_lead_to_the_tables_that_are_used(store: Store) -> None:
 def test_a_second_opening_changes_nothing(store: Store, where: str) -> None:
     made, _ = create_token(store, "ann", "analyst")
     with Store.open(where) as again:
-        assert all_tokens(again) == [made]
+        assert list_tokens(again) == [made]
 
 
 def test_a_token_is_kept_as_its_hash_alone(store: Store) -> None:
     _, told = create_token(store, "ann", "analyst")
-    with store.database.reading() as connection:
+    with store.database.begin_read() as connection:
         rows = [str(row) for table in METADATA.tables.values() for row in connection.execute(select(table))]
     assert not [row for row in rows if told in row or told.removeprefix("dsc_") in row]
-    found = token_of(store, told)
+    found = find_token(store, told)
     assert found is not None
     assert (found.analyst, found.role) == ("ann", "analyst")
 
@@ -121,31 +128,31 @@ def test_a_token_is_kept_as_its_hash_alone(store: Store) -> None:
 def test_unknown_expired_and_revoked_tokens_open_nothing(store: Store) -> None:
     first, told = create_token(store, "ann", "analyst")
     _, other = create_token(store, "bob", "analyst")
-    assert token_of(store, told + "x") is None
+    assert find_token(store, told + "x") is None
     assert revoke_token(store, first.id)
-    assert token_of(store, told) is None
-    with store.database.writing() as connection:
+    assert find_token(store, told) is None
+    with store.database.begin_write() as connection:
         connection.execute(update(tokens).values(expires=time.time() - 1))
-    assert token_of(store, other) is None
+    assert find_token(store, other) is None
     assert not revoke_token(store, "none")
 
 
 def test_a_console_session_ends_with_its_token(store: Store) -> None:
     made, _ = create_token(store, "ann", "analyst")
     cookies = [sign_in(store, made) for _ in range(2)]
-    assert [token_in_session(store, one) == made for one in cookies] == [True, True]
+    assert [find_session_token(store, one) == made for one in cookies] == [True, True]
     sign_out(store, cookies[0])
-    assert token_in_session(store, cookies[0]) is None
+    assert find_session_token(store, cookies[0]) is None
     revoke_token(store, made.id)
-    assert token_in_session(store, cookies[1]) is None
+    assert find_session_token(store, cookies[1]) is None
 
 
 def test_grants(store: Store) -> None:
     for _ in range(2):
-        grant(store, "registry", "ann")
-    assert granted(store, "ann") == {"registry"}
-    ungrant(store, "registry", "ann")
-    assert granted(store, "ann") == frozenset()
+        grant_dataset(store, "registry", "ann")
+    assert list_granted_datasets(store, "ann") == {"registry"}
+    revoke_grant(store, "registry", "ann")
+    assert list_granted_datasets(store, "ann") == frozenset()
 
 
 @pytest.mark.parametrize("name", ["", " ann", "a/b", "a\nb", "x" * 101])
@@ -155,32 +162,32 @@ def test_names_that_no_account_can_have_are_refused(tmp_path: Path, name: str) -
 
 
 def test_the_first_answer_under_a_key_wins(store: Store) -> None:
-    kept = [Kept(str(at), "registry", False, "ann", "k", "{}", 1, 1.0, "{}", None) for at in range(2)]
+    kept = [StoredAnswer(str(at), "registry", False, "ann", "k", "{}", 1, 1.0, "{}", None) for at in range(2)]
     assert [keep_answer(store, one).id for one in kept] == ["0", "0"]
-    found = answer_by_key(store, "registry", False, "ann", "k")
+    found = find_answer_by_key(store, "registry", False, "ann", "k")
     assert found == kept[0]
-    assert answer_by_key(store, "registry", True, "ann", "k") is None
-    assert answer_by_key(store, "registry", False, "bob", "k") is None
+    assert find_answer_by_key(store, "registry", True, "ann", "k") is None
+    assert find_answer_by_key(store, "registry", False, "bob", "k") is None
 
 
 def test_priors_are_their_analysts_own_and_not_endless(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.service.store.answers.MOST_PRIORS", 2)
+    monkeypatch.setattr("discreet.service.store.answers.MAX_PRIORS", 2)
     for name in ("a", "b", "a"):
         save_prior(store, "ann", SavedPrior(name, "normal(1, 2)", ""))
     with pytest.raises(InvalidInput):
         save_prior(store, "ann", SavedPrior("c", "normal(1, 2)", ""))
-    assert [one.name for one in saved_priors(store, "ann")] == ["a", "b"]
-    assert saved_priors(store, "bob") == []
+    assert [one.name for one in list_saved_priors(store, "ann")] == ["a", "b"]
+    assert list_saved_priors(store, "bob") == []
 
 
 def test_counts_of_several_workers_add_up(store: Store) -> None:
-    workers = [Counts(store) for _ in range(2)]
+    workers = [CounterBuffer(store) for _ in range(2)]
     for worker in workers:
         worker.add("requests", "GET /health 200")
         worker.add("requests", "GET /health 200")
         worker.write()
         worker.write()
-    assert all_counts(store)["requests", "GET /health 200"][0] == 4
+    assert read_counters(store)["requests", "GET /health 200"][0] == 4
 
 
 def test_a_job_is_run_once_and_by_another_where_its_runner_died(store: Store) -> None:
@@ -189,20 +196,20 @@ def test_a_job_is_run_once_and_by_another_where_its_runner_died(store: Store) ->
     taken = take_job(store, "one")
     assert taken is not None
     assert take_job(store, "two") is None
-    assert dead_jobs(store) == []
-    with store.database.writing() as connection:
-        connection.execute(update(jobs).values(beat=time.time() - 2 * DEAD))
-    (dead,) = dead_jobs(store)
-    requeue(store, dead)
+    assert list_dead_jobs(store) == []
+    with store.database.begin_write() as connection:
+        connection.execute(update(jobs).values(beat=time.time() - 2 * DEAD_AFTER))
+    (dead,) = list_dead_jobs(store)
+    requeue_job(store, dead)
     again = take_job(store, "two")
     assert again is not None
-    finish(store, "j", "one", "done", "{}")  # whom nobody believes any more
-    running = job_by_id(store, "j")
+    finish_job(store, "j", "one", "done", "{}")  # whom nobody believes any more
+    running = find_job_by_id(store, "j")
     assert running is not None
     assert running.state == "running"
-    finish(store, "j", "two", "done", "{}")
-    abandon(store, dead, "{}")
-    done = job_by_id(store, "j")
+    finish_job(store, "j", "two", "done", "{}")
+    abandon_job(store, dead, "{}")
+    done = find_job_by_id(store, "j")
     assert done is not None
     assert done.state == "done"
 
@@ -212,7 +219,7 @@ def test_a_head_is_recorded_only_if_nobody_holds_the_store(store: Store, where: 
     heads = StoreHeads(store)
     first, second = RecordedHead("a", 3, "03"), RecordedHead("a", 5, "05")
     heads.accept("d", first, None)
-    with Store.open(where) as other, other.database.writing() as connection:
+    with Store.open(where) as other, other.database.begin_write() as connection:
         connection.execute(update(tables.heads).values(at=0.0))
         before = time.monotonic()
         heads.advance("d", second)
@@ -239,9 +246,9 @@ def test_jobs_are_taken_in_turn_over_analysts(store: Store) -> None:
         taken = take_job(store, "runner")
         assert taken is not None
         order.append(taken.id)
-        with store.database.writing() as connection:  # whatever the clock shows meanwhile
+        with store.database.begin_write() as connection:  # whatever the clock shows meanwhile
             connection.execute(update(jobs).where(jobs.c.id == taken.id).values(beat=1000.0 + at))
-        finish(store, taken.id, "runner", "done", "{}")
+        finish_job(store, taken.id, "runner", "done", "{}")
     assert order == ["ann 00", "bob 00", "ann 01", "bob 01", "ann 02", "ann 03"]
 
 
@@ -251,24 +258,24 @@ def test_of_jobs_that_come_at_once_no_more_are_taken_than_there_may_be(store: St
 
     def add(number: int) -> bool:
         start.wait(60)
-        return add_job(store, waiting("ann", str(number), number), most=20) is not None
+        return add_job(store, waiting("ann", str(number), number), max_open=20) is not None
 
     with ThreadPoolExecutor(30) as threads:
         assert sum(threads.map(add, range(30))) == 20
-    assert add_job(store, waiting("ann", "one more", 0), most=20) is None
-    assert add_job(store, waiting("bob", "one", 0), most=20) is not None
+    assert add_job(store, waiting("ann", "one more", 0), max_open=20) is None
+    assert add_job(store, waiting("bob", "one", 0), max_open=20) is not None
 
 
 def test_who_counts_jobs_waits_for_who_adds_one(store: Store, where: str) -> None:
     """Or both would take the last place."""
     with ThreadPoolExecutor(1) as threads:
-        with Store.open(where) as other, other.database.writing() as connection:
-            take_turns(connection, "jobs of ann")
+        with Store.open(where) as other, other.database.begin_write() as connection:
+            acquire_advisory_lock(connection, "jobs of ann")
             second = threads.submit(add_job, store, waiting("ann", "second", 0), most=1)
             with pytest.raises(TimeoutError):
                 second.result(0.5)
             values = {name: getattr(waiting("ann", "first", 0), name) for name in Job.__slots__}
-            put_new(connection, jobs, values)
+            insert_if_absent(connection, jobs, values)
         assert second.result(30) is None
 
 
@@ -276,15 +283,15 @@ def test_a_job_that_is_queued_again_needs_a_place_too(store: Store) -> None:
     add_job(store, waiting("ann", "first", 0))
     taken = take_job(store, "runner")
     assert taken is not None
-    finish(store, taken.id, "runner", "failed", "{}")
-    ended = job_by_id(store, taken.id)
+    finish_job(store, taken.id, "runner", "failed", "{}")
+    ended = find_job_by_id(store, taken.id)
     assert ended is not None
-    add_job(store, waiting("ann", "second", 1), most=1)
-    assert renew(store, ended, most=1) is None
-    again = renew(store, ended, most=2)
+    add_job(store, waiting("ann", "second", 1), max_open=1)
+    assert renew_job(store, ended, max_open=1) is None
+    again = renew_job(store, ended, max_open=2)
     assert again is not None
     assert again.state == "waiting"
-    assert renew(store, ended, most=2) == again  # who comes second has the same job
+    assert renew_job(store, ended, max_open=2) == again  # who comes second has the same job
 
 
 def test_what_is_damaged_is_told_plainly(tmp_path: Path) -> None:

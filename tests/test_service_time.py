@@ -21,15 +21,15 @@ from hypothesis import strategies as st
 
 from discreet.custodian import draw
 from discreet.service import access, asking, gate, jobs, padding
-from discreet.service.alarm import Alarm
-from discreet.service.app import Entrance, make_app
-from discreet.service.jobs import run_next
-from discreet.service.limits import Rates
-from discreet.service.padding import Clock, doublings, padded
+from discreet.service.alarm import Timer
+from discreet.service.app import MiddlewareStack, make_app
+from discreet.service.jobs import run_next_job
+from discreet.service.limits import RateLimiter
+from discreet.service.padding import DeadlineMiddleware, compute_padded_time, count_doublings
 from discreet.service.state import Service
-from discreet.service.store.counters import all_counts
-from discreet.service.store.jobs import beat, take_job
-from discreet.service.store.tokens import create_token, form_token, sign_in
+from discreet.service.store.counters import read_counters
+from discreet.service.store.jobs import record_heartbeat, take_job
+from discreet.service.store.tokens import create_token, derive_form_token, sign_in
 from serving import COUNT, HOME, config_in
 
 DEADLINE, ELSE = 0.5, 1.7
@@ -112,7 +112,7 @@ class Client:
 class Timed:
     """A padded service on a scripted clock: ann may ask, bob may not, cus is the custodian."""
 
-    app: Entrance
+    app: MiddlewareStack
     script: Script
     tokens: dict[str, str]
     cookies: dict[str, str]
@@ -127,8 +127,8 @@ class Timed:
     def browse(self, who: str, method: str, path: str, form: str = "") -> Reply:
         """One request of a browser that is signed in."""
         cookie = self.cookies[who]
-        headers = {"cookie": f"{gate.COOKIE}={cookie}", "content-type": "application/x-www-form-urlencoded"}
-        body = f"form_token={form_token(cookie)}&{form}".encode() if method == "POST" else b""
+        headers = {"cookie": f"{gate.COOKIE_NAME}={cookie}", "content-type": "application/x-www-form-urlencoded"}
+        body = f"form_token={derive_form_token(cookie)}&{form}".encode() if method == "POST" else b""
         return self.send(Client(self.script, ((0.0, body),)), method, path, headers)
 
     def send(self, client: Client, method: str, path: str, headers: dict[str, str]) -> Reply:
@@ -159,8 +159,8 @@ class Timed:
 
 def counted(timed: Timed, what: str) -> dict[str, float]:
     """What the custodian is told of something, by label."""
-    timed.app.service.counts.write()
-    found = all_counts(timed.app.service.store)
+    timed.app.service.counters.write()
+    found = read_counters(timed.app.service.store)
     return {label: value for (name, label), (value, _) in found.items() if name == what}
 
 
@@ -175,10 +175,10 @@ def scripted(folder: Path, by_jobs: bool = False, pads: bool = True) -> Iterator
         return looks_up(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        looks_up = gate._principal
+        looks_up = gate._find_principal
         patch.setattr(padding, "Alarm", lambda: script)
         patch.setattr(padding, "time", SimpleNamespace(sleep=script.sleep))
-        patch.setattr(gate, "_principal", looked_up)
+        patch.setattr(gate, "_find_principal", looked_up)
         app = make_app(replace(config, datasets=(told,)))
         with closing(app.service) as service:
             made = {who: create_token(service.store, who, role, 30, may) for who, (role, may) in PEOPLE.items()}
@@ -201,8 +201,8 @@ def no_work_is_left_over(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @given(st.floats(0, 1e6), st.floats(0.01, 3600))
 def test_a_reply_leaves_at_the_first_doubling_that_is_not_over(elapsed: float, deadline: float) -> None:
-    many = doublings(elapsed, deadline)
-    leaves = padded(elapsed, deadline)
+    many = count_doublings(elapsed, deadline)
+    leaves = compute_padded_time(elapsed, deadline)
     assert leaves == deadline * 2**many
     assert leaves >= elapsed
     assert many == 0 or leaves / 2 < elapsed
@@ -210,7 +210,7 @@ def test_a_reply_leaves_at_the_first_doubling_that_is_not_over(elapsed: float, d
 
 @pytest.mark.parametrize(("elapsed", "leaves"), [(0, 3), (3, 3), (3.0001, 6), (6, 6), (6.1, 12), (25, 48)])
 def test_a_deadline_is_doubled_as_often_as_it_takes(elapsed: float, leaves: float) -> None:
-    assert padded(elapsed, 3.0) == leaves
+    assert compute_padded_time(elapsed, 3.0) == leaves
 
 
 def answered(timed: Timed) -> str:
@@ -273,7 +273,7 @@ def test_rows_that_take_longer_are_seen_without_padding_and_with_it_only_as_over
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pads: bool, seconds: tuple[float, ...]
 ) -> None:
     """Three quarters of a deadline are for the rows, so that 0.38 seconds of half a second are too much."""
-    exact = draw.exact
+    exact = draw.read_exact_inputs
     with scripted(tmp_path, pads=pads) as timed:
         for planted, left in zip(PLANTED, seconds, strict=True):
 
@@ -281,7 +281,7 @@ def test_rows_that_take_longer_are_seen_without_padding_and_with_it_only_as_over
                 timed.script.now += more
                 return exact(*given)
 
-            monkeypatch.setattr(draw, "exact", slower)
+            monkeypatch.setattr(draw, "read_exact_inputs", slower)
             assert timed.call("ann", "POST", f"{HOME}/answers", ASK | {"fresh": True}).at == left
 
 
@@ -300,14 +300,14 @@ def test_how_long_rows_take_is_not_told_by_when_an_answer_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_jobs: bool
 ) -> None:
     """In a history, in a preview, by the numbers of the ledger: nothing changes for anyone before the moment."""
-    exact, seen = draw.exact, list[str]()
+    exact, seen = draw.read_exact_inputs, list[str]()
     with scripted(tmp_path, by_jobs) as timed:
-        monkeypatch.setattr(draw, "exact", lambda *given: (seen.append(looked(timed)), exact(*given))[1])
+        monkeypatch.setattr(draw, "read_exact_inputs", lambda *given: (seen.append(looked(timed)), exact(*given))[1])
         monkeypatch.setattr(padding.time, "sleep", lambda _: seen.append(looked(timed)))
         assert timed.call("ann", "POST", f"{HOME}/answers", WATCHED).status == (202 if by_jobs else 201)
         if by_jobs:
             with closing(Service.open(timed.app.service.config, runs_jobs=True)) as runner:
-                assert run_next(runner, "runner")
+                assert run_next_job(runner, "runner")
         after = looked(timed)
     reading, drawn = seen
     assert reading == drawn != after
@@ -343,11 +343,11 @@ def test_an_internal_error_leaves_at_the_deadline_and_is_written_down_only_then(
     def fails(*_: object) -> None:
         raise RuntimeError("the words of an engine")
 
-    monkeypatch.setattr(asking, "preview", fails)
+    monkeypatch.setattr(asking, "preview_request", fails)
     written: list[float] = []
-    write = gate.logs.write
+    write = gate.logs.write_event
     monkeypatch.setattr(
-        gate.logs, "write", lambda *said, **facts: (written.append(timed.script.now), write(*said, **facts))
+        gate.logs, "write_event", lambda *said, **facts: (written.append(timed.script.now), write(*said, **facts))
     )
     timed.script.work, start = 0.2, timed.script.now
     reply = timed.call("ann", "POST", f"{HOME}/previews", ASK)
@@ -401,7 +401,7 @@ def test_too_much_too_often_and_what_is_no_json_leave_at_the_services_own_deadli
     ):
         reply = timed.call("ann", "POST", f"{HOME}/answers", body, **headers)
         assert (reply.status, reply.at) == (status, ELSE)
-    monkeypatch.setattr(Rates, "wait", lambda *_: 3.2)
+    monkeypatch.setattr(RateLimiter, "count_request", lambda *_: 3.2)
     for who, path in (("ann", f"{HOME}/answers"), ("bob", f"{HOME}/answers"), ("cus", "/v1/tokens")):
         reply = timed.call(who, "POST", path, ASK)
         assert (reply.status, reply.headers["retry-after"], reply.at) == (429, "4", ELSE)
@@ -546,7 +546,7 @@ def test_no_part_of_a_reply_leaves_before_the_rest(
     """A long file of the custodian's, however, is not kept in memory."""
     script = Script()
     monkeypatch.setattr(padding, "Alarm", lambda: script)
-    clock, client = Clock(streaming(script, unpadded), 3.0, lambda _: False), Client(script)
+    clock, client = DeadlineMiddleware(streaming(script, unpadded), 3.0, lambda _: False), Client(script)
     client.last = script.now
     asyncio.run(clock({"type": "http", "path": "/", "state": {}}, client.receive, client.send))
     assert list(client.reply().left) == left
@@ -579,18 +579,18 @@ def job_of(timed: Timed, who: str, job: str) -> Any:
 def test_a_job_is_seen_as_done_only_at_a_doubling_of_its_deadline(
     queued: Timed, wall: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = asking.ask
+    ask = asking.answer_request
 
     def takes_its_time(*given: Any) -> Any:
         wall.now += 3.3
         return ask(*given)
 
-    monkeypatch.setattr(asking, "ask", takes_its_time)
+    monkeypatch.setattr(asking, "answer_request", takes_its_time)
     start = wall.now
     made = queued.call("ann", "POST", f"{HOME}/answers", ASK)
     assert (made.status, made.at) == (202, DEADLINE)
     job = made.json()["id"]
-    assert run_next(queued.app.service, "runner")
+    assert run_next_job(queued.app.service, "runner")
     for now in (3.3, 3.99):
         wall.now = start + now
         assert job_of(queued, "ann", job) == made.json()
@@ -609,10 +609,10 @@ def test_a_job_that_fails_is_seen_to_fail_when_it_would_be_seen_to_be_done(
         wall.now += 0.7
         raise RuntimeError("the words of an engine")
 
-    monkeypatch.setattr(asking, "ask", fails)
+    monkeypatch.setattr(asking, "answer_request", fails)
     start = wall.now
     made = queued.call("ann", "POST", f"{HOME}/answers", ASK).json()
-    assert run_next(queued.app.service, "runner")
+    assert run_next_job(queued.app.service, "runner")
     wall.now = start + 0.99
     assert job_of(queued, "ann", made["id"]) == made
     wall.now = start + 1.0
@@ -625,7 +625,7 @@ def test_an_analyst_is_not_told_when_a_job_begins_nor_what_it_is_at(queued: Time
     seen = [job_of(queued, "cus", made["id"])]
     store = queued.app.service.store
     assert take_job(store, "runner") is not None
-    beat(store, made["id"], "runner", "reading rows")
+    record_heartbeat(store, made["id"], "runner", "reading rows")
     seen.append(job_of(queued, "cus", made["id"]))
     assert [(one["state"], one["stage"]) for one in seen] == [("waiting", None), ("running", "reading rows")]
     assert job_of(queued, "ann", made["id"]) == made
@@ -635,7 +635,7 @@ def test_an_analyst_is_not_told_when_a_job_begins_nor_what_it_is_at(queued: Time
 def test_files_of_a_release_are_there_only_when_it_is_seen_as_done(queued: Timed, wall: Script) -> None:
     start = wall.now
     made = queued.call("cus", "POST", f"{HOME}/releases", {"method": "mdav", "k": 5, "report": False}).json()
-    assert run_next(queued.app.service, "runner")
+    assert run_next_job(queued.app.service, "runner")
     wall.now = start + 0.49
     path = f"/v1/jobs/{made['id']}/files/registry-1.csv"
     assert (job_of(queued, "cus", made["id"])["files"], queued.call("cus", "GET", path).status) == ([], 404)
@@ -646,7 +646,7 @@ def test_files_of_a_release_are_there_only_when_it_is_seen_as_done(queued: Timed
     assert queued.call("ann", "GET", path).at == ELSE
 
 
-async def ring(alarm: Alarm, moment: float, rung: list[float]) -> None:
+async def ring(alarm: Timer, moment: float, rung: list[float]) -> None:
     """Note that a moment was waited for."""
     await alarm.until(moment)
     assert alarm.time() >= moment
@@ -660,7 +660,7 @@ def test_an_alarm_rings_in_the_order_of_moments_and_never_before() -> None:
         await asyncio.gather(*(ring(alarm, moment, rung) for moment in moments))
         assert rung == sorted(moments)
 
-    alarm, rung = Alarm(), list[float]()
+    alarm, rung = Timer(), list[float]()
     asyncio.run(wait())
 
 
@@ -674,14 +674,14 @@ def test_an_alarm_outlives_who_waits_for_it_and_their_loop() -> None:
         waiting[0].cancel()
         await alarm.until(alarm.time() + 0.02)  # the other one is left behind when the loop closes
 
-    alarm, rung, faults = Alarm(), list[float](), list[object]()
+    alarm, rung, faults = Timer(), list[float](), list[object]()
     asyncio.run(leave())
     asyncio.run(ring(alarm, alarm.time() + 0.05, rung))
     assert (len(rung), faults) == (1, [])
 
 
 def test_an_alarm_that_nobody_waits_for_has_no_thread() -> None:
-    alarm, rung = Alarm(), list[float]()
+    alarm, rung = Timer(), list[float]()
     for _ in range(2):
         asyncio.run(ring(alarm, alarm.time() + 0.01, rung))
         for thread in threading.enumerate():

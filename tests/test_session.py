@@ -13,9 +13,15 @@ from pathlib import Path
 import pytest
 
 from discreet import BudgetExceeded, Custodian, DiscreetError, InvalidInput, Ledger, Unavailable, Unsupported
-from discreet.custodian.session import TOGETHER, Admitted, Log, Session, open_session
+from discreet.custodian.session import (
+    JOINT_PROMISE,
+    AdmittedQuestion,
+    CountingSession,
+    SessionLog,
+    start_counting_session,
+)
 from discreet.ledger import Caps
-from discreet.query.totals import Amounts, Cell, Totals
+from discreet.query.totals import Amounts, Cell, TotalsScan
 from discreet.sample import write_registry
 from discreet.schema import Schema
 from discreet.service.store.counting import StoredLog
@@ -37,7 +43,7 @@ class Forbidden(MemorySource):
 
     looks = 0
 
-    def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
+    def totals(self, plan: TotalsScan) -> Mapping[Cell, Amounts]:
         Forbidden.looks += 1
         raise AssertionError(f"someone looked: {plan}")
 
@@ -47,7 +53,7 @@ class Broken(MemorySource):
 
     failed = False
 
-    def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
+    def totals(self, plan: TotalsScan) -> Mapping[Cell, Amounts]:
         if not self.failed:
             self.failed = True
             raise Unavailable("the source does not answer")
@@ -68,9 +74,9 @@ def session(
     epsilon: object = 1,
     key: str | None = None,
     kind: type[MemorySource] = MemorySource,
-) -> Session:
+) -> CountingSession:
     caps = Caps(own.budget, own.analyst_budget, own.models)
-    return open_session(own, kind(own, ROWS), ledger, caps, "s", noise_scale, epsilon, "ann", key)
+    return start_counting_session(own, kind(own, ROWS), ledger, caps, "s", noise_scale, epsilon, "ann", key)
 
 
 def spent(ledger: Ledger) -> Fraction | None:
@@ -99,7 +105,7 @@ def test_an_answer_is_a_count_with_noise_of_the_scale(ledger: Ledger) -> None:
     assert wide.interval(0.95)[1] - wide.value == 12  # type: ignore[index, operator]
     assert a.guarantee.epsilon == 1
     assert a.guarantee.words() == "Differential privacy with epsilon 1 when one unit (pid) is added or removed."
-    assert TOGETHER in a.guarantee.assumptions
+    assert JOINT_PROMISE in a.guarantee.assumptions
     assert a.cost.epsilon == 0
     assert not a.stored
     assert a.spent["dp"] == 1
@@ -343,16 +349,16 @@ class Forgets:
     mark = "mine"
 
     def __init__(self) -> None:
-        self._all: list[Admitted] = []
+        self._all: list[AdmittedQuestion] = []
 
-    def since(self, place: int) -> list[Admitted]:
+    def read_since(self, place: int) -> list[AdmittedQuestion]:
         return self._all[place:]
 
-    def admit(self, place: int, one: Admitted) -> bool:
+    def admit(self, place: int, one: AdmittedQuestion) -> bool:
         self._all.insert(place, one)
         return True
 
-    def keep(self, _: int, released: str) -> str:
+    def store_outputs(self, _: int, released: str) -> str:
         return released
 
 
@@ -364,11 +370,11 @@ class ForgetsToo(StoredLog):
 
 
 @pytest.mark.parametrize("kind", [Forgets, ForgetsToo])
-def test_a_log_of_a_caller_s_own_opens_no_session(tmp_path: Path, kind: type[Log]) -> None:
+def test_a_log_of_a_caller_s_own_opens_no_session(tmp_path: Path, kind: type[SessionLog]) -> None:
     """With one that forgets, one charge bought as many draws as anyone liked."""
     with Custodian.open(write_registry(tmp_path, patients=40)) as custodian:
         with pytest.raises(InvalidInput, match="the log of a session must be the one that the service keeps"):
-            custodian._shared_session(10, 0.1, "ann", "k", kind())
+            custodian._open_shared_session(10, 0.1, "ann", "k", kind())
         assert custodian.budget()[0].epsilon == 0
 
 
@@ -376,10 +382,10 @@ def test_no_public_name_takes_a_log_or_what_is_called_before_a_draw_is_stored() 
     """Either decides whether a question is drawn again; a wait that fails leaves what was drawn unstored."""
     public = {
         name: inspect.signature(call).parameters
-        for kind in (Custodian, Session)
+        for kind in (Custodian, CountingSession)
         for name, call in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_")
     }
     assert not {"shared_session", "settling"} & public.keys()
     assert not [name for name, taken in public.items() if "log" in taken]
-    assert not {"log", "settle"} & set(Session.__slots__)
+    assert not {"log", "settle"} & set(CountingSession.__slots__)

@@ -10,52 +10,52 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInput, Prior
-from discreet.shapes import GRAMMAR, MOST_SPREAD, Shapes, Term, read_shapes, read_weights
+from discreet.shapes import GRAMMAR, MAX_SPREAD_TERMS, ShapeMixture, ShapeTerm, parse_shapes, parse_weights
 
 SPREAD = ("normal", "laplace", "cauchy")
 
 
-def one(text: str) -> Term:
-    return read_shapes(text).terms[0]
+def one(text: str) -> ShapeTerm:
+    return parse_shapes(text).terms[0]
 
 
 def test_shapes_are_read_without_a_grid() -> None:
     """The ends and the step stay open where the text is silent."""
-    shapes = read_shapes("0.9 normal(38, 6) + 0.1 cauchy(38, 6)")
+    shapes = parse_shapes("0.9 normal(38, 6) + 0.1 cauchy(38, 6)")
     assert shapes.terms == (
-        Term(Fraction(9, 10), "normal", (Fraction(38), Fraction(6))),
-        Term(Fraction(1, 10), "cauchy", (Fraction(38), Fraction(6))),
+        ShapeTerm(Fraction(9, 10), "normal", (Fraction(38), Fraction(6))),
+        ShapeTerm(Fraction(1, 10), "cauchy", (Fraction(38), Fraction(6))),
     )
     assert (shapes.ends, shapes.step) == (None, None)
-    closed = read_shapes("uniform on [17, 90] step 0.5")
+    closed = parse_shapes("uniform on [17, 90] step 0.5")
     assert (closed.ends, closed.step) == ((17, 90), Fraction(1, 2))
 
 
 def test_a_bare_uniform_waits_for_its_ends() -> None:
-    bare = read_shapes("uniform + point(3)")
+    bare = parse_shapes("uniform + point(3)")
     with pytest.raises(InvalidInput, match="two ends"):
-        bare.terms[0].below(np.zeros(1))
-    filled = bare.within(Fraction(0), Fraction(10))
+        bare.terms[0].compute_cdf(np.zeros(1))
+    filled = bare.fill_uniform_ends(Fraction(0), Fraction(10))
     assert filled.terms[0].numbers == (0, 10)
     assert filled.terms[1].numbers == (3,)
-    assert filled.on(0, 10) == bare.on(0, 10) == Prior.parse("uniform(0, 10) + point(3) on [0, 10]")
+    assert filled.build_prior(0, 10) == bare.build_prior(0, 10) == Prior.parse("uniform(0, 10) + point(3) on [0, 10]")
 
 
 def test_centre_and_scale() -> None:
     """The scale is the standard deviation, but for laplace and cauchy its own parameter."""
-    assert [(term.centre, term.scale) for term in map(one, ("normal(38, 6)", "laplace(1, 2)", "cauchy(-3, 0.5)"))] == [
+    assert [(term.center, term.scale) for term in map(one, ("normal(38, 6)", "laplace(1, 2)", "cauchy(-3, 0.5)"))] == [
         (38, 6),
         (1, 2),
         (-3, 0.5),
     ]
-    assert (one("uniform(2, 8)").centre, one("uniform(2, 8)").scale) == (5, 6 / math.sqrt(12))
-    assert (one("point(4)").centre, one("point(4)").scale) == (4, 0)
+    assert (one("uniform(2, 8)").center, one("uniform(2, 8)").scale) == (5, 6 / math.sqrt(12))
+    assert (one("point(4)").center, one("point(4)").scale) == (4, 0)
 
 
 def test_only_a_cauchy_of_positive_weight_is_heavy() -> None:
-    assert read_shapes("normal(0, 1) + 0.1 cauchy(0, 1)").heavy
-    assert not read_shapes("normal(0, 1) + 0 cauchy(0, 1)").heavy
-    assert not read_shapes("laplace(0, 1)").heavy
+    assert parse_shapes("normal(0, 1) + 0.1 cauchy(0, 1)").is_heavy_tailed
+    assert not parse_shapes("normal(0, 1) + 0 cauchy(0, 1)").is_heavy_tailed
+    assert not parse_shapes("laplace(0, 1)").is_heavy_tailed
 
 
 def test_cumulative_laws_agree_with_scipy() -> None:
@@ -65,18 +65,18 @@ def test_cumulative_laws_agree_with_scipy() -> None:
     x = 38 + 6 * z
     for name, law in (("normal", stats.norm), ("laplace", stats.laplace), ("cauchy", stats.cauchy)):
         term = one(f"{name}(38, 6)")
-        assert term.below(x) == pytest.approx(law.cdf(z), rel=1e-12)
-        upper = term.between(np.append(x, 1e300))
+        assert term.compute_cdf(x) == pytest.approx(law.cdf(z), rel=1e-12)
+        upper = term.compute_cell_masses(np.append(x, 1e300))
         assert upper[:-1][:3] == pytest.approx(np.diff(law.cdf(z))[:3], rel=1e-10)
         assert upper[3:] == pytest.approx(-np.diff(np.append(law.sf(z[3:]), 0)), rel=1e-10)
 
 
 def test_uniform_and_point_are_what_they_say() -> None:
     x = np.array([1.0, 2.0, 3.5, 5.0, 9.0])
-    assert one("uniform(2, 5)").below(x).tolist() == [0, 0, 0.5, 1, 1]
-    assert one("uniform(2, 2)").below(x).tolist() == [0, 1, 1, 1, 1]
-    assert one("point(3.5)").below(x).tolist() == [0, 0, 1, 1, 1]
-    assert one("point(3.5)").between(x).tolist() == [0, 1, 0, 0]
+    assert one("uniform(2, 5)").compute_cdf(x).tolist() == [0, 0, 0.5, 1, 1]
+    assert one("uniform(2, 2)").compute_cdf(x).tolist() == [0, 1, 1, 1, 1]
+    assert one("point(3.5)").compute_cdf(x).tolist() == [0, 0, 1, 1, 1]
+    assert one("point(3.5)").compute_cell_masses(x).tolist() == [0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("name", SPREAD)
@@ -86,7 +86,7 @@ def test_no_number_breaks_a_law(name: str, scale: str, centre: str) -> None:
     """Probabilities from 0 to 1 that rise; no NaN, no warning."""
     term = one(f"{name}({centre}, {scale})")
     x = np.array([-1e300, -5, 0, 0.5, 1, 1e6, 1e300])
-    below, between = term.below(x), term.between(x)
+    below, between = term.compute_cdf(x), term.compute_cell_masses(x)
     assert (np.diff(below) >= 0).all()
     assert 0 <= below[0] <= below[-1] <= 1
     assert (between >= 0).all()
@@ -95,11 +95,11 @@ def test_no_number_breaks_a_law(name: str, scale: str, centre: str) -> None:
 
 def test_dates_stand_for_days() -> None:
     """Where a location stands; a scale and a step are numbers of days."""
-    shapes = read_shapes("normal(1970-01-31, 7) + point(1969-12-31) on [1970-01-01, 2024-02-29] step 1", dates=True)
+    shapes = parse_shapes("normal(1970-01-31, 7) + point(1969-12-31) on [1970-01-01, 2024-02-29] step 1", dates=True)
     assert shapes.terms[0].numbers == (30, 7)
     assert shapes.terms[1].numbers == (-1,)
     assert shapes.ends == (0, 19782)
-    assert read_shapes("uniform(1970-01-01, 1970-01-02)", dates=True).terms[0].numbers == (0, 1)
+    assert parse_shapes("uniform(1970-01-01, 1970-01-02)", dates=True).terms[0].numbers == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_dates_stand_for_days() -> None:
 )
 def test_a_number_is_no_date(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"is a date such as 2024-02-29|plain number"):
-        read_shapes(text, dates=True)
+        parse_shapes(text, dates=True)
 
 
 def test_a_date_is_no_number() -> None:
     with pytest.raises(InvalidInput, match="a place in normal must be a plain number"):
-        read_shapes("normal(2024-02-29, 6)")
+        parse_shapes("normal(2024-02-29, 6)")
 
 
 BAD_SHAPES = {
@@ -120,7 +120,7 @@ BAD_SHAPES = {
     "uniform on [9, 3]": "lower end 9 is above the upper end 3",
     "normal(0, 0)": "the scale of normal must be above 0",
     "normal(1, 2, 3)": "normal takes 2 numbers, got 3",
-    " + ".join(["cauchy(0, 1)"] * (MOST_SPREAD + 1)): "at most 64 of normal",
+    " + ".join(["cauchy(0, 1)"] * (MAX_SPREAD_TERMS + 1)): "at most 64 of normal",
     "": "nothing does",
     "x" * 10_001: "at most 10000 letters",
 }
@@ -129,28 +129,28 @@ BAD_SHAPES = {
 @pytest.mark.parametrize("text", BAD_SHAPES)
 def test_bad_shapes_are_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(InvalidInput, match=BAD_SHAPES[text]) as refusal:
-        read_shapes(text)
+        parse_shapes(text)
     assert len(str(refusal.value)) < 450
 
 
 def test_a_shape_is_valid_at_birth() -> None:
     for name, numbers in (("gamma", (1,)), ("point", ()), ("normal", (0, -1))):
         with pytest.raises(InvalidInput):
-            Term(Fraction(1), name, tuple(map(Fraction, numbers)))
+            ShapeTerm(Fraction(1), name, tuple(map(Fraction, numbers)))
     with pytest.raises(InvalidInput, match="more than 0"):
-        Shapes(())
+        ShapeMixture(())
 
 
 def test_many_points_are_quick_on_many_places() -> None:
     """Each costs what it covers, not the whole grid."""
     text = " + ".join(f"point({at})" for at in range(700))
     start = time.process_time()
-    assert len(read_shapes(text).on(0, 2**20 - 1)) == 700
+    assert len(parse_shapes(text).build_prior(0, 2**20 - 1)) == 700
     assert time.process_time() - start < 1
 
 
 def test_weights_are_read_by_their_decimal_text() -> None:
-    assert read_weights(' {"yes": 0.1, "no": 99e-2} ') == {"yes": Fraction(1, 10), "no": Fraction(99, 100)}
+    assert parse_weights(' {"yes": 0.1, "no": 99e-2} ') == {"yes": Fraction(1, 10), "no": Fraction(99, 100)}
     prior = Prior.parse('{"yes": 1, "no": 99}')
     assert prior == Prior.weights({"yes": 1, "no": 99})
     assert Prior.parse('{"true": 0.01, "false": 0.99}').probabilities == (Fraction(1, 100), Fraction(99, 100))
@@ -198,7 +198,7 @@ def test_bad_weights_are_refused_in_one_sentence(text: str) -> None:
 @pytest.mark.parametrize("text", ["5", "[1]", '[["a", 1]]', "", "null"])
 def test_weights_are_an_object(text: str) -> None:
     with pytest.raises(InvalidInput, match="could not be read"):
-        read_weights(text)
+        parse_weights(text)
 
 
 def test_the_grammar_is_one_sentence_that_reads_itself() -> None:

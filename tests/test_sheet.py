@@ -9,7 +9,7 @@ import pytest
 
 from commands import write_registry
 from discreet import Answer, Custodian
-from discreet.sheet import MOST_ROWS
+from discreet.sheet import MAX_TEXT_ROWS
 
 GROUPS = "SELECT sex, COUNT(*) FROM registry GROUP BY sex"
 
@@ -56,7 +56,7 @@ def test_a_notebook_shows_the_same_and_no_markup_of_a_value(custodian: Custodian
 
 def test_a_long_answer_is_cut_and_says_so(custodian: Custodian) -> None:
     answer: Answer = custodian.answer("SELECT age, COUNT(*) FROM registry GROUP BY age", epsilon=0.1)
-    more = len(answer.rows) - MOST_ROWS
+    more = len(answer.rows) - MAX_TEXT_ROWS
     assert more > 0
     assert f"... and {more:,} more; rows has all" in str(answer).splitlines()
-    assert answer._repr_html_().count("<tr>") == 1 + MOST_ROWS
+    assert answer._repr_html_().count("<tr>") == 1 + MAX_TEXT_ROWS

@@ -18,24 +18,24 @@ from mpmath import mp, mpf
 from discreet.errors import InvalidInput
 from discreet.exact import exp_below
 from discreet.kernel.heavy_tail import (
-    admissible_loss,
-    admissible_range,
-    heavy_tail_interval,
-    largest_alpha,
-    loss,
+    compute_admissible_loss,
+    compute_heavy_tail_interval,
+    compute_heavy_tail_loss,
+    compute_largest_alpha,
+    find_admissible_range,
 )
-from discreet.kernel.order_statistic import local_sensitivity, log_smooth, place
+from discreet.kernel.order_statistic import compute_log_smooth_sensitivity, find_rank, local_sensitivity
 from discreet.kernel.smooth import (
     FLOAT_ERROR,
     KAPPA,
     SmoothOrderStatistic,
-    _tail,
-    centre_and_scale,
-    dilation,
-    draw_units,
-    probability,
-    slide,
-    smoothness,
+    _sample_tail,
+    compute_center_and_scale,
+    compute_dilation,
+    compute_noise_probability,
+    compute_slide,
+    compute_smoothness,
+    sample_noise_units,
 )
 from discreet.testing import ScriptedEntropy, all_neighbours, all_tables, assert_fits
 from streams import Stream
@@ -65,7 +65,7 @@ def test_the_total_of_the_law_is_pi_t_coth_pi_t(t):
     scale = mpf(t)
     total = 1 + 2 * mp.nsum(lambda k: 1 / (1 + (k / scale) ** 2), [1, mp.inf])
     assert mp.almosteq(total, mp.pi * scale * mp.coth(mp.pi * scale), 1e-20)
-    assert probability(3, float(t)) == pytest.approx(float(exact_probability(3, scale)), rel=1e-14)
+    assert compute_noise_probability(3, float(t)) == pytest.approx(float(exact_probability(3, scale)), rel=1e-14)
 
 
 @given(st.floats(0.3, 50), st.integers(1, 200))
@@ -110,8 +110,8 @@ def exact_log_smooth(padded: Sequence[int], middle: int, beta: float) -> mpf:
 def test_the_float_error_is_a_small_part_of_its_allowance(values, what, beta):
     """ln S in floats against 50 digits; the proof allows 2^-32 and the error is below 1e-13."""
     padded = [0, *sorted(values), 2**60]
-    middle = place(what, len(values))
-    error = log_smooth(np.array(padded), middle, beta) - exact_log_smooth(padded, middle, beta)
+    middle = find_rank(what, len(values))
+    error = compute_log_smooth_sensitivity(np.array(padded), middle, beta) - exact_log_smooth(padded, middle, beta)
     assert abs(error) < 1e-13 < FLOAT_ERROR / 50
 
 
@@ -124,14 +124,14 @@ def test_the_float_error_is_a_small_part_of_its_allowance(values, what, beta):
 def test_neighbours_scales_and_centres_are_as_close_as_the_proof_needs(values, new, what, epsilon):
     """Exactly: t >= 2, shift <= slide * t for both, t / t' <= e^b; and t is not above S / slide without need."""
     mechanism = SmoothOrderStatistic(what, 0, 5000, Fraction(epsilon))
-    centre, t = centre_and_scale(mechanism, values)
-    other, u = centre_and_scale(mechanism, [*values[1:], new])
+    centre, t = compute_center_and_scale(mechanism, values)
+    other, u = compute_center_and_scale(mechanism, [*values[1:], new])
     assert min(t, u) >= 2
-    assert abs(centre - other) <= slide(mechanism.epsilon) * min(t, u)
-    assert max(t, u) / min(t, u) <= exp_below(dilation(mechanism.epsilon), 200)
+    assert abs(centre - other) <= compute_slide(mechanism.epsilon) * min(t, u)
+    assert max(t, u) / min(t, u) <= exp_below(compute_dilation(mechanism.epsilon), 200)
     padded = [0, *sorted(values), 5000]
-    least = mp.exp(exact_log_smooth(padded, place(what, len(values)), smoothness(mechanism.epsilon)))
-    least = max(2, least / exact(slide(mechanism.epsilon)))
+    least = mp.exp(exact_log_smooth(padded, find_rank(what, len(values)), compute_smoothness(mechanism.epsilon)))
+    least = max(2, least / exact(compute_slide(mechanism.epsilon)))
     assert least <= exact(t) <= least * mp.exp(mpf(1) / 63)
 
 
@@ -161,7 +161,7 @@ def test_the_loss_of_two_laws_is_their_hyperbolic_distance(shift, t, u):
 def test_the_calibration_stays_within_epsilon_for_every_ratio_of_scales(epsilon):
     """Scales e^v apart, v from 0 to b, the narrower one the least, centres as far apart as allowed; and it is tight."""
     loss_allowed = Fraction(epsilon)
-    alpha, b = exact(slide(loss_allowed)), exact(dilation(loss_allowed))
+    alpha, b = exact(compute_slide(loss_allowed)), exact(compute_dilation(loss_allowed))
     with mp.workdps(900):
         losses = []
         for step in range(41):
@@ -218,7 +218,7 @@ def worst_loss(
 def test_the_loss_is_at_most_epsilon_over_all_neighbours(what, epsilon, domain):
     """Every table of 3 and 4 values, every neighbour, every answer, the clamped atoms included; 50 digits."""
     mechanism = SmoothOrderStatistic(what, min(domain), max(domain), Fraction(epsilon))
-    known = {t: centre_and_scale(mechanism, t) for size in (3, 4) for t in all_tables(domain, size)}
+    known = {t: compute_center_and_scale(mechanism, t) for size in (3, 4) for t in all_tables(domain, size)}
     assert worst_loss(known.__getitem__, domain, (3, 4)) <= exact(mechanism.epsilon)
 
 
@@ -226,7 +226,7 @@ def test_the_loss_is_close_to_epsilon():
     """The calibration is not wasteful: some pair of neighbours uses nearly all of epsilon."""
     domain = (0, 1, 9, 50)
     mechanism = SmoothOrderStatistic("median", 0, 50, 3)
-    known = {t: centre_and_scale(mechanism, t) for t in all_tables(domain, 3)}
+    known = {t: compute_center_and_scale(mechanism, t) for t in all_tables(domain, 3)}
     assert worst_loss(known.__getitem__, domain, (3,)) > 2.9
 
 
@@ -238,8 +238,8 @@ def test_the_check_catches_noise_that_is_not_private(wrong):
     mechanism = SmoothOrderStatistic("median", 0, 50, epsilon)
 
     def state(table: tuple[int, ...]) -> tuple[int, Fraction]:
-        centre, t = centre_and_scale(mechanism, table)
-        local = Fraction(local_sensitivity(table, "median", 0, 50)) / slide(mechanism.epsilon)
+        centre, t = compute_center_and_scale(mechanism, table)
+        local = Fraction(local_sensitivity(table, "median", 0, 50)) / compute_slide(mechanism.epsilon)
         return centre, max(local, Fraction(2)) if wrong == "local sensitivity" else t * Fraction(9, 10)
 
     assert worst_loss(state, domain, (3,)) > epsilon * mpf("1.02")
@@ -250,8 +250,8 @@ def test_the_check_catches_noise_that_is_not_private(wrong):
 def test_draws_follow_the_law_and_no_law_10_percent_off(t, size):
     """Two jaws: neither a narrower nor a wider scale explains the draws as well."""
     entropy = Stream(11)
-    draws = [draw_units(t, entropy) for _ in range(size)]
-    laws = [lambda k, s=float(t) * factor: probability(k, s) for factor in (1, 0.9, 1.1)]
+    draws = [sample_noise_units(t, entropy) for _ in range(size)]
+    laws = [lambda k, s=float(t) * factor: compute_noise_probability(k, s) for factor in (1, 0.9, 1.1)]
     assert_fits(draws, *laws)
 
 
@@ -260,8 +260,8 @@ def test_draws_follow_the_law_and_no_law_10_percent_off(t, size):
 def test_a_sampler_10_percent_off_is_caught(factor, size):
     """The trap itself works."""
     t, entropy = Fraction(17, 5), Stream(12)
-    draws = [draw_units(t * factor, entropy) for _ in range(size)]
-    laws = [lambda k, s=float(t) * f: probability(k, s) for f in (1, 0.9, 1.1)]
+    draws = [sample_noise_units(t * factor, entropy) for _ in range(size)]
+    laws = [lambda k, s=float(t) * f: compute_noise_probability(k, s) for f in (1, 0.9, 1.1)]
     with pytest.raises(AssertionError, match="fit"):
         assert_fits(draws, *laws)
 
@@ -270,9 +270,9 @@ def test_a_sampler_10_percent_off_is_caught(factor, size):
 def test_far_tails_have_the_laws_weight(size):
     """A heavy tail is the point: beyond 50 scales lie 2 / (50 pi) of the draws, and both signs alike."""
     entropy = Stream(13)
-    draws = np.array([draw_units(Fraction(3), entropy) for _ in range(size)], dtype=np.float64)
+    draws = np.array([sample_noise_units(Fraction(3), entropy) for _ in range(size)], dtype=np.float64)
     beyond = np.abs(draws) > 150
-    expected = 1 - sum(probability(k, 3) for k in range(-150, 151))
+    expected = 1 - sum(compute_noise_probability(k, 3) for k in range(-150, 151))
     assert abs(beyond.mean() - expected) < 6 * math.sqrt(expected / size)
     assert abs((draws[beyond] > 0).mean() - 0.5) < 6 * 0.5 / math.sqrt(beyond.sum())
 
@@ -285,7 +285,7 @@ def test_the_tail_is_one_plus_the_floor_of_its_quotient(edge, zeros):
     for seed in range(60):
         script = bytes(zeros) + random.Random(seed).randbytes(250)
         entropy = ScriptedEntropy(script)
-        drawn = _tail(edge, entropy)
+        drawn = _sample_tail(edge, entropy)
         digits = [script[: -(-first // 8)], script[-(-first // 8) : entropy.taken]]
         head = int.from_bytes(digits[0], "big") >> (-first % 8)
         u = Fraction(head, 2**first) + Fraction(int.from_bytes(digits[1], "big"), 2 ** (first + 8 * len(digits[1])))
@@ -297,7 +297,7 @@ def test_the_tail_is_one_plus_the_floor_of_its_quotient(edge, zeros):
 def test_very_wide_noise_is_drawn_as_easily():
     """Scales of 10^24 units, whole numbers throughout."""
     entropy = Stream(14)
-    draws = [abs(draw_units(Fraction(10**24, 3), entropy)) for _ in range(2000)]
+    draws = [abs(sample_noise_units(Fraction(10**24, 3), entropy)) for _ in range(2000)]
     assert all(isinstance(draw, int) for draw in draws)
     assert sorted(draws)[1000] / (10**24 / 3) == pytest.approx(1, abs=0.25)
 
@@ -352,20 +352,22 @@ def test_bad_input_is_named_in_one_sentence(arguments, message):
 
 def test_document_004_table_1_and_its_corrections():
     """The intervals of the continuous law, the loss of the document's calibration, and where it is proven."""
-    assert heavy_tail_interval(2, 8, 0.95) == pytest.approx(101.64963788938788, abs=1e-5)
-    assert heavy_tail_interval(3, 12, 0.95) == pytest.approx(34.21786490413762, abs=1e-5)
-    assert [admissible_loss(2), admissible_loss(3)] == pytest.approx([0.625, 0.7989500876640167], abs=1e-9)
-    assert admissible_range() == pytest.approx((1.1916661739905308, 6.217404715604147), abs=1e-6)
-    assert largest_alpha(2, 0.5) == pytest.approx(0.5, abs=1e-12)
-    assert loss(2, 0.5, 0.5) == pytest.approx(1)
-    assert heavy_tail_interval(2, 2, 0.95) == pytest.approx(25.41, abs=0.01)
+    assert compute_heavy_tail_interval(2, 8, 0.95) == pytest.approx(101.64963788938788, abs=1e-5)
+    assert compute_heavy_tail_interval(3, 12, 0.95) == pytest.approx(34.21786490413762, abs=1e-5)
+    assert [compute_admissible_loss(2), compute_admissible_loss(3)] == pytest.approx(
+        [0.625, 0.7989500876640167], abs=1e-9
+    )
+    assert find_admissible_range() == pytest.approx((1.1916661739905308, 6.217404715604147), abs=1e-6)
+    assert compute_largest_alpha(2, 0.5) == pytest.approx(0.5, abs=1e-12)
+    assert compute_heavy_tail_loss(2, 0.5, 0.5) == pytest.approx(1)
+    assert compute_heavy_tail_interval(2, 2, 0.95) == pytest.approx(25.41, abs=0.01)
 
 
 @pytest.mark.parametrize("gamma", [1.3, 2, 2.5, 6])
 @pytest.mark.parametrize("confidence", [0.1, 0.5, 0.95, 0.999])
 def test_intervals_of_the_heavy_tail_agree_with_quadrature(gamma, confidence):
     """mpmath's integral over the interval, as a share of the whole."""
-    width = mpf(heavy_tail_interval(gamma, 1, confidence))
+    width = mpf(compute_heavy_tail_interval(gamma, 1, confidence))
     half = (mp.pi / gamma) / mp.sin(mp.pi / gamma)
     outside = mp.quad(lambda x: 1 / (1 + x**gamma), [width, 10 * width, 1000 * width, mp.inf])
     assert float(1 - outside / half) == pytest.approx(confidence, abs=1e-7)
@@ -374,13 +376,13 @@ def test_intervals_of_the_heavy_tail_agree_with_quadrature(gamma, confidence):
 def test_a_law_without_a_total_is_refused():
     """gamma must be above 1."""
     with pytest.raises(InvalidInput, match="gamma must be above 1"):
-        admissible_loss(1)
+        compute_admissible_loss(1)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
 def test_smoothness_leaves_room_for_the_float(epsilon):
     """beta is b less the rounding of a scale and two float errors, never more."""
-    assert Fraction(smoothness(epsilon)) <= dilation(epsilon) - 2 * FLOAT_ERROR - Fraction(1, 2**60)
+    assert Fraction(compute_smoothness(epsilon)) <= compute_dilation(epsilon) - 2 * FLOAT_ERROR - Fraction(1, 2**60)
 
 
 @pytest.mark.parametrize("tables", [1000, pytest.param(3000, marks=pytest.mark.soak)])
@@ -399,4 +401,4 @@ def test_smooth_sensitivity_of_many_tables(tables):
             for j in range(middle, size + 2)
             if padded[j] > padded[i]
         )
-        assert log_smooth(padded, middle, beta) == pytest.approx(worst, abs=1e-12)
+        assert compute_log_smooth_sensitivity(padded, middle, beta) == pytest.approx(worst, abs=1e-12)

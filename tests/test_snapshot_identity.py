@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from discreet import Custodian, Unavailable
-from discreet.custodian.identity import Files, Watched, contents, seen, stamp
-from discreet.custodian.place import Place
-from discreet.query.totals import Amounts, Cell, Totals
+from discreet.custodian.identity import IntegrityCheckedSource, TrackedFiles, compute_stamp, hash_contents, stat_files
+from discreet.custodian.place import DatasetDir
+from discreet.query.totals import Amounts, Cell, TotalsScan
 from discreet.schema import load_schema
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def test_nothing_is_charged_for_what_is_not_there_any_more(held: Held, happen: C
         with pytest.raises(Unavailable) as refused:
             ask()
         assert str(refused.value) == CHANGED
-    assert held.custodian.stale()
+    assert held.custodian.is_stale()
     assert held.spent() == before
     assert not list(held.schema.parent.glob("[ab].csv*"))
 
@@ -136,9 +136,9 @@ def test_another_file_is_not_opened_and_the_right_one_is_found_again(
     assert held.spent() == [1]  # the registration
     held.file.unlink(missing_ok=True)
     shutil.copyfile(held.copy, held.file)
-    assert held.custodian.stale()
+    assert held.custodian.is_stale()
     with Custodian.open(held.schema) as again:
-        assert not again.stale()
+        assert not again.is_stale()
         assert again.answer(WOMEN, epsilon=SURE).value == 200
     assert held.spent() == [2, 1]
 
@@ -154,23 +154,23 @@ def test_a_file_that_took_anothers_place_is_read_although_that_is_still_open(hel
 
 def test_a_file_with_another_time_only_is_opened_again(held: Held) -> None:
     os.utime(held.file)
-    assert held.custodian.stale()
+    assert held.custodian.is_stale()
     with Custodian.open(held.schema) as again:
-        assert not again.stale()
+        assert not again.is_stale()
 
 
 def test_a_newer_snapshot_ends_the_answers_of_the_one_before(held: Held) -> None:
     written = held.schema.stat().st_mtime_ns
     write_people(held.schema.parent, women=300)
     os.utime(held.schema, ns=(written, written))  # of the schema nothing is new
-    assert not held.custodian.stale()
+    assert not held.custodian.is_stale()
     Custodian.check(held.schema)
-    assert held.custodian.stale()
+    assert held.custodian.is_stale()
     with pytest.raises(Unavailable, match=r"^people has another snapshot by now; open the data set again$"):
         held.custodian.answer(WOMEN, epsilon=SURE)
     with Custodian.open(held.schema) as again:
         assert held.spent() == [2, 1]  # two registrations
-        assert not again.stale()
+        assert not again.is_stale()
         assert again.answer(WOMEN, epsilon=SURE).value == 300
 
 
@@ -178,18 +178,18 @@ def test_a_folder_that_is_gone_is_stale(held: Held) -> None:
     manifest = held.file.with_name("manifest.json")
     text = manifest.read_text()
     manifest.unlink()
-    assert held.custodian.stale()
+    assert held.custodian.is_stale()
     manifest.write_text("{")
-    assert held.custodian.stale()
+    assert held.custodian.is_stale()
     manifest.write_text(text)
-    assert not held.custodian.stale()
+    assert not held.custodian.is_stale()
 
 
 def test_rows_that_are_opened_later_are_opened_before_a_charge(held: Held) -> None:
     """Whether they are there is asked when it matters, and not before."""
     with Custodian.open(held.schema, reading=False) as later:
         take_away(held)
-        assert not later.stale()
+        assert not later.is_stale()
         asks: list[Callable[[], object]] = [
             lambda: later.answer(WOMEN, epsilon=1),
             lambda: later.session(noise_scale=10, epsilon=1),
@@ -202,7 +202,7 @@ def test_rows_that_are_opened_later_are_opened_before_a_charge(held: Held) -> No
         shutil.copyfile(held.copy, held.file)
         assert later.answer(WOMEN, epsilon=SURE).value == 200
         overwrite(held)
-        assert later.stale()
+        assert later.is_stale()
 
 
 @dataclass
@@ -212,7 +212,7 @@ class Disturbed:
     source: Any
     file: Path
 
-    def totals(self, plan: Totals) -> dict[Cell, Amounts]:
+    def totals(self, plan: TotalsScan) -> dict[Cell, Amounts]:
         found: dict[Cell, Amounts] = self.source.totals(plan)
         os.utime(self.file, ns=(0, 0))
         return found
@@ -221,7 +221,7 @@ class Disturbed:
 def test_what_was_read_while_the_file_changed_is_not_told(held: Held) -> None:
     """The charge stands; the right to the draw is kept for when the file is back."""
     watched: Any = held.custodian._source
-    held.custodian._source = Watched(Disturbed(watched.source, held.file), watched.files)  # type: ignore[arg-type]
+    held.custodian._source = IntegrityCheckedSource(Disturbed(watched.source, held.file), watched.files)  # type: ignore[arg-type]
     with pytest.raises(Unavailable) as refused:
         held.custodian.answer(WOMEN, epsilon=SURE, key="mine")
     assert str(refused.value).endswith("what was charged stays charged, and a retry with the same key is free")
@@ -246,13 +246,13 @@ def test_a_manifest_from_before_digests_were_kept_is_read(held: Held) -> None:
     manifest = held.file.with_name("manifest.json")
     told = json.loads(manifest.read_text())
     for snapshot in told["snapshots"]:
-        assert snapshot.pop("sha256") == contents(held.copy)
+        assert snapshot.pop("sha256") == hash_contents(held.copy)
         assert snapshot.pop("stamp")
     manifest.write_text(json.dumps(told))
     with Custodian.open(held.schema) as again:
         assert again.answer(WOMEN, epsilon=SURE).value == 200
         take_away(held)
-        assert again.stale()
+        assert again.is_stale()
 
 
 def test_no_file_is_read_again_as_long_as_it_looks_the_same(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,9 +261,9 @@ def test_no_file_is_read_again_as_long_as_it_looks_the_same(held: Held, monkeypa
 
     def contents_of(path: Path) -> str:
         read.append(path)
-        return contents(path)
+        return hash_contents(path)
 
-    monkeypatch.setattr("discreet.custodian.identity.contents", contents_of)
+    monkeypatch.setattr("discreet.custodian.identity.hash_contents", contents_of)
     shutil.copy2(held.file, held.file.with_name("aside"))
     os.replace(held.file.with_name("aside"), held.file)
     Custodian.open(held.schema).close()
@@ -285,29 +285,29 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_is_all_its_files_of_rows(folder: Path) -> None:
-    before, glance = contents(folder), seen(folder)
+    before, glance = hash_contents(folder), stat_files(folder)
     assert [one.name for one in glance] == ["part-0.parquet", "part-1.parquet", "sex=F/part-2.parquet"]
     (folder / "_SUCCESS").unlink()
-    assert (contents(folder), seen(folder)) == (before, glance)
+    assert (hash_contents(folder), stat_files(folder)) == (before, glance)
     os.utime(folder / "part-1.parquet", ns=(0, 0))
-    assert contents(folder) == before
-    assert stamp(seen(folder)) != stamp(glance)
+    assert hash_contents(folder) == before
+    assert compute_stamp(stat_files(folder)) != compute_stamp(glance)
     os.rename(folder / "part-1.parquet", folder / "part-3.parquet")
-    assert contents(folder) != before
+    assert hash_contents(folder) != before
     shutil.rmtree(folder)
-    assert seen(folder) == ()
+    assert stat_files(folder) == ()
 
 
 def test_one_file_of_a_folder_that_another_took_the_place_of_is_seen(folder: Path) -> None:
     """Of the same size and time, and older than its neighbours."""
-    files = Files("it", folder, seen(folder))
-    assert files.same
+    files = TrackedFiles("it", folder, stat_files(folder))
+    assert files.is_unchanged
     part = folder / "part-0.parquet"
     before = part.stat()
     (folder.parent / "part").write_text("part-9.parquet")
     os.replace(folder.parent / "part", part)
     os.utime(part, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert not files.same
+    assert not files.is_unchanged
     with pytest.raises(Unavailable, match=r"^it is not the file that was registered"):
         files.require_contents("0")
     shutil.rmtree(folder)
@@ -321,8 +321,8 @@ def test_a_snapshot_of_spark_is_watched_too(tmp_path: Path, spark: SparkSession)
     rows = [(number % 100, "F" if number < 200 else "M") for number in range(500)]
     spark.createDataFrame(rows, ["age", "sex"]).createOrReplaceTempView("people_watched")
     with Custodian.open(schema) as custodian:
-        assert not custodian.stale()
-        folder = Place(load_schema(schema)).folder / "snapshot-1.parquet"
+        assert not custodian.is_stale()
+        folder = DatasetDir(load_schema(schema)).folder / "snapshot-1.parquet"
         part = max(folder.glob("part-*"), key=lambda file: file.stat().st_size)
         kept = shutil.copyfile(part, tmp_path / "aside")
         os.truncate(part, 10)

@@ -26,7 +26,7 @@ from discreet import (
     exponential,
 )
 from discreet.exact import exp_below
-from discreet.kernel.gaussian_sum import _delta_exact, _delta_smooth
+from discreet.kernel.gaussian_sum import _bound_delta_exactly, _bound_delta_smoothly
 from discreet.kernel.scores import Selection
 from discreet.testing import all_neighbours, all_tables, assert_fits, exact_delta, worst_ratio
 from test_noise import exact_gaussian_delta
@@ -67,8 +67,10 @@ def test_refinement_of_thousands_of_priors(prior: Prior, epsilon: float, delta: 
     """Small version: test_refinement.py, a hundred priors."""
     mechanism = Refinement.of(prior, epsilon, about=about, delta=delta)
     ratio = exp_below(Fraction(str(epsilon)))
-    laws = [mechanism.law(truth).law() for truth in prior.support]
-    pairs = [(law, mechanism.law(None).law()) for law in laws] if about == "individual" else combinations(laws, 2)
+    laws = [mechanism.distribution(truth).law() for truth in prior.support]
+    pairs = (
+        [(law, mechanism.distribution(None).law()) for law in laws] if about == "individual" else combinations(laws, 2)
+    )
     for one, two in pairs:
         assert exact_delta(one, two, ratio) <= delta
 
@@ -127,8 +129,8 @@ def test_long_sums_of_random_gaussians(sigma: int, share: float, epsilon: Fracti
     square, shift = Fraction(sigma**2), max(1, round(sigma * share))
     last = math.ceil(Fraction(shift, 2) - epsilon * square / shift) - 1
     exact, smooth = (
-        _delta_exact(square, shift, epsilon, last),
-        _delta_smooth(float(square), shift, float(epsilon), last),
+        _bound_delta_exactly(square, shift, epsilon, last),
+        _bound_delta_smoothly(float(square), shift, float(epsilon), last),
     )
     assert exact <= smooth
     assert smooth <= exact * (1 + Fraction(1, 1000)) + Fraction(1, 10**40)

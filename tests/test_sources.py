@@ -20,16 +20,16 @@ import pytest
 from sqlglot import exp
 
 from discreet.errors import Unavailable, Unsupported
-from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within
-from discreet.query.totals import Bins, Cell, Histogram, Measure, Texts, Totals
+from discreet.query.predicate import FALSE, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
+from discreet.query.totals import BinKey, Cell, HistogramScan, ScanMeasure, TextKey, TotalsScan
 from discreet.schema import Budget, Column, Schema
 from discreet.sources import cells
-from discreet.sources.compile import Compiler
+from discreet.sources.compile import PlanCompiler
 from discreet.sources.duckdb import DuckDBSource
 from discreet.sources.memory import MemorySource
 from discreet.sources.plan import Source
 from discreet.sources.postgres import PostgresSource
-from discreet.sources.silence import TOLD_OF_FAILURES, silence
+from discreet.sources.silence import FAILURE_LOGGERS, silence_spark
 from discreet.sources.spark import SparkSource
 
 if TYPE_CHECKING:
@@ -176,23 +176,23 @@ def opened(stored: Stored) -> Iterator[Opened]:
 
 
 def rows_where(source: Source, where: Predicate) -> int:
-    return source.totals(Totals((Measure("rows"),), where=where))[()][0]
+    return source.totals(TotalsScan((ScanMeasure("rows"),), where=where))[()][0]
 
 
 def test_every_measure_is_a_whole_number_of_python(opened: Opened) -> None:
     """Sums shift by the measure's own lower end, leave out what is missing, and never become floats."""
     measures = (
-        Measure("rows"),
-        Measure("units"),
-        Measure("present", "age"),
-        Measure("sum", "age"),
-        Measure("sum", "degrees", -50),
-        Measure("squares", "degrees", -50),
-        Measure("squares", "degrees"),
-        Measure("sum", "degrees", 7),
-        Measure("present", "city"),
+        ScanMeasure("rows"),
+        ScanMeasure("units"),
+        ScanMeasure("present", "age"),
+        ScanMeasure("sum", "age"),
+        ScanMeasure("sum", "degrees", -50),
+        ScanMeasure("squares", "degrees", -50),
+        ScanMeasure("squares", "degrees"),
+        ScanMeasure("sum", "degrees", 7),
+        ScanMeasure("present", "city"),
     )
-    (amounts,) = opened().totals(Totals(measures)).values()
+    (amounts,) = opened().totals(TotalsScan(measures)).values()
     shifted = [45, 110, 0, 50]
     squares = (sum(code**2 for code in shifted), 25 + 3600 + 2500)
     assert amounts == (5, 3, 4, 181, sum(shifted), *squares, 5 - 4 * 7, 4)
@@ -203,7 +203,7 @@ def test_every_measure_is_a_whole_number_of_python(opened: Opened) -> None:
 def test_sums_of_far_codes_do_not_overflow(opened: Opened, sign: int) -> None:
     """Codes almost 2^44 from 0 sum beyond 2^63, and their squares beyond 2^100, to the unit, which no float holds."""
     copies, code = 2**19 + 1, sign * (FAR - 1)
-    (amounts,) = opened([row("ann", 1, 1, code, 1, None)], copies=copies).totals(Totals(FAR_MEASURES)).values()
+    (amounts,) = opened([row("ann", 1, 1, code, 1, None)], copies=copies).totals(TotalsScan(FAR_MEASURES)).values()
     ends = [code - lower for lower in (0, -FAR, FAR)]
     assert amounts == (*(copies * end for end in ends), *(copies * end**2 for end in ends))
     assert copies * (FAR - 1) > 2**63
@@ -211,12 +211,14 @@ def test_sums_of_far_codes_do_not_overflow(opened: Opened, sign: int) -> None:
     assert float(copies * code) != copies * code
 
 
-FAR_MEASURES = tuple(Measure(what, "far", lower) for what in ("sum", "squares") for lower in (0, -FAR, FAR))
+FAR_MEASURES = tuple(ScanMeasure(what, "far", lower) for what in ("sum", "squares") for lower in (0, -FAR, FAR))
 
 
 def test_sums_at_the_end_of_32_bits_are_exact(opened: Opened) -> None:
     """A product or a difference of 32-bit codes needs more than 32 bits."""
-    plan = Totals((Measure("sum", "edge", -(2**31)), Measure("squares", "edge")), (Bins("edge", -(2**31), 3),))
+    plan = TotalsScan(
+        (ScanMeasure("sum", "edge", -(2**31)), ScanMeasure("squares", "edge")), (BinKey("edge", -(2**31), 3),)
+    )
     least, most = -(2**31), 2**31 - 1
     found = opened([row("ann", 1, 1, 1, code, None) for code in (least, most, 0)]).totals(plan)
     assert found == {((code - least) // 3,): (code - least, code**2) for code in (least, most, 0)}
@@ -226,32 +228,37 @@ def test_sums_at_the_end_of_32_bits_are_exact(opened: Opened) -> None:
 def test_units_are_rows_where_a_unit_has_one_row(opened: Opened, unit: str | None) -> None:
     """A unit that keeps at most one row is counted by its rows, named or not."""
     source = opened(schema=schema(unit, rows=1))
-    assert source.totals(Totals((Measure("units"), Measure("rows")))) == {(): (5, 5)}
+    assert source.totals(TotalsScan((ScanMeasure("units"), ScanMeasure("rows")))) == {(): (5, 5)}
 
 
 def test_an_empty_snapshot_has_one_cell_of_zeros(opened: Opened) -> None:
     """Without keys the one cell is there, rows or not; with keys no cell is."""
     source = opened([])
-    measures = (Measure("rows"), Measure("units"), Measure("sum", "far", -FAR), Measure("squares", "age"))
-    assert source.totals(Totals(measures)) == {(): (0, 0, 0, 0)}
-    assert source.totals(Totals(measures, (Bins("age", 0),))) == {}
-    assert_histograms(source.histogram(Histogram(Bins("age", 0, 40), 4)), {(): [0, 0, 0, 0]})
-    assert_histograms(source.histogram(Histogram(Bins("age", 0, 40), 4, (Texts("city"),))), {})
+    measures = (
+        ScanMeasure("rows"),
+        ScanMeasure("units"),
+        ScanMeasure("sum", "far", -FAR),
+        ScanMeasure("squares", "age"),
+    )
+    assert source.totals(TotalsScan(measures)) == {(): (0, 0, 0, 0)}
+    assert source.totals(TotalsScan(measures, (BinKey("age", 0),))) == {}
+    assert_histograms(source.histogram(HistogramScan(BinKey("age", 0, 40), 4)), {(): [0, 0, 0, 0]})
+    assert_histograms(source.histogram(HistogramScan(BinKey("age", 0, 40), 4, (TextKey("city"),))), {})
 
 
 def test_where_no_row_is_left_the_cell_is_zero(opened: Opened) -> None:
     """A predicate that holds of nothing leaves the same zeros as an empty snapshot."""
-    measures = (Measure("rows"), Measure("sum", "degrees", -50))
-    assert opened().totals(Totals(measures, where=FALSE)) == {(): (0, 0)}
+    measures = (ScanMeasure("rows"), ScanMeasure("sum", "degrees", -50))
+    assert opened().totals(TotalsScan(measures, where=FALSE)) == {(): (0, 0)}
 
 
 def test_keys_are_bins_counted_from_their_lower_end(opened: Opened) -> None:
     """Bins of any width and origin round down, also below 0; a missing value is a key of its own."""
-    source, rows = opened(), (Measure("rows"),)
-    assert source.totals(Totals(rows, (Bins("degrees", -50),))) == tally((45,), (None,), (110,), (0,), (50,))
-    assert source.totals(Totals(rows, (Bins("degrees", -50, 7),))) == tally((6,), (None,), (15,), (0,), (7,))
-    assert source.totals(Totals(rows, (Bins("degrees", 0, 7),))) == tally((-1,), (None,), (8,), (-8,), (0,))
-    assert source.totals(Totals(rows, (Bins("far", -FAR, 2**40),))) == tally((32,), (0,), (32,), (None,), (16,))
+    source, rows = opened(), (ScanMeasure("rows"),)
+    assert source.totals(TotalsScan(rows, (BinKey("degrees", -50),))) == tally((45,), (None,), (110,), (0,), (50,))
+    assert source.totals(TotalsScan(rows, (BinKey("degrees", -50, 7),))) == tally((6,), (None,), (15,), (0,), (7,))
+    assert source.totals(TotalsScan(rows, (BinKey("degrees", 0, 7),))) == tally((-1,), (None,), (8,), (-8,), (0,))
+    assert source.totals(TotalsScan(rows, (BinKey("far", -FAR, 2**40),))) == tally((32,), (0,), (32,), (None,), (16,))
 
 
 def test_keys_of_texts_differ_by_any_byte(opened: Opened) -> None:
@@ -260,13 +267,13 @@ def test_keys_of_texts_differ_by_any_byte(opened: Opened) -> None:
     expected = {(text,): (2,) for text in WEIRD} | {
         (text,): (1,) for text in (" Oslo", "Oslo", "oslo", "Oslo ", "", None)
     }
-    assert opened(odd).totals(Totals((Measure("rows"),), (Texts("city"),))) == expected
+    assert opened(odd).totals(TotalsScan((ScanMeasure("rows"),), (TextKey("city"),))) == expected
 
 
 def test_several_keys_make_cells(opened: Opened) -> None:
     """Keys of both kinds together, the same column twice, and totals of each cell."""
-    keys = (Texts("city"), Bins("age", 0, 60), Bins("age", 0, 120))
-    plan = Totals((Measure("units"), Measure("sum", "age")), keys, Within("degrees", ((-50, 60),)))
+    keys = (TextKey("city"), BinKey("age", 0, 60), BinKey("age", 0, 120))
+    plan = TotalsScan((ScanMeasure("units"), ScanMeasure("sum", "age")), keys, InRanges("degrees", ((-50, 60),)))
     assert opened().totals(plan) == {
         ("Oslo", 0, 0): (1, 30),
         ("Oslo", 2, 1): (1, 120),
@@ -278,47 +285,50 @@ def test_several_keys_make_cells(opened: Opened) -> None:
 CASES: list[tuple[Predicate, int]] = [
     (TRUE, 5),
     (FALSE, 0),
-    (Within("age", ()), 0),
-    (Within("age", (), null=True), 1),
-    (Within("age", ((0, 120),)), 4),
-    (Within("age", ((0, 120),), null=True), 5),
-    (Within("age", ((-100, 10**6),)), 4),
-    (Within("age", ((31, 120),)), 2),
-    (Within("age", ((0, 30),)), 2),
-    (Within("age", ((1, 119),)), 2),
-    (Within("age", ((30, 30),)), 1),
-    (Within("age", ((30, 30), (120, 120), (7, 7)), null=True), 3),
-    (Within("age", ((0, 3), (31, 31), (100, 130))), 3),
-    (Within("age", ((500, 600),)), 0),
-    (Within("degrees", ((-50, -5),)), 2),
-    (Within("degrees", ((-5, 0),), null=True), 3),
-    (Within("far", ((-FAR, -FAR),)), 1),
-    (Within("far", ((-FAR + 1, FAR - 1),)), 1),
-    (Within("edge", ((-(2**31), -(2**31)), (0, 2**31 - 2))), 3),
-    (OneOf("city", ("Oslo",)), 2),
-    (OneOf("city", ("Oslo", "oslo", "Oslo")), 3),
-    (OneOf("city", ("Oslo",), null=True), 3),
-    (OneOf("city", ("Oslo",), outside=True), 2),
-    (OneOf("city", ("Oslo",), outside=True, null=True), 3),
-    (OneOf("city", ()), 0),
-    (OneOf("city", (), outside=True), 4),
-    (OneOf("city", (), outside=True, null=True), 5),
-    (OneOf("city", WEIRD), 1),
-    (OneOf("city", WEIRD, outside=True), 3),
-    (OneOf("city", ("Oslo\0", "\ud800", "\0")), 0),
-    (OneOf("city", ("Oslo\0", "\ud800", "\0"), outside=True), 4),
-    (All((Within("age", ((30, 120),)), OneOf("city", ("Oslo",)))), 2),
-    (Some((Within("age", ((30, 30),)), OneOf("city", (WEIRD[0],)), Within("far", (), null=True))), 2),
-    (All((Some((Within("age", (), null=True), Within("age", ((0, 0),)))), Within("degrees", ((-50, 60),)))), 2),
-    (Some((All((Within("age", ((0, 31),)), Within("degrees", (), null=True))), FALSE)), 1),
-    (All((TRUE, Some((TRUE, FALSE)))), 5),
+    (InRanges("age", ()), 0),
+    (InRanges("age", (), null=True), 1),
+    (InRanges("age", ((0, 120),)), 4),
+    (InRanges("age", ((0, 120),), null=True), 5),
+    (InRanges("age", ((-100, 10**6),)), 4),
+    (InRanges("age", ((31, 120),)), 2),
+    (InRanges("age", ((0, 30),)), 2),
+    (InRanges("age", ((1, 119),)), 2),
+    (InRanges("age", ((30, 30),)), 1),
+    (InRanges("age", ((30, 30), (120, 120), (7, 7)), null=True), 3),
+    (InRanges("age", ((0, 3), (31, 31), (100, 130))), 3),
+    (InRanges("age", ((500, 600),)), 0),
+    (InRanges("degrees", ((-50, -5),)), 2),
+    (InRanges("degrees", ((-5, 0),), null=True), 3),
+    (InRanges("far", ((-FAR, -FAR),)), 1),
+    (InRanges("far", ((-FAR + 1, FAR - 1),)), 1),
+    (InRanges("edge", ((-(2**31), -(2**31)), (0, 2**31 - 2))), 3),
+    (InTexts("city", ("Oslo",)), 2),
+    (InTexts("city", ("Oslo", "oslo", "Oslo")), 3),
+    (InTexts("city", ("Oslo",), null=True), 3),
+    (InTexts("city", ("Oslo",), outside=True), 2),
+    (InTexts("city", ("Oslo",), outside=True, null=True), 3),
+    (InTexts("city", ()), 0),
+    (InTexts("city", (), outside=True), 4),
+    (InTexts("city", (), outside=True, null=True), 5),
+    (InTexts("city", WEIRD), 1),
+    (InTexts("city", WEIRD, outside=True), 3),
+    (InTexts("city", ("Oslo\0", "\ud800", "\0")), 0),
+    (InTexts("city", ("Oslo\0", "\ud800", "\0"), outside=True), 4),
+    (AllOf((InRanges("age", ((30, 120),)), InTexts("city", ("Oslo",)))), 2),
+    (AnyOf((InRanges("age", ((30, 30),)), InTexts("city", (WEIRD[0],)), InRanges("far", (), null=True))), 2),
+    (
+        AllOf((AnyOf((InRanges("age", (), null=True), InRanges("age", ((0, 0),)))), InRanges("degrees", ((-50, 60),)))),
+        2,
+    ),
+    (AnyOf((AllOf((InRanges("age", ((0, 31),)), InRanges("degrees", (), null=True))), FALSE)), 1),
+    (AllOf((TRUE, AnyOf((TRUE, FALSE)))), 5),
 ]
 
 
 def test_predicates_hold_of_the_rows_they_name(opened: Opened, request: pytest.FixtureRequest) -> None:
     """Every form of condition, at and beyond the bounds; a missing value satisfies only what says so."""
     source = opened()
-    together = Totals(tuple(Measure("rows", where=where) for where, _ in CASES))
+    together = TotalsScan(tuple(ScanMeasure("rows", where=where) for where, _ in CASES))
     assert source.totals(together) == {(): tuple(expected for _, expected in CASES)}
     assert_alone(source, CASES[::4] if request.node.callspec.params["stored"] == "spark" else CASES)
 
@@ -336,7 +346,7 @@ def assert_alone(source: Source, cases: list[tuple[Predicate, int]]) -> None:
 def test_texts_are_values_and_never_sql(opened: Opened) -> None:
     """Quotes, backslashes, percent signs, markers of parameters and letters of any script match themselves alone."""
     source = opened([row("ann", 1, 1, 1, 1, text) for text in WEIRD])
-    plain = [Totals((Measure("rows"),), (Texts("city"),), OneOf("city", (text,))) for text in WEIRD]
+    plain = [TotalsScan((ScanMeasure("rows"),), (TextKey("city"),), InTexts("city", (text,))) for text in WEIRD]
     assert [source.totals(plan) for plan in plain] == [{(text,): (1,)} for text in WEIRD]
 
 
@@ -357,12 +367,12 @@ def assert_ranges(opened: Opened, places: int) -> None:
     source = opened([row("ann", None, 0, step * place, None, f"c{place}") for place in range(places)])
     codes = range(0, places * step, 2 * step)
     conditions = {
-        "codes": Within("far", tuple((code, code) for code in codes)),
-        "narrow": Within("far", tuple((code - 1, code + 1) for code in codes)),
-        "gaps": Within("far", ((-FAR, -2), *((code + 2, code + 2 * step - 2) for code in codes)), null=True),
-        "wide": Within("far", tuple((code - 50, code + 49) for code in codes)),
-        "texts": OneOf("city", tuple(f"c{place}" for place in range(0, places, 2))),
-        "other texts": OneOf("city", tuple(f"c{place}" for place in range(0, places, 2)), outside=True),
+        "codes": InRanges("far", tuple((code, code) for code in codes)),
+        "narrow": InRanges("far", tuple((code - 1, code + 1) for code in codes)),
+        "gaps": InRanges("far", ((-FAR, -2), *((code + 2, code + 2 * step - 2) for code in codes)), null=True),
+        "wide": InRanges("far", tuple((code - 50, code + 49) for code in codes)),
+        "texts": InTexts("city", tuple(f"c{place}" for place in range(0, places, 2))),
+        "other texts": InTexts("city", tuple(f"c{place}" for place in range(0, places, 2)), outside=True),
     }
     found = {name: rows_where(source, where) for name, where in conditions.items()}
     assert found == dict.fromkeys(conditions, places // 2)
@@ -370,26 +380,26 @@ def assert_ranges(opened: Opened, places: int) -> None:
 
 def test_histograms_count_the_values_in_each_bin(opened: Opened) -> None:
     """Of all rows, in cells, with a predicate; rows without a value are left out, cells of such rows are not."""
-    source, bins = opened(), Bins("degrees", -50, 40)
-    assert_histograms(source.histogram(Histogram(bins, 3)), {(): [1, 2, 1]})
-    assert_histograms(source.histogram(Histogram(bins, 3, where=Within("age", (), null=True))), {(): [0, 0, 1]})
+    source, bins = opened(), BinKey("degrees", -50, 40)
+    assert_histograms(source.histogram(HistogramScan(bins, 3)), {(): [1, 2, 1]})
+    assert_histograms(source.histogram(HistogramScan(bins, 3, where=InRanges("age", (), null=True))), {(): [0, 0, 1]})
     by_city = {("Oslo",): [0, 2, 0], ("oslo",): [0, 0, 0], (None,): [0, 0, 1], (WEIRD[0],): [1, 0, 0]}
-    assert_histograms(source.histogram(Histogram(bins, 3, (Texts("city"),))), by_city)
+    assert_histograms(source.histogram(HistogramScan(bins, 3, (TextKey("city"),))), by_city)
     by_age = {(0,): [1, 1, 0], (1,): [0, 1, 0], (None,): [0, 0, 1]}
-    assert_histograms(source.histogram(Histogram(bins, 3, (Bins("age", 0, 120),))), by_age)
+    assert_histograms(source.histogram(HistogramScan(bins, 3, (BinKey("age", 0, 120),))), by_age)
 
 
 def test_histograms_leave_out_what_lies_beyond_their_bins(opened: Opened) -> None:
     """A histogram of a part of the domain counts that part."""
     source = opened()
-    assert_histograms(source.histogram(Histogram(Bins("degrees", -5), 6)), {(): [1, 0, 0, 0, 0, 1]})
-    assert_histograms(source.histogram(Histogram(Bins("degrees", -60, 50), 2)), {(): [1, 2]})
+    assert_histograms(source.histogram(HistogramScan(BinKey("degrees", -5), 6)), {(): [1, 0, 0, 0, 0, 1]})
+    assert_histograms(source.histogram(HistogramScan(BinKey("degrees", -60, 50), 2)), {(): [1, 2]})
 
 
 def test_a_histogram_of_many_bins(opened: Opened) -> None:
     """A histogram as long as a planner may ask for, over the widest domain."""
     count = 2**16
-    found = opened().histogram(Histogram(Bins("far", -FAR, 2 * FAR // count + 1), count))[()]
+    found = opened().histogram(HistogramScan(BinKey("far", -FAR, 2 * FAR // count + 1), count))[()]
     assert (len(found), found.dtype, int(found.sum())) == (count, np.int64, 4)
     assert found[[0, count // 2 - 1, count // 2, count - 1]].tolist() == [1, 1, 0, 2]
 
@@ -427,7 +437,7 @@ def test_what_cannot_be_reached_is_unavailable(tmp_path: Path) -> None:
     write_duckdb(PUBLIC, PEOPLE, 1, tmp_path / "good.duckdb")
     source = DuckDBSource(PUBLIC, tmp_path / "good.duckdb")
     source.close()
-    assert_silent(lambda: source.totals(Totals((Measure("rows"),))))
+    assert_silent(lambda: source.totals(TotalsScan((ScanMeasure("rows"),))))
 
 
 def test_a_database_that_cannot_be_reached_is_unavailable(tmp_path: Path) -> None:
@@ -448,7 +458,7 @@ def test_nothing_is_logged_on_the_way_to_spark(spark: SparkSession) -> None:
     """The bridge to Spark, and PySpark, would write down what Spark says of a row, for whoever logs everything."""
     from pyspark.logger import PySparkLogger
 
-    bridge, *others = logging.getLogger("py4j"), *map(PySparkLogger.getLogger, TOLD_OF_FAILURES)
+    bridge, *others = logging.getLogger("py4j"), *map(PySparkLogger.getLogger, FAILURE_LOGGERS)
     told = logging.StreamHandler(io.StringIO())
     with ExitStack() as loud:
         for logger in (bridge, *others):
@@ -456,10 +466,10 @@ def test_nothing_is_logged_on_the_way_to_spark(spark: SparkSession) -> None:
             loud.callback(logger.removeHandler, told)
         bridge.setLevel(logging.DEBUG)
         assert "of a row" in logged(spark, told)
-        silence(spark)
+        silence_spark(spark)
         others[0].setLevel(logging.WARNING)  # as PySpark has it
         assert "of a row" in logged(spark, told)
-        silence(spark)
+        silence_spark(spark)
         assert logged(spark, told) == ""
 
 
@@ -476,7 +486,7 @@ def test_threads_share_a_source(opened: Opened) -> None:
     source = opened()
     ages = [0, 30, 31, 120, 7, 8, 9, 10]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda age: rows_where(source, Within("age", ((age, age),))), ages))
+        found = list(pool.map(lambda age: rows_where(source, InRanges("age", ((age, age),))), ages))
     assert found == [1, 1, 1, 1, 0, 0, 0, 0]
 
 
@@ -492,13 +502,13 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
 
 def test_sql_holds_no_text_and_is_made_once() -> None:
     """Texts of a question are parameters on every dialect; the same plan is compiled once."""
-    plan = Totals((Measure("rows"),), (Texts("city"),), OneOf("city", WEIRD, outside=True))
+    plan = TotalsScan((ScanMeasure("rows"),), (TextKey("city"),), InTexts("city", WEIRD, outside=True))
     for dialect in ("duckdb", "postgres", "spark"):
-        compiler = Compiler(PUBLIC, dialect, exp.table_("snapshot"))
-        statement = compiler.totals(plan)
+        compiler = PlanCompiler(PUBLIC, dialect, exp.table_("snapshot"))
+        statement = compiler.compile_totals(plan)
         assert "'" not in statement.sql
         assert sorted(statement.texts) == sorted(WEIRD)
-        assert compiler.totals(replace(plan)) is statement
+        assert compiler.compile_totals(replace(plan)) is statement
 
 
 @pytest.mark.parametrize(
@@ -513,8 +523,8 @@ def test_sql_holds_no_text_and_is_made_once() -> None:
 def test_sums_that_no_test_can_overflow_are_wide_enough(farthest: int, sums: str, squares: str) -> None:
     """PostgreSQL sums 32 bits in 64: enough for 2^38 rows of at most 2^25, and no more."""
     public = replace(PUBLIC, columns={"far": Column("far", "integer", -farthest, farthest)})
-    plan = Totals((Measure("sum", "far"), Measure("squares", "far")))
-    sql = Compiler(public, "postgres", exp.table_("snapshot")).totals(plan).sql
+    plan = TotalsScan((ScanMeasure("sum", "far"), ScanMeasure("squares", "far")))
+    sql = PlanCompiler(public, "postgres", exp.table_("snapshot")).compile_totals(plan).sql
     assert sql == f"SELECT {sums}, {squares} FROM snapshot"
 
 
@@ -537,8 +547,8 @@ def assert_histograms(found: Mapping[Cell, np.ndarray], expected: Mapping[Cell, 
 
 def test_rows_of_texts_that_python_cannot_tell_apart_are_added_and_units_are_not() -> None:
     """None should come. Overwriting would let one unit undo all those of the other; adding would count it twice."""
-    plan = Totals((Measure("rows"), Measure("units")), (Texts("city"),))
-    assert cells.totals(plan, PUBLIC, [("\ufffd", 1000, 900), ("x", 3, 3), ("\ufffd", 1, 1)]) == {
+    plan = TotalsScan((ScanMeasure("rows"), ScanMeasure("units")), (TextKey("city"),))
+    assert cells.decode_totals(plan, PUBLIC, [("\ufffd", 1000, 900), ("x", 3, 3), ("\ufffd", 1, 1)]) == {
         ("\ufffd",): (1001, 900),
         ("x",): (3, 3),
     }

@@ -20,14 +20,14 @@ from discreet.kernel.entropy import SYSTEM
 from discreet.kernel.order import check_density
 from discreet.kernel.staircase import (
     Staircase,
-    _odds,
-    _reach,
-    digit_chance,
-    fall_of,
-    falling,
-    laplace_core,
-    spread,
-    spread_one,
+    _build_odds,
+    _compute_half_width,
+    build_digit_chance,
+    build_fall_geometric,
+    compute_fall,
+    compute_laplace_core,
+    sample_uniform_array,
+    sample_uniform_int,
 )
 from discreet.testing import ScriptedEntropy, assert_fits
 
@@ -46,8 +46,8 @@ def test_the_worst_ratio_within_the_sensitivity_is_exactly_the_step(epsilon, uni
     noise = Staircase(epsilon, units, HALF + share * (units - 1))
     reach = 4 * units + 2
     seen = check_density(window(noise, reach), range(-units, units + 1), lambda x: abs(x[0]) <= reach)
-    assert seen.worst == 1 / noise.fall
-    assert seen.left == units * (units + 1)
+    assert seen.worst_ratio == 1 / noise.fall
+    assert seen.skipped_pairs == units * (units + 1)
     assert 1 / noise.fall <= exp_above(epsilon)
 
 
@@ -69,7 +69,7 @@ def test_the_closed_forms_are_the_sums(epsilon, sensitivity, core):
 def test_the_chances_of_a_draw_multiply_out_to_the_law(epsilon, sensitivity, core):
     """The law of the draw, enumerated from the very coins it uses, to 100 binary digits."""
     noise = Staircase(epsilon, sensitivity, core)
-    odds = _odds(noise.units, noise.fall, noise.points, noise.part)
+    odds = _build_odds(noise.units, noise.fall, noise.points, noise.part)
 
     def value(chance):
         return Fraction(chance.digits(128), 2**128)
@@ -92,12 +92,12 @@ def test_the_chances_of_a_draw_multiply_out_to_the_law(epsilon, sensitivity, cor
 
 def test_the_digits_of_the_geometric_are_exact():
     """Digit i is 1 with probability v/(1+v), v = fall^(2^i): also where that chance is a whole number of 64ths."""
-    for fall in (fall_of(Fraction(1)), Fraction(1, 3), Fraction(1, 2), Fraction(3, 5), Fraction(9, 10)):
+    for fall in (compute_fall(Fraction(1)), Fraction(1, 3), Fraction(1, 2), Fraction(3, 5), Fraction(9, 10)):
         for index in range(6):
             power = fall ** (2**index)
-            assert digit_chance(fall, index).digits(64) == math.floor(2**64 * power / (1 + power))
-        count = len(falling(fall).digits)
-        assert falling(fall).tail.digits(64) == math.floor(2**64 * fall ** (2**count)) == 0
+            assert build_digit_chance(fall, index).digits(64) == math.floor(2**64 * power / (1 + power))
+        count = len(build_fall_geometric(fall).digits)
+        assert build_fall_geometric(fall).tail.digits(64) == math.floor(2**64 * fall ** (2**count)) == 0
 
 
 @cache
@@ -110,7 +110,7 @@ def test_draws_fit_their_law_and_no_law_a_tenth_off(core):
     """Two jaws: epsilon a tenth larger or smaller explains the draws worse."""
     noise = Staircase(1, 5, core)
     jaws = [Staircase(Fraction(epsilon), 5, core) for epsilon in ("1.1", "0.9")]
-    draws = noise.draw_many(200_000).tolist()
+    draws = noise.sample_many(200_000).tolist()
     assert_fits(draws, *(lambda k, law=law: chance(law, k) for law in (noise, *jaws)))
 
 
@@ -119,7 +119,7 @@ def test_single_draws_fit_too(count):
     """The path of one draw at a time is another piece of code with the same law."""
     noise = Staircase(1, 3, Fraction(7, 4))
     jaws = [Staircase(epsilon, 3, Fraction(7, 4)) for epsilon in (Fraction(5, 4), Fraction(3, 4))]
-    draws = [noise.draw() for _ in range(count)]
+    draws = [noise.sample() for _ in range(count)]
     assert_fits(draws, *(lambda k, law=law: chance(law, k) for law in (noise, *jaws)))
 
 
@@ -127,7 +127,7 @@ def test_single_draws_fit_too(count):
 def test_a_sampler_a_tenth_off_is_caught(epsilon):
     """The trap itself works: noise of another epsilon does not pass for this one."""
     claimed, wrong = Staircase(1, 5, Fraction(5, 2)), Staircase(Fraction(epsilon), 5, Fraction(5, 2))
-    draws = wrong.draw_many(200_000).tolist()
+    draws = wrong.sample_many(200_000).tolist()
     with pytest.raises(AssertionError):
         assert_fits(draws, lambda k: chance(claimed, k), lambda _: 1e-9, lambda _: 1e-9)
 
@@ -135,18 +135,18 @@ def test_a_sampler_a_tenth_off_is_caught(epsilon):
 def test_a_scripted_draw_comes_out_as_the_note_says():
     """Not wider, not inside, place 7 of 10 (left, offset 2), geometric 1: -(points + units + 2)."""
     noise = Staircase(1, 5, Fraction(5, 2))
-    digits = len(falling(noise.fall).digits)
+    digits = len(build_fall_geometric(noise.fall).digits)
     level = bytes(2) + b"\xff" * 2 * (digits - 1) + b"\xff" * 2
     script = b"\xff" * 6 + (7).to_bytes(8, "little") + level
     entropy = ScriptedEntropy(script)
-    assert noise.draw(entropy) == -(3 + 5 + 2)
+    assert noise.sample(entropy) == -(3 + 5 + 2)
     assert entropy.taken == len(script)
 
 
 def test_uniform_words_that_would_favour_small_numbers_are_drawn_again():
     """2^64 is one more than a multiple of 3, so the last word is not used."""
     entropy = ScriptedEntropy(b"\xff" * 8 + (5).to_bytes(8, "little"))
-    assert spread(np.array([3]), entropy).tolist() == [2]
+    assert sample_uniform_array(np.array([3]), entropy).tolist() == [2]
     assert entropy.taken == 16
 
 
@@ -164,7 +164,7 @@ def test_every_draw_takes_the_same_entropy():
     noise, amounts = Staircase(1, 5, Fraction(9, 4)), Counter()
     for _ in range(300):
         entropy = Counting()
-        noise.draw(entropy)
+        noise.sample(entropy)
         amounts[sum(entropy.taken)] += 1
     # A tie in 16 digits, once in thousands of draws, takes eight bytes more.
     usual = min(amounts)
@@ -175,19 +175,19 @@ def test_every_draw_takes_the_same_entropy():
 def test_uniform_draws_are_uniform_and_in_range():
     """Rejection on words: the script's last 2^64 mod bound words are refused, the rest taken modulo the bound."""
     script = (2**64 - 1).to_bytes(8, "little") + (23).to_bytes(8, "little") + (5).to_bytes(8, "little")
-    assert spread(np.array([10, 10]), ScriptedEntropy(script)).tolist() == [5, 3]
-    counts = np.bincount(spread(np.full(60_000, 6), SYSTEM), minlength=6)
+    assert sample_uniform_array(np.array([10, 10]), ScriptedEntropy(script)).tolist() == [5, 3]
+    counts = np.bincount(sample_uniform_array(np.full(60_000, 6), SYSTEM), minlength=6)
     assert len(counts) == 6
     assert (abs(counts - 10_000) < 700).all()
-    assert spread_one(10, ScriptedEntropy(b"\xff" * 16 + (57).to_bytes(16, "big"))) == 7
+    assert sample_uniform_int(10, ScriptedEntropy(b"\xff" * 16 + (57).to_bytes(16, "big"))) == 7
 
 
 def test_tiny_and_huge_epsilon():
     """Wide draws go to Python's integers; no epsilon makes a staircase flat or fills the memory."""
     wide = Staircase.least_variance(1e-9, 10**12)
-    assert wide.draw_many(3).dtype == object
-    assert isinstance(wide.draw(), int)
-    assert Staircase.least_variance(10**6, 10).draw_many(50).tolist() == [0] * 50
+    assert wide.sample_many(3).dtype == object
+    assert isinstance(wide.sample(), int)
+    assert Staircase.least_variance(10**6, 10).sample_many(50).tolist() == [0] * 50
     with pytest.raises(InvalidInput, match="too small for a staircase"):
         Staircase.least_variance(1e-13, 1)
 
@@ -218,7 +218,7 @@ def test_least_interval_is_the_best_whole_core(epsilon, units, confidence):
     best = Staircase.least_interval(epsilon, units, confidence)
     lengths = [Staircase(epsilon, units, p - HALF).confidence_length(confidence) for p in range(1, units + 1)]
     assert best.confidence_length(confidence) == pytest.approx(min(lengths), rel=1e-9)
-    closed = 2 * _reach(units, best.fall, best.points, 1 - confidence)
+    closed = 2 * _compute_half_width(units, best.fall, best.points, 1 - confidence)
     assert closed == pytest.approx(best.confidence_length(confidence), rel=1e-9)
 
 
@@ -253,7 +253,7 @@ def test_a_fine_grid_gives_the_published_figures(epsilon, units):
     shortest = Staircase.least_interval(Fraction(epsilon), 1, 0.95, step)
     assert shortest.confidence_length(0.95) == pytest.approx(length, abs=1e-5)
     assert float(shortest.core) == pytest.approx(widest, abs=2e-4)
-    assert laplace_core(Fraction(epsilon), 1) == pytest.approx(laplace, abs=1e-12)
+    assert compute_laplace_core(Fraction(epsilon), 1) == pytest.approx(laplace, abs=1e-12)
     if epsilon == "1":
         assert noise.density_at_zero == pytest.approx(0.5006437567181753, abs=1e-7)
 
@@ -267,8 +267,8 @@ def test_the_grid_of_a_hundred_points():
 
 def test_laplace_core_is_smooth_where_the_series_takes_over():
     """Either side of 0.01, and near the limit 1/2."""
-    assert laplace_core(0.00999999, 3) == pytest.approx(laplace_core(0.01, 3), abs=1e-8)
-    assert laplace_core(1e-12, 1) == pytest.approx(0.5, abs=1e-12)
+    assert compute_laplace_core(0.00999999, 3) == pytest.approx(compute_laplace_core(0.01, 3), abs=1e-8)
+    assert compute_laplace_core(1e-12, 1) == pytest.approx(0.5, abs=1e-12)
 
 
 def test_what_a_group_pays():
@@ -345,7 +345,7 @@ def test_no_private_law_has_less_variance(epsilon, units):
 
 def test_the_programme_does_find_something_smaller_where_there_is():
     """The trap works: Laplace noise on the grid is not the least, and the programme says so."""
-    units, fall = 4, fall_of(Fraction(1))
+    units, fall = 4, compute_fall(Fraction(1))
     programme = Programme(units, fall)
     law = np.array([float(fall) ** (k / units) for k in range(programme.last + 1)])
     law /= programme.tail_weights(lambda _: 1) @ law

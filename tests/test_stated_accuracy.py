@@ -18,18 +18,18 @@ from scipy.stats import binom
 
 import tables
 from discreet import Answer, Custodian, InvalidInput
-from discreet.custodian import preview
-from discreet.custodian.draw import Exact, exact, release
-from discreet.custodian.previewing import Preview, previewed
-from discreet.custodian.question import read
-from discreet.custodian.reply import answer
+from discreet.custodian import preview_from_schema
+from discreet.custodian.draw import ExactInputs, read_exact_inputs, sample_noisy_outputs
+from discreet.custodian.previewing import Preview, build_preview
+from discreet.custodian.question import parse_question
+from discreet.custodian.reply import build_answer
 from discreet.errors import BudgetExceeded
 from discreet.planner.choose import plan
-from discreet.planner.chosen import Chosen
-from discreet.planner.noisy import Noisy
+from discreet.planner.chosen import CandidateSelection
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Plan
 from discreet.query import to_sql
-from discreet.query.released import MISSING
+from discreet.query.released import MISSING_CODE
 from discreet.sample import write_registry
 from discreet.schema import Column
 from published_data import shared_data
@@ -169,12 +169,12 @@ def _condition(data: Data, rng: random.Random) -> tuple[str, Mask]:
             parts.append(f"{name} = '{column.categories[at]}'")
             mask &= codes == at + column.lower
         else:
-            present = codes[codes != MISSING]
+            present = codes[codes != MISSING_CODE]
             low, high = sorted(int(code) for code in rng.sample(list(present[:2000]), 2))
             parts.append(
                 "{} BETWEEN {:.12g} AND {:.12g}".format(name, *(float(code * column.step) for code in (low, high)))
             )
-            mask &= (codes >= low) & (codes <= high) & (codes != MISSING)
+            mask &= (codes >= low) & (codes <= high) & (codes != MISSING_CODE)
     return " AND ".join(parts), mask
 
 
@@ -196,7 +196,7 @@ def _values(data: Data, question: Question) -> NDArray[np.int64]:
     """The codes that count."""
     assert question.column is not None
     codes = data.codes[question.column][question.mask]
-    return codes[codes != MISSING]
+    return codes[codes != MISSING_CODE]
 
 
 def _true_number(data: Data, question: Question) -> float | None:
@@ -228,12 +228,12 @@ def _held(data: Data, question: Question, planned: Plan, drawn: Answer, stated: 
     """Whether one answer is as near as was stated."""
     value = drawn.rows[0][drawn.numbers[0]]
     one = planned.measurements[0]
-    if not isinstance(one, Chosen):
+    if not isinstance(one, CandidateSelection):
         true = _true_number(data, question)
         return true is None or abs(float(value) - true) <= stated + 1e-9  # type: ignore[arg-type]
     codes, column = _values(data, question), data.column(question.column or "")
     code = (
-        next(at for at in range(column.size) if column.value(column.lower + at) == value) + column.lower
+        next(at for at in range(column.size) if column.decode(column.lower + at) == value) + column.lower
         if column.categories
         else round(Fraction(str(value)) / column.step)
     )
@@ -267,11 +267,11 @@ def _try(data: Data, function: str, rng: random.Random, draws: int) -> list[Tall
     epsilon = round(10 ** rng.uniform(-1.5, 0.5), 4)
     schema = data.custodian.schema
     more = {"delta": 1e-6} if "approx-dp" in schema.models and rng.random() < 0.3 else {}
-    query = read(question.sql, schema)
+    query = parse_question(question.sql, schema)
     planned = plan(schema, query, epsilon=epsilon, **more)
-    own = previewed(planned, to_sql(query, schema))
-    cells = planned.cells()
-    secret = exact(planned, data.custodian._source, cells, query.where)
+    own = build_preview(planned, to_sql(query, schema))
+    cells = planned.list_cells()
+    secret = read_exact_inputs(planned, data.custodian._source, cells, query.where)
     before, after, near = (
         Tally(f"{question.sql}: {own.accuracy}", planned.confidence),
         Tally(f"interval of {question.sql}", 0.95),
@@ -281,11 +281,13 @@ def _try(data: Data, function: str, rng: random.Random, draws: int) -> list[Tall
     expected = Tally(f"{question.sql} with rows", planned.confidence)
     within = None
     if own.accuracy_by_rows and (count := len(_values(data, question))):
-        found = WITHIN.match(previewed(plan(schema, query, epsilon=epsilon, rows=count, **more), "").accuracy)
+        found = WITHIN.match(build_preview(plan(schema, query, epsilon=epsilon, rows=count, **more), "").accuracy)
         assert found is not None
         within = _number(found)
     for _ in range(draws):
-        drawn = answer(planned, release(planned, secret, [0] * len(cells)), question.sql, Fraction(1), 1, {})
+        drawn = build_answer(
+            planned, sample_noisy_outputs(planned, secret, [0] * len(cells)), question.sql, Fraction(1), 1, {}
+        )
         if function.startswith("HISTOGRAM"):
             _count_bins(data, question, planned, drawn, stated, (before, after))
             continue
@@ -450,13 +452,13 @@ def test_a_preview_of_a_filtered_mean_says_how_it_depends_on_the_rows(registry: 
 def test_the_bound_of_a_mean_holds_and_is_near(neighbours: str, rows: int, share: float) -> None:
     """Of many draws about as many lie beyond it as it says, at the worst share; never significantly more."""
     declared = tables.schema(neighbours, 1, 1000)
-    planned = plan(declared, read("SELECT AVG(score) FROM t WHERE age > 0", declared), epsilon=1)
+    planned = plan(declared, parse_question("SELECT AVG(score) FROM t WHERE age > 0", declared), epsilon=1)
     (noisy,) = planned.measurements
-    assert isinstance(noisy, Noisy)
+    assert isinstance(noisy, AdditiveNoise)
     wide = declared.column("score").upper
-    bound = planned.meaning(noisy).reach(0.95, rows)
-    totals, draws = noisy.inputs((rows, round(rows * share * wide))), 4000
-    drawn = release(planned, Exact([()] * draws, [[totals] * draws]), [0] * draws)
+    bound = planned.build_estimator(noisy).half_width(0.95, rows)
+    totals, draws = noisy.compute_inputs((rows, round(rows * share * wide))), 4000
+    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]), [0] * draws)
     told = [float(noisy.value(numbers)) for (numbers,) in drawn.numbers]
     misses = sum(abs(one - share * wide / 2) > bound for one in told)
     assert binom.sf(misses - 1, draws, 0.05) > 1e-6
@@ -471,13 +473,15 @@ def test_no_interval_is_wider_than_its_bound(neighbours: str, aggregate: str, ro
     """Neither end lies farther from the answer; once in a million draws it may."""
     declared = tables.schema(neighbours, 1, 5000)
     epsilon = 2 if rows > 60 else 0.5  # of few rows their noisy number varies much
-    planned = plan(declared, read(f"SELECT {aggregate} FROM t WHERE age > 0", declared), epsilon=epsilon, rows=rows)
+    planned = plan(
+        declared, parse_question(f"SELECT {aggregate} FROM t WHERE age > 0", declared), epsilon=epsilon, rows=rows
+    )
     (noisy,) = planned.measurements
-    assert isinstance(noisy, Noisy)
-    meaning, high = planned.meaning(noisy), round(rows * share)
+    assert isinstance(noisy, AdditiveNoise)
+    meaning, high = planned.build_estimator(noisy), round(rows * share)
     bound, wide, draws = meaning.interval_bound(0.95), declared.column("score").upper, 300
-    totals = noisy.inputs((rows, high * wide, high * wide**2)[: len(noisy.form.measures)])
-    drawn = release(planned, Exact([()] * draws, [[totals] * draws]), [0] * draws)
+    totals = noisy.compute_inputs((rows, high * wide, high * wide**2)[: len(noisy.linear_query.measures)])
+    drawn = sample_noisy_outputs(planned, ExactInputs([()] * draws, [[totals] * draws]), [0] * draws)
     misses = 0
     for (numbers,) in drawn.numbers:
         low, top = meaning.interval(numbers, 0.95)
@@ -491,12 +495,12 @@ def test_no_interval_is_wider_than_its_bound(neighbours: str, aggregate: str, ro
 def test_noise_far_beyond_a_bound_of_the_column_makes_no_interval_of_all_means(share: int, end: float) -> None:
     """What was released is surprising at every mean there can be: the interval is one at the bound, not everything."""
     declared = tables.schema("add-remove", 1, 5000)
-    planned = plan(declared, read("SELECT AVG(score) FROM t WHERE age > 0", declared), epsilon=1, rows=1000)
+    planned = plan(declared, parse_question("SELECT AVG(score) FROM t WHERE age > 0", declared), epsilon=1, rows=1000)
     (noisy,) = planned.measurements
-    assert isinstance(noisy, Noisy)
-    meaning, wide = planned.meaning(noisy), declared.column("score").upper
-    above, below = noisy.inputs((1000, 1000 * share * wide))
-    assert noisy.form.components[0].weights == (0, 1)  # sums of x - L and of U - x
+    assert isinstance(noisy, AdditiveNoise)
+    meaning, wide = planned.build_estimator(noisy), declared.column("score").upper
+    above, below = noisy.compute_inputs((1000, 1000 * share * wide))
+    assert noisy.linear_query.components[0].weights == (0, 1)  # sums of x - L and of U - x
     far = 40 * wide * (1 if share else -1)
     low, high = meaning.interval((above + far, below - far), 0.95)
     assert float(noisy.value((above + far, below - far))) == end == (high if share else low)
@@ -518,4 +522,4 @@ def test_rows_without_a_value_do_not_count(missing: int | None, grouped: bool, w
     score = replace(declared.column("score"), missing=missing)
     declared = replace(declared, columns={**declared.columns, "score": score})
     question = "SELECT sex, AVG(score) FROM t GROUP BY sex" if grouped else "SELECT AVG(score) FROM t WHERE age > 0"
-    assert preview(declared, question, epsilon=1, rows=600).accuracy.endswith(words)
+    assert preview_from_schema(declared, question, epsilon=1, rows=600).accuracy.endswith(words)

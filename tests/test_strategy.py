@@ -19,20 +19,20 @@ from discreet import Custodian
 from discreet.custodian import draw
 from discreet.errors import InvalidInput
 from discreet.inference import sums
-from discreet.inference.laws import laplace_tail
+from discreet.inference.laws import compute_laplace_tail
 from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.noise import Independent
-from discreet.planner.asked import Asked
-from discreet.planner.choose import counted_plan, plan, plan_asked, plan_like
-from discreet.planner.estimates import Weighted
-from discreet.planner.facts import Facts
-from discreet.planner.noisy import Noisy
+from discreet.kernel.noise import IndependentNoises
+from discreet.planner.asked import QueryOptions
+from discreet.planner.choose import plan, plan_query, plan_session_counts, replan_query
+from discreet.planner.estimates import WeightedSum
+from discreet.planner.facts import ContributionBounds
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Plan
-from discreet.planner.rational import independent, inverse, product, unit
+from discreet.planner.rational import build_identity, invert_matrix, multiply_matrices, select_independent_rows
 from discreet.planner.strategy import ASKED_AND_ATOMS as BOTH
-from discreet.planner.strategy import ATOMS, JOINTLY, Strategy, Workload, strategies
+from discreet.planner.strategy import ATOMS, JOINTLY, Workload, WorkloadStrategy, list_workload_strategies
 from discreet.planner.strategy import ATOMS_AND_TOTAL as TOTAL
-from discreet.planner.tally import Tally, counts_of
+from discreet.planner.tally import SessionBudget, list_noisy_counts
 from discreet.planner.together import AS_ASKED
 from discreet.query import parse_sql
 from discreet.query.predicate import TRUE
@@ -73,8 +73,10 @@ def planned(declared: Schema, select: str, tail: str = "", epsilon: object = 1) 
 
 def forced(own: Plan, strategy: str) -> Plan:
     """The same question by another strategy, as a stored answer by it is read."""
-    like = tuple(f"discrete Laplace ({strategy})" if isinstance(one, Noisy) else one.name for one in own.measurements)
-    return plan_asked(own.schema, own.query, Asked(own.epsilon, like=like))
+    like = tuple(
+        f"discrete Laplace ({strategy})" if isinstance(one, AdditiveNoise) else one.name for one in own.measurements
+    )
+    return plan_query(own.schema, own.query, QueryOptions(own.epsilon, stored_mechanisms=like))
 
 
 @cache
@@ -82,24 +84,24 @@ def plans_of(relation: str, rows: int, tail: str, workload: str) -> tuple[Plan, 
     """A workload as it is planned, and by every strategy there is for it; planned once for all that look at it."""
     own = planned(schema(relation, rows, units=5), WORKLOADS[workload], tail)
     by_name = {name: own if chosen(own) == name else forced(own, name) for name in NAMES}
-    return own, {name: one for name, one in by_name.items() if any(part.together for part in noisy(one))}
+    return own, {name: one for name, one in by_name.items() if any(part.joint_group for part in noisy(one))}
 
 
 def chosen(own: Plan) -> str | None:
     """The strategy that the plan takes by itself."""
-    return next((one.strategy for one in noisy(own) if one.together), None)
+    return next((one.strategy for one in noisy(own) if one.joint_group), None)
 
 
-def noisy(own: Plan) -> list[Noisy]:
-    return [one for one in own.measurements if isinstance(one, Noisy)]
+def noisy(own: Plan) -> list[AdditiveNoise]:
+    return [one for one in own.measurements if isinstance(one, AdditiveNoise)]
 
 
-def scales_of(one: Noisy) -> list[int | Fraction]:
-    return [component.scale for component in one.form.components]
+def scales_of(one: AdditiveNoise) -> list[int | Fraction]:
+    return [component.l1_sensitivity for component in one.linear_query.components]
 
 
-def inputs(own: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> draw.Exact:
-    return draw.exact(own, MemorySource(own.schema, rows_of(people)), own.cells(), own.query.where)
+def inputs(own: Plan, people: dict[str, list[dict[str, int | str | None]]]) -> draw.ExactInputs:
+    return draw.read_exact_inputs(own, MemorySource(own.schema, rows_of(people)), own.list_cells(), own.query.where)
 
 
 def mean_variance(own: Plan, mechanism: str) -> float:
@@ -123,7 +125,7 @@ def test_one_unit_moves_a_strategy_by_no_more_than_declared(relation: str, rows:
         people = {f"p{number}": random_unit(chance, rows) for number in range(5)}
         other = neighbours_of(people, relation, rows, chance)
         for own in plans:
-            at, one = next((at, one) for at, one in enumerate(own.measurements) if isinstance(one, Noisy))
+            at, one = next((at, one) for at, one in enumerate(own.measurements) if isinstance(one, AdditiveNoise))
             pairs = zip(inputs(own, people).inputs[at], inputs(own, other).inputs[at], strict=True)
             moved = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in pairs]  # type: ignore[call-overload]
             both = (part for cell in moved for part in zip(cell, scales_of(one), strict=True))
@@ -147,7 +149,7 @@ def test_the_declared_bound_is_reached(relation: str, rows: int, tail: str) -> N
         other = neighbours_of(people, relation, rows, chance)
         pairs = zip(inputs(own, people).inputs[0], inputs(own, other).inputs[0], strict=True)
         moved = sum(abs(x - y) for pair in pairs for x, y in zip(*pair, strict=True))  # type: ignore[call-overload]
-        most = max(most, moved / Fraction(noisy(own)[0].form.components[0].scale))
+        most = max(most, moved / Fraction(noisy(own)[0].linear_query.components[0].l1_sensitivity))
         if most == 1:
             break
     assert most == 1
@@ -209,12 +211,12 @@ def test_the_error_is_as_previewed_and_intervals_hold(workload: str) -> None:
     people = {f"p{number}": random_unit(chance, 1) for number in range(40)}
     secret = inputs(own, people)
     exact = [one.value(secret.inputs[at][0]) for at, one in enumerate(noisy(own))]  # type: ignore[arg-type]
-    drawn = [draw.release(own, secret, [0]).numbers[0] for _ in range(400)]
+    drawn = [draw.sample_noisy_outputs(own, secret, [0]).numbers[0] for _ in range(400)]
     promised = {one.aggregate: one.expected_error for one in own.candidates if one.chosen}
     covered = errors = expected = 0.0
     for at, one in enumerate(noisy(own)):
-        meaning = own.meaning(one)
-        reach = meaning.reach(0.95)
+        meaning = own.build_estimator(one)
+        reach = meaning.half_width(0.95)
         off = [float(one.value(numbers[at]) - exact[at]) for numbers in drawn]
         errors += sum(error**2 for error in off) / len(off)
         expected += (promised[own.query.presentation.outputs[at].label] or 0.0) ** 2
@@ -230,15 +232,15 @@ def test_what_is_drawn_together_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -
     declared = schema("add-remove", 1, units=5)
     own = planned(declared, f"SUM(age), {WORKLOADS['nested']}", "GROUP BY sex")
     drawings: list[int] = []
-    plain = Independent.draw_units
+    plain = IndependentNoises.sample_units
 
-    def counted(self: Independent, size: int, entropy: object) -> object:
+    def counted(self: IndependentNoises, size: int, entropy: object) -> object:
         drawings.append(len(self.noises))
         return plain(self, size, entropy)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Independent, "draw_units", counted)
-    released = draw.release(own, inputs(own, {"p": random_unit(random.Random(1), 1)}), [0] * 3)
-    group = [at for at, one in enumerate(own.measurements) if isinstance(one, Noisy) and one.together]
+    monkeypatch.setattr(IndependentNoises, "sample_units", counted)
+    released = draw.sample_noisy_outputs(own, inputs(own, {"p": random_unit(random.Random(1), 1)}), [0] * 3)
+    group = [at for at, one in enumerate(own.measurements) if isinstance(one, AdditiveNoise) and one.joint_group]
     assert len(group) == 7
     assert len(drawings) == 2
     assert all(len({cell[at] for at in group}) == 1 for cell in released.numbers)
@@ -248,9 +250,12 @@ def test_counts_get_the_shares_of_counts() -> None:
     """Of four aggregates with two counts the counts have half of epsilon; all together they cost epsilon, no more."""
     declared = schema("add-remove", 1, units=5)
     own = planned(declared, "SUM(age), AVG(score), " + filters("sex = 'F'", "smoker"), epsilon=2)
-    counts = [one for one in noisy(own) if one.together]
+    counts = [one for one in noisy(own) if one.joint_group]
     assert len(counts) == 2
-    rates = [law.rate * Fraction(part.scale) for law, part in zip(counts[0].noise.noises, counts[0].form.components)]  # type: ignore[union-attr] # noqa: B905
+    rates = [
+        law.rate * Fraction(part.l1_sensitivity)
+        for law, part in zip(counts[0].noise.noises, counts[0].linear_query.components, strict=False)
+    ]
     assert set(rates) == {Fraction(1)}
     assert own.cost.epsilon == own.guarantee.epsilon == 2
     assert own.cost.rho <= Fraction(1, 4) + Fraction(1, 2)
@@ -263,8 +268,8 @@ def test_public_counts_stay_public_and_one_count_alone_is_as_before() -> None:
     assert own.measurements[0].name == "public by the schema"
     single = planned(declared, "COUNT(*) FILTER (WHERE sex = 'F')")
     assert single.mechanism == "discrete Laplace"
-    assert noisy(single)[0].form.components[0].scale == 1
-    assert noisy(single)[0].form.measures[0].where != TRUE
+    assert noisy(single)[0].linear_query.components[0].l1_sensitivity == 1
+    assert noisy(single)[0].linear_query.measures[0].where != TRUE
     units = planned(schema("replace-one", 3, units=50), "COUNT(DISTINCT pid) FILTER (WHERE smoker)")
     assert units.mechanism != "public by the schema"
 
@@ -274,21 +279,21 @@ def test_a_stored_answer_is_found_at_any_epsilon() -> None:
     declared = schema("replace-one", 1, units=50)
     for select in WORKLOADS.values():
         plans = [planned(declared, select, "WHERE grade <> 'low'", epsilon) for epsilon in (0.01, 0.3, 1)]
-        assert len({own.question() for own in plans}) == 1
-        again = plan_like(plans[0], Asked(Fraction(1)))
-        assert again.question() == plans[0].question()
-        assert [one.form for one in noisy(again)] == [one.form for one in noisy(plans[2])]
+        assert len({own.build_question_key() for own in plans}) == 1
+        again = replan_query(plans[0], QueryOptions(Fraction(1)))
+        assert again.build_question_key() == plans[0].build_question_key()
+        assert [one.linear_query for one in noisy(again)] == [one.linear_query for one in noisy(plans[2])]
         assert [one.noise for one in noisy(again)] == [one.noise for one in noisy(plans[2])]
-    assert len({forced(plans[0], name).question() for name in (*NAMES, "none of these")}) == 5
+    assert len({forced(plans[0], name).build_question_key() for name in (*NAMES, "none of these")}) == 5
 
 
 def test_a_session_counts_what_a_filter_leaves() -> None:
     """Two disjoint filters together cost no more than one of them; a filter that was passed over would cost twice."""
     declared = schema("add-remove", 1, units=5)
-    own = counted_plan(
+    own = plan_session_counts(
         declared, parse_sql(f"SELECT {filters('age > 0', 'age < 0')} FROM t", declared), Fraction(2), ONE
     )
-    assert Tally(declared, ONE).plus(counts_of(own, Fraction(2))).spent == Fraction(1, 2)
+    assert SessionBudget(declared, ONE).add_counts(list_noisy_counts(own, Fraction(2))).spent == Fraction(1, 2)
 
 
 def test_keys_that_are_not_public_have_counts_together_too() -> None:
@@ -297,7 +302,7 @@ def test_keys_that_are_not_public_have_counts_together_too() -> None:
     select = "COUNT(*), " + filters("sex = 'F'", "smoker", "age > 0")
     own = plan(declared, parse_sql(f"SELECT {select} FROM t GROUP BY city", declared), 1, 1e-6)
     assert own.measurements[0].name == "discrete Laplace over a threshold"
-    assert all(one.together for one in noisy(own))
+    assert all(one.joint_group for one in noisy(own))
     assert own.cost.epsilon <= 1
 
 
@@ -306,7 +311,7 @@ def test_under_delta_nothing_is_together() -> None:
     declared = schema("add-remove", 1, units=5)
     query = parse_sql(f"SELECT {WORKLOADS['nested']} FROM t", declared)
     own = plan(declared, query, 1, 1e-6)
-    assert not any(one.together for one in noisy(own))
+    assert not any(one.joint_group for one in noisy(own))
 
 
 def test_too_many_atoms_are_asked_as_they_are() -> None:
@@ -325,7 +330,7 @@ def test_extremes_of_epsilon_are_planned_and_told(epsilon: object) -> None:
     for select in WORKLOADS.values():
         own = planned(declared, select, epsilon=epsilon)
         for one in noisy(own):
-            reaches = [own.meaning(one).reach(confidence) for confidence in (0.5, 0.95, 0.999)]
+            reaches = [own.build_estimator(one).half_width(confidence) for confidence in (0.5, 0.95, 0.999)]
             assert reaches == sorted(reaches)
             assert math.isfinite(reaches[-1])
 
@@ -390,25 +395,27 @@ def test_every_strategy_is_least_squares_and_its_bounds_are_exact(
     work: Workload, relation: tuple[str, int], grouped: bool
 ) -> None:
     """L S = H exactly; L is the pseudo-inverse's; `most` and `square` are those of the worst pair, found one by one."""
-    facts = Facts(schema(relation[0], relation[1], units=5), TRUE, 4 if grouped else None)
-    for one in strategies(work, facts):
-        totals = np.array(one.totals) if one.of_atoms else work.held
-        assert product(one.estimates, totals.tolist()) == tuple(tuple(map(Fraction, row)) for row in work.held.tolist())
-        expected = brute(work.held, totals.tolist(), one.weights)
+    facts = ContributionBounds(schema(relation[0], relation[1], units=5), TRUE, 4 if grouped else None)
+    for one in list_workload_strategies(work, facts):
+        totals = np.array(one.totals) if one.measures_atoms else work.matrix
+        assert multiply_matrices(one.estimates, totals.tolist()) == tuple(
+            tuple(map(Fraction, row)) for row in work.matrix.tolist()
+        )
+        expected = brute(work.matrix, totals.tolist(), one.weights)
         assert np.allclose(np.array(one.estimates, float), expected, atol=1e-9)
         most, square = worst_pair(one, totals, work, facts)
-        assert (one.most, one.square) == (max(most, 1), max(square, 1))
-        assert one.rho(Fraction(1)) <= Fraction(1, 2)
+        assert (one.l1_sensitivity, one.l2_sensitivity_sq) == (max(most, 1), max(square, 1))
+        assert one.compute_rho(Fraction(1)) <= Fraction(1, 2)
 
 
-def worst_pair(one: Strategy, totals: np.ndarray, work: Workload, facts: Facts) -> tuple[int, int]:
+def worst_pair(one: WorkloadStrategy, totals: np.ndarray, work: Workload, facts: ContributionBounds) -> tuple[int, int]:
     columns = [tuple(column) for column in totals.T.tolist()]
     weigh = [tuple(w * x for w, x in zip(one.weights, column, strict=True)) for column in columns]
-    if not facts.replaces:
+    if not facts.is_replace_one:
         return max(map(sum, weigh)), max(sum(x * x for x in column) for column in weigh)
-    if facts.grouped:  # two cells side by side
+    if facts.is_grouped:  # two cells side by side
         return 2 * max(map(sum, weigh)), 2 * max(sum(x * x for x in column) for column in weigh)
-    weigh += [(0,) * len(one.weights)] * (work.nothing or facts.rows > 1)
+    weigh += [(0,) * len(one.weights)] * (work.has_uncounted or facts.rows_per_unit > 1)
     changes = [[abs(x - y) for x, y in zip(*pair, strict=True)] for pair in combinations(weigh, 2)]
     return max(map(sum, changes), default=0), max((sum(x * x for x in change) for change in changes), default=0)
 
@@ -416,36 +423,36 @@ def worst_pair(one: Strategy, totals: np.ndarray, work: Workload, facts: Facts) 
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=4))
 def test_fractions_are_solved_exactly(rows: list[list[int]]) -> None:
     """The rows kept are as many as the rank, and a product with the inverse is the unit."""
-    kept = independent(rows)
+    kept = select_independent_rows(rows)
     assert len(kept) == np.linalg.matrix_rank(np.array(rows))
     if kept:
-        gram = product(kept, tuple(zip(*kept, strict=True)))
-        assert product(gram, inverse(gram)) == unit(len(kept))
+        gram = multiply_matrices(kept, tuple(zip(*kept, strict=True)))
+        assert multiply_matrices(gram, invert_matrix(gram)) == build_identity(len(kept))
 
 
 def test_the_law_of_a_weighted_sum() -> None:
     """Against partial fractions where these are exact, and against enumeration where the noise is nearly none."""
-    two = Independent((DiscreteLaplace(Fraction(1, 100), 1), DiscreteLaplace(Fraction(1, 300), 1)))
-    at = sums.reach(two, (1.0, 0.5), 0.95)
-    assert laplace_tail([100, 150], np.array([at]))[0] == pytest.approx(0.05, rel=0.03)
-    many = Independent((DiscreteLaplace(3, 1),) * 20)
+    two = IndependentNoises((DiscreteLaplace(Fraction(1, 100), 1), DiscreteLaplace(Fraction(1, 300), 1)))
+    at = sums.compute_sum_half_width(two, (1.0, 0.5), 0.95)
+    assert compute_laplace_tail([100, 150], np.array([at]))[0] == pytest.approx(0.05, rel=0.03)
+    many = IndependentNoises((DiscreteLaplace(3, 1),) * 20)
     law = np.array([1.0])
     each = np.array([DiscreteLaplace(3, 1).probability(k) for k in range(-12, 13)])
     for _ in range(20):
         law = np.convolve(law, each)
     middle = len(law) // 2
     for confidence in (0.5, 0.9, 0.99, 0.999):
-        reach = sums.reach(many, (1.0,) * 20, confidence)
+        reach = sums.compute_sum_half_width(many, (1.0,) * 20, confidence)
         inside = law[middle - math.floor(reach) : middle + math.floor(reach) + 1].sum()
         assert inside >= confidence
         assert reach < 1.1 + next(k for k in range(99) if law[middle - k : middle + k + 1].sum() >= confidence)
-    line = sums.combined(many, (1.0,) * 20)
+    line = sums.tabulate_laplace_sum(many, (1.0,) * 20)
     assert line.sd == pytest.approx(math.sqrt(20 * DiscreteLaplace(3, 1).variance()))
 
 
 def test_a_weighted_estimate_spans_its_ranges() -> None:
     """The least and greatest value over the ranges of the totals, whatever the signs."""
-    own = Weighted((Fraction(1, 2), Fraction(-1), Fraction(0)))
+    own = WeightedSum((Fraction(1, 2), Fraction(-1), Fraction(0)))
     assert own.value((4, 1, 9)) == 1
     ranges = [(Fraction(0), Fraction(4)), (Fraction(1), Fraction(3)), (Fraction(0), Fraction(9))]
-    assert own.span(ranges) == (-3, 1)
+    assert own.value_range(ranges) == (-3, 1)

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 import tables
 from discreet.errors import InvalidInput
 from discreet.planner.choose import plan
-from discreet.planner.structure import Ends, Structure, counts_of, structure
+from discreet.planner.structure import CountLimits, StructuralConstraints, find_structural_constraints, select_counts
 from discreet.query import parse_sql
-from discreet.query.predicate import All
-from discreet.query.totals import Measure, Totals
+from discreet.query.predicate import AllOf
+from discreet.query.totals import ScanMeasure, TotalsScan
 from discreet.schema import Column, Schema, schema_from_text, schema_to_public_json
-from discreet.schema.column import Derived
+from discreet.schema.column import DerivedCodes
 from discreet.sources.memory import MemorySource
 
 VISIT = Column("visit", "integer", lower=1, upper=7, counts="falling")
-AREA = Column("areas.area", "nominal", 0, 1, categories=("flat", "hilly"), derived=Derived("grade", (0, 1, 0)))
+AREA = Column("areas.area", "nominal", 0, 1, categories=("flat", "hilly"), derived=DerivedCodes("grade", (0, 1, 0)))
 QUESTIONS = (
     "SELECT COUNT(*) FROM t",
     "SELECT sex, COUNT(*) FROM t GROUP BY sex",
@@ -41,32 +41,32 @@ def with_columns(schema: Schema, *more: Column) -> Schema:
     return replace(schema, columns={**schema.columns, **{column.name: column for column in more}})
 
 
-def of(question: str, schema: Schema) -> Structure:
+def of(question: str, schema: Schema) -> StructuralConstraints:
     query = parse_sql(question, schema)
-    return structure(schema, query, len(plan(schema, query, 1).cells()))
+    return find_structural_constraints(schema, query, len(plan(schema, query, 1).list_cells()))
 
 
 def counted(question: str, schema: Schema, units: tables.Units) -> NDArray[np.int64]:
     """The exact counts of a table, by count and cell."""
     planned, source = plan(schema, parse_sql(question, schema), 1), MemorySource(schema, tables.rows_of(units))
     found = []
-    for one in counts_of(planned.query):
-        what = Measure("units") if one.function == "count_distinct" else Measure("rows")
-        what = Measure("present", one.column) if one.column else what
-        totals = source.totals(Totals((what,), planned.keys, All((planned.query.where, one.where))))
-        found.append([totals.get(cell, (0,))[0] for cell in planned.cells()])
+    for one in select_counts(planned.query):
+        what = ScanMeasure("units") if one.function == "count_distinct" else ScanMeasure("rows")
+        what = ScanMeasure("present", one.column) if one.column else what
+        totals = source.totals(TotalsScan((what,), planned.keys, AllOf((planned.query.where, one.where))))
+        found.append([totals.get(cell, (0,))[0] for cell in planned.list_cells()])
     return np.array(found, dtype=np.int64)
 
 
-def assert_holds(made: Structure, counts: NDArray[np.int64]) -> None:
+def assert_holds(made: StructuralConstraints, counts: NDArray[np.int64]) -> None:
     assert (counts >= 0).all()
     assert not counts[~made.possible].any()
-    for own, ends in zip(counts, made.ends, strict=True):
-        assert ends.least <= own.sum() <= (own.sum() if ends.most is None else ends.most)
-        assert own.max() <= (own.max() if ends.each is None else ends.each)
-    for at in made.chained:
-        assert (np.diff(counts[at][list(made.chain)]) >= 0).all()
-    assert all((counts[i] <= counts[j]).all() for i, j in made.pairs)
+    for own, ends in zip(counts, made.limits, strict=True):
+        assert ends.min_total <= own.sum() <= (own.sum() if ends.max_total is None else ends.max_total)
+        assert own.max() <= (own.max() if ends.max_cell is None else ends.max_cell)
+    for at in made.rising_counts:
+        assert (np.diff(counts[at][list(made.rising_cells)]) >= 0).all()
+    assert all((counts[i] <= counts[j]).all() for i, j in made.ordered_pairs)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -86,17 +86,17 @@ def test_what_is_said_holds_of_every_table(question: str, relation: str, rows: i
 def test_the_public_number_of_units_is_the_total_where_each_is_one_row_and_all_count() -> None:
     one, three = tables.schema("replace-one", 1, 1080), tables.schema("replace-one", 3, 1080)
     grouped = "SELECT sex, COUNT(*) FROM t GROUP BY sex"
-    assert of(grouped, one).ends == (Ends(1080, 1080, 1080),)
+    assert of(grouped, one).limits == (CountLimits(1080, 1080, 1080),)
     assert "all counts add up to the public number of units, 1,080" in of(grouped, one).words
-    assert of(grouped, three).ends == (Ends(1080, 3240, 3240),)
-    assert of("SELECT sex, COUNT(*) FROM t WHERE age > 0 GROUP BY sex", one).ends == (Ends(0, 1080, 1080),)
-    assert of("SELECT sex, COUNT(DISTINCT pid) FROM t GROUP BY sex", three).ends == (Ends(1080, 3240, 1080),)
-    assert of(grouped, tables.schema("add-remove", 1, 0)).ends == (Ends(),)
+    assert of(grouped, three).limits == (CountLimits(1080, 3240, 3240),)
+    assert of("SELECT sex, COUNT(*) FROM t WHERE age > 0 GROUP BY sex", one).limits == (CountLimits(0, 1080, 1080),)
+    assert of("SELECT sex, COUNT(DISTINCT pid) FROM t GROUP BY sex", three).limits == (CountLimits(1080, 3240, 1080),)
+    assert of(grouped, tables.schema("add-remove", 1, 0)).limits == (CountLimits(),)
 
 
 def test_a_count_of_a_column_that_is_never_missing_is_of_every_row() -> None:
     made = of("SELECT sex, COUNT(score), COUNT(day) FROM t GROUP BY sex", tables.schema("replace-one", 1, 50))
-    least = dict(zip(made.names, (ends.least for ends in made.ends), strict=True))
+    least = dict(zip(made.names, (ends.min_total for ends in made.limits), strict=True))
     assert least == {"COUNT(score)": 50, "COUNT(day)": 0}
 
 
@@ -141,12 +141,12 @@ def test_a_declared_order_holds_of_single_values_and_of_bins() -> None:
     falling = with_columns(tables.schema("add-remove", 3, 0), VISIT)
     rising = with_columns(falling, replace(VISIT, counts="rising"))
     asked = "SELECT visit, COUNT(*) FROM t GROUP BY visit"
-    assert of(asked, falling).chain == (6, 5, 4, 3, 2, 1, 0)
-    assert of(asked, rising).chain == (0, 1, 2, 3, 4, 5, 6)
+    assert of(asked, falling).rising_cells == (6, 5, 4, 3, 2, 1, 0)
+    assert of(asked, rising).rising_cells == (0, 1, 2, 3, 4, 5, 6)
     assert "the counts are falling with visit, as the schema declares" in of(asked, falling).words
     binned = "SELECT BIN(visit, 3), COUNT(*) FROM t GROUP BY BIN(visit, 3)"
-    assert of(binned, falling).chain == (2, 1, 0)
-    assert of(binned, rising).chain == (0, 1)
+    assert of(binned, falling).rising_cells == (2, 1, 0)
+    assert of(binned, rising).rising_cells == (0, 1)
 
 
 def test_bins_keep_a_declared_order_whatever_the_counts() -> None:
@@ -155,7 +155,7 @@ def test_bins_keep_a_declared_order_whatever_the_counts() -> None:
     for width, order in product(range(1, 8), ("falling", "rising")):
         schema = with_columns(tables.schema("add-remove", 1, 0), replace(VISIT, counts=order))
         key = "visit" if width == 1 else f"BIN(visit, {width})"
-        chain = of(f"SELECT {key}, COUNT(*) FROM t GROUP BY {key}", schema).chain
+        chain = of(f"SELECT {key}, COUNT(*) FROM t GROUP BY {key}", schema).rising_cells
         for _ in range(100):
             counts = sorted((chance.randrange(9) for _ in range(7)), reverse=order == "falling")
             bins = [sum(counts[at : at + width]) for at in range(0, 7, width)]
@@ -172,13 +172,13 @@ def test_a_declared_order_is_used_only_where_it_was_declared_to_hold() -> None:
         "SELECT visit, COUNT(age) FROM t GROUP BY visit",
         "SELECT sex, COUNT(*) FROM t GROUP BY sex",
     ):
-        assert of(question, schema).chain == ()
+        assert of(question, schema).rising_cells == ()
 
 
 def test_counts_of_fewer_rows_are_no_more() -> None:
     schema = tables.schema("add-remove", 3, 0)
     made = of("SELECT COUNT(*), COUNT(age), COUNT(DISTINCT pid) FROM t", schema)
-    pairs = {(made.names[i], made.names[j]) for i, j in made.pairs}
+    pairs = {(made.names[i], made.names[j]) for i, j in made.ordered_pairs}
     assert pairs == {("COUNT(age)", "COUNT(*)"), ("COUNT(DISTINCT pid)", "COUNT(*)")}
     assert "COUNT(age) is at most COUNT(*) in every row" in made.words
 
@@ -186,7 +186,7 @@ def test_counts_of_fewer_rows_are_no_more() -> None:
 def test_filters_that_follow_from_one_another_are_ordered() -> None:
     question = "SELECT COUNT(*) FILTER (WHERE age > 2) AS a, COUNT(*) FILTER (WHERE age > 0) AS b, COUNT(*) AS c FROM t"
     made = of(question, tables.schema("add-remove", 1, 0))
-    assert {(made.names[i], made.names[j]) for i, j in made.pairs} == {("a", "b"), ("b", "c")}
+    assert {(made.names[i], made.names[j]) for i, j in made.ordered_pairs} == {("a", "b"), ("b", "c")}
 
 
 def test_several_counts_of_rows_are_sums_of_parts() -> None:
@@ -197,10 +197,10 @@ def test_several_counts_of_rows_are_sums_of_parts() -> None:
     assert sorted(map(tuple, made.labels.T.tolist())) == sorted(
         (cell * first, cell * (1 - first), cell) for cell in (1, 2, 3) for first in (0, 1)
     )
-    assert made.ends == Ends(0, 50, 50)
+    assert made.limits == CountLimits(0, 50, 50)
     everyone = of(f"{asked}, COUNT(*) AS n FROM t GROUP BY sex", tables.schema("replace-one", 3, 50))
     assert everyone.parts is not None
-    assert everyone.parts.ends == Ends(50, 150, 150)
+    assert everyone.parts.limits == CountLimits(50, 150, 150)
     assert everyone.words[-1] == "the counts are made of the same parts, none of which is below 0"
 
 
@@ -217,7 +217,7 @@ def test_parts_are_of_several_counts_of_rows_over_public_keys(question: str) -> 
     """Not of units that may have several rows, nor beside a declared order."""
     schema = with_columns(tables.schema("add-remove", 3, 0), VISIT)
     query = parse_sql(question, schema)
-    assert structure(schema, query, 9).parts is None
+    assert find_structural_constraints(schema, query, 9).parts is None
 
 
 def test_too_many_atoms_leave_out_what_they_would_tell() -> None:
@@ -227,5 +227,5 @@ def test_too_many_atoms_leave_out_what_they_would_tell() -> None:
     where = " OR ".join(f"{column.name} = 1" for column in wide)
     made = of(f"SELECT sex, COUNT(*), COUNT(age) FROM t WHERE {where} GROUP BY sex", schema)
     assert made.possible.all()
-    assert made.pairs == ()
-    assert made.ends == (Ends(0, 9, 9),) * 2
+    assert made.ordered_pairs == ()
+    assert made.limits == (CountLimits(0, 9, 9),) * 2

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.assess.compare import compare_release
-from discreet.assess.sweep import MOST, Point, Sweep, check_methods, read_ks, recommend, sweep
+from discreet.assess.sweep import (
+    MAX_KS,
+    SweepPoint,
+    SweepResult,
+    check_methods,
+    parse_ks,
+    recommend_point,
+    sweep_parameters,
+)
 from discreet.errors import InvalidInput
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.microdata.mdav_id import mdav_id
@@ -36,14 +44,14 @@ def people(rows: int = 120, key: int = 7) -> Table:
     )
 
 
-def points(*triples: tuple[str, int, float, float]) -> list[Point]:
-    return [Point(method, k, loss, risk, None, None, None) for method, k, loss, risk in triples]
+def points(*triples: tuple[str, int, float, float]) -> list[SweepPoint]:
+    return [SweepPoint(method, k, loss, risk, None, None, None) for method, k, loss, risk in triples]
 
 
 def test_a_range_of_k_is_geometric_with_both_ends() -> None:
     """k=3..300 is twelve whole k with like ratios between them."""
-    ks = read_ks("k=3..300")
-    assert len(ks) == MOST
+    ks = parse_ks("k=3..300")
+    assert len(ks) == MAX_KS
     assert ks[0] == 3
     assert ks[-1] == 300
     ratios = [after / before for before, after in pairwise(ks[3:])]
@@ -53,18 +61,18 @@ def test_a_range_of_k_is_geometric_with_both_ends() -> None:
 @given(st.integers(2, 10**6), st.integers(0, 10**6))
 def test_any_range_gives_ascending_k_with_both_ends(low: int, more: int) -> None:
     """At most twelve, each once, the ends among them."""
-    ks = read_ks(f"k={low}..{low + more}")
+    ks = parse_ks(f"k={low}..{low + more}")
     assert ks[0] == low
     assert ks[-1] == low + more
-    assert len(ks) <= MOST
+    assert len(ks) <= MAX_KS
     assert list(ks) == sorted(set(ks))
-    assert more >= MOST or ks == tuple(range(low, low + more + 1))
+    assert more >= MAX_KS or ks == tuple(range(low, low + more + 1))
 
 
 def test_a_list_of_k_is_taken_as_it_is() -> None:
     """In any order, with or without its name, each once."""
-    assert read_ks("k=3,5,10") == read_ks(" 10, 5,3,5 ") == (3, 5, 10)
-    assert read_ks("7") == (7,)
+    assert parse_ks("k=3,5,10") == parse_ks(" 10, 5,3,5 ") == (3, 5, 10)
+    assert parse_ks("7") == (7,)
 
 
 @pytest.mark.parametrize(
@@ -84,28 +92,28 @@ def test_a_list_of_k_is_taken_as_it_is() -> None:
 def test_what_is_no_sweep_is_refused(text: str, told: str) -> None:
     """One sentence says how a sweep is written."""
     with pytest.raises(InvalidInput, match=told):
-        read_ks(text)
+        parse_ks(text)
 
 
 def test_the_least_loss_within_the_limit_is_recommended() -> None:
     """A point that loses less but gives away more than the limit is not taken."""
     tried = points(("a", 3, 0.1, 0.2), ("a", 9, 0.4, 0.05), ("b", 9, 0.3, 0.01), ("b", 27, 2, 0.0))
-    assert recommend(tried, 0.05) is tried[2]
-    assert recommend(tried, 0.3) is tried[0]
+    assert recommend_point(tried, 0.05) is tried[2]
+    assert recommend_point(tried, 0.3) is tried[0]
 
 
 def test_losses_alike_are_told_apart_by_their_risk() -> None:
     """Where nothing is lost either way, the greater safety is recommended."""
     tried = points(("a", 3, 0.001, 0.04), ("a", 9, 0.04, 0.01), ("a", 27, 0.06, 0.0))
-    assert recommend(tried, 0.05) is tried[1]
+    assert recommend_point(tried, 0.05) is tried[1]
 
 
 def test_where_no_point_is_safe_and_useful_the_nearest_is_named() -> None:
     """By how far its worse figure is over its bound; it is not advised, and the words say what is wrong with it."""
     tried = points(("a", 3, 0.2, 0.5), ("b", 9, 1.5, 0.04), ("b", 27, 3.0, 0.01), ("c", 9, 1.2, 0.08))
-    best = recommend(tried, 0.05)
+    best = recommend_point(tried, 0.05)
     assert best is tried[1]
-    found = Sweep(tuple(tried), best, 0.05)
+    found = SweepResult(tuple(tried), best, 0.05)
     assert not found.useful
     assert found.to_json()["useful"] is False
     assert found.words == (
@@ -113,24 +121,24 @@ def test_where_no_point_is_safe_and_useful_the_nearest_is_named() -> None:
         "with k = 9 (risk 4 %, loss 1.5, most of it in correlations); findings may well differ from those on the "
         "original, so try other k, other methods or fewer columns."
     )
-    risky = Sweep(tuple(tried), recommend(tried[:1], 0.05), 0.05)
+    risky = SweepResult(tuple(tried), recommend_point(tried[:1], 0.05), 0.05)
     assert "; it gives away too much, so try other k" in risky.words
-    neither = Sweep(tuple(tried), recommend(tried[3:], 0.05), 0.05)
+    neither = SweepResult(tuple(tried), recommend_point(tried[3:], 0.05), 0.05)
     assert "; it gives away too much and findings may well differ from" in neither.words
 
 
 def test_a_useful_point_goes_before_a_safer_one_that_is_not() -> None:
     """At the bounds themselves a point is still safe and useful; with a limit of 0 only one without any risk is."""
     tried = points(("a", 3, 1.01, 0.0), ("a", 9, 1.0, 0.05))
-    assert recommend(tried, 0.05) is tried[1]
-    assert Sweep(tuple(tried), tried[1], 0.05).useful
-    assert recommend(tried, 0) is tried[0]
+    assert recommend_point(tried, 0.05) is tried[1]
+    assert SweepResult(tuple(tried), tried[1], 0.05).useful
+    assert recommend_point(tried, 0) is tried[0]
 
 
 def test_a_sweep_tries_every_method_at_every_k() -> None:
     """In order, following its progress, and with figures that JSON holds."""
     seen: list[tuple[int, int]] = []
-    found = sweep(
+    found = sweep_parameters(
         people(),
         QUASI,
         CONFIDENTIAL,
@@ -150,14 +158,15 @@ def test_a_sweep_tries_every_method_at_every_k() -> None:
 def test_a_sweep_with_the_same_entropy_comes_out_the_same() -> None:
     """Chance enters by the one door."""
     one, two = (
-        sweep(people(), QUASI, CONFIDENTIAL, (4,), entropy=KeyedEntropy(b"key", "sweep")).to_json() for _ in range(2)
+        sweep_parameters(people(), QUASI, CONFIDENTIAL, (4,), entropy=KeyedEntropy(b"key", "sweep")).to_json()
+        for _ in range(2)
     )
     assert one == two
 
 
 def test_a_k_above_the_rows_is_left_out_and_said() -> None:
     """The others are tried all the same."""
-    found = sweep(people(30), QUASI, CONFIDENTIAL, (3, 31), ("mdav", "ir-swap"))
+    found = sweep_parameters(people(30), QUASI, CONFIDENTIAL, (3, 31), ("mdav", "ir-swap"))
     assert {point.k for point in found.points} == {3}
     assert len(found.left_out) == 2
     assert all("k = 31" in why for why in found.left_out)
@@ -166,12 +175,12 @@ def test_a_k_above_the_rows_is_left_out_and_said() -> None:
 def test_a_sweep_that_can_try_nothing_is_refused() -> None:
     """With the reason of the first refusal."""
     with pytest.raises(InvalidInput, match="rows"):
-        sweep(people(30), QUASI, CONFIDENTIAL, (31, 40))
+        sweep_parameters(people(30), QUASI, CONFIDENTIAL, (31, 40))
 
 
 def test_t_closeness_can_be_tried_too() -> None:
     """At the t that is given."""
-    found = sweep(people(), QUASI, ("income",), (5,), ("t-closeness",), t=2)
+    found = sweep_parameters(people(), QUASI, ("income",), (5,), ("t-closeness",), t=2)
     assert found.recommended.method == "t-closeness"
 
 
@@ -185,13 +194,13 @@ def test_only_comparable_methods_are_tried(methods: tuple[str, ...]) -> None:
 def test_a_wrong_role_is_refused_at_once() -> None:
     """Not once for each try."""
     with pytest.raises(InvalidInput, match="wage"):
-        sweep(people(), QUASI, ("wage",), (3,))
+        sweep_parameters(people(), QUASI, ("wage",), (3,))
 
 
 def test_the_loss_is_the_worst_of_what_a_verdict_goes_by() -> None:
     """Each over its upper bar, so that above 1 is where the verdict on utility is the worst; the words say what."""
     table = people()
-    for point in sweep(table, QUASI, CONFIDENTIAL, (3, 20, 60), ("mdav",)).points:
+    for point in sweep_parameters(table, QUASI, CONFIDENTIAL, (3, 20, 60), ("mdav",)).points:
         found = compare_release(table, mdav_id(table, point.k, QUASI, scale="domain"), QUASI, CONFIDENTIAL)
         figures = {
             "correlations": found.correlation_change / 0.1,
@@ -208,7 +217,7 @@ def test_the_loss_is_the_worst_of_what_a_verdict_goes_by() -> None:
 def test_the_risk_is_of_what_chance_leaves_open() -> None:
     """A rare value that nothing hides is a risk of 1, however few people it is of."""
     age, ill = np.repeat(np.arange(50), 6), np.repeat(["yes", "no"], [6, 294])
-    found = sweep(read_table({"age": age, "ill": ill}), ("age",), ("ill",), (3, 50), ("mdav",))
+    found = sweep_parameters(read_table({"age": age, "ill": ill}), ("age",), ("ill",), (3, 50), ("mdav",))
     assert found.points[0].risk == 1
     assert 0 < found.points[1].risk < 0.2
 
@@ -221,7 +230,7 @@ def test_what_its_own_verdict_calls_worst_is_not_recommended_where_other_points_
     pay = draw.normal(50, 10, 600)
     table = read_table({"age": age, "job": job, "pay": pay, "ill": draw.choice(["yes", "no"], 600, p=[0.1, 0.9])})
     entropy = KeyedEntropy(b"key", "registry")
-    found = sweep(table, ("age", "job"), ("pay", "ill"), (10, 100), ("mdav", "mdav-swap"), entropy=entropy)
+    found = sweep_parameters(table, ("age", "job"), ("pay", "ill"), (10, 100), ("mdav", "mdav-swap"), entropy=entropy)
     assert {point.method: point.loss > 1 for point in found.points if point.k == 100} == {
         "mdav": True,
         "mdav-swap": False,
@@ -233,7 +242,7 @@ def test_larger_groups_of_the_census_tell_less_and_no_k_is_both_safe_and_useful(
     """Thesis 3.4 and 7.1.3: by rank, loss grows and risk falls with k, and small k disclose attributes."""
     table = read_table(duckdb.read_csv(str(shared_data("census.csv"))))
     quasi, entropy = list(table)[:6], KeyedEntropy(b"key", "census")
-    found = sweep(table, quasi, ("TAXINC", "ERNVAL"), (3, 30, 300), ("mdav", "ir-swap"), entropy=entropy)
+    found = sweep_parameters(table, quasi, ("TAXINC", "ERNVAL"), (3, 30, 300), ("mdav", "ir-swap"), entropy=entropy)
     ranked = [point for point in found.points if point.method == "ir-swap"]
     assert [point.loss for point in ranked] == sorted(point.loss for point in ranked)
     assert [point.risk for point in ranked] == sorted((point.risk for point in ranked), reverse=True)
@@ -249,7 +258,7 @@ def test_larger_groups_of_the_census_tell_less_and_no_k_is_both_safe_and_useful(
 def test_words_tell_the_method_the_k_and_the_figures() -> None:
     """In one sentence."""
     tried = points(("mdav", 1500, 0.0123, 0.0456))
-    words = Sweep(tuple(tried), tried[0], 0.05).words
+    words = SweepResult(tuple(tried), tried[0], 0.05).words
     assert words == (
         "Take mdav with k = 1,500: of all points with a risk of at most 5 % above chance (its own is 4.56 %) "
         "none loses clearly less than its 0.0123, most of it in correlations."

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from discreet.errors import InvalidInput
-from discreet.microdata.arranging import MOST_BUCKETS, bucketise_plan
-from discreet.microdata.bucketing import bucket_values, bucketing, cut_sizes, cuts
-from discreet.microdata.closeness import apart, groups_apart
-from discreet.microdata.dealing import deal, group_sizes, plan_deals
-from discreet.microdata.feasible import feasible, most_groups, smallest_t, smallest_t_of
-from discreet.microdata.protected import Protected
+from discreet.microdata.arranging import MAX_BUCKETS, plan_bucketization
+from discreet.microdata.bucketing import build_bucket_values, choose_bucketing, compute_cut_sizes, compute_cuts
+from discreet.microdata.closeness import compute_distribution_distance, groups_apart
+from discreet.microdata.dealing import assign_rows, compute_group_sizes, plan_deals
+from discreet.microdata.feasible import find_max_groups, find_smallest_t, find_smallest_t_for, is_feasible
+from discreet.microdata.protected import ProtectedTable
 from discreet.microdata.reading import read_table
 from discreet.microdata.t_close import t_close
-from discreet.query.released import dealt
+from discreet.query.released import assign_groups
 from discreet.taxonomy import Taxonomy
 from seeded import cache
 from streams import Stream
@@ -58,14 +58,14 @@ def compositions(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
 def least_ratio(sizes: tuple[int, ...], per_bucket: int) -> Fraction | None:
     """Find the least ratio of all tables, by looking at all."""
     rows = sum(sizes)
-    groups = group_sizes(rows, len(sizes) * per_bucket)
+    groups = compute_group_sizes(rows, len(sizes) * per_bucket)
 
     def search(left: tuple[int, ...], which: int) -> Iterator[Fraction]:
         if which == len(groups):
             yield Fraction(1)
             return
         for held in compositions(groups[which], left):
-            mine = apart(held, sizes).ratio
+            mine = compute_distribution_distance(held, sizes).ratio
             rest = tuple(a - b for a, b in zip(left, held, strict=True))
             yield from (max(mine, other) for other in search(rest, which + 1))
 
@@ -78,41 +78,41 @@ def test_the_smallest_t_is_that_of_all_tables(sizes: tuple[int, ...], per_bucket
     """No table for so many groups is closer to the whole than the smallest t says, and one is as close."""
     if per_bucket * len(sizes) > 4 and sum(sizes) > 14:
         sizes = tuple(min(size, 4) for size in sizes)
-    assert smallest_t_of(sizes, per_bucket) == least_ratio(sizes, per_bucket)
+    assert find_smallest_t_for(sizes, per_bucket) == least_ratio(sizes, per_bucket)
 
 
 def test_less_can_do_than_the_sufficient_condition() -> None:
     """With groups of two sizes a table may be closer than any that rounds every share to a neighbour."""
-    assert smallest_t_of((4, 3), 1) == least_ratio((4, 3), 1) == Fraction(9, 7)
-    assert smallest_t_of((3, 3), 1) == Fraction(3, 2)
+    assert find_smallest_t_for((4, 3), 1) == least_ratio((4, 3), 1) == Fraction(9, 7)
+    assert find_smallest_t_for((3, 3), 1) == Fraction(3, 2)
 
 
 @settings(max_examples=100, deadline=None)
 @given(sizes=st.lists(st.integers(1, 60), min_size=2, max_size=5).map(tuple), k=st.integers(2, 9), t=TS)
 def test_feasibility_is_monotone_and_ends_at_the_smallest_t(sizes: tuple[int, ...], k: int, t: Fraction) -> None:
     """Groups exist exactly from the smallest t on."""
-    least, most = smallest_t(sizes, k), most_groups(sizes, t, k)
+    least, most = find_smallest_t(sizes, k), find_max_groups(sizes, t, k)
     assert (most is not None) == (least is not None and t >= least)
     if least is not None:
-        assert most_groups(sizes, least, k) is not None
-        assert most_groups(sizes, least - Fraction(1, 10**9), k) is None
+        assert find_max_groups(sizes, least, k) is not None
+        assert find_max_groups(sizes, least - Fraction(1, 10**9), k) is None
     if most is not None:
-        assert feasible(sizes, most, t)
+        assert is_feasible(sizes, most, t)
 
 
 @settings(max_examples=100, deadline=None)
 @given(sizes=st.lists(st.integers(1, 80), min_size=2, max_size=5).map(tuple), k=st.integers(2, 9), t=TS)
 def test_deals_make_groups_of_the_right_sizes(sizes: tuple[int, ...], k: int, t: Fraction) -> None:
     """Dealt like cards, every group is t-close and the groups have the sizes k_i; every row is dealt once."""
-    per_bucket = most_groups(sizes, t, k)
+    per_bucket = find_max_groups(sizes, t, k)
     if per_bucket is None:
         return
     deals = plan_deals(sizes, t, per_bucket)
     bucket = np.repeat(np.arange(len(sizes)), sizes)
     place = np.concatenate([np.arange(size) for size in sizes])
-    groups = deal(deals, bucket, np.arange(len(bucket)))
-    assert np.array_equal(groups, dealt(deals, bucket, place))
-    assert sorted(np.bincount(groups).tolist()) == sorted(group_sizes(sum(sizes), len(sizes) * per_bucket))
+    groups = assign_rows(deals, bucket, np.arange(len(bucket)))
+    assert np.array_equal(groups, assign_groups(deals, bucket, place))
+    assert sorted(np.bincount(groups).tolist()) == sorted(compute_group_sizes(sum(sizes), len(sizes) * per_bucket))
     measured = groups_apart(groups, bucket)
     assert measured.worst.ratio <= t
     assert measured.between <= t * t
@@ -123,7 +123,7 @@ def test_a_bucket_stands_out_as_much_as_t_allows() -> None:
     """With room for it, each group has t times the share of its own bucket, and 1/t of those of the others."""
     deals = plan_deals((600, 600, 600), Fraction(2), 20)
     bucket = np.repeat(np.arange(3), 600)
-    groups = deal(deals, bucket, np.arange(1800))
+    groups = assign_rows(deals, bucket, np.arange(1800))
     held = np.array([np.bincount(bucket[groups == label]) for label in range(60)])
     assert sorted(map(tuple, np.unique(held, axis=0).tolist())) == [(5, 5, 20), (5, 20, 5), (20, 5, 5)]
 
@@ -132,14 +132,14 @@ def test_a_bucket_stands_out_as_much_as_t_allows() -> None:
 def test_cuts_leave_no_bucket_empty(rows: int, buckets: int) -> None:
     """Buckets differ by at most one row."""
     if buckets <= rows:
-        assert max(cut_sizes(rows, buckets)) - min(cut_sizes(rows, buckets)) <= 1
-        assert min(cut_sizes(rows, buckets)) >= 1
+        assert max(compute_cut_sizes(rows, buckets)) - min(compute_cut_sizes(rows, buckets)) <= 1
+        assert min(compute_cut_sizes(rows, buckets)) >= 1
 
 
 def test_cuts_of_the_notes() -> None:
     """The two cases in which the printed formulas go wrong."""
-    assert cut_sizes(10, 6) == (2, 1, 2, 2, 1, 2)
-    assert cuts(12, 3) == (4, 8)
+    assert compute_cut_sizes(10, 6) == (2, 1, 2, 2, 1, 2)
+    assert compute_cuts(12, 3) == (4, 8)
 
 
 def refused_t(refusal: InvalidInput) -> Fraction | None:
@@ -148,7 +148,7 @@ def refused_t(refusal: InvalidInput) -> Fraction | None:
     return None if found is None else Fraction(found[1].replace(",", ""))
 
 
-def check(released: Protected, column: str, t: Fraction, k: int) -> None:
+def check(released: ProtectedTable, column: str, t: Fraction, k: int) -> None:
     """Every group has at least k rows and is t-close in what was released, by plain counting."""
     groups, values = released.groups["records"].tolist(), [str(value) for value in released[column]]
     whole = Counter(values)
@@ -177,7 +177,7 @@ def test_it_holds_exactly_or_is_refused_with_the_smallest_t(
     held = values if kind == "numeric" else [None if value is None else str(value) for value in values]
     table = {"q": np.arange(len(values)), "c": np.array(held, dtype=object)}
 
-    def attempt(close: Fraction) -> Protected:
+    def attempt(close: Fraction) -> ProtectedTable:
         return t_close(table, close, k, "q", "c", buckets=buckets, entropy=Stream(1), **told)
 
     try:
@@ -219,7 +219,7 @@ def test_anatomy_has_two_tables_that_agree() -> None:
     released = t_close(table, 2, 6, "q", "c", form="anatomy", entropy=Stream(3))
     assert list(released) == ["q", "group"]
     assert released.second is not None
-    second = released.second.arrays()
+    second = released.second.to_arrays()
     assert Counter(released["group"].tolist()) == Counter(np.repeat(second["group"], second["count"]).tolist())
     assert np.repeat(second["c"], second["count"]).mean() == pytest.approx(table["c"].mean())
     numbered = {tuple(t_close(table, 2, 6, "q", "c", form="anatomy")["group"][:3]) for _ in range(8)}
@@ -233,7 +233,7 @@ def test_other_columns_are_left_out() -> None:
 
 
 @cache
-def many_releases() -> tuple[Protected, ...]:
+def many_releases() -> tuple[ProtectedTable, ...]:
     """Figure 7.5, drawn often."""
     table, stream = {"q": np.arange(12), "c": np.arange(12)}, Stream(5)
     return tuple(t_close(table, 1.5, 4, "q", "c", buckets=3, entropy=stream) for _ in range(1500))
@@ -270,8 +270,8 @@ def test_nominal_buckets_are_whole_categories_with_true_names(counts: tuple[int,
     categories = ("gout", "sprain", "asthma", "flu", "migraine")
     values = np.repeat(np.array(categories, dtype=object), counts)
     table = read_table({"c": values}, taxonomies={"c": AREAS})
-    bucket = bucketing(table)(3)
-    assert bucket_values(table, bucket)["c"].array().tolist() == names
+    bucket = choose_bucketing(table)(3)
+    assert build_bucket_values(table, bucket)["c"].to_array().tolist() == names
     assert all(len(set(bucket[values == category].tolist())) == 1 for category in categories)
 
 
@@ -282,7 +282,7 @@ def test_a_missing_category_is_a_category_of_its_own() -> None:
         ("a", "b", None, None): ["a or b", None],
     }.items():
         table = read_table({"c": np.array(values, dtype=object)})
-        assert bucket_values(table, bucketing(table)(2))["c"].array().tolist() == names
+        assert build_bucket_values(table, choose_bucketing(table)(2))["c"].to_array().tolist() == names
 
 
 def test_several_columns_are_one_compound() -> None:
@@ -312,14 +312,14 @@ def test_facts_are_json_and_the_promise_says_what_it_assumes() -> None:
 def test_an_engine_can_follow_the_plan(rows: int, k: int, t: Fraction) -> None:
     """From the number of rows alone: buckets between the cuts, dealt, are groups that are t-close."""
     try:
-        plan = bucketise_plan("c", rows, t, k)
+        plan = plan_bucketization("c", rows, t, k)
     except InvalidInput:
         with pytest.raises(InvalidInput):
             t_close({"q": np.arange(rows), "c": np.arange(rows)}, t, k, "q", "c")
         return
     bucket = np.searchsorted(np.array(plan.cuts), np.arange(rows), side="right")
     place = np.arange(rows) - np.array([0, *plan.cuts])[bucket]
-    groups = dealt(plan.deals, bucket, place)
+    groups = assign_groups(plan.deals, bucket, place)
     measured = groups_apart(groups, bucket)
     assert measured.worst.ratio <= t
     assert measured.smallest >= k
@@ -328,9 +328,9 @@ def test_an_engine_can_follow_the_plan(rows: int, k: int, t: Fraction) -> None:
 
 def test_a_huge_t_asks_for_no_more_buckets_than_are_made() -> None:
     """Any t has an answer, and no more deals than an engine can take."""
-    plan = bucketise_plan("c", 10**7, 10**30, 5)
-    assert len(plan.cuts) == MOST_BUCKETS - 1
-    assert len(plan.deals) <= 2 * MOST_BUCKETS**2
+    plan = plan_bucketization("c", 10**7, 10**30, 5)
+    assert len(plan.cuts) == MAX_BUCKETS - 1
+    assert len(plan.deals) <= 2 * MAX_BUCKETS**2
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.custodian.reader import Reader
-from discreet.custodian.telling import drawing, sentence
+from discreet.custodian.reader import Decoder
+from discreet.custodian.telling import build_distribution_chart, describe_meaning
 from discreet.planner.choose import plan
 from discreet.query import parse_sql
 from tables import schema
@@ -19,14 +19,14 @@ COUNT = "SELECT COUNT(*) FROM t WHERE age > 0"
 SCORE, SEX, DAY = (f"SELECT {column} FROM t FOR UNIT 'p1'" for column in ("score", "sex", "day"))
 
 
-def reader(question: str, prior: str | None = None, epsilon: object = 1, **more: object) -> Reader:
-    return Reader(plan(DECLARED, parse_sql(question, DECLARED), epsilon, prior=prior, **more))  # type: ignore[arg-type]
+def reader(question: str, prior: str | None = None, epsilon: object = 1, **more: object) -> Decoder:
+    return Decoder(plan(DECLARED, parse_sql(question, DECLARED), epsilon, prior=prior, **more))  # type: ignore[arg-type]
 
 
 def said(question: str, drawn: int, prior: str | None = None, epsilon: object = 1, **more: object) -> str:
     own = reader(question, prior, epsilon, **more)
-    value = own.values(0, (drawn,))[0]
-    return sentence(own, 0, (drawn,), float(value) if isinstance(value, Fraction) else value)
+    value = own.decode_values(0, (drawn,))[0]
+    return describe_meaning(own, 0, (drawn,), float(value) if isinstance(value, Fraction) else value)
 
 
 def test_without_a_prior_it_says_where_the_number_lies() -> None:
@@ -43,15 +43,17 @@ def test_what_was_believed_is_told_as_it_was_stated() -> None:
 def test_who_typed_a_middle_is_told_of_that_one() -> None:
     """Also where the law is held on cells that it is not the middle of."""
     wide = replace(schema("replace-one", 1, 20_000), individual_queries=True)
-    own = Reader(plan(wide, parse_sql(COUNT, wide), Fraction(1, 10), prior="normal(12000, 900)"))
-    before = own.before(0)
+    own = Decoder(plan(wide, parse_sql(COUNT, wide), Fraction(1, 10), prior="normal(12000, 900)"))
+    before = own.get_prior(0)
     assert before is not None
     assert before.median() != 12_000
-    assert sentence(own, 0, (12_186,), 12_186).startswith("You believed it to be about 12,000, between 10,236 and ")
+    assert describe_meaning(own, 0, (12_186,), 12_186).startswith(
+        "You believed it to be about 12,000, between 10,236 and "
+    )
 
 
 def test_how_near_a_median_with_a_prior_is_needs_no_manual() -> None:
-    words = reader("SELECT MEDIAN(age) FROM t", "normal(3, 2)").plan.measurements[0].words(0.95)
+    words = reader("SELECT MEDIAN(age) FROM t", "normal(3, 2)").plan.measurements[0].describe_accuracy(0.95)
     assert re.fullmatch(
         r"fewer than \d+ rows lie between it and the exact value with a probability of at least 95 %; where your prior "
         "holds that value impossible, the rows up to the nearest possible one come on top",
@@ -75,7 +77,7 @@ def test_categories_are_told_by_their_probabilities() -> None:
     text = said(SEX, 1, '{"F": 99, "M": 1}')
     assert text.startswith("The draw, shaped by your prior, is M; for you the probability goes from ")
     own = reader(SEX, '{"F": 99, "M": 1}')
-    after = own.posterior(0, (1,))
+    after = own.compute_posterior(0, (1,))
     assert after is not None
     assert after.probability("M") / 0.01 <= 2.7183  # one answer at epsilon 1 moves it by no more
     assert f"from 1 % to {100 * after.probability('M'):.4g} % for M" in text
@@ -111,8 +113,10 @@ def test_a_picture_shows_what_the_sentence_says(question: str) -> None:
     """Prior and posterior of the same kind; the noise only where its law is public."""
     prior = {SEX: '{"F": 3, "M": 1}', DAY: "normal(1970-01-12, 2)"}.get(question, "normal(3, 2)")
     own = reader(question, prior)
-    value = own.values(0, (1,))[0]
-    shown = drawing(own, 0, (1,), float(value) if isinstance(value, Fraction) else value, "t", "x", "said")
+    value = own.decode_values(0, (1,))[0]
+    shown = build_distribution_chart(
+        own, 0, (1,), float(value) if isinstance(value, Fraction) else value, "t", "x", "said"
+    )
     assert shown.prior is not None
     assert shown.posterior is not None
     assert (shown.noise is None) == (question != COUNT)

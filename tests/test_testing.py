@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import discreet.testing
 from discreet import DiscreteLaplace, InvalidInput, Prior, refine
-from discreet.kernel.entropy import source
+from discreet.kernel.entropy import get_entropy
 from discreet.testing import (
     ScriptedEntropy,
     all_neighbours,
@@ -49,8 +49,8 @@ CLAIM = (laplace(SCALE), laplace(SCALE * 0.9), laplace(SCALE * 1.1))
 def test_a_right_sampler_fits() -> None:
     assert_fits(expected(laplace(SCALE)), *CLAIM)
     noise = DiscreteLaplace(1 / Fraction(3), 1)
-    assert_fits(noise.draw_units(100_000, source(None)), *CLAIM)
-    assert_fits(iter(noise.draw_many(100_000)), *CLAIM)
+    assert_fits(noise.sample_units(100_000, get_entropy(None)), *CLAIM)
+    assert_fits(iter(noise.sample_many(100_000)), *CLAIM)
 
 
 def test_the_smaller_jaw_bites() -> None:

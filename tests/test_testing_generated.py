@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from discreet import InvalidInput
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.query import parse_sql
-from discreet.schema import Column, Derived, Schema
-from discreet.testing import generated_pairs, neighbour_rows, of_fewer_units, replay, snapshot
-from discreet.testing.found import as_found
-from discreet.testing.generated import MOST_UNITS, UNIT, Maker, Pair
-from discreet.testing.neighbouring import differing, require_snapshot
-from discreet.testing.private import near
+from discreet.schema import Column, DerivedCodes, Schema
+from discreet.testing import generated_pairs, limit_units, neighbour_rows, replay, snapshot
+from discreet.testing.found import build_source_rows
+from discreet.testing.generated import MAX_UNITS, UNIT_FIELD, Pair, PairGenerator
+from discreet.testing.neighbouring import find_differing_rows, require_snapshot
+from discreet.testing.private import find_boundary_values
 from tables import COLUMNS, schema
 
 RELATIONS = [("add-remove", 1), ("add-remove", 3), ("replace-one", 1), ("replace-one", 2)]
@@ -29,11 +29,11 @@ def without_units(declared: Schema) -> Schema:
 
 def assert_fits_schema(declared: Schema, rows: list) -> None:
     for row in rows:
-        assert set(row) == {*declared.columns, *([] if declared.unit is None else [UNIT])}
+        assert set(row) == {*declared.columns, *([] if declared.unit is None else [UNIT_FIELD])}
         for name, column in declared.columns.items():
             code = row[name]
             if code is None:
-                assert column.nullable
+                assert column.is_nullable
             elif column.private_keys:
                 assert isinstance(code, str)
             else:
@@ -48,10 +48,10 @@ def test_pairs_fit_the_schema_and_differ_in_one_unit(relation: str, rows: int) -
         assert len(found) == 150
         for one, two in found:
             assert_fits_schema(declared, [*one, *two])
-            assert differing(declared, one, two) or sorted(map(str, one)) == sorted(map(str, two))
+            assert find_differing_rows(declared, one, two) or sorted(map(str, one)) == sorted(map(str, two))
             if relation == "replace-one":
-                assert all(len({row.get(UNIT, at) for at, row in enumerate(table)}) == 5 for table in (one, two))
-        assert sum(bool(differing(declared, *pair)) for pair in found) > 110
+                assert all(len({row.get(UNIT_FIELD, at) for at, row in enumerate(table)}) == 5 for table in (one, two))
+        assert sum(bool(find_differing_rows(declared, *pair)) for pair in found) > 110
 
 
 @pytest.mark.parametrize(("relation", "rows"), RELATIONS)
@@ -82,7 +82,7 @@ def test_pairs_are_the_same_every_time_unless_entropy_is_given() -> None:
 def test_derived_columns_follow_their_keys() -> None:
     """Also where a unit is changed in one column alone."""
     band = Column(
-        "band", "ordinal", 0, 1, categories=("low", "high"), derived=Derived("age", (0, 0, 0, 0, 1, 1, 1, None))
+        "band", "ordinal", 0, 1, categories=("low", "high"), derived=DerivedCodes("age", (0, 0, 0, 0, 1, 1, 1, None))
     )
     declared = replace(schema("replace-one", 2, units=4), columns={c.name: c for c in (*COLUMNS, band)})
     for one, two in neighbour_rows(declared, 200):
@@ -92,13 +92,13 @@ def test_derived_columns_follow_their_keys() -> None:
 
 def test_a_large_table_is_replayed_as_a_small_one() -> None:
     """What is declared and what is made agree."""
-    small = of_fewer_units(schema("replace-one", 1, units=30_000))
-    assert small.units == MOST_UNITS
-    assert {len(table) for pair in neighbour_rows(small, 30) for table in pair} == {MOST_UNITS}
+    small = limit_units(schema("replace-one", 1, units=30_000))
+    assert small.units == MAX_UNITS
+    assert {len(table) for pair in neighbour_rows(small, 30) for table in pair} == {MAX_UNITS}
     few = schema("replace-one", 1, units=3)
-    assert of_fewer_units(few) == few
+    assert limit_units(few) == few
     open_number = schema("add-remove", 1, units=5)
-    assert of_fewer_units(open_number) == open_number
+    assert limit_units(open_number) == open_number
 
 
 def test_values_near_a_question_are_tried() -> None:
@@ -106,10 +106,10 @@ def test_values_near_a_question_are_tried() -> None:
     wide = Column("wide", "integer", 0, 10**6)
     declared = replace(schema("add-remove", 1, units=5), columns={c.name: c for c in (*COLUMNS, wide)})
     query = parse_sql("SELECT COUNT(*) FROM t WHERE wide BETWEEN 4711 AND 4712 OR city = 'Oslo'", declared)
-    asked = near(query)
+    asked = find_boundary_values(query)
     assert asked == {"wide": [4711, 4712], "city": ["Oslo"]}
-    made = Maker(declared, asked, KeyedEntropy(b"a key", "a test"))
-    rows = [made.row() for _ in range(60)]
+    made = PairGenerator(declared, asked, KeyedEntropy(b"a key", "a test"))
+    rows = [made.sample_row() for _ in range(60)]
     assert {4711, 4712, 0, 10**6} <= {row["wide"] for row in rows}
     assert "Oslo" in {row["city"] for row in rows}
 
@@ -120,7 +120,7 @@ def test_the_strategy_draws_neighbours(data: st.DataObject) -> None:
     declared = schema(*data.draw(st.sampled_from(RELATIONS)), units=4)
     one, two = data.draw(generated_pairs(declared))
     assert_fits_schema(declared, [*one, *two])
-    differing(declared, one, two)
+    find_differing_rows(declared, one, two)
 
 
 def test_the_strategy_shrinks_to_an_extreme() -> None:
@@ -138,10 +138,10 @@ def test_what_a_source_may_hold_is_read_as_neighbours(relation: str, rows: int) 
     beyond, too_many = set(), 0
     for one, two in neighbour_rows(declared, 60):
         if one and two:
-            found = [as_found(declared, table) for table in (one, two)]
+            found = [build_source_rows(declared, table) for table in (one, two)]
             read = [snapshot(declared, table) for table in found]
             assert_fits_schema(declared, [*read[0], *read[1]])
-            differing(declared, *read)
+            find_differing_rows(declared, *read)
             beyond |= {row["age"] for row in found[0] if row["age"] is not None and not -3 <= row["age"] <= 4}
             too_many += len(found[0]) > len(read[0])
     assert {-4.0, 5.0} < beyond
@@ -152,22 +152,36 @@ def test_what_a_source_may_hold_is_read_as_neighbours(relation: str, rows: int) 
 def test_what_is_no_neighbour_is_refused() -> None:
     declared = schema("add-remove", 1, units=5)
     row = {"age": 1, "score": 0, "debt": -1, "sex": 0, "grade": 0, "smoker": 0, "day": 10, "city": None}
-    one, other = row | {UNIT: "a"}, row | {UNIT: "b", "age": 2}
-    assert differing(declared, [one], []) == [one]
+    one, other = row | {UNIT_FIELD: "a"}, row | {UNIT_FIELD: "b", "age": 2}
+    assert find_differing_rows(declared, [one], []) == [one]
     for pair in ([one, other], []), ([one], [other]), ([one], [one | {"age": 3}]):
         with pytest.raises(InvalidInput, match="no neighbours: add-remove means that one unit differs"):
-            differing(declared, *pair)
+            find_differing_rows(declared, *pair)
     replacing = schema("replace-one", 1, units=5)
-    assert len(differing(replacing, [one], [other])) == len(differing(replacing, [one], [one | {"age": 3}])) == 2
+    assert (
+        len(find_differing_rows(replacing, [one], [other]))
+        == len(find_differing_rows(replacing, [one], [one | {"age": 3}]))
+        == 2
+    )
     for pair in ([one], []), ([one, other], [one | {"age": 3}, other | {"age": 4}]):
         with pytest.raises(InvalidInput, match="no neighbours: replace-one"):
-            differing(replacing, *pair)
+            find_differing_rows(replacing, *pair)
 
 
 def test_rows_that_no_snapshot_has_are_refused() -> None:
     """Plain values are not codes; and a unit has no more rows than are kept."""
     declared = schema("add-remove", 1, units=5)
-    row = {"age": 1, "score": 0, "debt": -1, "sex": 0, "grade": 0, "smoker": 0, "day": 10, "city": None, UNIT: "a"}
+    row = {
+        "age": 1,
+        "score": 0,
+        "debt": -1,
+        "sex": 0,
+        "grade": 0,
+        "smoker": 0,
+        "day": 10,
+        "city": None,
+        UNIT_FIELD: "a",
+    }
     require_snapshot(declared, [row], [])
     for rows, refusal in [
         ([row, row], "a unit has at most 1 rows here"),
@@ -186,7 +200,7 @@ def test_rows_that_no_snapshot_has_are_refused() -> None:
 def test_rows_alike_are_units_of_their_own_where_none_has_a_name() -> None:
     declared = without_units(schema("add-remove", 1, units=5))
     row = {"age": 1, "score": 0, "debt": -1, "sex": 0, "grade": 0, "smoker": 0, "day": 10, "city": None}
-    assert differing(declared, [row, row], [row]) == [row]
+    assert find_differing_rows(declared, [row, row], [row]) == [row]
     with pytest.raises(InvalidInput, match="no neighbours"):
-        differing(declared, [row, row, row], [row])
+        find_differing_rows(declared, [row, row, row], [row])
     assert Fraction(snapshot(declared, [dict.fromkeys(declared.columns) | {"age": 99}])[0]["age"]) == 4

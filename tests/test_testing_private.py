@@ -16,19 +16,19 @@ from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import KeyedEntropy
 from discreet.kernel.quantile import Quantiles
 from discreet.microdata.private.blocks import RankBlocks
-from discreet.microdata.private.loss import Loss
-from discreet.microdata.private.ordered import OrderedBlocks
+from discreet.microdata.private.loss import PrivacyBudget
+from discreet.microdata.private.ordered import NameBlocks
 from discreet.microdata.private.records import RecordsPlan
 from discreet.planner import choose, totals
-from discreet.planner.joint import worst as worst_of
-from discreet.planner.private_columns import column_plans
+from discreet.planner.joint import find_worst_case as worst_of
+from discreet.planner.private_columns import list_column_plans
 from discreet.planner.threshold import Threshold
 from discreet.query import parse_sql
 from discreet.query.predicate import TRUE
 from discreet.sources.memory import MemorySource
-from discreet.sources.reading import Reading, examine
+from discreet.sources.reading import ParsedValue, parse_with_status
 from discreet.sources.registration import memory
-from discreet.spend import Spend
+from discreet.spend import PrivacyCost
 from discreet.testing import (
     assert_private,
     assert_private_release,
@@ -37,36 +37,36 @@ from discreet.testing import (
     replay,
     replay_release,
 )
-from discreet.testing.moved import moved
-from discreet.testing.private import worst
-from discreet.testing.recorded import NOT_ALLOWED, percent, share
-from discreet.testing.releases import planned_release, replay_release_plan
+from discreet.testing.moved import compute_input_change
+from discreet.testing.private import find_worst_replay
+from discreet.testing.recorded import DISALLOWED_SHARE, compute_share, format_share
+from discreet.testing.releases import plan_replayed_release, replay_release_plan
 from tables import schema
 
 Fault = Callable[[pytest.MonkeyPatch], object]
 
 
 def halved_scale(patch: pytest.MonkeyPatch) -> None:
-    right = totals.laplace
+    right = totals.build_laplace
     patch.setattr(totals, "laplace", lambda form, epsilon: right(form, 2 * epsilon))
 
 
 def halved_variance(patch: pytest.MonkeyPatch) -> None:
-    right = choose.gaussian
+    right = choose.build_gaussian
     patch.setattr(choose, "gaussian", lambda form, rho: right(form, 2 * rho))
 
 
 def no_clip(patch: pytest.MonkeyPatch) -> None:
-    def unclipped(column: Any, raw: object) -> Reading:
-        read, beyond = examine(column, raw), isinstance(raw, float)
-        return Reading(round(Fraction(raw) / column.step), "read") if beyond else read  # type: ignore[arg-type]
+    def unclipped(column: Any, raw: object) -> ParsedValue:
+        read, beyond = parse_with_status(column, raw), isinstance(raw, float)
+        return ParsedValue(round(Fraction(raw) / column.step), "read") if beyond else read  # type: ignore[arg-type]
 
     patch.setattr(memory, "examine", unclipped)
 
 
 def all_rows_kept(patch: pytest.MonkeyPatch) -> None:
-    right = memory._bounded
-    patch.setattr(memory, "_bounded", lambda schema, *rest: right(replace(schema, rows=99), *rest))
+    right = memory._bound_contributions
+    patch.setattr(memory, "_bound_contributions", lambda schema, *rest: right(replace(schema, rows=99), *rest))
 
 
 def bound_from_data(patch: pytest.MonkeyPatch) -> None:
@@ -80,24 +80,24 @@ def bound_from_data(patch: pytest.MonkeyPatch) -> None:
 
 
 def wrong_neighbours(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("discreet.planner.facts.Facts.sides", 1)
+    patch.setattr("discreet.planner.facts.Facts.replace_factor", 1)
 
 
 def one_row_per_unit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("discreet.planner.facts.Facts.rows", 1)
+    patch.setattr("discreet.planner.facts.Facts.rows_per_unit", 1)
 
 
 def shares_of_all(patch: pytest.MonkeyPatch) -> None:
-    right = choose._total
+    right = choose._select_total
 
     def whole(aggregate: Any, label: Any, facts: Any, epsilon: Fraction, *rest: Any) -> Any:
         return right(aggregate, label, facts, 2 * epsilon, *rest)
 
-    patch.setattr(choose, "_total", whole)
+    patch.setattr(choose, "_select_total", whole)
 
 
 def charged_less(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(choose, "_pure", lambda epsilon: Spend(epsilon / 2, epsilon**2 / 2))
+    patch.setattr(choose, "_compute_pure_cost", lambda epsilon: PrivacyCost(epsilon / 2, epsilon**2 / 2))
 
 
 def low_threshold(patch: pytest.MonkeyPatch) -> None:
@@ -116,17 +116,17 @@ def whole_shares(patch: pytest.MonkeyPatch) -> None:
 
 def one_side_of_two(patch: pytest.MonkeyPatch) -> None:
     """A replaced row is taken for one that only comes, at every split."""
-    right = Quantiles.split_law
+    right = Quantiles.split_distribution
 
     def of_one(choice: Quantiles, *given: Any) -> Any:
         return right(replace(choice, neighbours="add-remove"), *given)
 
-    patch.setattr(Quantiles, "split_law", of_one)
+    patch.setattr(Quantiles, "split_distribution", of_one)
 
 
 def rows_on_both_sides(patch: pytest.MonkeyPatch) -> None:
     """Rows are not parted: each is part of every split, on either side."""
-    patch.setattr("discreet.kernel.quantile.part", lambda counts, *_: (counts, counts))
+    patch.setattr("discreet.kernel.quantile.split_counts", lambda counts, *_: (counts, counts))
 
 
 MANY = "SELECT COUNT(*), COUNT(age), SUM(age), SUM(score), SUM(debt), AVG(score) FROM t WHERE age > 0"
@@ -174,7 +174,7 @@ def test_the_rows_of_others_may_not_matter(monkeypatch: pytest.MonkeyPatch) -> N
     """A question about one part of the data is paid for by that part alone, so no other row may enter."""
     declared = schema("add-remove", 1, units=5, partition="sex")
     question = "SELECT COUNT(*) FROM t WHERE sex = 'F' AND age > 0"
-    assert assert_private(declared, question, 1, count=60).worst == 1
+    assert assert_private(declared, question, 1, count=60).largest_share == 1
     right = MemorySource.totals
     monkeypatch.setattr(MemorySource, "totals", lambda source, plan: right(source, replace(plan, where=TRUE)))
     with pytest.raises(AssertionError, match="rows of others: far too much of what is promised"):
@@ -185,7 +185,7 @@ def test_nobody_else_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question about one person that reads another row is caught."""
     declared = schema("replace-one", 1, units=5, individual_queries=True)
     question = "SELECT score FROM t FOR UNIT 'p1'"
-    assert assert_private(declared, question, 1).worst == 1
+    assert assert_private(declared, question, 1).largest_share == 1
     monkeypatch.setattr(MemorySource, "individual", lambda source, column, _: source._rows[0][column])
     with pytest.raises(AssertionError, match="rows of others"):
         assert_private(declared, question, 1)
@@ -194,9 +194,10 @@ def test_nobody_else_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_session_that_forgets_a_count_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     declared = schema("add-remove", 1, units=5)
     questions = [("SELECT COUNT(*) FROM t WHERE age > 0", 2), ("SELECT COUNT(*) FROM t WHERE age > 1", 2)]
-    assert assert_private_session(declared, questions, 1).worst == 1
+    assert assert_private_session(declared, questions, 1).largest_share == 1
     monkeypatch.setattr(
-        "discreet.planner.tally.Tally._worst", lambda tally, more: worst_of(tally.schema, more, "add-remove", 1)
+        "discreet.planner.tally.Tally._find_worst_case",
+        lambda tally, more: worst_of(tally.schema, more, "add-remove", 1),
     )
     with pytest.raises(AssertionError, match="together, tally: 200 %"):
         assert_private_session(declared, questions, 1)
@@ -223,38 +224,38 @@ def test_releases_are_handed_no_more_than_declared(method: str, given: dict[str,
     found = assert_private_release(
         schema("replace-one", 1, units=12), method, count=24, **({"columns": COLUMNS} | given)
     )
-    assert found.worst == 1
-    assert by in "; ".join(one.mechanism for one in found.recorded)
+    assert found.largest_share == 1
+    assert by in "; ".join(one.mechanism for one in found.mechanisms)
     assert found.question == f"a release by {method}"
 
 
-@pytest.mark.parametrize("loss", [Loss(epsilon=Fraction(1)), Loss(rho=Fraction(1, 8))])
-def test_blocks_of_names_are_replayed_too(loss: Loss) -> None:
+@pytest.mark.parametrize("loss", [PrivacyBudget(epsilon=Fraction(1)), PrivacyBudget(rho=Fraction(1, 8))])
+def test_blocks_of_names_are_replayed_too(loss: PrivacyBudget) -> None:
     """Rarely the best way to tell a column, so here it is chosen by hand; with a spread too small it is caught."""
     declared = schema("replace-one", 1, units=9)
-    plan = planned_release(declared, "private-columns", 1, columns=["sex"])
-    [own] = [one for one in column_plans(declared.column("sex"), 9, loss, 3) if isinstance(one, OrderedBlocks)]
-    names = replace(own.names, length=own.names.length // 2, diameter=own.names.diameter // 4)
+    plan = plan_replayed_release(declared, "private-columns", 1, columns=["sex"])
+    [own] = [one for one in list_column_plans(declared.column("sex"), 9, loss, 3) if isinstance(one, NameBlocks)]
+    names = replace(own.name_order, length=own.name_order.length // 2, diameter=own.name_order.diameter // 4)
     pairs, shares = neighbour_rows(declared, 60), []
-    for made in (own, replace(own, names=names)):
-        blocks = replace(plan, made=(made,), loss=loss)
-        shares.append(max(replay_release_plan(declared, blocks, *pair).recorded[0].share for pair in pairs))
+    for made in (own, replace(own, name_order=names)):
+        blocks = replace(plan, method_plan=(made,), budget=loss)
+        shares.append(max(replay_release_plan(declared, blocks, *pair).mechanisms[0].largest_share for pair in pairs))
     assert Fraction(1, 5) < shares[0] <= 1 < shares[1]
 
 
 def thin_noise(patch: pytest.MonkeyPatch) -> None:
-    right = Loss.noise
-    patch.setattr(Loss, "noise", lambda loss, l1, squares: right(loss, -(-l1 // 2), -(-squares // 2)))
+    right = PrivacyBudget.build_noise
+    patch.setattr(PrivacyBudget, "build_noise", lambda loss, l1, squares: right(loss, -(-l1 // 2), -(-squares // 2)))
 
 
 def off_by_one_block(patch: pytest.MonkeyPatch) -> None:
     """Blocks from as many rows as have a value above the lowest."""
-    right = RankBlocks.totals
+    right = RankBlocks.compute_totals
 
     def from_data(plan: RankBlocks, counts: Any) -> Any:
         return right(plan, counts) * (1 + int(counts[-1]) % 2)
 
-    patch.setattr(RankBlocks, "totals", from_data)
+    patch.setattr(RankBlocks, "compute_totals", from_data)
 
 
 def short_chains(patch: pytest.MonkeyPatch) -> None:
@@ -263,7 +264,7 @@ def short_chains(patch: pytest.MonkeyPatch) -> None:
 
 
 def keen_choice(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RecordsPlan, "names_bound", lambda *_: 1)
+    patch.setattr(RecordsPlan, "bound_name_scores", lambda *_: 1)
 
 
 RELEASE_FAULTS: list[tuple[Fault, str, dict[str, Any]]] = [
@@ -303,10 +304,10 @@ def test_a_replay_tells_what_it_saw() -> None:
     one, two = neighbour_rows(declared, 2)[1]
     found = replay(declared, "SELECT SUM(age) FROM t", one, two, epsilon=1)
     assert found.ok
-    assert found.worst == 1
-    assert found.beyond == ()
-    assert found.lost.epsilon == 1
-    assert found.recorded[0].moved == [()]
+    assert found.largest_share == 1
+    assert found.violations == ()
+    assert found.observed_loss.epsilon == 1
+    assert found.mechanisms[0].changed_cells == [()]
     assert found.table().splitlines() == [
         "SELECT SUM(age) FROM t",
         "promised: Differential privacy with epsilon 1 when one unit (pid) is added or removed.",
@@ -329,7 +330,7 @@ def test_tables_that_are_no_neighbours_are_refused() -> None:
     with pytest.raises(InvalidInput, match="how many pairs"):
         assert_private(declared, "SELECT SUM(age) FROM t", 1, count=0)
     with pytest.raises(AssertionError, match="no pair of tables was replayed"):
-        worst([])
+        find_worst_replay([])
 
 
 def test_a_run_that_tests_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,12 +340,12 @@ def test_a_run_that_tests_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch)
         assert_private(declared, question, 1, count=1)
     with pytest.raises(AssertionError, match="nothing was tested; replay more pairs"):
         assert_private_session(declared, [], 1, count=2)
-    assert assert_private(declared, question, 1, count=12).worst == 1
+    assert assert_private(declared, question, 1, count=12).largest_share == 1
     monkeypatch.setattr(MemorySource, "totals", lambda *_: {})
     with pytest.raises(AssertionError, match="nothing was tested"):
         assert_private(declared, question, 1, count=12)
     public = assert_private(schema("replace-one", 1, units=5), "SELECT COUNT(*) FROM t", 1, count=12)
-    assert public.worst == 0
+    assert public.largest_share == 0
 
 
 def test_what_nobody_has_taught_it_is_not_replayed() -> None:
@@ -353,17 +354,17 @@ def test_what_nobody_has_taught_it_is_not_replayed() -> None:
     own = choose.plan(declared, parse_sql("SELECT COUNT(*) FROM t", declared), 1)
     unknown: Any = object()
     with pytest.raises(Internal, match="object is not replayed"):
-        moved(unknown, declared, {}, {})
+        compute_input_change(unknown, declared, {}, {})
     median = choose.plan(declared, parse_sql("SELECT MEDIAN(age) FROM t", declared), 1).measurements[0]
     other: Any = replace(median, choice=unknown)
     one, two = (np.array([rows, *[0] * 7]) for rows in (0, 1))
     with pytest.raises(Internal, match="a choice by object is not replayed"):
-        moved(other, declared, {(): one}, {(): two})
-    assert moved(own.measurements[0], declared, {(): (0,)}, {(): (1,)}).lost.epsilon == 1
+        compute_input_change(other, declared, {(): one}, {(): two})
+    assert compute_input_change(own.measurements[0], declared, {(): (0,)}, {(): (1,)}).observed_loss.epsilon == 1
 
 
 def test_shares_are_never_rounded_to_all() -> None:
-    assert [percent(Fraction(one)) for one in (0, 1, 2)] == ["0 %", "100 %", "200 % (2)"]
-    assert percent(Fraction(10**7 + 1, 10**7)) != percent(Fraction(1))
-    assert percent(NOT_ALLOWED) == "far too much"
-    assert [share(0, 0), share(1, 0), share(1, 2)] == [0, NOT_ALLOWED, Fraction(1, 2)]
+    assert [format_share(Fraction(one)) for one in (0, 1, 2)] == ["0 %", "100 %", "200 % (2)"]
+    assert format_share(Fraction(10**7 + 1, 10**7)) != format_share(Fraction(1))
+    assert format_share(DISALLOWED_SHARE) == "far too much"
+    assert [compute_share(0, 0), compute_share(1, 0), compute_share(1, 2)] == [0, DISALLOWED_SHARE, Fraction(1, 2)]

@@ -7,7 +7,7 @@ import pytest
 
 from discreet import Quantiles
 from discreet.testing import assert_private
-from discreet.testing.splits import followed
+from discreet.testing.splits import follow_splits
 from tables import schema
 
 ONE = np.array([0, 2, 0, 3, 0, 2, 0, 0])
@@ -23,7 +23,7 @@ TWO = ONE + np.eye(8, dtype=np.int64)[5]
 
 def test_rows_are_parted_in_several_ways() -> None:
     """All of them to one side or the other, at the best point, and among the rows where the tables differ."""
-    ways = list(followed(Quantiles.of((0.25, 0.5, 0.75), 0, 7, 1), ONE, TWO))
+    ways = list(follow_splits(Quantiles.of((0.25, 0.5, 0.75), 0, 7, 1), ONE, TWO))
     assert [laws[1][0].places.tolist()[-1] for laws in ways] == [0, 7, 3, 5]
     assert [laws[2][0].places.tolist()[0] for laws in ways] == [0, 7, 3, 5]
     # Where no row goes left, a median's score is minus their number: of the two rows at 5, one does.
@@ -32,7 +32,7 @@ def test_rows_are_parted_in_several_ways() -> None:
 
 def test_later_choices_come_out_by_rules_of_their_own() -> None:
     """With three depths, each of the four ways to begin goes on in several."""
-    ways = followed(Quantiles.of((0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.9), 0, 7, 1), ONE, TWO)
+    ways = follow_splits(Quantiles.of((0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.9), 0, 7, 1), ONE, TWO)
     told = [tuple((law.places[0], law.places[-1], law.scores[0]) for law, _ in laws) for laws in ways]
     assert len(set(told)) > 8
 
@@ -41,7 +41,7 @@ def test_later_choices_come_out_by_rules_of_their_own() -> None:
 def test_both_tables_are_parted_alike(orders: tuple[float, ...], asked: int, ways: int) -> None:
     """So that every choice is among the same points, and the tables differ by one row in one choice of each depth."""
     choice = Quantiles.of(orders, 0, 7, 1)
-    found = list(followed(choice, ONE, TWO))
+    found = list(follow_splits(choice, ONE, TWO))
     assert len(found) == ways
     for laws in found:
         assert len(laws) == asked

@@ -24,20 +24,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.custodian.draw import units
+from discreet.custodian.draw import count_key_units
 from discreet.errors import InvalidInput
 from discreet.planner.choose import plan
 from discreet.planner.plan import Plan
 from discreet.query import parse_sql
-from discreet.query.predicate import OneOf
-from discreet.query.totals import Measure, Texts, Totals
+from discreet.query.predicate import InTexts
+from discreet.query.totals import ScanMeasure, TextKey, TotalsScan
 from discreet.schema import Budget, Column, Schema
 from discreet.sources import cells
 from discreet.sources.memory import MemorySource
 from discreet.sources.postgres import PostgresSource
 from discreet.sources.registration import (
     ColumnReport,
-    Report,
+    RegistrationReport,
     register_duckdb,
     register_memory,
     register_postgres,
@@ -76,7 +76,9 @@ def strings(texts: Sequence[bytes]) -> pa.Array:
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(texts)))
 
 
-def in_spark(session: SparkSession, schema: Schema, columns: Mapping[str, Sequence[bytes]], folder: Path) -> Report:
+def in_spark(
+    session: SparkSession, schema: Schema, columns: Mapping[str, Sequence[bytes]], folder: Path
+) -> RegistrationReport:
     """Register bytes, cast to strings by Spark."""
     pq.write_table(
         pa.table({name: pa.array(texts, pa.binary()) for name, texts in columns.items()}), f"{folder}.parquet"
@@ -111,7 +113,7 @@ def delta_of(own: Plan, one: Mapping[str, int], two: Mapping[str, int]) -> float
     P(N >= m) = e^(-rate m) / (1 + e^-rate) for m >= 1.
     """
     assert own.threshold is not None
-    rate, least = float(own.threshold.noise.rate), own.threshold.least
+    rate, least = float(own.threshold.noise.rate), own.threshold.min_count
     assert all(one[key] == two[key] for key in one.keys() & two.keys())
 
     def hidden(count: int) -> float:
@@ -129,7 +131,7 @@ def test_one_unit_with_texts_that_python_takes_for_one_counts_once(spark: SparkS
     own = asked(10)
     report = in_spark(spark, VISITS, attack({**OTHERS, **ATTACKER}), tmp_path / "t")
     with closing(SparkSource(VISITS, spark, tmp_path / "t")) as source:
-        found = units(own, source)
+        found = count_key_units(own, source)
     assert delta_of(own, WITHOUT, found) <= 1e-6
     assert found == WITHOUT
     assert report.columns["city"] == ColumnReport(0, ROWS, 0)
@@ -148,11 +150,14 @@ def test_a_snapshot_of_before_that_holds_such_texts_is_read_safely(spark: SparkS
     texts.write.parquet(str(tmp_path / "old"))
     own = asked(10)
     with closing(SparkSource(VISITS, spark, tmp_path / "old")) as source:
-        assert units(own, source) == {"Oslo": 31}
-        measures = (Measure("rows"), Measure("units"), Measure("present", "city"))
-        assert source.totals(Totals(measures, (Texts("city"),))) == {("Oslo",): (31, 31, 31), (None,): (ROWS + 1, 2, 0)}
-        assert source.totals(Totals(measures[:1], (), OneOf("city", ("\ufffd",)))) == {(): (0,)}
-        assert source.totals(Totals(measures[:1], (), OneOf("city", ("x",), outside=True))) == {(): (31,)}
+        assert count_key_units(own, source) == {"Oslo": 31}
+        measures = (ScanMeasure("rows"), ScanMeasure("units"), ScanMeasure("present", "city"))
+        assert source.totals(TotalsScan(measures, (TextKey("city"),))) == {
+            ("Oslo",): (31, 31, 31),
+            (None,): (ROWS + 1, 2, 0),
+        }
+        assert source.totals(TotalsScan(measures[:1], (), InTexts("city", ("\ufffd",)))) == {(): (0,)}
+        assert source.totals(TotalsScan(measures[:1], (), InTexts("city", ("x",), outside=True))) == {(): (31,)}
         [batch] = source.records()
         assert Counter(batch.original["city"].tolist()) == {"Oslo": 31, None: ROWS + 1}
 
@@ -262,7 +267,7 @@ def test_collations_and_padding_of_postgres_neither_merge_nor_split(postgres: st
         found = Counter(connection.execute("SELECT * FROM discreet.careless").fetchall())
     assert (found, report) == in_memory(schema, rows)
     kept, _ = register_memory(schema, rows, KEY)
-    by_city = Totals((Measure("rows"), Measure("units")), (Texts("city"),))
+    by_city = TotalsScan((ScanMeasure("rows"), ScanMeasure("units")), (TextKey("city"),))
     expected = MemorySource(schema, kept).totals(by_city)
     with closing(PostgresSource(schema, postgres, "careless")) as source:
         assert source.totals(by_city) == expected
@@ -290,7 +295,9 @@ def counted(people: Sequence[Sequence[bytes]]) -> dict[str, tuple[int, int]]:
     rows = Counter(chain.from_iterable(people))
     named = Counter(chain.from_iterable(map(set, people)))
     reply = [(text.decode("utf-8", "replace"), rows[text], named[text]) for text in rows]
-    found = cells.totals(Totals((Measure("rows"), Measure("units")), (Texts("city"),)), VISITS, reply)
+    found = cells.decode_totals(
+        TotalsScan((ScanMeasure("rows"), ScanMeasure("units")), (TextKey("city"),)), VISITS, reply
+    )
     return {str(key): (rows, units) for (key,), (rows, units) in found.items()}
 
 

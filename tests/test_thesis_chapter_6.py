@@ -10,7 +10,7 @@ from papers.tables import Data
 from discreet.assess.compare import compare_release
 from discreet.assess.comparison import Comparison
 from discreet.assess.verdict import score
-from discreet.microdata.centroids import centroids
+from discreet.microdata.centroids import compute_centroids
 from discreet.microdata.microaggregate import microaggregate
 from published_data import FOLDER, shared_data
 
@@ -28,7 +28,7 @@ def compared() -> dict[int, Comparison]:
     found = {}
     for k in TABLE_6_1:
         groups = microaggregate(table, k, scale="domain")
-        released = table.put(*(centroids(table[name], groups) for name in table))
+        released = table.put(*(compute_centroids(table[name], groups) for name in table))
         found[k] = compare_release(table, released, NAMES, groups=groups, k=k)
     return found
 

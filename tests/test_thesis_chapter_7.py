@@ -10,7 +10,7 @@ import pytest
 from papers.medical import MEDICAL, QUASI
 
 from discreet.microdata.anatomy import anatomy
-from discreet.microdata.closeness import theoretical_masses
+from discreet.microdata.closeness import compute_theoretical_masses
 from discreet.microdata.t_close import t_close
 from streams import Stream
 
@@ -21,7 +21,7 @@ def test_table_7_4() -> None:
     assert all(released[name].tolist() == MEDICAL[name].tolist() for name in QUASI)
     assert sorted(Counter(released["group"].tolist()).values()) == [3, 3, 3]
     assert released.second is not None
-    second = released.second.arrays()
+    second = released.second.to_arrays()
     told = Counter(zip(second["group"].tolist(), second["problem"], strict=True))
     told.update(
         dict(zip(zip(second["group"].tolist(), second["problem"], strict=True), second["count"] - 1, strict=True))
@@ -32,7 +32,7 @@ def test_table_7_4() -> None:
 @pytest.mark.parametrize("t", [1, 2, 3, 7])
 def test_table_7_6(t: int) -> None:
     """t/(t + 1) where a bucket stands out and 1/(t (t + 1)) elsewhere; each group's masses add up to 1."""
-    whole, *groups = theoretical_masses(t)
+    whole, *groups = compute_theoretical_masses(t)
     assert whole == (Fraction(1, t + 1),) * (t + 1)
     for own, group in enumerate(groups):
         rest = Fraction(1, t * (t + 1))
@@ -42,11 +42,11 @@ def test_table_7_6(t: int) -> None:
 @pytest.mark.parametrize("t", [1, 1.5, 2, 2.5, 3.99])
 def test_theoretical_masses_are_t_close(t: float) -> None:
     """For a t that is not whole too: one bucket more would not be."""
-    whole, *groups = theoretical_masses(t)
+    whole, *groups = compute_theoretical_masses(t)
     close = Fraction(str(t))
     assert all(sum(group) == 1 for group in groups)
     assert max(max(a / b, b / a) for group in groups for a, b in zip(group, whole, strict=True)) <= close
-    assert theoretical_masses(2.5)[1][0] * 3 == Fraction("2.2")
+    assert compute_theoretical_masses(2.5)[1][0] * 3 == Fraction("2.2")
 
 
 def test_the_construction_reaches_table_7_6() -> None:
@@ -59,5 +59,5 @@ def test_the_construction_reaches_table_7_6() -> None:
         for label in np.unique(released.groups["records"])
         for members in [np.flatnonzero(released.groups["records"] == label)]
     }
-    assert masses == set(theoretical_masses(t)[1:])
+    assert masses == set(compute_theoretical_masses(t)[1:])
     assert released.facts["exact"] == {"t_ratio": "3", "t_emd": str(Fraction(1, 3)), "t_between_groups": "9"}

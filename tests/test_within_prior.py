@@ -18,23 +18,23 @@ import numpy as np
 import pytest
 
 from discreet import Custodian, InvalidInput, Prior
-from discreet.custodian.draw import exact, release
-from discreet.custodian.previewing import previewed
-from discreet.custodian.reader import Reader
+from discreet.custodian.draw import read_exact_inputs, sample_noisy_outputs
+from discreet.custodian.previewing import build_preview
+from discreet.custodian.reader import Decoder
 from discreet.errors import Unsupported
-from discreet.inference.belief import Pointed, believed
-from discreet.inference.drawn import posterior_of_truths
+from discreet.inference.belief import PointGridPrior, parse_grid_prior
+from discreet.inference.drawn import compute_run_posterior
 from discreet.kernel.refinement import Refinement
 from discreet.planner.choose import plan
-from discreet.planner.chosen import Chosen, RefinedStatistic
-from discreet.planner.individual import AboutOne
+from discreet.planner.chosen import CandidateSelection, RefinedStatistic
+from discreet.planner.individual import UnitQuery
 from discreet.planner.plan import Plan
-from discreet.planner.refined import RefinedTotal, on_grid
+from discreet.planner.refined import RefinedTotal, build_refinement_prior
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
 from discreet.schema.column import EPOCH, Value
-from discreet.shapes import read_shapes
+from discreet.shapes import parse_shapes
 from discreet.sources.memory import UNIT, MemorySource
 from tables import schema
 
@@ -63,13 +63,13 @@ def rows(chance: random.Random, number: int) -> list[dict[str, int | str | None]
 
 def draws(planned: Plan, source: MemorySource, count: int) -> list[Value]:
     """What so many replies to one question would tell, as they are read from what is released."""
-    cells = planned.cells()
-    secret, reader = exact(planned, source, cells, planned.query.where), Reader(planned)
+    cells = planned.list_cells()
+    secret, reader = read_exact_inputs(planned, source, cells, planned.query.where), Decoder(planned)
     return [
         value
         for _ in range(count)
-        for numbers in release(planned, secret, [0] * len(cells)).numbers
-        for value in reader.values(0, numbers[0])
+        for numbers in sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers
+        for value in reader.decode_values(0, numbers[0])
     ]
 
 
@@ -231,11 +231,11 @@ def one_round(chance: random.Random, count: int) -> int:
 
 def check_laws(planned: Plan, source: MemorySource, drawn: Drawn) -> None:
     """What is believed before and after stays between the ends too: its mean is the headline."""
-    cells = planned.cells()
-    secret, reader = exact(planned, source, cells, planned.query.where), Reader(planned)
-    released = release(planned, secret, [0] * len(cells)).numbers[0][0]
+    cells = planned.list_cells()
+    secret, reader = read_exact_inputs(planned, source, cells, planned.query.where), Decoder(planned)
+    released = sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0]
     slack = 1e-9 * (1 + sum(abs(float(end)) for end in drawn.hull))
-    for law in (reader.before(0), reader.posterior(0, released)):
+    for law in (reader.get_prior(0), reader.compute_posterior(0, released)):
         told = () if law is None else (law.mean(), *law.interval(0.95))
         assert all(drawn.hull[0] - slack <= end <= drawn.hull[1] + slack for end in told), (planned.query, drawn.given)
 
@@ -342,10 +342,10 @@ def test_noise_is_weighed_with_a_tail_unless_it_is_declined() -> None:
     own = declared(100)
     query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 20", own)
     plans = {tail: plan(own, query, 1, None, "uniform(20, 30)", tail=tail) for tail in (None, True, False)}
-    assert len({made.question() for made in plans.values()}) == 1
+    assert len({made.build_question_key() for made in plans.values()}) == 1
     means = {}
     for tail, made in plans.items():
-        after = Reader(made).posterior(0, (60,))
+        after = Decoder(made).compute_posterior(0, (60,))
         assert after is not None
         means[tail] = after.mean()
     assert means[None] == means[True] > 40
@@ -357,21 +357,23 @@ def test_noise_is_weighed_with_a_tail_unless_it_is_declined() -> None:
 
 def test_stored_answers_of_another_law_have_another_name() -> None:
     """Where the law is as it was before there was a choice, the name is too."""
-    ended = [asked_of_one("uniform(20, 30)", tail).question() for tail in (None, False, True)]
+    ended = [asked_of_one("uniform(20, 30)", tail).build_question_key() for tail in (None, False, True)]
     assert ended[0] == ended[1] != ended[2]
     assert json.loads(ended[0])["prior_rule"] == 2
     assert "prior_rule" not in json.loads(ended[2])
-    spread = [asked_of_one("normal(25, 3)", tail).question() for tail in (None, True, False)]
+    spread = [asked_of_one("normal(25, 3)", tail).build_question_key() for tail in (None, True, False)]
     assert spread[0] == spread[1] != spread[2]
     assert "prior_rule" not in json.loads(spread[0])
     for prior, column in (("cauchy(25, 3)", "age"), ('{"g1": 1}', "grade")):
-        assert "prior_rule" not in json.loads(asked_of_one(prior, None, column).question())
-    assert json.loads(asked_of_one("normal(25, 3) on [20.5, 30.5] step 1").question())["prior_rule"] == 4
-    assert json.loads(asked_of_one("cauchy(25, 3) on [20.5, 30.5] step 1").question())["prior_rule"] == 5
+        assert "prior_rule" not in json.loads(asked_of_one(prior, None, column).build_question_key())
+    assert json.loads(asked_of_one("normal(25, 3) on [20.5, 30.5] step 1").build_question_key())["prior_rule"] == 4
+    assert json.loads(asked_of_one("cauchy(25, 3) on [20.5, 30.5] step 1").build_question_key())["prior_rule"] == 5
 
 
 def total(prior: str | Prior, tail: bool | None = None, low: int = 0, high: int = 1000) -> Prior:
-    return on_grid(believed(prior, Fraction(low), Fraction(high), Fraction(1), "COUNT", tail)).prior
+    return build_refinement_prior(
+        parse_grid_prior(prior, Fraction(low), Fraction(high), Fraction(1), "COUNT", tail)
+    ).prior
 
 
 def test_a_total_is_drawn_from_the_values_between_the_ends() -> None:
@@ -428,9 +430,9 @@ def coverage(planned: Plan, own: Schema, column: str, truths: list[int]) -> floa
     held = 0
     for truth in truths:
         source = MemorySource(own, [{UNIT: "p1", column: truth}])
-        cells, reader = planned.cells(), Reader(planned)
-        secret = exact(planned, source, cells, planned.query.where)
-        law = reader.posterior(0, release(planned, secret, [0] * len(cells)).numbers[0][0])
+        cells, reader = planned.list_cells(), Decoder(planned)
+        secret = read_exact_inputs(planned, source, cells, planned.query.where)
+        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         held += low <= truth <= high
@@ -460,7 +462,7 @@ def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
     """Its interval goes from the first possible value to the last, and it has a spread."""
     own = declared(1)
     planned = plan(own, parse_sql("SELECT MAX(income) FROM t", own), 5, None, "uniform(20, 30)")
-    before = Reader(planned).before(0)
+    before = Decoder(planned).get_prior(0)
     assert before is not None
     assert before.interval(0.95) == (20.0, 30.0)
     assert (before.mean(), before.median()) == (25.0, 25.0)
@@ -469,7 +471,7 @@ def test_a_bin_of_several_possible_values_is_no_single_value() -> None:
     wide = plan(
         own, parse_sql("SELECT MAX(income) FROM t", own), 5, None, "0.5 uniform(20, 30) + 0.5 uniform(900, 901)"
     )
-    before = Reader(wide).before(0)
+    before = Decoder(wide).get_prior(0)
     assert before is not None
     assert before.interval(0.95) == (20.0, 901.0)
     assert before.mean() == pytest.approx((25 + 900.5) / 2)
@@ -480,13 +482,13 @@ def test_a_narrow_prior_of_one_person_has_a_candidate_for_every_value() -> None:
     own = declared(10)
     planned = asked_of_one("uniform(20, 30)", column="income")
     measured = planned.measurements[0]
-    assert isinstance(measured, AboutOne)
+    assert isinstance(measured, UnitQuery)
     assert (measured.candidates.width, measured.candidates.count) == (1, 11)
-    assert [measured.truth(code) for code in (0, 20, 30, 1_000_000)] == [-20, 0, 10, 999_980]
+    assert [measured.find_truth(code) for code in (0, 20, 30, 1_000_000)] == [-20, 0, 10, 999_980]
     for truth, end in ((0, 20), (1_000_000, 30)):
         sure = plan(own, planned.query, 50, None, "uniform(20, 30)")
         assert set(draws(sure, MemorySource(own, [{UNIT: "p1", "income": truth}]), 20)) == {end}
-    assert planned.question() != asked_of_one("uniform(20, 31)", column="income").question()
+    assert planned.build_question_key() != asked_of_one("uniform(20, 31)", column="income").build_question_key()
 
 
 @pytest.mark.parametrize("function", ["MAX", "MIN", "SECOND_MAX"])
@@ -496,7 +498,7 @@ def test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_m
     assert planned.uses_prior
     found = draws(planned, MemorySource(own, rows(random.Random(5), 60)), 20)
     assert all(100_000 <= number_of(value) <= 100_010 for value in found)
-    assert "values outside 100,000 to 100,010 are impossible" in planned.prior_words
+    assert "values outside 100,000 to 100,010 are impossible" in planned.prior_description
 
 
 @pytest.mark.parametrize("prior", ["normal(50, 4)", "uniform(17, 90)"])
@@ -506,9 +508,9 @@ def test_a_prior_that_is_not_used_is_said_to_be_not_used(prior: str) -> None:
     planned = plan(own, parse_sql("SELECT MAX(age) FROM t", own), Fraction(1, 100), None, prior)
     assert not planned.uses_prior
     assert planned.prior_use is None
-    assert planned.prior_words.startswith("The prior is not used for this answer: a draw from it would hardly")
-    assert previewed(planned, "").prior_use == planned.prior_words
-    assert not plan(own, planned.query, Fraction(1, 100)).prior_words
+    assert planned.prior_description.startswith("The prior is not used for this answer: a draw from it would hardly")
+    assert build_preview(planned, "").prior_use == planned.prior_description
+    assert not plan(own, planned.query, Fraction(1, 100)).prior_description
 
 
 def test_a_weight_of_a_value_that_the_column_cannot_have_goes_to_no_other() -> None:
@@ -517,18 +519,20 @@ def test_a_weight_of_a_value_that_the_column_cannot_have_goes_to_no_other() -> N
     with pytest.raises(InvalidInput, match="none of its values possible"):
         asked_of_one(Prior.weights({Fraction("20.75"): 1, Fraction("21.75"): 2}))
     kept = asked_of_one('{"20.5": 1, "21": 2, "21.5": 4, "23": 6}').measurements[0]
-    assert isinstance(kept, AboutOne)
-    assert kept.refined.positions.tolist() == [21 - 17, 23 - 17]
-    assert kept.refined.stated.tolist() == [0.25, 0.75]
+    assert isinstance(kept, UnitQuery)
+    assert kept.position_refinement.positions.tolist() == [21 - 17, 23 - 17]
+    assert kept.position_refinement.stated_mass.tolist() == [0.25, 0.75]
 
 
 def errors_and_hits(planned: Plan, own: Schema, truths: list[int]) -> tuple[np.ndarray, float]:
     """How far the posterior mean of a draw is from its truth, and how often the 95 % interval holds that."""
-    reader, away, held = Reader(planned), [], 0
+    reader, away, held = Decoder(planned), [], 0
     for truth in truths:
-        cells = planned.cells()
-        secret = exact(planned, MemorySource(own, [{UNIT: "p1", "income": truth}]), cells, planned.query.where)
-        law = reader.posterior(0, release(planned, secret, [0] * len(cells)).numbers[0][0])
+        cells = planned.list_cells()
+        secret = read_exact_inputs(
+            planned, MemorySource(own, [{UNIT: "p1", "income": truth}]), cells, planned.query.where
+        )
+        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0] * len(cells)).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         away.append(law.mean() - truth)
@@ -580,7 +584,7 @@ def test_the_stated_error_of_a_refined_total_is_the_real_one() -> None:
     away, _ = errors_and_hits(planned, own, truths)
     assert planned.expected_error is not None
     assert float((away**2).mean()) == pytest.approx(planned.expected_error**2, rel=5 * 0.064)
-    before = Reader(planned).before(0)
+    before = Decoder(planned).get_prior(0)
     assert before is not None
     assert before.variance() == pytest.approx(100_000**2 / 24, rel=1e-3)
 
@@ -593,10 +597,10 @@ def test_what_a_draw_says_of_values_between_the_points_is_their_own_law(distance
     planned = plan(own, parse_sql("SELECT SUM(income) FROM t", own), 3, None, prior, distance=distance)
     one = planned.measurements[0]
     assert isinstance(one, RefinedTotal)
-    truths, drawn = one.gridded.truths, one.refinement.prior
+    truths, drawn = one.refinement_prior.truths, one.refinement.prior
     assert len(truths.lows) > 1.5 * len(drawn)
     at = len(drawn) // 3
-    after = posterior_of_truths(one.refinement, at, truths)
+    after = compute_run_posterior(one.refinement, at, truths)
     middles = truths.lows + (truths.spans - 1) // 2
     some = np.unique(np.concatenate((np.arange(0, len(middles), 97), np.abs(middles - drawn.index[at]).argsort()[:9])))
     ratios = after[some] / (truths.used[some] * [likelihood(one.refinement, int(middles[own]), at) for own in some])
@@ -606,7 +610,7 @@ def test_what_a_draw_says_of_values_between_the_points_is_their_own_law(distance
 def likelihood(refinement: Refinement, place: int, at: int) -> float:
     """How likely a truth makes a draw, by the law that is drawn from; over the draw's mass in the prior."""
     assert refinement.prior.grid is not None
-    law = refinement.law(refinement.prior.grid.value(place))
+    law = refinement.distribution(refinement.prior.grid.value(place))
     return float(law.factors.values[law.blocks[at]])  # type: ignore[attr-defined] # few factors
 
 
@@ -617,9 +621,9 @@ def test_an_interval_of_a_mean_holds_values_between_the_steps() -> None:
     ages = (17, 20, 20, 20, 20, 20, 20, 20, 21, 90)
     for prior in ("uniform(20, 30)", "normal(22, 3)", "uniform(20, 20.125)"):
         planned = plan(own, query, 40, None, prior, distance="continuous")
-        source, reader = MemorySource(own, [{"age": age} for age in ages]), Reader(planned)
-        secret = exact(planned, source, planned.cells(), planned.query.where)
-        law = reader.posterior(0, release(planned, secret, [0]).numbers[0][0])
+        source, reader = MemorySource(own, [{"age": age} for age in ages]), Decoder(planned)
+        secret = read_exact_inputs(planned, source, planned.list_cells(), planned.query.where)
+        law = reader.compute_posterior(0, sample_noisy_outputs(planned, secret, [0]).numbers[0][0])
         assert law is not None
         low, high = law.interval(0.95)
         assert low <= 20.125 <= high
@@ -633,7 +637,7 @@ def held_and_error(one: RefinedTotal, chances: dict[Fraction, float]) -> tuple[f
     told = [one.posterior((int(place),)) for place in prior.index]
     means, (lows, highs) = np.array([law.mean() for law in told]), np.array([law.interval(0.95) for law in told]).T
     for truth, chance in chances.items():
-        law, number = one.refinement.law(truth), float(truth)
+        law, number = one.refinement.distribution(truth), float(truth)
         factors = np.array([float(value) for value in law.factors.values])[law.blocks]  # type: ignore[attr-defined]
         drawn = prior.mass / prior.total * factors
         held += chance * float(drawn @ ((lows <= number) & (number <= highs)))
@@ -661,12 +665,12 @@ def test_an_interval_of_a_refined_mean_holds_any_mean_between_the_ends_of_the_pr
     load = Column("load", "number", lower=0, upper=40, step=Fraction(5), missing=0)
     own = schema("replace-one", 1, number, columns=BY_NAME | {"load": load})
     planned = plan(own, parse_sql(f"SELECT {asked} FROM t", own), epsilon, None, prior, distance="continuous")
-    one, shapes = planned.measurements[0], read_shapes(prior)
+    one, shapes = planned.measurements[0], parse_shapes(prior)
     assert isinstance(one, RefinedTotal)
     low, high = shapes.hull or (Fraction(0), Fraction(0))
     means = [place * apart for place in range(math.ceil(low / apart), math.floor(high / apart) + 1)]
     edges = np.array([float(mean) for mean in (*means, means[-1] + apart)]) - float(apart) / 2
-    chances = shapes.terms[0].between(edges) if shapes.terms[0].spread else np.ones(len(means))
+    chances = shapes.terms[0].compute_cell_masses(edges) if shapes.terms[0].is_spread else np.ones(len(means))
     held, error = held_and_error(one, dict(zip(means, (chances / chances.sum()).tolist(), strict=True)))
     assert held >= 0.95
     assert planned.expected_error == pytest.approx(error, rel=1e-3)
@@ -681,7 +685,7 @@ def test_a_mean_of_a_secret_number_of_rows_may_lie_beyond_the_last_step() -> Non
     one = planned.measurements[0]
     assert isinstance(one, RefinedTotal)
     assert len(one.refinement.prior) == 2
-    assert one.before().interval(0.95) == (29.9999999999, 30.0)
+    assert one.get_stated_distribution().interval(0.95) == (29.9999999999, 30.0)
 
 
 @pytest.mark.parametrize(
@@ -707,7 +711,7 @@ def test_a_mean_whose_law_was_another_once_has_another_name(
     own = declared(60)
     query = parse_sql(f"SELECT {asked} FROM t", own)
     made = [plan(own, query, 1, None, prior, distance="continuous", tail=tail) for tail in (None, True, False)]
-    assert tuple(json.loads(one.question()).get("prior_rule") for one in made) == rules
+    assert tuple(json.loads(one.build_question_key()).get("prior_rule") for one in made) == rules
 
 
 def test_a_prior_between_two_means_is_refused() -> None:
@@ -720,11 +724,15 @@ def test_a_prior_between_two_means_is_refused() -> None:
 def law_used(planned: Plan) -> tuple[object, ...]:
     """All that an answer is drawn by."""
     one = planned.measurements[0]
-    if isinstance(one, Chosen):
-        prior = one.choice.refined.refinement.prior if isinstance(one.choice, RefinedStatistic) else one._base
+    if isinstance(one, CandidateSelection):
+        prior = (
+            one.mechanism.position_refinement.refinement.prior
+            if isinstance(one.mechanism, RefinedStatistic)
+            else one._base_prior
+        )
     else:
-        assert isinstance(one, AboutOne | RefinedTotal)
-        prior = one.refinement.prior if isinstance(one, RefinedTotal) else one.refined.refinement.prior
+        assert isinstance(one, UnitQuery | RefinedTotal)
+        prior = one.refinement.prior if isinstance(one, RefinedTotal) else one.position_refinement.refinement.prior
     assert prior is not None
     codes = "" if isinstance(one, RefinedTotal) else str(one.candidates.codes)
     return prior.grid, tuple(prior.index.tolist()), tuple(prior.mass.tolist()), codes
@@ -764,7 +772,7 @@ def test_another_law_has_another_name(text: str, distance: str | None, prior: st
     own = declared(1 if "SUM" in text else 60)
     query = parse_sql(text, own)
     made = [plan(own, query, 1, None, prior, distance=distance, tail=tail) for tail in (None, True, False)]
-    laws, names = [law_used(one) for one in made], [one.question() for one in made]
+    laws, names = [law_used(one) for one in made], [one.build_question_key() for one in made]
     for one in range(3):
         for two in range(one):
             assert (laws[one] == laws[two]) == (names[one] == names[two])
@@ -788,19 +796,21 @@ def test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other() -> None:
     query = parse_sql("SELECT COUNT(*) FROM t WHERE age > 30", own)
     planned = plan(own, query, 3, None, '{"2.5": 1, "3": 1, "3.25": 5, "4": 3}', distance="continuous")
     assert set(draws(planned, MemorySource(own, rows(random.Random(1), 10)), 40)) <= {3, 4}
-    assert "values outside 3 to 4 are impossible" in planned.prior_words
-    assert json.loads(planned.question())["prior_rule"] == 3
+    assert "values outside 3 to 4 are impossible" in planned.prior_description
+    assert json.loads(planned.build_question_key())["prior_rule"] == 3
     right = plan(own, query, 3, None, '{"3": 1, "4": 3}', distance="continuous")
-    assert json.loads(right.question())["prior_rule"] == 2
+    assert json.loads(right.build_question_key())["prior_rule"] == 2
     assert total(Prior.weights({Fraction("7.5"): 1, 9: 3, 10: 4})).support == (9, 10)
     assert total(Prior.uniform(Fraction("7.5"), 10, Fraction(1, 2))).support == (8, 9, 10)
     tenths = Prior.uniform(Fraction("7.4"), 10, Fraction(1, 10))  # goes to the nearest values within its ends
     assert (total(tenths).support, total(tenths).mass.tolist()) == ((8, 9, 10), [11, 10, 6])
-    far = believed(tenths, -Fraction(10**15), Fraction(10**15), Fraction(1), "SUM")  # codes are counted from near it
-    assert isinstance(far, Pointed)
+    far = parse_grid_prior(
+        tenths, -Fraction(10**15), Fraction(10**15), Fraction(1), "SUM"
+    )  # codes are counted from near it
+    assert isinstance(far, PointGridPrior)
     assert far.prior.support == (8, 9, 10)
-    huge = believed('{"1e15": 1, "2e15": 1}', -Fraction(10**16), Fraction(10**16), Fraction(1, 10**6), "SUM")
-    assert (huge.ends, huge.moved) == (("1e15", "2e15"), False)
+    huge = parse_grid_prior('{"1e15": 1, "2e15": 1}', -Fraction(10**16), Fraction(10**16), Fraction(1, 10**6), "SUM")
+    assert (huge.ends, huge.has_moved_values) == (("1e15", "2e15"), False)
     assert total(Prior.uniform(Fraction("0.5"), Fraction("9.5"))).support == tuple(range(1, 10))  # a shape, no points
     halves = Prior.weights({Fraction(2 * at + 1, 2): 1 for at in range(10)})
     for prior in ('{"200.5": 1, "300.25": 1}', halves):
@@ -820,10 +830,10 @@ def test_a_column_cut_to_a_prior_keeps_the_weights_that_went_into_it() -> None:
     weights = {Fraction(81, 4): 997} | {Fraction(quarter, 4): 1 for quarter in range(82, 122)}
     planned = asked_of_one(Prior.weights(weights), column="income")
     measured = planned.measurements[0]
-    assert isinstance(measured, AboutOne)
+    assert isinstance(measured, UnitQuery)
     assert (measured.candidates.width, measured.candidates.count) == (1, 10)
-    assert measured.refined.stated[0] == pytest.approx(1001 / 1037)
+    assert measured.position_refinement.stated_mass[0] == pytest.approx(1001 / 1037)
     by_year = asked_of_one(Prior.weights(weights)).measurements[0]
-    assert isinstance(by_year, AboutOne)
-    assert measured.refined.stated == pytest.approx(by_year.refined.stated)
-    assert json.loads(planned.question())["prior_rule"] == 3
+    assert isinstance(by_year, UnitQuery)
+    assert measured.position_refinement.stated_mass == pytest.approx(by_year.position_refinement.stated_mass)
+    assert json.loads(planned.build_question_key())["prior_rule"] == 3

@@ -13,7 +13,7 @@ from benchmarks.error.ours import Asked, Tables
 from benchmarks.error.race import DEVIATIONS
 from benchmarks.error.table import Numbers, People
 from benchmarks.measure import Line
-from discreet.planner.noisy import Noisy
+from discreet.planner.noisy import AdditiveNoise
 
 CONFIDENCE = 0.95
 LONG = 4.0
@@ -51,7 +51,7 @@ def _covers(asked: Asked, truth: float) -> Callable[[], list[float]]:
 def coverage(asked: Asked) -> float | None:
     """The exact probability that an interval holds the truth; None where several totals answer together."""
     measured = asked.plan.measurements[0]
-    noise = measured.single if isinstance(measured, Noisy) else None
+    noise = measured.single_noise if isinstance(measured, AdditiveNoise) else None
     if noise is None:
         return None
     return 1 - noise.tail_units(round(noise.interval(CONFIDENCE)[1] / float(noise.step)))

@@ -28,8 +28,8 @@ from benchmarks.error.jobs import (
 from benchmarks.error.table import People
 from discreet import Custodian
 from discreet.answer import Answer
-from discreet.custodian.draw import Exact, Released, exact, release
-from discreet.custodian.reply import answer
+from discreet.custodian.draw import ExactInputs, NoisyResult, read_exact_inputs, sample_noisy_outputs
+from discreet.custodian.reply import build_answer
 from discreet.planner.choose import plan
 from discreet.planner.plan import Plan
 from discreet.prior import Prior
@@ -68,19 +68,19 @@ class Asked:
 
     plan: Plan
     question: str
-    secret: Exact
+    secret: ExactInputs
 
     def of(self, source: Source) -> Asked:
         """The same question of other rows."""
-        return replace(self, secret=exact(self.plan, source, self.plan.cells(), self.plan.query.where))
+        return replace(self, secret=read_exact_inputs(self.plan, source, self.plan.list_cells(), self.plan.query.where))
 
-    def released(self) -> Released:
+    def released(self) -> NoisyResult:
         """New draws."""
-        return release(self.plan, self.secret, [0] * len(self.secret.cells))
+        return sample_noisy_outputs(self.plan, self.secret, [0] * len(self.secret.cells))
 
     def answer(self) -> Answer:
         """A new answer, as the custodian would reply."""
-        return answer(self.plan, self.released(), self.question, self.plan.epsilon, None, {})
+        return build_answer(self.plan, self.released(), self.question, self.plan.epsilon, None, {})
 
     def numbers(self) -> list[float]:
         """The numbers of a new answer."""
@@ -98,7 +98,9 @@ class Tables:
         """A question, ready to be drawn."""
         custodian = self.custodians[neighbours]
         planned = plan(custodian.schema, parse_sql(sql, custodian.schema), epsilon, prior=prior)
-        return Asked(planned, sql, exact(planned, custodian._source, planned.cells(), planned.query.where))
+        return Asked(
+            planned, sql, read_exact_inputs(planned, custodian._source, planned.list_cells(), planned.query.where)
+        )
 
     def make(self, sql: str, neighbours: str) -> Callable[[float], Callable[[], list[float]]]:
         """As a contestant's job: from epsilon to a draw."""

@@ -20,7 +20,7 @@ from benchmarks.error.race import DEVIATIONS
 from benchmarks.error.table import Numbers, People
 from benchmarks.measure import Line
 from discreet.answer import Answer
-from discreet.query.totals import Amounts, Cell, Measure, Totals
+from discreet.query.totals import Amounts, Cell, ScanMeasure, TotalsScan
 
 QUESTIONS = ("count", "mean")
 WIDTHS, NARROW = (0.5, 1.0, 2.0), (0.1, 0.25)
@@ -43,10 +43,10 @@ class Imagined:
     rows: int
     codes: int
 
-    def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
+    def totals(self, plan: TotalsScan) -> Mapping[Cell, Amounts]:
         return {(): tuple(self._amount(measure) for measure in plan.measures)}
 
-    def _amount(self, measure: Measure) -> int:
+    def _amount(self, measure: ScanMeasure) -> int:
         return self.codes - measure.lower * self.rows if measure.what == "sum" else self.rows
 
 

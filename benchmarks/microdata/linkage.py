@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import Line, best_time
-from discreet.assess.linkage import linked
-from discreet.microdata.distances import Space
+from discreet.assess.linkage import measure_distance_linkage
+from discreet.microdata.distances import RecordSpace
 
 FEW, MANY = 25_000, 100_000
 
@@ -26,8 +26,8 @@ def _took(rows: int) -> float:
     noise = np.random.default_rng(rows)
     before = noise.normal(size=(rows, 4))
     after = before + noise.normal(size=(rows, 4)) / 4
-    return best_time(lambda: linked(_space(before), _space(after)), 3)
+    return best_time(lambda: measure_distance_linkage(_space(before), _space(after)), 3)
 
 
-def _space(points: np.ndarray) -> Space:
-    return Space(points, np.zeros((len(points), 0), dtype=np.int64), ())
+def _space(points: np.ndarray) -> RecordSpace:
+    return RecordSpace(points, np.zeros((len(points), 0), dtype=np.int64), ())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.microdata.sums import add, nothing, rounded
+from discreet.microdata.sums import add_to_sum, create_sums, round_sum
 
 
 @njit(cache=True)
@@ -47,15 +47,15 @@ def naive_mdav(points, k, by_sorting):
     """The group of each record, numbered as they are formed."""
     rows, width = points.shape
     groups, left, label = np.zeros(rows, np.int64), np.arange(rows), 0
-    sums = nothing(width)
+    sums = create_sums(width)
     for i in range(rows):
         for j in range(width):
-            add(sums, j, points[i, j])
+            add_to_sum(sums, j, points[i, j])
     second, place = False, np.empty(width)
     while len(left) >= 2 * k:
         if not second:
             for j in range(width):
-                place[j] = rounded(sums, j) / len(left)
+                place[j] = round_sum(sums, j) / len(left)
         start = np.argmax(_distances(points, left, place))
         place = points[left[start]].copy()
         distances = _distances(points, left, place)
@@ -65,7 +65,7 @@ def naive_mdav(points, k, by_sorting):
             stays[i] = False
             groups[left[i]] = label
             for j in range(width):
-                add(sums, j, -points[left[i], j])
+                add_to_sum(sums, j, -points[left[i], j])
         left, label = left[stays], label + 1
         second = not second
     groups[left] = label

@@ -16,7 +16,7 @@ from scipy.optimize import isotonic_regression
 
 from benchmarks.private_microdata.tables import Codes, Field, Table
 from discreet import Custodian, DiscreteLaplace
-from discreet.inference.nested import Nest, best_strategy
+from discreet.inference.nested import BlockHierarchy, find_best_strategy
 
 METHODS = ("private-columns", "private-records", "private-linked")
 LINKED = "private-linked"
@@ -61,7 +61,7 @@ def noisy_records(table: Table, draw: np.random.Generator, epsilon: Fraction) ->
 
 
 def _noisy(field: Field, codes: Codes, epsilon: Fraction, _: np.random.Generator) -> Codes:
-    noise = np.asarray(DiscreteLaplace(epsilon, field.width).draw_many(len(codes)), dtype=np.float64)
+    noise = np.asarray(DiscreteLaplace(epsilon, field.width).sample_many(len(codes)), dtype=np.float64)
     return np.clip(codes + noise, field.lower, field.upper).astype(np.int64)
 
 
@@ -84,11 +84,11 @@ def _tree(field: Field, codes: Codes, epsilon: Fraction) -> Codes:
     width = -(-(field.width + 1) // FINEST)
     cells = -(-(field.width + 1) // width)
     counts = np.bincount((codes - field.lower) // width, minlength=cells)
-    strategy = best_strategy(cells, "laplace", True)
+    strategy = find_best_strategy(cells, "laplace", True)
     noises = [DiscreteLaplace(epsilon * Fraction(weight), 2) for weight in strategy.weights]
-    nest = Nest.regular(cells, (cells, *strategy.sizes), [0.0, *(noise.variance() for noise in noises)])
+    nest = BlockHierarchy.regular(cells, (cells, *strategy.sizes), [0.0, *(noise.variance() for noise in noises)])
     sums = [np.add.reduceat(counts, starts) for starts in nest.starts]
-    noisy = [own + noise.draw_many(len(own)) for own, noise in zip(sums[1:], noises, strict=True)]
+    noisy = [own + noise.sample_many(len(own)) for own, noise in zip(sums[1:], noises, strict=True)]
     estimate = nest.estimate([np.asarray(level, dtype=np.float64) for level in (sums[0], *noisy)])[-1]
     middles = np.minimum(field.lower + width * np.arange(cells) + (width - 1) // 2, field.upper)
     return np.repeat(middles, whole(estimate, len(codes)))

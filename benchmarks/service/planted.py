@@ -20,14 +20,14 @@ from discreet.service.config import read_config
 
 def plant(seconds: float) -> None:
     """From now on, the first look at the rows of `present` takes longer."""
-    units = draw.units
+    units = draw.count_key_units
 
     def slower(plan: Any, source: Any) -> Any:
         if plan.schema.name == PRESENT:
             time.sleep(seconds)
         return units(plan, source)
 
-    draw.units = slower
+    draw.count_key_units = slower
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.service.serving import PATIENCE, Served, free_port
-from discreet.service.health import answers
+from discreet.service.health import is_healthy
 
 ROOT = Path(__file__).parents[2]
 PRESENT, ABSENT = "present", "absent"
@@ -84,7 +84,7 @@ def served(folder: Path, deadline: float | None, planted: float | None = None) -
 
 def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + PATIENCE
-    while not answers("127.0.0.1", port, False):
+    while not is_healthy("127.0.0.1", port, False):
         if time.monotonic() > end or process.poll() is not None:
             raise RuntimeError("the service did not start; its log is beside its configuration")
         time.sleep(0.1)

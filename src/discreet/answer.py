@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet.errors import InvalidInput
-from discreet.exact import between
+from discreet.exact import as_number_between
 from discreet.guarantee import Guarantee
 from discreet.posterior import Posterior
-from discreet.schema.column import day
+from discreet.schema.column import date_from_days
 
-Reply = int | float | bool | str | date | None
+AnswerValue = int | float | bool | str | date | None
 Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None
 Intervals = Callable[[float], tuple[Mapping[str, Interval], ...]]
 Posteriors = Callable[[], tuple[Mapping[str, Posterior | None], ...]]
@@ -25,17 +25,17 @@ NO_POPULATION = (
     "an interval for the population is of COUNT, of AVG and of proportions, in the groups of GROUP BY too; not of a "
     "HISTOGRAM or ROLLUP, of medians or of sums"
 )
-ALL = "(all)"
+ALL_KEYS = "(all)"
 """Stands in a row of a ROLLUP for a key that it is a total over; also where the key is a date."""
-MOST_POSTERIORS = 512
+MAX_JSON_POSTERIORS = 512
 """JSON has the posteriors of so many rows; of more, `posteriors()` has them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reconciled:
+class ReconciledRows:
     """The rows of an answer once more, made to fit what must be true whatever the data; post-processing, hence free."""
 
-    rows: tuple[Mapping[str, Reply], ...]
+    rows: tuple[Mapping[str, AnswerValue], ...]
     intervals: Intervals
     because: tuple[str, ...]
     """What they were made to fit, in words."""
@@ -49,25 +49,25 @@ class Reconciled:
 
 
 @dataclass(frozen=True, slots=True)
-class InRange:
+class RangeCount:
     """How many rows lie in a range of a histogram's column: what was counted, in whole bins, and its interval."""
 
     asked: tuple[str, str]
     """The ends as they were asked for."""
-    low: Reply
-    high: Reply
+    low: AnswerValue
+    high: AnswerValue
     value: float
     interval: tuple[float, float]
     confidence: float
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
-        ends = {"asked": list(self.asked), "low": _plain(self.low), "high": _plain(self.high)}
+        ends = {"asked": list(self.asked), "low": _to_json_value(self.low), "high": _to_json_value(self.high)}
         return ends | {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
 
 
 @dataclass(frozen=True, slots=True)
-class Population:
+class PopulationEstimate:
     """One number as an estimate for the population that the rows are a random sample of."""
 
     name: str
@@ -82,8 +82,12 @@ class Population:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
-        told: dict[str, object] = {"value": self.value, "interval": list(self.interval), "confidence": self.confidence}
-        return told | {"noise": self.noise, "sampling": self.sampling, "words": self.words}
+        payload: dict[str, object] = {
+            "value": self.value,
+            "interval": list(self.interval),
+            "confidence": self.confidence,
+        }
+        return payload | {"noise": self.noise, "sampling": self.sampling, "words": self.words}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ class Answer:
     question: str
     columns: tuple[str, ...]
     numbers: tuple[str, ...]
-    rows: tuple[Mapping[str, Reply], ...]
+    rows: tuple[Mapping[str, AnswerValue], ...]
     mechanism: str
     accuracy: str
     guarantee: Guarantee
@@ -118,14 +122,14 @@ class Answer:
     """Whether a tenth of the prior's weight was given to a heavy tail; None where no prior was used."""
     prior_use: str = ""
     """The same as a sentence, with what is impossible where the prior was used as stated."""
-    at_once: str = field(default="", repr=False, compare=False)
+    joint_coverage: str = field(default="", repr=False, compare=False)
     """Where rows were chosen by their noisy numbers: that all 95 % intervals hold at once; `meaning` has it too."""
-    say: Callable[[], str] = field(default=str, repr=False, compare=False)
+    describe_meaning: Callable[[], str] = field(default=str, repr=False, compare=False)
     picture: Callable[[str | Path], Path] | None = field(default=None, repr=False, compare=False)
     spec: Callable[[], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
-    reconcile: Callable[[], Reconciled | None] = field(default=lambda: None, repr=False, compare=False)
-    in_range: Callable[[object, object, float], InRange] | None = field(default=None, repr=False, compare=False)
-    generalise: Callable[[float, object], tuple[Mapping[str, Population], ...]] | None = field(
+    reconcile: Callable[[], ReconciledRows | None] = field(default=lambda: None, repr=False, compare=False)
+    count_range: Callable[[object, object, float], RangeCount] | None = field(default=None, repr=False, compare=False)
+    estimate_population: Callable[[float, object], tuple[Mapping[str, PopulationEstimate], ...]] | None = field(
         default=None, repr=False, compare=False
     )
 
@@ -135,7 +139,7 @@ class Answer:
         return len(self.rows) == 1 and len(self.numbers) == 1
 
     @property
-    def value(self) -> Reply:
+    def value(self) -> AnswerValue:
         """The one number that was asked for, as it was drawn."""
         if not self.single:
             raise InvalidInput("this answer has several numbers; they are in rows")
@@ -149,46 +153,46 @@ class Answer:
         return self.posteriors()[0][self.numbers[0]]
 
     @property
-    def headline(self) -> Reply:
+    def headline(self) -> AnswerValue:
         """The best single number: the posterior mean where the draw was shaped by the prior, else the raw one."""
-        known = self.posterior if self.shaped else None
-        if known is None or not known.numeric:
+        posterior = self.posterior if self.shaped else None
+        if posterior is None or not posterior.numeric:
             return self.value
-        return day(known.mean()) if isinstance(self.value, date) else known.mean()
+        return date_from_days(posterior.mean()) if isinstance(self.value, date) else posterior.mean()
 
     @property
     def meaning(self) -> str:
         """One plain sentence: what the answer means to someone who believed the prior, or where its numbers lie."""
-        said = self.say() or self._apart()
-        more = self.at_once if self.has_intervals and self.at_once[1:] not in said else ""
-        return " ".join(filter(None, (said, more)))
+        sentence = self.describe_meaning() or self._describe_intervals()
+        coverage_note = self.joint_coverage if self.has_intervals and self.joint_coverage[1:] not in sentence else ""
+        return " ".join(filter(None, (sentence, coverage_note)))
 
     @property
     def has_intervals(self) -> bool:
         """Whether any number that is shown has an interval."""
-        return any(span is not None for row in self.intervals(0.95) for span in row.values())
+        return any(interval is not None for row in self.intervals(0.95) for interval in row.values())
 
-    def _apart(self) -> str:
+    def _describe_intervals(self) -> str:
         """What is true of each number by itself, where no sentence was made for it."""
-        spans = [span for row in self.intervals(0.95) for span in row.values()]
-        told = bool(spans) and None not in spans
-        if told and self.at_once:
-            return self.at_once
-        if told and not self.single:
+        intervals = [interval for row in self.intervals(0.95) for interval in row.values()]
+        has_all_intervals = bool(intervals) and None not in intervals
+        if has_all_intervals and self.joint_coverage:
+            return self.joint_coverage
+        if has_all_intervals and not self.single:
             return "Each exact value by itself lies in the interval beside it with a probability of at least 95 %."
         return f"{self.accuracy[:1].upper()}{self.accuracy[1:]}." if self.rows else ""
 
     def __str__(self) -> str:
         """On a sheet, as people read it."""
-        from discreet.sheet import as_text
+        from discreet.sheet import format_answer_text
 
-        return as_text(self)
+        return format_answer_text(self)
 
     def _repr_html_(self) -> str:
         """The same in a notebook."""
-        from discreet.sheet import as_html
+        from discreet.sheet import format_answer_html
 
-        return as_html(self)
+        return format_answer_html(self)
 
     def interval(self, confidence: float = 0.95) -> Interval | tuple[Mapping[str, Interval], ...]:
         """Where the exact number lies with at least this probability; for several, a mapping for each row.
@@ -197,25 +201,25 @@ class Answer:
         once with this probability, also of those not shown. None where nothing can be said in values without looking
         at the rows: see `accuracy`.
         """
-        found = self.intervals(float(between(confidence, 0, 1, "confidence")))
-        return found[0][self.numbers[0]] if self.single else found
+        intervals = self.intervals(float(as_number_between(confidence, 0, 1, "confidence")))
+        return intervals[0][self.numbers[0]] if self.single else intervals
 
     @property
-    def reconciled(self) -> Reconciled | None:
+    def reconciled(self) -> ReconciledRows | None:
         """The same numbers made to fit what must be true of every data set; None where nothing must."""
         return self.reconcile()
 
-    def range(self, low: object, high: object, confidence: float = 0.95) -> InRange:
+    def range(self, low: object, high: object, confidence: float = 0.95) -> RangeCount:
         """How many rows lie from `low` to `high`, both included, from the answer to one HISTOGRAM; nothing is paid."""
-        if self.in_range is None:
+        if self.count_range is None:
             raise InvalidInput(NO_RANGES)
-        return self.in_range(low, high, float(between(confidence, 0, 1, "confidence")))
+        return self.count_range(low, high, float(as_number_between(confidence, 0, 1, "confidence")))
 
-    def population(self, confidence: float = 0.95, size: object = None) -> tuple[Mapping[str, Population], ...]:
+    def population(self, confidence: float = 0.95, size: object = None) -> tuple[Mapping[str, PopulationEstimate], ...]:
         """Each row's counts, means and proportions with noise and sampling error; `size` is that of the population."""
-        if self.generalise is None:
+        if self.estimate_population is None:
             raise InvalidInput(NO_POPULATION)
-        return self.generalise(float(between(confidence, 0, 1, "confidence")), size)
+        return self.estimate_population(float(as_number_between(confidence, 0, 1, "confidence")), size)
 
     def plot(self, path: str | Path) -> Path:
         """Draw prior, noise law and posterior, with the raw answer marked, as .svg, .png or .html."""
@@ -227,48 +231,55 @@ class Answer:
         """The same picture as data, in Vega-Lite; None where there is none."""
         return None if self.spec is None else self.spec()
 
-    def noted(self, note: str | None) -> Answer:
+    def with_note(self, note: str | None) -> Answer:
         """The same, with something more to be warned of."""
         return self if note is None else replace(self, warning="; ".join(filter(None, (note, self.warning))))
 
-    def _posteriors(self) -> list[dict[str, object]]:
-        laws = self.posteriors()
-        return [{name: None if law is None else law.to_json() for name, law in row.items()} for row in laws]
+    def _posteriors_to_json(self) -> list[dict[str, object]]:
+        posteriors = self.posteriors()
+        return [
+            {name: None if posterior is None else posterior.to_json() for name, posterior in row.items()}
+            for row in posteriors
+        ]
 
-    def _reconciled(self) -> dict[str, object] | None:
-        made = self.reconciled
-        if made is None:
+    def _reconciled_to_json(self) -> dict[str, object] | None:
+        reconciled = self.reconciled
+        if reconciled is None:
             return None
-        rows = [{name: _plain(value) for name, value in row.items()} for row in made.rows]
-        spans = [{name: _ends(span) for name, span in row.items()} for row in made.intervals(0.95)]
-        told: dict[str, object] = {"rows": rows, "intervals_95": spans, "because": list(made.because)}
-        return told | {"use_for_sums": made.use_for_sums, "advice": made.advice}
+        rows = [{name: _to_json_value(value) for name, value in row.items()} for row in reconciled.rows]
+        intervals = [
+            {name: _interval_to_json(interval) for name, interval in row.items()} for row in reconciled.intervals(0.95)
+        ]
+        payload: dict[str, object] = {"rows": rows, "intervals_95": intervals, "because": list(reconciled.because)}
+        return payload | {"use_for_sums": reconciled.use_for_sums, "advice": reconciled.advice}
 
-    def _dates(self) -> list[str]:
+    def _list_date_columns(self) -> list[str]:
         """The columns whose texts in JSON are dates."""
         return [name for name in self.columns if any(isinstance(row[name], date) for row in self.rows)]
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable: the same on the command line, over HTTP and on a page."""
-        told: dict[str, object] = {"question": self.question, "columns": list(self.columns)}
-        told |= {"numbers": list(self.numbers), "dates": self._dates()}
-        told["rows"] = [{name: _plain(value) for name, value in row.items()} for row in self.rows]
+        payload: dict[str, object] = {"question": self.question, "columns": list(self.columns)}
+        payload |= {"numbers": list(self.numbers), "dates": self._list_date_columns()}
+        payload["rows"] = [{name: _to_json_value(value) for name, value in row.items()} for row in self.rows]
         if self.single:
-            told |= {"value": _plain(self.value), "headline": _plain(self.headline)}
-        spans = self.intervals(0.95)
-        told["intervals_95"] = [{name: _ends(span) for name, span in row.items()} for row in spans]
-        told["posteriors"] = None if len(self.rows) > MOST_POSTERIORS else self._posteriors()
-        told["reconciled"] = self._reconciled()
-        told |= {"shaped_by_prior": self.shaped, "prior_tail": self.prior_tail, "prior_use": self.prior_use}
-        told |= {"missed_accuracy": self.missed_accuracy, "warning": self.warning, "meaning": self.meaning}
-        told |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
-        told["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}
-        return told | {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json()}
+            payload |= {"value": _to_json_value(self.value), "headline": _to_json_value(self.headline)}
+        intervals = self.intervals(0.95)
+        payload["intervals_95"] = [
+            {name: _interval_to_json(interval) for name, interval in row.items()} for row in intervals
+        ]
+        payload["posteriors"] = None if len(self.rows) > MAX_JSON_POSTERIORS else self._posteriors_to_json()
+        payload["reconciled"] = self._reconciled_to_json()
+        payload |= {"shaped_by_prior": self.shaped, "prior_tail": self.prior_tail, "prior_use": self.prior_use}
+        payload |= {"missed_accuracy": self.missed_accuracy, "warning": self.warning, "meaning": self.meaning}
+        payload |= {"mechanism": self.mechanism, "accuracy": self.accuracy, "stored": self.stored, "entry": self.entry}
+        payload["spent_so_far"] = {model: None if total is None else str(total) for model, total in self.spent.items()}
+        return payload | {"guarantee": self.guarantee.to_json(), "cost": self.cost.to_json()}
 
 
-def _plain(value: Reply) -> int | float | bool | str | None:
+def _to_json_value(value: AnswerValue) -> int | float | bool | str | None:
     return value.isoformat() if isinstance(value, date) else value
 
 
-def _ends(span: Interval) -> list[int | float | bool | str | None] | None:
-    return None if span is None else [_plain(end) for end in span]
+def _interval_to_json(interval: Interval) -> list[int | float | bool | str | None] | None:
+    return None if interval is None else [_to_json_value(end) for end in interval]

@@ -14,60 +14,60 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from discreet.errors import InvalidInput
-from discreet.plain import is_a, plain_fraction, plain_text, plain_whole
+from discreet.plain import copy_fraction, copy_int, copy_text, has_type
 
-LARGEST_EXPONENT = 300
+MAX_EXPONENT = 300
 """A number beyond 10^300 is a mistake, or an attack on our memory; so is text finer than 10^-400."""
-FINEST_EXPONENT = 400
-LARGEST = 10**LARGEST_EXPONENT
+MAX_NEGATIVE_EXPONENT = 400
+MAX_NUMBER = 10**MAX_EXPONENT
 
 
-def rational(number: object, name: str = "the number") -> Fraction:
+def as_rational(number: object, name: str = "the number") -> Fraction:
     """Read a number by its decimal text, so that 0.1 is 1/10; refuse what is not a finite number.
 
     The result is a new `Fraction` of two ints, whatever class the number is of.
     """
-    if is_a(number, Fraction):
-        value = plain_fraction(number)  # type: ignore[arg-type]
-    elif is_a(number, (float, Decimal)) or type(number).__name__.startswith("float"):
-        value = _from_decimal(number, name)
+    if has_type(number, Fraction):
+        value = copy_fraction(number)  # type: ignore[arg-type]
+    elif has_type(number, (float, Decimal)) or type(number).__name__.startswith("float"):
+        value = _rational_from_decimal(number, name)
     elif hasattr(type(number), "__index__") and not isinstance(number, bool):
-        value = Fraction(plain_whole(number))
+        value = Fraction(copy_int(number))
     else:
         raise InvalidInput(f"{name} must be a number, got {type(number).__name__}; write it without quotes, like 0.5")
-    if abs(value.numerator) > LARGEST * value.denominator:
-        raise InvalidInput(f"{name} must be a number of at most 10^{LARGEST_EXPONENT}")
+    if abs(value.numerator) > MAX_NUMBER * value.denominator:
+        raise InvalidInput(f"{name} must be a number of at most 10^{MAX_EXPONENT}")
     return value
 
 
-def _from_decimal(number: object, name: str) -> Fraction:
-    decimal = is_a(number, Decimal)
-    text = Decimal.__str__(number) if decimal else repr(float(number))  # type: ignore[arg-type]
+def _rational_from_decimal(number: object, name: str) -> Fraction:
+    is_decimal = has_type(number, Decimal)
+    text = Decimal.__str__(number) if is_decimal else repr(float(number))  # type: ignore[arg-type]
     if not math.isfinite(float(text)):
         raise InvalidInput(f"{name} must be a finite number, got {text[:40]}")
-    if decimal:
-        return rational_text(text, name)
+    if is_decimal:
+        return parse_rational(text, name)
     return Fraction(text)
 
 
-def reading(value: object, low: Fraction, high: Fraction) -> Fraction | None:
+def read_clamped(value: object, low: Fraction, high: Fraction) -> Fraction | None:
     """A secret value as a number, clamped; None where it is not a number. It never raises, whatever comes.
 
     Truth values are 0 and 1; text is not a number here. What is beyond a bound is compared, not computed.
     """
-    if isinstance(value, str | bytes) or not hashable(value):  # what has no hash is no single number
+    if isinstance(value, str | bytes) or not is_hashable(value):  # what has no hash is no single number
         return None
     try:
         if value >= high:  # type: ignore[operator]
             return high
         if value <= low:  # type: ignore[operator]
             return low
-        return min(max(_number(value), low), high)
+        return min(max(_rational_between_bounds(value), low), high)
     except (TypeError, ValueError, ArithmeticError):
         return None
 
 
-def hashable(value: object) -> TypeGuard[Hashable]:
+def is_hashable(value: object) -> TypeGuard[Hashable]:
     """Whether a value has a hash; it never raises."""
     try:
         hash(value)
@@ -76,74 +76,74 @@ def hashable(value: object) -> TypeGuard[Hashable]:
     return True
 
 
-def measured(value: object, low: Fraction, high: Fraction) -> Fraction | None:
+def read_clamped_binary(value: object, low: Fraction, high: Fraction) -> Fraction | None:
     """The same for what a sensitivity is stated of: a float is exactly the binary number it is, not its decimal text.
 
     Read by their text, two floats that differ by one step could come to differ by two.
     """
     if isinstance(value, float) or type(value).__name__.startswith(("float", "longdouble")):
         number = float(value)  # type: ignore[arg-type]
-        return min(max(Fraction(number), low), high) if math.isfinite(number) else reading(number, low, high)
-    return reading(value, low, high)
+        return min(max(Fraction(number), low), high) if math.isfinite(number) else read_clamped(number, low, high)
+    return read_clamped(value, low, high)
 
 
-def _number(value: object) -> Fraction:
+def _rational_between_bounds(value: object) -> Fraction:
     """A number between readable bounds; a decimal in full unless it is too small to be told from 0."""
     if isinstance(value, Decimal):
-        return Fraction(value) if value and value.adjusted() > -FINEST_EXPONENT else Fraction(0)
-    return rational(int(value) if _is_truth(value) else value)  # type: ignore[call-overload]
+        return Fraction(value) if value and value.adjusted() > -MAX_NEGATIVE_EXPONENT else Fraction(0)
+    return as_rational(int(value) if _is_boolean(value) else value)  # type: ignore[call-overload]
 
 
-def _is_truth(value: object) -> bool:
+def _is_boolean(value: object) -> bool:
     return isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}
 
 
-def rational_text(text: str, name: str = "the number") -> Fraction:
+def parse_rational(text: str, name: str = "the number") -> Fraction:
     """Read a number from text, such as '0.1', '1e-6' or '1/3'."""
-    short = plain_text(text, name).strip()
-    mantissa, _, exponent = short.lower().partition("e")
+    stripped_text = copy_text(text, name).strip()
+    mantissa, _, exponent = stripped_text.lower().partition("e")
     try:
-        fits = len(short) <= FINEST_EXPONENT and abs(int(exponent or 0)) <= FINEST_EXPONENT
-        value = Fraction(short) if fits and mantissa else None
+        fits = len(stripped_text) <= MAX_NEGATIVE_EXPONENT and abs(int(exponent or 0)) <= MAX_NEGATIVE_EXPONENT
+        value = Fraction(stripped_text) if fits and mantissa else None
     except (ValueError, ZeroDivisionError):
         value = None
-    if value is None or abs(value) > 10**LARGEST_EXPONENT:
-        raise InvalidInput(f"{name} must be a plain number such as 0.5, 3 or 1e-6, got {short[:40]!r}")
+    if value is None or abs(value) > 10**MAX_EXPONENT:
+        raise InvalidInput(f"{name} must be a plain number such as 0.5, 3 or 1e-6, got {stripped_text[:40]!r}")
     return value
 
 
-def positive(number: object, name: str) -> Fraction:
+def as_positive(number: object, name: str) -> Fraction:
     """A rational above 0."""
-    value = rational(number, name)
+    value = as_rational(number, name)
     if value <= 0:
-        raise InvalidInput(f"{name} must be above 0, got {shown(value)}")
+        raise InvalidInput(f"{name} must be above 0, got {format_exact(value)}")
     return value
 
 
-def between(number: object, low: int, high: int, name: str) -> Fraction:
+def as_number_between(number: object, low: int, high: int, name: str) -> Fraction:
     """A rational strictly between two whole numbers."""
-    value = rational(number, name)
+    value = as_rational(number, name)
     if not low < value < high:
-        raise InvalidInput(f"{name} must be between {low} and {high}, both excluded, got {shown(value)}")
+        raise InvalidInput(f"{name} must be between {low} and {high}, both excluded, got {format_exact(value)}")
     return value
 
 
-def whole(number: object, name: str, least: int = 1) -> int:
+def as_int(number: object, name: str, minimum: int = 1) -> int:
     """A whole number of at least `least`."""
-    value = rational(number, name)
-    if value.denominator != 1 or value < least:
-        raise InvalidInput(f"{name} must be a whole number of at least {least}, got {shown(value)}")
+    value = as_rational(number, name)
+    if value.denominator != 1 or value < minimum:
+        raise InvalidInput(f"{name} must be a whole number of at least {minimum}, got {format_exact(value)}")
     return int(value)
 
 
-def shown(value: Fraction) -> str:
+def format_exact(value: Fraction) -> str:
     """A rational as people write it: 0.1 rather than 1/10 where the decimal is short."""
     if value.denominator == 1 and abs(value) < 10**12:
         return str(value.numerator)
     return f"{float(value):.12g}" if abs(value) < 10**300 else "a very large number"
 
 
-def floor_to(value: Fraction, bits: int) -> Fraction:
+def floor_to_bits(value: Fraction, bits: int) -> Fraction:
     """The greatest multiple of 2^-bits that is at most `value`."""
     return Fraction(math.floor(value * 2**bits), 2**bits)
 
@@ -160,27 +160,27 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
         return 0, 1
     if x < 0:
         low, high = exp_bounds(-x, bits + 8)
-        one = 1 << (2 * bits + 8)
-        return one // high, -(-one // low)
+        scaled_one = 1 << (2 * bits + 8)
+        return scaled_one // high, -(-scaled_one // low)
     squarings = max(0, (2 * x.numerator // x.denominator).bit_length())
     guard = bits + 2 * squarings + 16
     scaled = (x.numerator << guard) // (x.denominator << squarings)
-    low, high = _taylor(scaled, guard), _taylor(scaled + 1, guard) + 4 * _taylor_terms(guard)
+    low, high = _sum_taylor(scaled, guard), _sum_taylor(scaled + 1, guard) + 4 * _count_taylor_terms(guard)
     for _ in range(squarings):
         low, high = (low * low) >> guard, -((-high * high) >> guard)
     shift = guard - bits
     return low >> shift, -((-high) >> shift)
 
 
-def _taylor_terms(guard: int) -> int:
+def _count_taylor_terms(guard: int) -> int:
     """Enough terms that the next one, at most 2^-i/i!, is below 2^-guard."""
     return guard // 2 + 2
 
 
-def _taylor(scaled: int, guard: int) -> int:
+def _sum_taylor(scaled: int, guard: int) -> int:
     """2^guard e^(scaled / 2^guard) from below: every term floored, each less than 4 too small."""
     total = term = 1 << guard
-    for index in range(1, _taylor_terms(guard)):
+    for index in range(1, _count_taylor_terms(guard)):
         term = (term * scaled // index) >> guard
         if not term:
             break
@@ -191,31 +191,31 @@ def _taylor(scaled: int, guard: int) -> int:
 @lru_cache(maxsize=4096)
 def exp_below(x: Fraction, bits: int = 40) -> Fraction:
     """The greatest multiple of 2^-bits certified to be at most e^x."""
-    return _settled(lambda b: exp_bounds(x, b), bits, upper=False)
+    return _refine_bounds(lambda b: exp_bounds(x, b), bits, upper=False)
 
 
 @lru_cache(maxsize=4096)
 def exp_above(x: Fraction, bits: int = 40) -> Fraction:
     """The least multiple of 2^-bits certified to be at least e^x."""
-    return _settled(lambda b: exp_bounds(x, b), bits, upper=True)
+    return _refine_bounds(lambda b: exp_bounds(x, b), bits, upper=True)
 
 
 def ln_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Integers (low, high) with low <= 2^bits ln x <= high: ln x = 2 artanh((x-1)/(x+1)) + k ln 2."""
     if x <= 0:
-        raise InvalidInput(f"the logarithm is of numbers above 0, got {shown(x)}")
+        raise InvalidInput(f"the logarithm is of numbers above 0, got {format_exact(x)}")
     k = x.numerator.bit_length() - x.denominator.bit_length()
     mantissa = x / Fraction(2) ** k
     guard = bits + 16 + abs(k).bit_length()
-    low, high = _artanh_twice((mantissa - 1) / (mantissa + 1), guard)
+    low, high = _bound_artanh_twice((mantissa - 1) / (mantissa + 1), guard)
     if k:
-        two_low, two_high = _artanh_twice(Fraction(1, 3), guard)
+        two_low, two_high = _bound_artanh_twice(Fraction(1, 3), guard)
         low, high = low + k * (two_low if k > 0 else two_high), high + k * (two_high if k > 0 else two_low)
     shift = guard - bits
     return low >> shift, -((-high) >> shift)
 
 
-def _artanh_twice(y: Fraction, guard: int) -> tuple[int, int]:
+def _bound_artanh_twice(y: Fraction, guard: int) -> tuple[int, int]:
     """2^guard * 2 artanh(y) for |y| <= 1/3: terms y^(2i+1)/(2i+1), each off by less than 1, tail below the last."""
     terms = guard // 3 + 3
     total, power = 0, (y.numerator << guard) // y.denominator
@@ -236,7 +236,7 @@ def ln_below(x: Fraction, bits: int = 40) -> Fraction:
     return Fraction(ln_bounds(x, bits)[0], 2**bits)
 
 
-def _settled(bounds: Callable[[int], tuple[int, int]], bits: int, *, upper: bool) -> Fraction:
+def _refine_bounds(bounds: Callable[[int], tuple[int, int]], bits: int, *, upper: bool) -> Fraction:
     """Refine until both ends fall into one cell of 2^-bits, or take the safe end after 512 further bits."""
     extra = 16
     while True:

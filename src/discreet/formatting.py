@@ -25,7 +25,7 @@ from discreet.exact import exp_above
 
 Number = int | float | Fraction | Decimal
 Rounding = Callable[[Fraction], int]
-End = Number | date | str
+IntervalEnd = Number | date | str
 
 EPOCH = date(1970, 1, 1)
 VALUE_DIGITS = 6
@@ -36,41 +36,41 @@ AMOUNT_DIGITS = 12
 """Significant digits of an epsilon, delta or rho; an amount of no more digits is printed exactly."""
 EXACT_DIGITS = 15
 """An interval of one point is printed exactly where the point has no more significant digits."""
-WIDER = Fraction(11, 10)
+MAX_WIDENING = Fraction(11, 10)
 """A printed interval is at most this many times as wide as the computed one."""
-SMALLEST, LARGEST = Fraction(1, 10_000), Fraction(10**15)
+MIN_PLAIN_NUMBER, MAX_PLAIN_NUMBER = Fraction(1, 10_000), Fraction(10**15)
 """Numbers below the one and from the other on are printed with an exponent, like 1.5e-7."""
-LARGEST_EXPONENT = 20
+MAX_FACTOR_EPSILON = 20
 """The largest epsilon whose factor e^epsilon is printed as a number."""
-MAGNITUDE = Context(prec=3, rounding=ROUND_DOWN)
+MAGNITUDE_CONTEXT = Context(prec=3, rounding=ROUND_DOWN)
 INFINITY = "infinity"
 UNKNOWN = "unknown"
 
 
 def format_number(value: Number, digits: int = BOUND_DIGITS) -> str:
     """Format a number that promises nothing, rounded to the nearest: at least its whole part, and so many digits."""
-    return _significant(value, digits, _nearest)
+    return _format_significant(value, digits, _round_nearest)
 
 
 def format_upper(value: Number, digits: int = BOUND_DIGITS) -> str:
     """Format an upper bound: never below the value."""
-    return _significant(value, digits, math.ceil)
+    return _format_significant(value, digits, math.ceil)
 
 
 def format_lower(value: Number, digits: int = BOUND_DIGITS) -> str:
     """Format a lower bound: never above the value."""
-    return _significant(value, digits, math.floor)
+    return _format_significant(value, digits, math.floor)
 
 
 def format_whole_upper(value: Number) -> str:
     """Format an upper bound of a number of rows: rounded up to a whole number."""
-    exact = _exact(value)
-    return _unbounded(value) if exact is None else _decimal(Fraction(math.ceil(exact)), 0, math.ceil)
+    exact = _to_fraction(value)
+    return _format_nonfinite(value) if exact is None else _format_decimal(Fraction(math.ceil(exact)), 0, math.ceil)
 
 
-def format_exact(value: Fraction) -> str:
+def format_exact_amount(value: Fraction) -> str:
     """Format an amount for programs: a decimal of at most 12 digits where that is exact, else the fraction."""
-    short = _rounded(value, AMOUNT_DIGITS, _nearest)
+    short = _round_to_digits(value, AMOUNT_DIGITS, _round_nearest)
     return str(value) if short != value else f"{Decimal(short.numerator) / Decimal(short.denominator):f}"
 
 
@@ -79,27 +79,27 @@ def format_cost(amount: Number) -> str:
     return format_upper(amount, AMOUNT_DIGITS)
 
 
-def format_left(amount: Number) -> str:
+def format_budget_left(amount: Number) -> str:
     """Format what is left of a budget, or may still be asked for: exactly, or rounded down in the 12th digit."""
     return format_lower(amount, AMOUNT_DIGITS)
 
 
 def format_factor(epsilon: Fraction) -> str:
     """Format e^epsilon, the factor of "at most so many times as likely", never below it."""
-    if epsilon > LARGEST_EXPONENT:
+    if epsilon > MAX_FACTOR_EPSILON:
         return f"e^{format_upper(epsilon)}"
     factor = exp_above(epsilon)
     # Three digits of what is above 1: near 1 the rest of the number says nothing.
-    return _decimal(factor, max(0, 2 - _magnitude(factor - 1)), math.ceil) if factor > 1 else "1"
+    return _format_decimal(factor, max(0, 2 - _compute_magnitude(factor - 1)), math.ceil) if factor > 1 else "1"
 
 
 def format_decimals(value: Number, places: int) -> str:
     """Format a number that promises nothing, rounded to the nearest of so many decimals."""
-    exact = _exact(value)
-    return _unbounded(value) if exact is None else _decimal(exact, places, _nearest)
+    exact = _to_fraction(value)
+    return _format_nonfinite(value) if exact is None else _format_decimal(exact, places, _round_nearest)
 
 
-def format_value(value: object, span: tuple[End, End] | None = None) -> str:
+def format_value(value: object, interval: tuple[IntervalEnd, IntervalEnd] | None = None) -> str:
     """Format a value of a reply; beside an interval, with at least as many decimals as the interval is printed with."""
     if value is None:
         return "missing"
@@ -107,53 +107,56 @@ def format_value(value: object, span: tuple[End, End] | None = None) -> str:
         return "true" if value else "false"
     if not isinstance(value, float | Fraction | Decimal):
         return f"{value:,}" if isinstance(value, int) else str(value)
-    exact, places = _exact(value), _shared_places(span)
+    exact, places = _to_fraction(value), _count_interval_places(interval)
     if exact is None or places is None:
         return format_number(value, VALUE_DIGITS)
-    own = max(0, VALUE_DIGITS - 1 - _magnitude(exact)) if exact else 0
-    return _decimal(exact, max(places, own), _nearest)
+    value_places = max(0, VALUE_DIGITS - 1 - _compute_magnitude(exact)) if exact else 0
+    return _format_decimal(exact, max(places, value_places), _round_nearest)
 
 
-def format_interval(low: End, high: End) -> str:
+def format_interval(low: IntervalEnd, high: IntervalEnd) -> str:
     """Format an interval as "2.1 to 2.7", rounded outwards."""
     return " to ".join(format_ends(low, high))
 
 
-def format_ends(low: End, high: End) -> tuple[str, str]:
+def format_ends(low: IntervalEnd, high: IntervalEnd) -> tuple[str, str]:
     """Format the two ends of an interval, rounded outwards by at most a tenth of its width together.
 
     Dates and texts are printed as they are.
     """
     if isinstance(low, date | str) or isinstance(high, date | str):
         return str(low), str(high)
-    least, most, places = _exact(low), _exact(high), _places(low, high)
+    exact_low, exact_high, places = _to_fraction(low), _to_fraction(high), _count_places(low, high)
     return (
-        _unbounded(low) if least is None else _decimal(least, places, math.floor),
-        _unbounded(high) if most is None else _decimal(most, places, math.ceil),
+        _format_nonfinite(low) if exact_low is None else _format_decimal(exact_low, places, math.floor),
+        _format_nonfinite(high) if exact_high is None else _format_decimal(exact_high, places, math.ceil),
     )
 
 
 def format_estimate(value: Number, low: Number, high: Number) -> tuple[str, str, str]:
     """Format an estimate and the two ends of its interval, all three with the same number of decimals."""
-    exact, ends = _exact(value), format_ends(low, high)
-    return (_unbounded(value) if exact is None else _decimal(exact, _places(low, high), _nearest), *ends)
+    exact, ends = _to_fraction(value), format_ends(low, high)
+    return (
+        _format_nonfinite(value) if exact is None else _format_decimal(exact, _count_places(low, high), _round_nearest),
+        *ends,
+    )
 
 
 def format_day(days: Number) -> str:
     """Format the date that is nearest to so many days after 1970-01-01."""
-    return _day(days, _nearest)
+    return _format_rounded_day(days, _round_nearest)
 
 
 def format_day_ends(low: Number, high: Number) -> tuple[str, str]:
     """Format an interval of days after 1970-01-01 as two dates: the day of its low end, and the day that ends it."""
-    return _day(low, math.floor), _day(high, math.ceil)
+    return _format_rounded_day(low, math.floor), _format_rounded_day(high, math.ceil)
 
 
 def format_percent(share: Number, digits: int = BOUND_DIGITS) -> str:
     """Format a share of 1 that promises nothing; only none is 0 %, and only all is 100 %."""
-    exact = _exact(share)
+    exact = _to_fraction(share)
     if exact is None:
-        return f"{_unbounded(share)} %"
+        return f"{_format_nonfinite(share)} %"
     hundredth = Fraction(1, 10_000)
     if 0 < exact < hundredth:
         return "< 0.01 %"
@@ -164,42 +167,45 @@ def format_percent(share: Number, digits: int = BOUND_DIGITS) -> str:
 
 def format_percent_at_least(share: Number, digits: int = VALUE_DIGITS) -> str:
     """Format a probability or share that is promised, never above it."""
-    return _percent(share, digits, math.floor)
+    return _format_rounded_percent(share, digits, math.floor)
 
 
-def format_likely(confidence: Number) -> str:
+def format_confidence(confidence: Number) -> str:
     """Format the probability of a statement, to follow it."""
     return f"with a probability of at least {format_percent_at_least(confidence)}"
 
 
 def format_percent_at_most(share: Number, digits: int = BOUND_DIGITS) -> str:
     """Format a risk or share that is bounded, never below it."""
-    return _percent(share, digits, math.ceil)
+    return _format_rounded_percent(share, digits, math.ceil)
 
 
 def round_up(value: Number, digits: int) -> Fraction:
     """Round a finite number up to so many significant digits."""
-    return _rounded(_finite(value), digits, math.ceil)
+    return _round_to_digits(_require_finite(value), digits, math.ceil)
 
 
 def round_down(value: Number, digits: int) -> Fraction:
     """Round a finite number down to so many significant digits."""
-    return _rounded(_finite(value), digits, math.floor)
+    return _round_to_digits(_require_finite(value), digits, math.floor)
 
 
-def widen(low: float, high: float, places: int) -> tuple[float, float]:
+def widen_interval(low: float, high: float, places: int) -> tuple[float, float]:
     """Round the two ends of an interval outwards to so many decimals."""
-    grain = 10**places
-    ends = Fraction(math.floor(_finite(low) * grain), grain), Fraction(math.ceil(_finite(high) * grain), grain)
+    scale = 10**places
+    ends = (
+        Fraction(math.floor(_require_finite(low) * scale), scale),
+        Fraction(math.ceil(_require_finite(high) * scale), scale),
+    )
     return float(ends[0]), float(ends[1])
 
 
-def _percent(share: Number, digits: int, rounding: Rounding) -> str:
-    exact = _exact(share)
-    return f"{_unbounded(share) if exact is None else _significant(100 * exact, digits, rounding)} %"
+def _format_rounded_percent(share: Number, digits: int, rounding: Rounding) -> str:
+    exact = _to_fraction(share)
+    return f"{_format_nonfinite(share) if exact is None else _format_significant(100 * exact, digits, rounding)} %"
 
 
-def _exact(value: Number) -> Fraction | None:
+def _to_fraction(value: Number) -> Fraction | None:
     """The number itself; None where it is not finite."""
     if isinstance(value, Fraction):
         return value
@@ -210,116 +216,116 @@ def _exact(value: Number) -> Fraction | None:
     return Fraction(operator.index(value))
 
 
-def _finite(value: Number) -> Fraction:
-    exact = _exact(value)
+def _require_finite(value: Number) -> Fraction:
+    exact = _to_fraction(value)
     if exact is None:
         raise ValueError(f"{value} is not a finite number")
     return exact
 
 
-def _unbounded(value: Number) -> str:
+def _format_nonfinite(value: Number) -> str:
     if math.isnan(value):
         return UNKNOWN
     return INFINITY if value > 0 else f"-{INFINITY}"
 
 
-def _nearest(value: Fraction) -> int:
+def _round_nearest(value: Fraction) -> int:
     """To the nearest whole number, halves away from 0."""
     return math.floor(value + Fraction(1, 2)) if value >= 0 else math.ceil(value - Fraction(1, 2))
 
 
-def _magnitude(value: Fraction) -> int:
+def _compute_magnitude(value: Fraction) -> int:
     """The power of ten of the first digit of a number that is not 0."""
-    return MAGNITUDE.divide(Decimal(abs(value.numerator)), Decimal(value.denominator)).adjusted()
+    return MAGNITUDE_CONTEXT.divide(Decimal(abs(value.numerator)), Decimal(value.denominator)).adjusted()
 
 
-def _significant(value: Number, digits: int, rounding: Rounding) -> str:
-    exact = _exact(value)
+def _format_significant(value: Number, digits: int, rounding: Rounding) -> str:
+    exact = _to_fraction(value)
     if exact is None:
-        return _unbounded(value)
+        return _format_nonfinite(value)
     if not exact:
         return "0"
-    places = digits - 1 - _magnitude(exact)
-    return _decimal(exact, places if abs(exact) >= LARGEST else max(places, 0), rounding)
+    places = digits - 1 - _compute_magnitude(exact)
+    return _format_decimal(exact, places if abs(exact) >= MAX_PLAIN_NUMBER else max(places, 0), rounding)
 
 
-def _rounded(value: Fraction, digits: int, rounding: Rounding) -> Fraction:
+def _round_to_digits(value: Fraction, digits: int, rounding: Rounding) -> Fraction:
     if not value:
         return value
-    unit = Fraction(10) ** (_magnitude(value) - digits + 1)
+    unit = Fraction(10) ** (_compute_magnitude(value) - digits + 1)
     return rounding(value / unit) * unit
 
 
-def _shared_places(span: tuple[End, End] | None) -> int | None:
+def _count_interval_places(interval: tuple[IntervalEnd, IntervalEnd] | None) -> int | None:
     """The decimals that an interval is printed with; None where it has none, or is not of numbers."""
-    if span is None or isinstance(span[0], date | str) or isinstance(span[1], date | str):
+    if interval is None or isinstance(interval[0], date | str) or isinstance(interval[1], date | str):
         return None
-    return _places(span[0], span[1])
+    return _count_places(interval[0], interval[1])
 
 
-def _places(low: Number, high: Number) -> int:
+def _count_places(low: Number, high: Number) -> int:
     """The fewest decimals at which an interval, rounded outwards, is hardly wider; below 0 only for huge numbers."""
-    least, most = _exact(low), _exact(high)
-    known = [end for end in (least, most) if end is not None]
-    if least is None or most is None or least >= most:
-        return max((_own_places(end) for end in known), default=0)
-    huge = max(abs(least), abs(most)) >= LARGEST
-    places = -_magnitude(most - least)
-    places = places if huge else max(places, 0)
-    while _outer(least, most, places) > WIDER * (most - least):
+    exact_low, exact_high = _to_fraction(low), _to_fraction(high)
+    known_ends = [end for end in (exact_low, exact_high) if end is not None]
+    if exact_low is None or exact_high is None or exact_low >= exact_high:
+        return max((_count_point_places(end) for end in known_ends), default=0)
+    is_huge = max(abs(exact_low), abs(exact_high)) >= MAX_PLAIN_NUMBER
+    places = -_compute_magnitude(exact_high - exact_low)
+    places = places if is_huge else max(places, 0)
+    while _compute_outer_width(exact_low, exact_high, places) > MAX_WIDENING * (exact_high - exact_low):
         places += 1
     return places
 
 
-def _outer(low: Fraction, high: Fraction, places: int) -> Fraction:
+def _compute_outer_width(low: Fraction, high: Fraction, places: int) -> Fraction:
     """How wide an interval is when it is rounded outwards."""
     unit = Fraction(10) ** -places
     return (math.ceil(high / unit) - math.floor(low / unit)) * unit
 
 
-def _own_places(value: Fraction) -> int:
+def _count_point_places(value: Fraction) -> int:
     """The decimals of a point that is printed exactly, or of one that is not, in six digits."""
     if not value:
         return 0
-    most = EXACT_DIGITS - 1 - _magnitude(value)
-    least = min(0, most)
-    for places in range(least, most + 1):
+    max_places = EXACT_DIGITS - 1 - _compute_magnitude(value)
+    min_places = min(0, max_places)
+    for places in range(min_places, max_places + 1):
         if (value * Fraction(10) ** places).denominator == 1:
             return places
-    few = VALUE_DIGITS - 1 - _magnitude(value)
-    return few if abs(value) >= LARGEST else max(few, 0)
+    rounded_places = VALUE_DIGITS - 1 - _compute_magnitude(value)
+    return rounded_places if abs(value) >= MAX_PLAIN_NUMBER else max(rounded_places, 0)
 
 
-def _decimal(value: Fraction, places: int, rounding: Rounding) -> str:
+def _format_decimal(value: Fraction, places: int, rounding: Rounding) -> str:
     """A number rounded to so many decimals, without zeros at their end."""
     unit = Fraction(10) ** -places
     exact = rounding(value / unit) * unit
     if not exact:
         return "0"
     sign, size = ("-" if exact < 0 else ""), abs(exact)
-    power = _magnitude(size) if not SMALLEST <= size < LARGEST else 0
-    text = _plain(size / Fraction(10) ** power)
+    power = _compute_magnitude(size) if not MIN_PLAIN_NUMBER <= size < MAX_PLAIN_NUMBER else 0
+    text = _format_plain_decimal(size / Fraction(10) ** power)
     return f"{sign}{text}e{power}" if power else f"{sign}{text}"
 
 
-def _plain(value: Fraction) -> str:
+def _format_plain_decimal(value: Fraction) -> str:
     """A decimal fraction of at least 0 in full, in groups of three digits."""
     places = 0
     while (value * 10**places).denominator != 1:
         places += 1
     digits = str(int(value * 10**places)).rjust(places + 1, "0")
-    whole = f"{int(digits[: len(digits) - places]):,}"
-    return f"{whole}.{digits[-places:]}" if places else whole
+    integer_part = f"{int(digits[: len(digits) - places]):,}"
+    return f"{integer_part}.{digits[-places:]}" if places else integer_part
 
 
-def _day(days: Number, rounding: Rounding) -> str:
-    exact = _exact(days)
+def _format_rounded_day(days: Number, rounding: Rounding) -> str:
+    exact = _to_fraction(days)
     if exact is None:
-        return _unbounded(days)
+        return _format_nonfinite(days)
     first, last = (date.min - EPOCH).days, (date.max - EPOCH).days
-    at = rounding(exact)
-    if at > last and rounding is not math.floor:
+    day = rounding(exact)
+    if day > last and rounding is not math.floor:
         return INFINITY
-    if at < first and rounding is not math.ceil:
+    if day < first and rounding is not math.ceil:
         return f"-{INFINITY}"
-    return (EPOCH + timedelta(days=min(max(at, first), last))).isoformat()
+    return (EPOCH + timedelta(days=min(max(day, first), last))).isoformat()

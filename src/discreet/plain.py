@@ -23,75 +23,77 @@ from typing import Any, TypeVar, cast
 
 from discreet.errors import InvalidInput
 
-DEEPEST = 32
+MAX_DEPTH = 32
 """Tuples within tuples."""
-ALLOWED = "text, a number, a date, true, false, None, or a tuple of these"
-ABOVE, BELOW = (getattr(Fraction, name).__get__ for name in ("_numerator", "_denominator"))
+ALLOWED_VALUES = "text, a number, a date, true, false, None, or a tuple of these"
+GET_NUMERATOR, GET_DENOMINATOR = (getattr(Fraction, name).__get__ for name in ("_numerator", "_denominator"))
 """The two numbers of a fraction as they are stored, past any property of a subclass."""
 Own = TypeVar("Own")
 Scalar = None | bool | int | float | Fraction | Decimal | str | bytes | date
 
 
-def is_a(value: object, kind: type | tuple[type, ...]) -> bool:
+def has_type(value: object, kind: type | tuple[type, ...]) -> bool:
     """Whether the real type of a value is a subclass; an object can lie to `isinstance` about its class."""
     return issubclass(type(value), kind)
 
 
-def is_exactly(value: object, *kinds: type) -> bool:
+def has_exact_type(value: object, *kinds: type) -> bool:
     """Whether the type of a value is one of these, by identity: a metaclass can claim to equal any class."""
-    return any(type(value) is one for one in kinds)
+    return any(type(value) is kind for kind in kinds)
 
 
-def require_own(value: object, kind: type[Own] | tuple[type[Own], ...], refusal: str) -> Own:
+def require_exact_class(value: object, kind: type[Own] | tuple[type[Own], ...], refusal: str) -> Own:
     """The value, if it is of exactly this class of ours; a subclass could be told the truth, and is refused."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    if not is_exactly(value, *kinds):
-        of = "a subclass of it" if is_a(value, kinds) else type(value).__name__
-        raise InvalidInput(f"{refusal}, got {of}")
+    if not has_exact_type(value, *kinds):
+        actual_type = "a subclass of it" if has_type(value, kinds) else type(value).__name__
+        raise InvalidInput(f"{refusal}, got {actual_type}")
     return value  # type: ignore[return-value]
 
 
-def plain_text(value: object, what: str) -> str:
+def copy_text(value: object, subject: str) -> str:
     """A text as exactly `str`."""
-    if not is_a(value, str):
-        raise InvalidInput(f"{what} must be text, got {type(value).__name__}")
+    if not has_type(value, str):
+        raise InvalidInput(f"{subject} must be text, got {type(value).__name__}")
     return str.__str__(value)
 
 
-def plain_fraction(value: Fraction) -> Fraction:
+def copy_fraction(value: Fraction) -> Fraction:
     """A new fraction of two exact ints: those of a Fraction can be assigned to at any time, and of any type."""
-    above, below = ABOVE(value), BELOW(value)
-    if not (is_a(above, int) and is_a(below, int)) or not int.__int__(below):
+    numerator, denominator = GET_NUMERATOR(value), GET_DENOMINATOR(value)
+    if not (has_type(numerator, int) and has_type(denominator, int)) or not int.__int__(denominator):
         raise InvalidInput("a fraction must have a whole numerator, and a whole denominator other than 0")
-    return Fraction(int.__int__(above), int.__int__(below))
+    return Fraction(int.__int__(numerator), int.__int__(denominator))
 
 
-def plain_exact(value: object, what: str) -> Fraction:
+def copy_exact_number(value: object, subject: str) -> Fraction:
     """An int or a fraction, of any size, as a new fraction."""
-    if is_a(value, Fraction):
-        return plain_fraction(value)  # type: ignore[arg-type]
-    if not is_a(value, int) or is_a(value, bool):
-        raise InvalidInput(f"{what} must be an exact fraction, got {type(value).__name__}; read it with exact.rational")
+    if has_type(value, Fraction):
+        return copy_fraction(value)  # type: ignore[arg-type]
+    if not has_type(value, int) or has_type(value, bool):
+        raise InvalidInput(
+            f"{subject} must be an exact fraction, got {type(value).__name__}; read it with exact.rational"
+        )
     return Fraction(int.__int__(value))  # type: ignore[arg-type]
 
 
-def plain_whole(value: object) -> int:
+def copy_int(value: object) -> int:
     """An int, or what stands for one by its `__index__`, as exactly `int`."""
-    return int.__int__(value if is_a(value, int) else type(value).__index__(value))  # type: ignore[attr-defined, arg-type]
+    return int.__int__(value if has_type(value, int) else type(value).__index__(value))  # type: ignore[attr-defined, arg-type]
 
 
-def plain_value(value: object, what: str, depth: int = 0) -> Any:
+def copy_value(value: object, subject: str, depth: int = 0) -> Any:
     """A single value, such as a category, or a tuple of such, made of exact builtin types alone."""
     kind = type(value)
     if kind is str or kind is int or kind is bool or kind is float or value is None:
         return value
-    if issubclass(kind, tuple) and depth < DEEPEST:
+    if issubclass(kind, tuple) and depth < MAX_DEPTH:
         parts: Iterable[object] = tuple.__iter__(cast("tuple[object, ...]", value))
-        return tuple(plain_value(part, what, depth + 1) for part in parts)
-    return _scalar(value, kind, what)
+        return tuple(copy_value(part, subject, depth + 1) for part in parts)
+    return _copy_scalar(value, kind, subject)
 
 
-def _scalar(value: Any, kind: type, what: str) -> Scalar:
+def _copy_scalar(value: Any, kind: type, subject: str) -> Scalar:
     if issubclass(kind, str):
         return str.__str__(value)
     if issubclass(kind, int):
@@ -99,56 +101,56 @@ def _scalar(value: Any, kind: type, what: str) -> Scalar:
     if issubclass(kind, float):
         return float.__float__(value)
     if issubclass(kind, Fraction):
-        return plain_fraction(value)
+        return copy_fraction(value)
     if issubclass(kind, Decimal):
         return Decimal(Decimal.__str__(value))
     if issubclass(kind, bytes):
         return bytes.join(b"", [value])
     if issubclass(kind, datetime):
-        return _moment(value, what)
+        return _copy_datetime(value, subject)
     if issubclass(kind, date):
         return date.fromordinal(date.toordinal(value))
     numpy = sys.modules.get("numpy")  # a value of numpy's is only there if numpy is
     if numpy is not None and issubclass(kind, numpy.generic):
         item = numpy.generic.item(value)
-        return float(numpy.float64(item)) if issubclass(type(item), numpy.generic) else plain_value(item, what)
-    raise InvalidInput(f"{what} must be {ALLOWED}, got {kind.__name__}")
+        return float(numpy.float64(item)) if issubclass(type(item), numpy.generic) else copy_value(item, subject)
+    raise InvalidInput(f"{subject} must be {ALLOWED_VALUES}, got {kind.__name__}")
 
 
-def _moment(value: datetime, what: str) -> datetime:
+def _copy_datetime(value: datetime, subject: str) -> datetime:
     """A time without a zone, which would be an object of its own."""
     if datetime.tzinfo.__get__(value) is not None:
-        raise InvalidInput(f"{what} must be {ALLOWED}, got a time with a time zone")
+        raise InvalidInput(f"{subject} must be {ALLOWED_VALUES}, got a time with a time zone")
     return datetime.fromisoformat(datetime.isoformat(value))
 
 
-def plain_items(given: object, what: str) -> list[tuple[Any, Any]]:
+def copy_items(mapping: object, subject: str) -> list[tuple[Any, Any]]:
     """The pairs of a mapping as they are now, keys copied as plain values; the mapping itself is not kept."""
-    if is_a(given, dict):
-        pairs: list[tuple[Any, Any]] = list(dict.items(cast("dict[Any, Any]", given)))
-    elif isinstance(given, Mapping):
-        pairs = [(key, given[key]) for key in list(given)]
+    if has_type(mapping, dict):
+        pairs: list[tuple[Any, Any]] = list(dict.items(cast("dict[Any, Any]", mapping)))
+    elif isinstance(mapping, Mapping):
+        pairs = [(key, mapping[key]) for key in list(mapping)]
     else:
-        raise InvalidInput(f"{what} must be a mapping, such as {{...}}, got {type(given).__name__}")
-    return [(plain_value(key, what), value) for key, value in pairs]
+        raise InvalidInput(f"{subject} must be a mapping, such as {{...}}, got {type(mapping).__name__}")
+    return [(copy_value(key, subject), value) for key, value in pairs]
 
 
-def plain_list(given: object, what: str) -> list[Any]:
+def copy_list(iterable: object, subject: str) -> list[Any]:
     """What a list, a tuple, a set or another iterable has now; of text its letters."""
-    if not isinstance(given, Iterable):
-        raise InvalidInput(f"{what} must be a list, such as [...], got {type(given).__name__}")
+    if not isinstance(iterable, Iterable):
+        raise InvalidInput(f"{subject} must be a list, such as [...], got {type(iterable).__name__}")
     for kind in (list, tuple, str):
-        if is_a(given, kind):
-            return list(kind.__iter__(given))  # type: ignore[arg-type]
-    return list(given)
+        if has_type(iterable, kind):
+            return list(kind.__iter__(iterable))  # type: ignore[arg-type]
+    return list(iterable)
 
 
-def plain_tree(given: object, what: str, depth: int = 0) -> Any:
+def copy_tree(tree: object, subject: str, depth: int = 0) -> Any:
     """Mappings, lists and values within one another, as dictionaries, lists and plain values."""
-    if depth > DEEPEST:
-        raise InvalidInput(f"{what} nests at most {DEEPEST} deep")
-    if isinstance(given, Mapping):
-        return {key: plain_tree(value, what, depth + 1) for key, value in plain_items(given, what)}
-    if is_a(given, (list, tuple, set, frozenset)):
-        return [plain_tree(part, what, depth + 1) for part in plain_list(given, what)]
-    return plain_value(given, what)
+    if depth > MAX_DEPTH:
+        raise InvalidInput(f"{subject} nests at most {MAX_DEPTH} deep")
+    if isinstance(tree, Mapping):
+        return {key: copy_tree(value, subject, depth + 1) for key, value in copy_items(tree, subject)}
+    if has_type(tree, (list, tuple, set, frozenset)):
+        return [copy_tree(part, subject, depth + 1) for part in copy_list(tree, subject)]
+    return copy_value(tree, subject)

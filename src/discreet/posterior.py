@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import between
+from discreet.exact import as_number_between
 from discreet.formatting import format_estimate
 from discreet.prior import Grid
 
@@ -61,21 +61,23 @@ class Posterior:
         return None if self.grid is None else float(self.grid.step)
 
     @cached_property
-    def centres(self) -> Array:
+    def centers(self) -> Array:
         """The value that every cell stands for."""
-        edges = self._line()
+        edges = self._require_edges()
         return (edges[1:] + edges[:-1]) / 2 if self.points is None else self.points
 
     def mean(self) -> float:
         """The mean: the estimate with the least expected square error."""
-        return float(self.mass @ self.centres)
+        return float(self.mass @ self.centers)
 
     def variance(self) -> float:
         """How uncertain it leaves one; with the spread of even values within a cell, where their step is known."""
-        within = 0.0
+        within_variance = 0.0
         if self.step is not None and self.points is None:
-            within = float(self.mass @ np.maximum(np.diff(self._line()) ** 2 - self.step**2, 0.0)) / 12
-        return float(self.mass @ (self.centres - self.mean()) ** 2) + within
+            within_variance = (
+                float(self.mass @ np.maximum(np.diff(self._require_edges()) ** 2 - self.step**2, 0.0)) / 12
+            )
+        return float(self.mass @ (self.centers - self.mean()) ** 2) + within_variance
 
     def median(self) -> float:
         """As likely below as above."""
@@ -83,15 +85,17 @@ class Posterior:
 
     def quantile(self, order: float) -> float:
         """The value below which a share of the probability lies; inside a cell of many values, as far along it."""
-        at, along = self._reached(order)
-        edges, widths = self._line(), np.diff(self._line())
-        one = float(widths.min()) if self.step is None else self.step
-        if self.points is not None or self.mass[at] <= 0 or widths[at] < 1.5 * one:
-            return self._value(float(self.centres[at]))
+        cell, cell_share = self._find_cell(order)
+        edges, widths = self._require_edges(), np.diff(self._require_edges())
+        value_width = float(widths.min()) if self.step is None else self.step
+        if self.points is not None or self.mass[cell] <= 0 or widths[cell] < 1.5 * value_width:
+            return self._snap_to_grid(float(self.centers[cell]))
         if self.step is None:
-            return float(edges[at] + widths[at] * along)
-        count = round(float(widths[at]) / self.step)
-        return self._value(float(edges[at]) + self.step * (min(max(math.ceil(along * count), 1), count) - 0.5))
+            return float(edges[cell] + widths[cell] * cell_share)
+        count = round(float(widths[cell]) / self.step)
+        return self._snap_to_grid(
+            float(edges[cell]) + self.step * (min(max(math.ceil(cell_share * count), 1), count) - 0.5)
+        )
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """The central interval that holds it with at least that probability.
@@ -99,27 +103,27 @@ class Posterior:
         Where the step of the values is known it ends at the first value of one cell and the last of another, so that it
         holds however the values within a cell are distributed.
         """
-        miss = (1 - float(between(confidence, 0, 1, "confidence"))) / 2
+        miss = (1 - float(as_number_between(confidence, 0, 1, "confidence"))) / 2
         if self.step is None or self.points is not None:
             return self.quantile(miss), self.quantile(1 - miss)
-        (first, _), (last, _) = self._reached(miss), self._reached(1 - miss)
-        return self._end(first, first - 1), self._end(last, last + 1)
+        (first, _), (last, _) = self._find_cell(miss), self._find_cell(1 - miss)
+        return self._find_end(first, first - 1), self._find_end(last, last + 1)
 
-    def _end(self, at: int, beside: int) -> float:
+    def _find_end(self, cell: int, neighbor: int) -> float:
         """The first or the last that a cell holds, on the side of the cell beside it."""
-        edges, half, upper = self._line(), (self.step or 0.0) / 2, beside > at
-        edge = float(edges[at + upper])
-        if self.ends is not None and not 0 <= beside < len(self.mass):
-            return self.ends[upper]
-        if self.ends is not None and self.mass[beside] > 0:
+        edges, half, is_upper = self._require_edges(), (self.step or 0.0) / 2, neighbor > cell
+        edge = float(edges[cell + is_upper])
+        if self.ends is not None and not 0 <= neighbor < len(self.mass):
+            return self.ends[is_upper]
+        if self.ends is not None and self.mass[neighbor] > 0:
             return edge
-        return self._value(edge - half if upper else edge + half)
+        return self._snap_to_grid(edge - half if is_upper else edge + half)
 
-    def _value(self, near: float) -> float:
+    def _snap_to_grid(self, number: float) -> float:
         """The value that a number is, but for what floats make of it: to the last digit, as the truth is read."""
         if self.grid is None:
-            return near
-        return float(self.grid.value(round((Fraction(near) - self.grid.origin) / self.grid.step)))
+            return number
+        return float(self.grid.value(round((Fraction(number) - self.grid.origin) / self.grid.step)))
 
     def probability(self, name: str) -> float:
         """The probability of a category."""
@@ -138,28 +142,30 @@ class Posterior:
         low, high = self.interval(0.95)
         return {"mean": self.mean(), "median": self.median(), "interval_95": [low, high]}
 
-    def _reached(self, order: float) -> tuple[int, float]:
+    def _find_cell(self, order: float) -> tuple[int, float]:
         """The cell where the probability from the lowest value on reaches a share, and how far along it."""
         sums = np.cumsum(self.mass)
-        wanted = order * float(sums[-1]) * (1 - 1e-12)
-        at = min(int(np.searchsorted(sums, wanted, side="left")), len(self.mass) - 1)
-        inside = float(self.mass[at])
-        return at, min(max((wanted - float(sums[at]) + inside) / inside, 0.0), 1.0) if inside > 0 else 0.0
+        target_mass = order * float(sums[-1]) * (1 - 1e-12)
+        cell = min(int(np.searchsorted(sums, target_mass, side="left")), len(self.mass) - 1)
+        cell_mass = float(self.mass[cell])
+        return cell, min(
+            max((target_mass - float(sums[cell]) + cell_mass) / cell_mass, 0.0), 1.0
+        ) if cell_mass > 0 else 0.0
 
-    def _line(self) -> Array:
+    def _require_edges(self) -> Array:
         if self.edges is None:
             raise InvalidInput("the mean, median and interval are of numbers; this posterior is over categories")
         return self.edges
 
     def __repr__(self) -> str:
         if self.names is not None:
-            likely = self.names[int(np.argmax(self.mass))]
-            return f"Posterior({len(self.names)} categories, {likely} the likeliest)"
+            likeliest = self.names[int(np.argmax(self.mass))]
+            return f"Posterior({len(self.names)} categories, {likeliest} the likeliest)"
         mean, low, high = format_estimate(self.mean(), *self.interval(0.95))
         return f"Posterior(mean {mean}, 95 % between {low} and {high})"
 
 
-def law_of_runs(
+def distribution_from_runs(
     lows: Integers, spans: Integers, mass: Array, grid: Grid, ends: tuple[float, float] | None = None
 ) -> Posterior:
     """A law over runs of places on a grid, each from its low over its span; what lies between two runs is impossible.

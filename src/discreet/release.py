@@ -31,11 +31,11 @@ class Release:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable, for the custodian."""
-        told: dict[str, object] = {"name": self.name, "method": self.method, "rows": self.rows, "entry": self.entry}
-        told |= {"files": [str(file) for file in self.files], "manifest_file": str(self.manifest_file)}
-        told |= {"guarantee": self.guarantee.to_json(), "measured": dict(self.measured)}
-        told |= {"report": None if self.report is None else str(self.report)}
-        return told | {
+        payload: dict[str, object] = {"name": self.name, "method": self.method, "rows": self.rows, "entry": self.entry}
+        payload |= {"files": [str(file) for file in self.files], "manifest_file": str(self.manifest_file)}
+        payload |= {"guarantee": self.guarantee.to_json(), "measured": dict(self.measured)}
+        payload |= {"report": None if self.report is None else str(self.report)}
+        return payload | {
             "risk": self.risk,
             "utility": self.utility,
             "warnings": list(self.warnings),

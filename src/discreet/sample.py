@@ -24,10 +24,10 @@ HEADER = "person_id,age,sex,education,occupation,income,hospital,diagnosis,smoke
 HOSPITALS = {"Alder": 22, "Birch": 18, "Cedar": 15, "Elm": 13, "Hazel": 11, "Linden": 9, "Maple": 7, "Rowan": 5}
 AGES = {(17, 29): 11, (30, 44): 17, (45, 59): 23, (60, 74): 29, (75, 84): 15, (85, 90): 5}
 DAYS = [date(2015, 1, 1) + timedelta(days=day) for day in range(4018)]
-WINTERS = [day for day in DAYS if day.month in {12, 1, 2}]
+WINTER_DAYS = [day for day in DAYS if day.month in {12, 1, 2}]
 EDUCATION = ("none", "primary", "secondary", "vocational", "bachelor", "master", "doctorate")
-EDUCATED = {24: (2, 6, 50, 22, 18, 2, 0), 44: (1, 4, 24, 26, 28, 14, 3), 64: (3, 10, 32, 30, 15, 8, 2)}
-EDUCATED |= {90: (9, 28, 33, 19, 7, 3, 1)}
+EDUCATION_WEIGHTS = {24: (2, 6, 50, 22, 18, 2, 0), 44: (1, 4, 24, 26, 28, 14, 3), 64: (3, 10, 32, 30, 15, 8, 2)}
+EDUCATION_WEIGHTS |= {90: (9, 28, 33, 19, 7, 3, 1)}
 """Weights of each education up to an age."""
 
 # group / kind / occupation: weights with little, middling and much education; yearly income
@@ -151,7 +151,7 @@ columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class TaxonomyLeaf:
     """A line of a table above: where it stands in the taxonomy, and its numbers."""
 
     group: str
@@ -160,46 +160,50 @@ class Leaf:
     numbers: tuple[tuple[int, ...], ...]
 
     @staticmethod
-    def table(text: str) -> tuple[Leaf, ...]:
+    def parse_table(text: str) -> tuple[TaxonomyLeaf, ...]:
         """All lines of a table."""
-        return tuple(Leaf.of(line) for line in text.strip().splitlines())
+        return tuple(TaxonomyLeaf.parse_line(line) for line in text.strip().splitlines())
 
     @staticmethod
-    def of(line: str) -> Leaf:
+    def parse_line(line: str) -> TaxonomyLeaf:
         """One line."""
         names, _, numbers = line.partition(": ")
         group, kind, name = names.split(" / ")
-        return Leaf(group, kind, name, tuple(tuple(map(int, part.split())) for part in numbers.split("; ")))
+        return TaxonomyLeaf(group, kind, name, tuple(tuple(map(int, part.split())) for part in numbers.split("; ")))
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted(Generic[Value]):
+class WeightedChoice(Generic[Value]):
     """Values with whole weights."""
 
     values: tuple[Value, ...]
     bounds: tuple[int, ...]
 
     @staticmethod
-    def of(weights: Mapping[Value, int]) -> Weighted[Value]:
+    def of(weights: Mapping[Value, int]) -> WeightedChoice[Value]:
         """Value to weight."""
-        return Weighted(tuple(weights), tuple(accumulate(weights.values())))
+        return WeightedChoice(tuple(weights), tuple(accumulate(weights.values())))
 
-    def draw(self, generator: Random) -> Value:
+    def sample(self, generator: Random) -> Value:
         """One value."""
         return self.values[bisect(self.bounds, int(generator.random() * self.bounds[-1]))]
 
 
-WORK = {leaf.name: leaf for leaf in Leaf.table(OCCUPATIONS)}
-ILLS = {leaf.name: leaf for leaf in Leaf.table(DIAGNOSES)}
-AGE = Weighted.of(AGES)
-HOSPITAL = Weighted.of(HOSPITALS)
-SCHOOL = {age: Weighted.of(dict(enumerate(weights))) for age, weights in EDUCATED.items()}
-JOB = [Weighted.of({name: leaf.numbers[0][tier] for name, leaf in WORK.items()}) for tier in range(3)]
-ILL = {
-    (stage, sex): Weighted.of({name: leaf.numbers[0][stage] * leaf.numbers[1][sex] for name, leaf in ILLS.items()})
+OCCUPATION_LEAVES = {leaf.name: leaf for leaf in TaxonomyLeaf.parse_table(OCCUPATIONS)}
+DIAGNOSIS_LEAVES = {leaf.name: leaf for leaf in TaxonomyLeaf.parse_table(DIAGNOSES)}
+AGE_CHOICE = WeightedChoice.of(AGES)
+HOSPITAL_CHOICE = WeightedChoice.of(HOSPITALS)
+EDUCATION_CHOICES = {age: WeightedChoice.of(dict(enumerate(weights))) for age, weights in EDUCATION_WEIGHTS.items()}
+OCCUPATION_CHOICES = [
+    WeightedChoice.of({name: leaf.numbers[0][tier] for name, leaf in OCCUPATION_LEAVES.items()}) for tier in range(3)
+]
+DIAGNOSIS_CHOICES = {
+    (stage, sex): WeightedChoice.of(
+        {name: leaf.numbers[0][stage] * leaf.numbers[1][sex] for name, leaf in DIAGNOSIS_LEAVES.items()}
+    )
     for stage, sex in product(range(3), range(2))
 }
-SPOILT = (
+CELL_ERRORS = (
     (1, 0.003, ("0", "117", "999", "-1", "?")),
     (2, 0.006, ("?",)),
     (3, 0.025, ("",)),
@@ -217,14 +221,16 @@ SPOILT = (
 def write_registry(folder: Path, patients: int = 50_000) -> Path:
     """Write the table, its schema and the public files beside it; the path of the schema."""
     generator = Random(SEED)
-    rows = [",".join(_spoilt(_patient(number, generator), generator)) for number in range(1, patients + 1)]
-    chapters = [f"{name},{leaf.group},{leaf.numbers[2][0]}" for name, leaf in ILLS.items()]
+    rows = [
+        ",".join(_insert_errors(_generate_patient(number, generator), generator)) for number in range(1, patients + 1)
+    ]
+    chapters = [f"{name},{leaf.group},{leaf.numbers[2][0]}" for name, leaf in DIAGNOSIS_LEAVES.items()]
     names = {"education": ", ".join(EDUCATION), "hospitals": ", ".join(HOSPITALS)}
     texts = {
         "registry.csv": "\n".join([HEADER, *rows, ""]),
         "registry.yaml": SCHEMA.format(patients=patients, **names),
-        "occupation.json": _taxonomy("occupation", WORK.values()),
-        "diagnosis.json": _taxonomy("diagnosis", ILLS.values()),
+        "occupation.json": _format_taxonomy("occupation", OCCUPATION_LEAVES.values()),
+        "diagnosis.json": _format_taxonomy("diagnosis", DIAGNOSIS_LEAVES.values()),
         "chapters.csv": "\n".join(["diagnosis,chapter,chronic", *chapters, ""]),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -233,79 +239,79 @@ def write_registry(folder: Path, patients: int = 50_000) -> Path:
     return folder / "registry.yaml"
 
 
-def _taxonomy(root: str, leaves: Iterable[Leaf]) -> str:
+def _format_taxonomy(root: str, leaves: Iterable[TaxonomyLeaf]) -> str:
     parents: dict[str, list[str]] = {root: []}
     for leaf in leaves:
         parents |= {leaf.group: [root], leaf.kind: [leaf.group], leaf.name: [leaf.kind]}
     return json.dumps({"attribute": root, "parents": parents}, indent=1) + "\n"
 
 
-def _patient(number: int, generator: Random) -> list[str]:
+def _generate_patient(number: int, generator: Random) -> list[str]:
     """One patient, before anything went wrong."""
-    first, last = AGE.draw(generator)
+    first, last = AGE_CHOICE.sample(generator)
     age = first + int(generator.random() * (last - first + 1))
     sex = int(generator.random() < 0.485)
-    education = SCHOOL[next(limit for limit in SCHOOL if age <= limit)].draw(generator)
-    job = _job(age, education, generator)
-    illness = ILL[(age >= 40) + (age >= 65), sex].draw(generator)
-    smokes = generator.random() < _smoking(age, sex, education, illness)
+    education = EDUCATION_CHOICES[next(limit for limit in EDUCATION_CHOICES if age <= limit)].sample(generator)
+    job = _sample_job(age, education, generator)
+    illness = DIAGNOSIS_CHOICES[(age >= 40) + (age >= 65), sex].sample(generator)
+    smokes = generator.random() < _compute_smoking_chance(age, sex, education, illness)
     return [
         f"p{number}",
         str(age),
         "FM"[sex],
         EDUCATION[education],
         job,
-        _income(WORK[job].numbers[1][0], age, generator),
-        HOSPITAL.draw(generator),
+        _sample_income(OCCUPATION_LEAVES[job].numbers[1][0], age, generator),
+        HOSPITAL_CHOICE.sample(generator),
         illness,
         "true" if smokes else "false",
-        _bmi(age, illness, generator),
-        str(int(ILLS[illness].numbers[3][0] * (3 + age / 45) * generator.random() * generator.random())),
-        _one(WINTERS if illness == "influenza" else DAYS, generator).isoformat(),
+        _sample_bmi(age, illness, generator),
+        str(int(DIAGNOSIS_LEAVES[illness].numbers[3][0] * (3 + age / 45) * generator.random() * generator.random())),
+        _choose_value(WINTER_DAYS if illness == "influenza" else DAYS, generator).isoformat(),
     ]
 
 
-def _job(age: int, education: int, generator: Random) -> str:
+def _sample_job(age: int, education: int, generator: Random) -> str:
     chance = generator.random()
     if age < 24 and chance < 0.5:
         return "student"
     if (age >= 60 and chance < 0.3) or (age >= 67 and chance < 0.95):
         return "retired"
-    return JOB[(education >= 2) + (education >= 4)].draw(generator)
+    return OCCUPATION_CHOICES[(education >= 2) + (education >= 4)].sample(generator)
 
 
-def _income(usual: int, age: int, generator: Random) -> str:
+def _sample_income(usual_income: int, age: int, generator: Random) -> str:
     """A product of uniform factors: skewed like incomes."""
     factor = 0.6 + 0.4 * (min(age, 50) - 17) / 33
     for _ in range(4):
         factor *= 0.7 + 0.6 * generator.random()
     if generator.random() < 0.02:
         factor *= 3
-    cents = int(100 * usual * factor)
+    cents = int(100 * usual_income * factor)
     return f"{cents // 100}.{cents % 100:02}"
 
 
-def _smoking(age: int, sex: int, education: int, illness: str) -> float:
+def _compute_smoking_chance(age: int, sex: int, education: int, illness: str) -> float:
     chance = 0.32 + 0.06 * sex - 0.04 * education - 0.1 * (age >= 75)
     return chance + 0.45 * (illness in {"lung cancer", "chronic bronchitis"})
 
 
-def _bmi(age: int, illness: str, generator: Random) -> str:
+def _sample_bmi(age: int, illness: str, generator: Random) -> str:
     # Added one by one: sum() rounds otherwise from Python 3.12 on.
     spread = generator.random() + generator.random() + generator.random() + generator.random()
     tenths = 165 + int(45 * spread) + min(age, 70) // 3 + 35 * (illness == "type 2 diabetes")
     return f"{tenths // 10}.{tenths % 10}"
 
 
-def _one(values: Sequence[Value], generator: Random) -> Value:
+def _choose_value(values: Sequence[Value], generator: Random) -> Value:
     return values[int(generator.random() * len(values))]
 
 
-def _spoilt(row: list[str], generator: Random) -> list[str]:
+def _insert_errors(row: list[str], generator: Random) -> list[str]:
     """The row as it was typed in."""
-    for place, share, instead in SPOILT:
+    for column, share, replacements in CELL_ERRORS:
         if generator.random() < share:
-            row[place] = _one(instead, generator)
+            row[column] = _choose_value(replacements, generator)
     return row
 
 

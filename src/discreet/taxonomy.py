@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from discreet.errors import InvalidInput
-from discreet.plain import is_a, plain_items, plain_list, plain_text, require_own
+from discreet.plain import copy_items, copy_list, copy_text, has_type, require_exact_class
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,18 +23,20 @@ class Taxonomy:
 
     def __post_init__(self) -> None:
         """Copy the concepts as plain text, and refuse ancestors that do not fit together."""
-        root, above = plain_text(self.root, "the root of a taxonomy"), {}
-        for concept, ups in plain_items(self.ancestors, "the ancestors of a taxonomy"):
-            above[_name(concept)] = frozenset(_names(ups, "the ancestors of a concept"))
-        for concept, ups in above.items():
-            if not ({concept, root} <= ups <= above.keys()) or any(not above[up] <= ups for up in ups):
+        root, ancestors = copy_text(self.root, "the root of a taxonomy"), {}
+        for concept, concept_ancestors in copy_items(self.ancestors, "the ancestors of a taxonomy"):
+            ancestors[_copy_name(concept)] = frozenset(_copy_names(concept_ancestors, "the ancestors of a concept"))
+        for concept, concept_ancestors in ancestors.items():
+            if not ({concept, root} <= concept_ancestors <= ancestors.keys()) or any(
+                not ancestors[ancestor] <= concept_ancestors for ancestor in concept_ancestors
+            ):
                 raise InvalidInput(
                     f"the ancestors of {concept[:40]!r} are not itself, the root and all of their ancestors; "
                     "make a taxonomy with Taxonomy.of"
                 )
-        if not above:
+        if not ancestors:
             raise InvalidInput("a taxonomy has at least one concept; make it with Taxonomy.of")
-        object.__setattr__(self, "ancestors", MappingProxyType(above))
+        object.__setattr__(self, "ancestors", MappingProxyType(ancestors))
         object.__setattr__(self, "root", root)
 
     @staticmethod
@@ -45,31 +47,43 @@ class Taxonomy:
                 f"a taxonomy is a mapping such as {{'child': 'parent'}}, got {type(parents).__name__}; "
                 "for a plain list use Taxonomy.flat"
             )
-        pairs = plain_items(parents, "the parents of a taxonomy")
-        above = {_name(child): _names(up, "the parents of a concept") for child, up in pairs}
-        concepts = {*above, *(up for ups in above.values() for up in ups)}
-        roots = sorted(concept for concept in concepts if not above.get(concept))
+        pairs = copy_items(parents, "the parents of a taxonomy")
+        parents_by_child = {
+            _copy_name(child): _copy_names(parent, "the parents of a concept") for child, parent in pairs
+        }
+        concepts = {
+            *parents_by_child,
+            *(parent for concept_parents in parents_by_child.values() for parent in concept_parents),
+        }
+        roots = sorted(concept for concept in concepts if not parents_by_child.get(concept))
         if len(roots) != 1:
             raise InvalidInput(
                 f"a taxonomy has exactly one root, this one has {len(roots)}; give every other concept a parent"
             )
-        return Taxonomy({concept: _closure(concept, above) for concept in sorted(concepts)}, roots[0])
+        return Taxonomy(
+            {concept: _collect_ancestors(concept, parents_by_child) for concept in sorted(concepts)}, roots[0]
+        )
 
     @staticmethod
     def flat(categories: Iterable[str], root: str = "any") -> Taxonomy:
         """A list of categories without structure, under one root."""
-        listed, root = _names(categories, "the categories of a flat taxonomy"), plain_text(root, "the root's name")
-        if root in listed:
+        names, root = _copy_names(categories, "the categories of a flat taxonomy"), copy_text(root, "the root's name")
+        if root in names:
             raise InvalidInput(f"the root's name {root!r} is also a category; name the root otherwise with root=...")
-        return Taxonomy.of(dict.fromkeys(listed, root))
+        return Taxonomy.of(dict.fromkeys(names, root))
 
     @property
     def leaves(self) -> tuple[str, ...]:
         """The concepts that are nobody's ancestor."""
-        above = {up for concept, ups in self.ancestors.items() for up in ups if up != concept}
-        return tuple(concept for concept in self.ancestors if concept not in above)
+        inner_concepts = {
+            ancestor
+            for concept, concept_ancestors in self.ancestors.items()
+            for ancestor in concept_ancestors
+            if ancestor != concept
+        }
+        return tuple(concept for concept in self.ancestors if concept not in inner_concepts)
 
-    def of_concept(self, concept: str) -> frozenset[str]:
+    def get_ancestors(self, concept: str) -> frozenset[str]:
         """The concept's ancestors, itself included."""
         if concept not in self.ancestors:
             raise InvalidInput(
@@ -77,39 +91,39 @@ class Taxonomy:
             )
         return self.ancestors[concept]
 
-    def apart(self, one: str, two: str) -> Fraction:
+    def compute_dissimilarity(self, concept: str, other: str) -> Fraction:
         """The share of the two concepts' ancestors that they do not have in common."""
-        first, second = self.of_concept(one), self.of_concept(two)
+        first, second = self.get_ancestors(concept), self.get_ancestors(other)
         union = len(first | second)
         return Fraction(union - len(first & second), union)
 
 
-def plain_taxonomy(taxonomy: object) -> Taxonomy:
+def copy_taxonomy(taxonomy: object) -> Taxonomy:
     """A new taxonomy made of plain text; refuses what is not exactly a Taxonomy."""
-    own = require_own(taxonomy, Taxonomy, "a semantic distance needs a Taxonomy")
-    return Taxonomy(own.ancestors, own.root)
+    original = require_exact_class(taxonomy, Taxonomy, "a semantic distance needs a Taxonomy")
+    return Taxonomy(original.ancestors, original.root)
 
 
-def _name(concept: object) -> str:
-    return plain_text(concept, "a concept of a taxonomy")
+def _copy_name(concept: object) -> str:
+    return copy_text(concept, "a concept of a taxonomy")
 
 
-def _names(concepts: object, what: str) -> tuple[str, ...]:
+def _copy_names(concepts: object, subject: str) -> tuple[str, ...]:
     """One name or several."""
-    if is_a(concepts, str):
-        return (_name(concepts),)
+    if has_type(concepts, str):
+        return (_copy_name(concepts),)
     if not isinstance(concepts, Iterable):
-        raise InvalidInput(f"{what} are a name or a list of names, got {type(concepts).__name__}")
-    return tuple(_name(concept) for concept in plain_list(concepts, what))
+        raise InvalidInput(f"{subject} are a name or a list of names, got {type(concepts).__name__}")
+    return tuple(_copy_name(concept) for concept in copy_list(concepts, subject))
 
 
-def _closure(concept: str, above: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    found, waiting = {concept}, list(above.get(concept, ()))
-    while waiting:
-        up = waiting.pop()
-        if up == concept:
+def _collect_ancestors(concept: str, parents_by_child: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    ancestors, pending = {concept}, list(parents_by_child.get(concept, ()))
+    while pending:
+        ancestor = pending.pop()
+        if ancestor == concept:
             raise InvalidInput(f"the taxonomy goes round in a circle through {concept!r}")
-        if up not in found:
-            found.add(up)
-            waiting.extend(above.get(up, ()))
-    return frozenset(found)
+        if ancestor not in ancestors:
+            ancestors.add(ancestor)
+            pending.extend(parents_by_child.get(ancestor, ()))
+    return frozenset(ancestors)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet import BudgetExceeded, Custodian, DiscreetError
-from discreet.service.config import DataSet
+from discreet.service.config import DatasetConfig
 from discreet.service.store.tokens import create_token
 from serving import Served, config_in, served
 
@@ -185,7 +185,7 @@ class OverHTTP:
 @contextmanager
 def over_http(folder: Path, people: Sequence[str], **schema: object) -> Iterator[OverHTTP]:
     """A service, in this process, with a table of these people."""
-    data = DataSet(write(folder / "data", people, **schema), 0.05)
+    data = DatasetConfig(write(folder / "data", people, **schema), 0.05)
     with served(replace(config_in(folder, 20), datasets=(data,))) as service:
         yield OverHTTP(service)
 

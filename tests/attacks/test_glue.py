@@ -34,4 +34,4 @@ def test_it_succeeds_against_the_weak_stand_in(glue: Moved, relation: str) -> No
 def test_it_fails_against_discreet(relation: str, rows: int, question: str) -> None:
     """The bound is kept, and it is reached: nothing is hidden by declaring too much."""
     declared = schema(relation, rows, units=4)
-    assert attack(lambda one, other: replay(declared, question, one, other, 1).worst, declared) == 1
+    assert attack(lambda one, other: replay(declared, question, one, other, 1).largest_share, declared) == 1

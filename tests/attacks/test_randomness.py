@@ -21,7 +21,7 @@ os.wait()
 print([draw() for _ in range(20)] == eval(os.read(read, 10_000).decode()))
 """
 WEAK = "import numpy; chance = numpy.random.default_rng()\ndef draw(): return float(chance.laplace(scale=100))"
-OURS = "from discreet import DiscreteLaplace; noise = DiscreteLaplace(0.01, 1)\ndef draw(): return int(noise.draw())"
+OURS = "from discreet import DiscreteLaplace; noise = DiscreteLaplace(0.01, 1)\ndef draw(): return int(noise.sample())"
 
 
 def attack(draw: str) -> bool:

@@ -66,7 +66,7 @@ def test_it_succeeds_against_the_weak_stand_in() -> None:
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
 def test_it_fails_against_discreet(noise: Noise) -> None:
     """Within what chance alone gives once in a million; every draw of Laplace takes the same."""
-    assert attack(noise.draw_unit, 2500) < 4.9 / 2500**0.5
+    assert attack(noise.sample_unit, 2500) < 4.9 / 2500**0.5
 
 
 @pytest.mark.soak
@@ -77,4 +77,4 @@ def test_it_succeeds_by_the_clock_too() -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
 def test_it_fails_by_the_clock_too(noise: Noise) -> None:
-    assert attack_by_clock(noise.draw_unit, 100_000) < 0.05
+    assert attack_by_clock(noise.sample_unit, 100_000) < 0.05

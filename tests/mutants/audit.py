@@ -21,8 +21,8 @@ FAULTS = (
         "Numbers of an array are read as whole ones only if those of the test are whole too.",
         "A rare answer that is not whole changes how all others are read, after they were to be fixed.",
         "audit/reading.py",
-        "if not all(bool(own[TRAINING].all()) for own in whole):",
-        "if not all(bool(own.all()) for own in whole):",
+        "if not all(bool(mask[TRAINING].all()) for mask in is_integer):",
+        "if not all(bool(mask.all()) for mask in is_integer):",
         ("test_audit_types.py::test_one_test_draw_that_changes_the_type_of_an_array_changes_how_no_other_is_read",),
     ),
     Fault(
@@ -31,9 +31,9 @@ FAULTS = (
         "Zeros at the end of a text are taken off only after it was tried as a number.",
         "Digits with zeros are a number in an array of texts and a text in one of objects: a rare None decides which.",
         "audit/values.py",
-        'return _plain_text((value if isinstance(value, str) else value.decode("latin-1")).rstrip("\\0"))',
+        'return _normalize_text((value if isinstance(value, str) else value.decode("latin-1")).rstrip("\\0"))',
         """text = value if isinstance(value, str) else value.decode("latin-1")
-            return text.rstrip("\\0") if _written(text) is None else _plain_text(text)""",
+            return text.rstrip("\\0") if _parse_numpy_text(text) is None else _normalize_text(text)""",
         (
             "test_audit_types.py::test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read[digits]",
         ),
@@ -44,8 +44,8 @@ FAULTS = (
         "A moment in nanoseconds is the whole number that Python makes of it, and one in days a date.",
         "A rare draw in nanoseconds changes how all other moments are read, and honest mechanisms are accused.",
         "audit/values.py",
-        "return _or_nan(moment_of(value))",
-        "return value.tolist() if isinstance(value, np.datetime64) else _or_nan(moment_of(value))",
+        "return _convert_ticks(parse_moment(value))",
+        "return value.tolist() if isinstance(value, np.datetime64) else _convert_ticks(parse_moment(value))",
         (
             "test_audit_types.py::test_two_test_draws_that_change_the_type_of_an_array_change_how_no_other_is_read[days]",
         ),
@@ -56,8 +56,8 @@ FAULTS = (
         "A masked training draw counts as an object that made an array one of objects.",
         "A rare answer such as None changes how all others of a masked array are read.",
         "audit/reading.py",
-        "if raw.dtype != object or not isinstance(given, np.ndarray) or _is_masked(raw):",
-        "if raw.dtype != object or not isinstance(given, np.ndarray):",
+        "if raw.dtype != object or not isinstance(outputs, np.ndarray) or _is_masked(raw):",
+        "if raw.dtype != object or not isinstance(outputs, np.ndarray):",
         ("test_audit_types.py::test_masked_entries_and_fields_are_read_by_value",),
     ),
     Fault(
@@ -66,8 +66,10 @@ FAULTS = (
         "The event is chosen by all draws, and tested on half of them.",
         "Of thousands of events some look unlikely by chance: honest mechanisms are accused.",
         "audit/auditing.py",
-        "found = choose(one.part(0, 2), two.part(0, 2), float(claim.delta), float(claim.confidence))",
-        "found = choose(one, two, float(claim.delta), float(claim.confidence))",
+        """candidate = choose_event(
+        sample.take_every(0, 2), sample2.take_every(0, 2), float(claim.delta), float(claim.confidence)
+    )""",
+        "candidate = choose_event(sample, sample2, float(claim.delta), float(claim.confidence))",
         ("test_audit_leaks.py::test_many_events_tried_cost_no_confidence",),
     ),
     Fault(
@@ -76,7 +78,7 @@ FAULTS = (
         "Remainders after division are no events.",
         "Noise in steps of two shows whether a count is even, and the audit finds nothing.",
         "audit/lattices.py",
-        "return [residue(scaled, modulus) for modulus in dict.fromkeys(moduli)]",
+        "return [build_residue_feature(scaled, modulus) for modulus in dict.fromkeys(moduli)]",
         "return []",
         ("test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[even or odd]",),
     ),
@@ -86,8 +88,8 @@ FAULTS = (
         "Of the common divisors of differences only 1 is kept.",
         "Noise in steps of 1,009 shows a count, and the audit finds nothing.",
         "audit/lattices.py",
-        "if divisors[at] > 1 and counts[at] >= FEWEST_ALIKE",
-        "if divisors[at] == 1 and counts[at] >= FEWEST_ALIKE",
+        "if divisors[index] > 1 and counts[index] >= MIN_ALIKE",
+        "if divisors[index] == 1 and counts[index] >= MIN_ALIKE",
         ("test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[steps of 1,009]",),
     ),
     Fault(
@@ -106,8 +108,8 @@ FAULTS = (
         "Of many columns the first twelve are looked at, and not those that differ most.",
         "A leak in a later column is not found.",
         "audit/combinations.py",
-        "return sorted(sorted(range(width), key=lambda at: -apart[at])[:MOST_COLUMNS])",
-        "return sorted(sorted(range(width), key=lambda at: 0 * apart[at])[:MOST_COLUMNS])",
+        "return sorted(sorted(range(width), key=lambda index: -differences[index])[:MAX_COLUMNS])",
+        "return sorted(sorted(range(width), key=lambda index: 0 * differences[index])[:MAX_COLUMNS])",
         ("test_audit_leaks.py::test_a_leak_under_wide_noise_is_found[column 21 of 30]",),
     ),
 )

@@ -11,7 +11,8 @@ FAULTS = (
         "Parallel questions draw their large answers at the same time.",
         "The memory of 32 questions adds up in one worker, and little of it comes back.",
         "custodian/custodian.py",
-        "            with self._few_at_once if large else nullcontext():\n",
+        """            with self._large_answer_slots if is_large else nullcontext():
+""",
         "            with nullcontext():\n",
         ("test_memory.py::test_few_large_answers_are_drawn_at_once",),
     ),
@@ -21,8 +22,9 @@ FAULTS = (
         "Rows are read and noise is drawn before anything is charged.",
         "Who stops the process between the two, or times it, has looked for nothing.",
         "custodian/custodian.py",
-        "        receipt = self._ledger.charge(charge, self._payable)",
-        "        self._draw(planned)\n        receipt = self._ledger.charge(charge, self._payable)",
+        "        receipt = self._ledger.charge(charge, self._payable_caps)",
+        """        self._measure_plan(planned)
+        receipt = self._ledger.charge(charge, self._payable_caps)""",
         ("test_service_seen.py::test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down",),
     ),
     Fault(
@@ -45,8 +47,8 @@ FAULTS = (
         "All cells of a question get the same draw.",
         "Differences of the cells are exact.",
         "custodian/draw.py",
-        "noise = one.noise.draw_units(len(inputs), SYSTEM) if inputs else ()",
-        "noise = [*one.noise.draw_units(1, SYSTEM)] * len(inputs) if inputs else ()",
+        "noise = measurement.noise.sample_units(len(inputs), SYSTEM) if inputs else ()",
+        "noise = [*measurement.noise.sample_units(1, SYSTEM)] * len(compute_inputs) if compute_inputs else ()",
         ("test_custodian.py::test_every_cell_is_drawn_apart",),
     ),
     Fault(
@@ -65,7 +67,7 @@ FAULTS = (
         "Every private key that a row has is shown.",
         "That somebody lives in a hamlet is told by the hamlet's name.",
         "custodian/draw.py",
-        "if count >= threshold.least}",
+        "if count >= threshold.min_count}",
         "if count is not None}",
         ("test_custodian.py::test_keys_that_are_not_public_are_shown_over_a_threshold",),
     ),
@@ -75,9 +77,11 @@ FAULTS = (
         "Only cells that have a row are answered.",
         "Which groups are empty is told exactly.",
         "custodian/draw.py",
-        "        cells = plan.cells()\n",
-        "        found = source.totals(Totals(UNITS, plan.keys, plan.query.where))\n"
-        "        cells = [cell for cell in plan.cells() if cell in found]\n",
+        """        cells = plan.list_cells()
+""",
+        """        histograms = source.totals(TotalsScan(UNIT_MEASURES, plan.keys, plan.query.where))
+        list_cells = [cell for cell in plan.list_cells() if cell in histograms]
+""",
         ("test_replay.py::test_every_form_is_answered_from_an_empty_table[GROUP BY sex-add-remove-1]",),
     ),
     Fault(
@@ -87,7 +91,7 @@ FAULTS = (
         "Averaging: the same question for nothing, again and again.",
         "custodian/custodian.py",
         "stored = receipt.answer or self._ledger.store(",
-        "stored = (receipt.answer and self._draw(planned)) or self._ledger.store(",
+        "stored_plan = (receipt.build_answer and self._measure_plan(planned)) or self._ledger.store(",
         ("test_custodian.py::test_the_same_question_is_the_same_answer_for_nothing",),
     ),
     Fault(
@@ -96,8 +100,10 @@ FAULTS = (
         "The same question in a session is drawn again.",
         "Averaging inside one session, for nothing.",
         "custodian/session.py",
-        "        text = before or self._log.keep(place, drawn)\n",
-        "        text = self._read(planned) if before else self._log.keep(place, drawn)\n",
+        """        text = stored_outputs or self._log.keep(place, outputs)
+""",
+        """        text = self._measure_query(planned) if stored_outputs else self._log.keep(place, outputs)
+""",
         ("test_session.py::test_the_same_question_is_the_same_answer_for_nothing",),
     ),
     Fault(
@@ -106,8 +112,8 @@ FAULTS = (
         "A session is opened with a charge of almost nothing.",
         "As many sessions as one likes.",
         "custodian/session.py",
-        "spend = Spend(loss, loss**2 / 2)",
-        "spend = Spend(loss / 1000, loss**2 / 2)",
+        "cost = PrivacyCost(session_epsilon, session_epsilon**2 / 2)",
+        "cost = PrivacyCost(session_epsilon / 1000, session_epsilon**2 / 2)",
         ("test_session.py::test_the_whole_session_is_paid_on_opening_and_never_again",),
     ),
     Fault(
@@ -126,7 +132,9 @@ FAULTS = (
         "Nothing is waited for between a draw and what shows that it was made.",
         "That a question has a stored answer tells others how long the rows were read.",
         "custodian/custodian.py",
-        "        finally:\n            self._settle()\n",
+        """        finally:
+            self._release_barrier()
+""",
         "        finally:\n            pass\n",
         ("test_service_seen.py::test_an_answer_is_charged_drawn_waited_for_and_only_then_written_down",),
     ),
@@ -136,9 +144,9 @@ FAULTS = (
         "A private file is charged half of what it costs.",
         "Files cost twice the epsilon that is charged.",
         "custodian/private.py",
-        "question, words, model, plan.spend, recipe.epsilon, key=key, fresh=True)",
-        "question, words, model, type(plan.spend)(plan.spend.epsilon / 2, plan.spend.rho / 4), recipe.epsilon, "
-        "key=key, fresh=True)",
+        "question, query_text, model, plan.privacy_cost, recipe.epsilon, key=key, fresh=True)",
+        "question, query_text, model, type(plan.privacy_cost)(plan.privacy_cost.epsilon / 2, "
+        "plan.privacy_cost.rho / 4), recipe.epsilon, key=key, fresh=True)",
         ("test_private_publish.py::test_a_private_file_is_charged_and_says_what_it_is",),
     ),
     Fault(
@@ -147,8 +155,8 @@ FAULTS = (
         "A session takes a log of any class.",
         "With a log that forgets, one charge buys as many draws as one likes.",
         "custodian/session.py",
-        "own = Memory() if log is None else _require_own_log(log)",
-        "own = Memory() if log is None else log",
+        "session_log = MemoryLog() if log is None else _require_own_log(log)",
+        "session_log = MemoryLog() if log is None else log",
         ("test_session.py::test_a_log_of_a_caller_s_own_opens_no_session",),
     ),
     Fault(

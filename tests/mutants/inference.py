@@ -21,7 +21,8 @@ FAULTS = (
         "Intervals of totals and bins are made from the variance of whole-number noise as it is.",
         "Far into the tail they miss 58 times as often as they say: rows chosen by their number are often outside.",
         "planner/nested.py",
-        "    return 2 / float(noise.rate) ** 2 if isinstance(noise, DiscreteLaplace) else noise.variance() + WHOLE\n",
+        """    return 2 / float(noise.rate) ** 2 if isinstance(noise, DiscreteLaplace) else noise.variance() + INTEGER_NOISE_VARIANCE
+""",
         "    return noise.variance()\n",
         ("test_nested.py::test_intervals_hold_far_into_the_tail[1-6]",),
     ),
@@ -31,7 +32,8 @@ FAULTS = (
         "A distance beyond 64 standard deviations is not looked for.",
         "Of noise hardly one step wide an interval is said to hold that does not reach one step.",
         "inference/laws.py",
-        "        at = at[-1] * np.geomspace(1, 64, 120)\n",
+        """        distances = distances[-1] * np.geomspace(1, 64, 120)
+""",
         "",
         ("test_inference.py::test_a_quantile_of_narrow_noise_is_far_enough[12-weights1]",),
     ),
@@ -41,8 +43,10 @@ FAULTS = (
         "Reconciled counts of a sparse histogram are said to be good for sums.",
         "A sum of 2,400 is read as 5,500, with better numbers beside it.",
         "custodian/reconciling.py",
-        "        if not self.worse:\n",
-        "        if not self.worse or self.worse:\n",
+        """        if not self.is_worse:
+""",
+        """        if not self.is_worse or self.is_worse:
+""",
         (
             "test_reconciled_sums.py::test_a_sparse_histogram_says_to_add_up_the_raw_counts"
             "[SELECT HISTOGRAM(pay, 96) FROM t WHERE sex = 'F'-epsilon0]",
@@ -54,8 +58,10 @@ FAULTS = (
         "The picture of a sparse histogram shows reconciled counts, each bar a sum of bins.",
         "All bars are too high where most bins are empty.",
         "custodian/nested.py",
-        "        raw = self.sums.worse  # a bar is a sum of bins\n",
-        "        raw = False\n",
+        """        use_raw = self.sums.is_worse  # a bar is a sum of bins
+""",
+        """        use_raw = False
+""",
         ("test_reconciled_sums.py::test_the_picture_shows_the_better_counts",),
     ),
     Fault(
@@ -64,8 +70,8 @@ FAULTS = (
         "A reconciled sum is called worse because it was moved from an impossible number to a possible one.",
         "The analyst is told to use a total below 0, or one above the public number of rows.",
         "custodian/reconciling.py",
-        "        return abs(self.made - nearest) > ",
-        "        return abs(self.made - self.raw + 0 * nearest) > ",
+        "        return abs(self.reconciled_total - nearest_total) > ",
+        "        return abs(self.reconciled_total - self.raw_total + 0 * nearest_total) > ",
         ("test_reconciled_sums.py::test_a_sum_that_is_moved_to_what_is_possible_is_not_worse",),
     ),
     Fault(
@@ -74,8 +80,10 @@ FAULTS = (
         "Answers made to fit a fact of the data keep the label that they had.",
         "An exact total beside noisy parts tells what the noise hid, and the label does not say so.",
         "inference/reconcile.py",
-        "    return fact_guarantee(guarantee, must.facts, _each(must, variance, changes))",
-        "    fact_guarantee(guarantee, must.facts, _each(must, variance, changes))\n    return guarantee",
+        "    return build_fact_guarantee(guarantee, constraint_set.facts, _compute_fact_rho(constraint_set, "
+        "variance, changes))",
+        """    build_fact_guarantee(guarantee, constraint_set.facts, _compute_fact_rho(constraint_set, variance, changes))
+    return guarantee""",
         ("test_reconcile.py::test_a_fact_needs_a_word_and_takes_the_promise_away",),
     ),
     Fault(
@@ -95,7 +103,7 @@ FAULTS = (
         "The label of such a number promises twice what is kept.",
         "inference/rho.py",
         "return float(loss / self.scale)",
-        "return float(loss / self.scale) / 2",
+        "return float(value / self.scale) / 2",
         ("test_rho.py::test_two_categories_with_a_known_sum",),
     ),
     Fault(

@@ -11,8 +11,8 @@ FAULTS = (
         "The exponential mechanism weighs by exp(epsilon score / sensitivity), without the 2.",
         "Quantiles, modes and choices of pairs cost twice the epsilon that is charged.",
         "kernel/scores.py",
-        "symmetric, exactly = 2 * math.ceil(width / grid), step is None and grid == 1",
-        "symmetric, exactly = math.ceil(width / grid), step is None and grid == 1",
+        "symmetric_spread, is_exact = 2 * math.ceil(width / grid), step is None and grid == 1",
+        "symmetric_spread, is_exact = math.ceil(width / grid), step is None and grid == 1",
         ("test_selection.py::test_the_mode_of_all_small_tables",),
     ),
     Fault(
@@ -21,8 +21,8 @@ FAULTS = (
         "The weight kept per step of score is rounded down, and not up.",
         "The loss is above epsilon by a hair: certified bounds are not certified.",
         "kernel/scores.py",
-        "return exp_above(-self.epsilon / self.spread, BITS)",
-        "return exp_above(-self.epsilon / self.spread, BITS) - Fraction(1, 2**BITS)",
+        "return exp_above(-self.epsilon / self.spread, RATIO_BITS)",
+        "return exp_above(-self.epsilon / self.spread, RATIO_BITS) - Fraction(1, 2**RATIO_BITS)",
         ("test_selection.py::test_scores_that_move_by_the_sensitivity_lose_epsilon",),
     ),
     Fault(
@@ -31,7 +31,7 @@ FAULTS = (
         "Of all candidates that show heads the first one is chosen.",
         "Candidates at the front are chosen with certainty where a row ties them.",
         "kernel/permute_and_flip.py",
-        "return int(heads[below(len(heads), entropy)])",
+        "return int(heads[sample_below(len(heads), entropy)])",
         "return int(heads[0])",
         ("test_selection.py::test_draws_follow_the_laws",),
     ),
@@ -51,8 +51,10 @@ FAULTS = (
         "A sum's sensitivity under replace-one is the larger bound, and not the width of all it can be.",
         "From -5 to 5 a replaced value moves the sum by 10, and the noise is for 5.",
         "kernel/sensitivity.py",
-        'if relation(neighbours) == "add-remove":\n        return rows * max(abs(low), abs(high))',
-        'if relation(neighbours) in ("add-remove", "replace-one"):\n        return rows * max(abs(low), abs(high))',
+        """if parse_neighbor_relation(neighbours) == "add-remove":
+        return rows * max(abs(low), abs(high))""",
+        """if parse_neighbor_relation(neighbours) in ("add-remove", "replace-one"):
+        return rows * max(abs(low), abs(high))""",
         ("test_sensitivity.py::test_additive_answers_move_as_far_as_claimed_and_no_further",),
     ),
     Fault(
@@ -81,13 +83,15 @@ FAULTS = (
         "Where no prior is given, a choice by rank has the counts of the rows themselves as its base measure.",
         "Base measures of neighbours differ without a bound: a value of one row alone is possible or not.",
         "kernel/quantile.py",
-        "        if self.candidates.prior is not None:\n            law = self.law(counts)",
-        "        if self.candidates.prior is None:\n"
-        "            rows = self.candidates.checked(counts)\n"
-        "            seen = Prior(np.maximum(rows, 1), np.arange(len(rows)), self.candidates.grid, None)\n"
-        "            law = Exponential(self.selection, seen).law(rank_scores(rows, self.q))\n"
-        "            return self.candidates.value(int(law.prior.index[law.draw_position(source(entropy))]))\n"
-        "        if self.candidates.prior is not None:\n            law = self.law(counts)",
+        """        if self.candidates.prior is not None:
+            distribution = self.distribution(counts)""",
+        """        if self.candidates.prior is None:
+            rows = self.candidates.check_counts(count_values)
+            seen = Prior(np.maximum(rows, 1), np.arange(len(rows)), self.candidates.grid, None)
+            distribution = Exponential(self.selection, seen).distribution(compute_rank_scores(rows, self.q))
+            return self.candidates.value(int(distribution.prior.index[distribution.sample_position(get_entropy(entropy))]))
+        if self.candidates.prior is not None:
+            distribution = self.distribution(count_values)""",
         ("test_quantile.py::test_answers_are_drawn_by_the_law_that_was_proven",),
     ),
     Fault(
@@ -96,8 +100,8 @@ FAULTS = (
         "Each end of a private interval gets all of epsilon.",
         "An interval about a median costs twice the epsilon that is charged.",
         "kernel/bracket.py",
-        "return PermuteAndFlip(Selection.of(self.epsilon / 2, moved))",
-        "return PermuteAndFlip(Selection.of(self.epsilon, moved))",
+        "return PermuteAndFlip(Selection.of(self.epsilon / 2, sensitivity))",
+        "return PermuteAndFlip(Selection.of(self.epsilon, sensitivity))",
         ("test_bracket.py::test_both_ends_of_all_small_tables_cost_epsilon",),
     ),
     Fault(
@@ -116,8 +120,8 @@ FAULTS = (
         "The scale follows this table alone, and not the tables around it.",
         "The scale itself jumps between neighbours: no epsilon holds.",
         "kernel/smooth.py",
-        "smooth = log_smooth(padded, middle, smoothness(epsilon))",
-        "smooth = log_smooth(padded, middle, 50 * smoothness(epsilon))",
+        "smooth = compute_log_smooth_sensitivity(padded, rank, compute_smoothness(epsilon))",
+        "smooth = compute_log_smooth_sensitivity(padded, rank, 50 * compute_smoothness(epsilon))",
         ("test_smooth.py::test_the_loss_is_at_most_epsilon_over_all_neighbours",),
     ),
     Fault(
@@ -156,7 +160,7 @@ FAULTS = (
         "A list is handed to numpy, which reads whole numbers as floats where one row is one.",
         "One row changes what the others become, by more than any sensitivity.",
         "kernel/column.py",
-        'np.asarray(values) if hasattr(values, "dtype") else _from_list(values)',
+        'np.asarray(values) if hasattr(values, "dtype") else _column_from_list(values)',
         "np.asarray(values)",
         ("test_sensitivity.py::test_one_row_never_changes_what_the_others_become",),
     ),

@@ -11,8 +11,8 @@ FAULTS = (
         "Discrete Laplace noise has half the scale that its label says.",
         "Every count and sum costs twice the epsilon that is charged.",
         "kernel/discrete_laplace.py",
-        '("rate", loss / units)',
-        '("rate", 2 * loss / units)',
+        '("rate", exact_epsilon / units)',
+        '("rate", 2 * exact_epsilon / units)',
         ("test_noise.py::test_discrete_laplace_loses_epsilon_at_its_sensitivity",),
     ),
     Fault(
@@ -21,8 +21,8 @@ FAULTS = (
         "Single draws of discrete Laplace noise are never negative.",
         "An answer below the noiseless one is impossible: it rules neighbours out.",
         "kernel/discrete_laplace.py",
-        "size, sign = magnitude.value(heads, entropy), 2 * heads[-2] - 1",
-        "size, sign = magnitude.value(heads, entropy), 1",
+        "size, sign = magnitude.combine_digits(heads, entropy), 2 * heads[-2] - 1",
+        "size, sign = magnitude.combine_digits(heads, entropy), 1",
         ("test_noise.py::test_single_draws_fit_too",),
     ),
     Fault(
@@ -31,8 +31,8 @@ FAULTS = (
         "The law that is stated is right, and what is drawn in bulk has a geometric part of twice the rate.",
         "Formulas and labels look right; the answers do not keep them.",
         "kernel/discrete_laplace.py",
-        "logistic_chance(rate, twice=True), Geometric.of(rate)",
-        "logistic_chance(rate, twice=True), Geometric.of(2 * rate)",
+        "build_logistic_chance(rate, twice=True), Geometric.of(rate)",
+        "build_logistic_chance(rate, twice=True), Geometric.of(2 * rate)",
         ("test_noise.py::test_draws_fit_with_two_jaws",),
     ),
     Fault(
@@ -51,8 +51,8 @@ FAULTS = (
         "All numbers of a vector get the same draw.",
         "Differences of the numbers are exact: a sum and a count tell a person's value.",
         "kernel/noise.py",
-        "columns = [noise.draw_units(size, entropy) for noise in self.noises]",
-        "columns = [self.noises[0].draw_units(size, entropy)] * len(self.noises)",
+        "columns = [noise.sample_units(size, entropy) for noise in self.noises]",
+        "columns = [self.noises[0].sample_units(size, entropy)] * len(self.noises)",
         ("test_noise.py::test_the_numbers_of_a_vector_are_drawn_apart",),
     ),
     Fault(
@@ -71,8 +71,8 @@ FAULTS = (
         "A geometric number never goes beyond its digits.",
         "Noise has an end: an answer beyond it is certain proof.",
         "kernel/sampling.py",
-        "value[position] += (1 + self.beyond(entropy)) << len(self.digits)",
-        "value[position] += 0 << len(self.digits)",
+        "value[position] += (1 + self.sample_beyond(entropy)) << len(self.digits)",
+        "combine_digits[position] += 0 << len(self.digits)",
         ("test_sampling.py::test_the_tail_of_a_geometric_number_is_geometric",),
     ),
     Fault(
@@ -81,7 +81,7 @@ FAULTS = (
         "A coin whose first 16 digits tie shows heads, whatever its further digits are.",
         "Every chance is rounded up to a multiple of 2^-16: tails are too heavy or too light by a factor.",
         "kernel/sampling.py",
-        "heads[position] = break_tie(chance, threshold, SHORT, entropy)",
+        "heads[position] = break_tie(chance, threshold, SHORT_BITS, entropy)",
         "heads[position] = True",
         ("test_sampling.py::test_vector_coins_break_ties_too",),
     ),
@@ -91,8 +91,8 @@ FAULTS = (
         "A uniform draw is a word modulo its bound, also where that favours small numbers.",
         "Places inside a step of the staircase are not alike.",
         "kernel/sampling.py",
-        "again = np.flatnonzero(words > ~surplus)",
-        "again = np.flatnonzero(words < 0)",
+        "rejected = np.flatnonzero(words > ~surplus)",
+        "rejected = np.flatnonzero(words < 0)",
         ("test_staircase.py::test_uniform_words_that_would_favour_small_numbers_are_drawn_again",),
     ),
     Fault(
@@ -111,8 +111,8 @@ FAULTS = (
         "What is drawn outside the core is a place further out than the law says.",
         "The place next to the core is never drawn: an answer there rules a neighbour out.",
         "kernel/staircase.py",
-        "far = reach + odds.level.draw_many(size, entropy) * self.units + place % self.units",
-        "far = reach + odds.level.draw_many(size, entropy) * self.units + place % self.units + 1",
+        "far = core_points + odds.level.sample_many(size, entropy) * self.units + offset % self.units",
+        "far = core_points + odds.level.sample_many(size, entropy) * self.units + offset % self.units + 1",
         ("test_staircase.py::test_draws_fit_their_law_and_no_law_a_tenth_off",),
     ),
     Fault(
@@ -121,8 +121,8 @@ FAULTS = (
         "The index of a box is one less in all but the first part of its mixture.",
         "Means and variances are drawn too near the truth.",
         "kernel/box_staircase.py",
-        "index += open_ * (falling(self.fall).draw_many(size, entropy) + (1 if position else 0))",
-        "index += open_ * falling(self.fall).draw_many(size, entropy)",
+        "index += is_open * (build_fall_geometric(self.fall).sample_many(size, entropy) + (1 if position else 0))",
+        "index += is_open * build_fall_geometric(self.fall).sample_many(size, entropy)",
         ("test_box_staircase.py::test_draws_fit_their_law_and_no_law_a_tenth_off",),
     ),
     Fault(
@@ -131,11 +131,14 @@ FAULTS = (
         "The delta of discrete Gaussian noise is that of the continuous law.",
         "On a coarse grid the real delta is above the one on the label.",
         "kernel/gaussian_sum.py",
-        "    if square <= EXACT_BELOW:\n",
-        "    from discreet.kernel.gaussian import gaussian_delta\n\n"
-        "    if square <= EXACT_BELOW:\n"
-        "        return Fraction(gaussian_delta(math.sqrt(square), float(epsilon), shift))\n"
-        "    if square <= EXACT_BELOW:\n",
+        """    if square <= MAX_EXACT_SQUARE:
+""",
+        """    from discreet.kernel.gaussian import gaussian_delta
+
+    if square <= MAX_EXACT_SQUARE:
+        return Fraction(gaussian_delta(math.sqrt(square), float(epsilon), shift))
+    if square <= MAX_EXACT_SQUARE:
+""",
         ("test_noise.py::test_the_calibrated_discrete_gaussian_keeps_its_delta",),
     ),
     Fault(
@@ -144,8 +147,8 @@ FAULTS = (
         "Gaussian noise is calibrated by the formula of the book.",
         "At epsilon 8 the delta on the label is not kept; the noise itself refuses to carry it.",
         "kernel/discrete_gaussian.py",
-        "places = _walk_down(places, units, loss, small)",
-        "places = max(1, math.floor(Gaussian.of_the_book(loss, small).sigma * FINENESS))",
+        "sigma_steps = _lower_sigma_steps(sigma_steps, units, exact_epsilon, exact_delta)",
+        "sigma_steps = max(1, math.floor(Gaussian.of_the_book(exact_epsilon, exact_delta).sigma * SIGMA_FINENESS))",
         ("test_noise.py::test_the_calibrated_discrete_gaussian_keeps_its_delta[8-0.01]",),
         dies_of="InvalidInput",
     ),
@@ -155,7 +158,8 @@ FAULTS = (
         "Gaussian noise carries any (epsilon, delta) that is claimed of it.",
         "A label can be put on noise that does not keep it.",
         "kernel/discrete_gaussian.py",
-        "            if real > self.delta:\n",
+        """            if exact_delta > self.delta:
+""",
         "            if False:\n",
         ("test_noise.py::test_mistakes_get_one_sentence",),
     ),
@@ -165,8 +169,8 @@ FAULTS = (
         "A candidate is kept with the chance of a law of half the variance.",
         "Noise is narrower than its label says.",
         "kernel/discrete_gaussian.py",
-        "chances = np.exp(-(away**2) / (2 * float(self.square)))",
-        "chances = np.exp(-(away**2) / float(self.square))",
+        "chances = np.exp(-(distances**2) / (2 * float(self.square)))",
+        "chances = np.exp(-(distances**2) / float(self.square))",
         ("test_noise.py::test_draws_fit_with_two_jaws",),
     ),
     Fault(
@@ -175,8 +179,8 @@ FAULTS = (
         "Gaussian noise for a rho is that of twice the rho.",
         "A concentrated account is charged half of what is lost.",
         "kernel/discrete_gaussian.py",
-        '_fits(units**2 / (2 * positive(rho, "rho")))',
-        '_fits(units**2 / (4 * positive(rho, "rho")))',
+        '_check_sigma(units**2 / (2 * as_positive(rho, "rho")))',
+        '_check_sigma(units**2 / (4 * as_positive(rho, "rho")))',
         ("test_noise.py::test_concentrated_cost_is_exact",),
     ),
     Fault(
@@ -185,8 +189,8 @@ FAULTS = (
         "A stored answer is told without more noise more often than it may be.",
         "An answer for a small epsilon has less noise than that epsilon needs.",
         "kernel/degradation.py",
-        "(present - wanted, wanted, present)",
-        "((present - wanted) / 2, wanted, present)",
+        "(present_rate - target_rate, target_rate, present_rate)",
+        "((present_rate - target_rate) / 2, target_rate, present_rate)",
         ("test_degradation.py::test_degraded_draws_fit_with_two_jaws",),
     ),
     Fault(
@@ -195,8 +199,9 @@ FAULTS = (
         "Counts that were drawn together are degraded one by one.",
         "Several noisy copies of one draw are told, for the price of one.",
         "custodian/draw.py",
-        "column = once[group] if group in once else _degraded(one, epsilon / plan.epsilon, numbers)",
-        "column = _degraded(one, epsilon / plan.epsilon, numbers)",
+        "column = shared_columns[group] if group in shared_columns else _degrade_measurement(measurement, "
+        "epsilon / plan.epsilon, numbers)",
+        "column = _degrade_measurement(measurement, epsilon / plan.epsilon, numbers)",
         ("test_degradation.py::test_a_degraded_plan_has_the_noise_of_the_smaller_epsilon",),
     ),
     Fault(
@@ -215,8 +220,8 @@ FAULTS = (
         "Draws that follow from a release's key do not count on: each is the first again.",
         "All permutations of a release are the same one.",
         "kernel/entropy.py",
-        "self._taken += 1",
-        "self._taken += 0",
+        "self._call_count += 1",
+        "self._call_count += 0",
         ("test_methods.py::test_permutations_fit_the_uniform_law_and_a_known_bias_does_not",),
     ),
 )

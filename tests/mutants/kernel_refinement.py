@@ -21,9 +21,11 @@ FAULTS = (
         "The factors are larger where the truth is a value of the prior.",
         "alpha taken from the data: two tables' laws differ by more than e^epsilon.",
         "kernel/refinement.py",
-        "        return refined\n",
-        "        bolder = Refinement.of(self.prior, 2 * self.epsilon, self.about, self.neighbours, self.distance)\n"
-        "        return refined if keys.min() else bolder._refined(*_rings(keys))\n",
+        """        return refined_distribution
+""",
+        """        bolder = Refinement.of(self.prior, 2 * self.epsilon, self.about, self.neighbours, self.distance)
+        return refined_distribution if keys.min() else bolder._build_distribution(*_group_rings(keys))
+""",
         ("test_refinement.py::test_statistics_lose_epsilon_between_any_two_data_sets",),
     ),
     Fault(
@@ -73,9 +75,12 @@ FAULTS = (
         "A distance is kept as the object that the analyst made.",
         "It is asked how far the truth is from every value, and so is told the truth.",
         "distance.py",
-        '    own = require_own(\n        distance, KINDS, "a distance is',
-        "    if isinstance(distance, Distance):\n        return distance\n"
-        '    own = require_own(\n        distance, KINDS, "a distance is',
+        """    original = require_exact_class(
+        distance, DISTANCE_CLASSES, "a distance is""",
+        """    if isinstance(distance, Distance):
+        return distance
+    original = require_exact_class(
+        distance, DISTANCE_CLASSES, "a distance is""",
         ("test_plain.py::test_subclasses_of_our_classes_are_refused_at_every_door",),
     ),
     Fault(
@@ -84,8 +89,8 @@ FAULTS = (
         "The values of a prior are kept as objects of the caller's own class.",
         "They are compared with the truth, and their comparison tells it to whoever wrote it.",
         "prior.py",
-        'tuple(plain_value(value, "a value of a prior") for value in listed)',
-        "tuple(listed)",
+        'tuple(copy_value(value, "a value of a prior") for value in values)',
+        "tuple(values)",
         ("test_plain.py::test_mechanisms_hand_the_truth_to_nobody",),
     ),
 )

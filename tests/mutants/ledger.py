@@ -11,8 +11,10 @@ FAULTS = (
         "No charge is ever refused.",
         "Anyone spends without end.",
         "ledger/paying.py",
-        "    if not all(owner.affords(more) for owner in owners):\n",
-        "    if not owners:\n",
+        """    if not all(owner.can_afford(debit) for owner in owners):
+""",
+        """    if not list_owners:
+""",
         ("test_ledger.py::test_a_cap_is_reached_exactly_and_never_passed[sqlite]",),
     ),
     Fault(
@@ -21,8 +23,10 @@ FAULTS = (
         "Only the analyst's cap is looked at.",
         "Analysts who collude spend as much as there are of them.",
         "ledger/paying.py",
-        "    if not all(owner.affords(more) for owner in owners):\n",
-        "    if not owners[1].affords(more):\n",
+        """    if not all(owner.can_afford(debit) for owner in owners):
+""",
+        """    if not list_owners[1].can_afford(debit):
+""",
         ("test_ledger.py::test_each_analyst_has_a_cap_and_all_together_have_one[sqlite]",),
     ),
     Fault(
@@ -31,8 +35,10 @@ FAULTS = (
         "Only the data set's cap is looked at.",
         "One analyst spends what all should share.",
         "ledger/paying.py",
-        "    if not all(owner.affords(more) for owner in owners):\n",
-        "    if not owners[0].affords(more):\n",
+        """    if not all(owner.can_afford(debit) for owner in owners):
+""",
+        """    if not list_owners[0].can_afford(debit):
+""",
         ("test_ledger.py::test_each_analyst_has_a_cap_and_all_together_have_one[sqlite]",),
     ),
     Fault(
@@ -41,8 +47,9 @@ FAULTS = (
         "A charge is entered and no account is debited.",
         "Anyone spends without end, and the history looks right.",
         "ledger/paying.py",
-        "owner.position.touched.plus(more))",
-        "owner.position.touched)",
+        """owner.position.debited_account.plus(debit)
+        )""",
+        "owner.read_position.debited_account)",
         ("test_ledger.py::test_a_new_answer_is_paid_by_the_data_set_and_the_analyst[sqlite]",),
     ),
     Fault(
@@ -51,8 +58,8 @@ FAULTS = (
         "Another analyst's stored answer costs nothing.",
         "Analysts pool what each has bought: their own accounts say nothing of what they know.",
         "ledger/paying.py",
-        "receipt = _paid(connection, head, chain.reused(head, charge, source) | opens, (owner,), more)",
-        "receipt = _paid(connection, head, chain.reused(head, charge, source) | opens, (), more)",
+        "receipt = _append_payment(connection, head, chain.build_reuse(head, charge, source) | opens, (owner,), debit)",
+        "receipt = _append_payment(connection, head, chain.build_reuse(head, charge, source) | opens, (), debit)",
         ("test_ledger.py::test_another_analyst_pays_a_stored_answer_alone[sqlite]",),
     ),
     Fault(
@@ -61,8 +68,8 @@ FAULTS = (
         "Another analyst's stored answer is taken whatever it costs.",
         "A question at epsilon 0.01 is charged 0.5, because somebody asked it before.",
         "ledger/stored.py",
-        "agreed = body is not None and (charge.any_price or chain.costs_at_most(body, charge.spend))",
-        "agreed = body is not None",
+        "is_agreed = body is not None and (charge.any_price or chain.costs_at_most(body, charge.spend))",
+        "is_agreed = body is not None",
         ("test_ledger.py::test_nobody_pays_more_than_was_offered[sqlite]",),
     ),
     Fault(
@@ -71,9 +78,9 @@ FAULTS = (
         "An analyst may be told several degraded answers of one draw.",
         "Two copies that agree show the draw itself, for a fraction of what it cost.",
         "ledger/stored.py",
-        """            _degraded.c.kind == "degrade",
+        """            _degraded_entries.c.kind == "degrade",
 """,
-        """            _degraded.c.kind == "none",
+        """            _degraded_entries.c.kind == "none",
 """,
         ("test_ledger.py::test_nobody_is_told_two_degraded_answers_of_one_draw[sqlite]",),
     ),
@@ -83,8 +90,10 @@ FAULTS = (
         "A draw from before a restore is degraded, whatever was forgotten.",
         "An analyst is told two degraded answers of one draw.",
         "ledger/stored.py",
-        "    restored = last_restore(connection, charge.dataset)\n",
-        "    restored = 0 * last_restore(connection, charge.dataset)\n",
+        """    restored = find_last_restore(connection, charge.dataset)
+""",
+        """    restored = 0 * find_last_restore(connection, charge.dataset)
+""",
         ("test_ledger.py::test_a_draw_from_before_a_restore_is_not_degraded[sqlite]",),
     ),
     Fault(
@@ -93,7 +102,7 @@ FAULTS = (
         "A record that is written anew knows of no restore.",
         "A copy from just after an earlier restore is taken for a new one, and forgets charges.",
         "ledger/ledger.py",
-        "restores = seen if head is None or head.ledger is None else head.restores",
+        "restores = restore_hashes if head is None or head.ledger is None else head.restores",
         "restores = () if head is None or head.ledger is None else head.restores",
         ("test_ledger_replaced.py::test_a_record_that_is_lost_under_an_open_data_set_remembers_restores",),
     ),
@@ -103,8 +112,8 @@ FAULTS = (
         "A record of which only the number of an entry is left is not taken for lost.",
         "The service accepts a copy from just after an earlier restore, which forgets charges.",
         "ledger/ledger.py",
-        "restores = seen if head is None or head.ledger is None else head.restores",
-        "restores = seen if head is None else head.restores",
+        "restores = restore_hashes if head is None or head.ledger is None else head.restores",
+        "restores = restore_hashes if head is None else head.restores",
         ("test_ledger_replaced.py::test_a_record_of_the_service_that_is_lost_remembers_restores",),
     ),
     Fault(
@@ -145,7 +154,7 @@ FAULTS = (
         "An entry that voids charges may say anything else besides.",
         "One with a key stands in the way of its analyst, and verify says that the ledger holds.",
         "ledger/replay.py",
-        'self.head.seq > 0 and body == chain.voided(self.head) | {"at": body["at"]}',
+        'self.head.seq > 0 and body == chain.build_void(self.head) | {"at": body["at"]}',
         "self.head.seq > 0",
         ("test_ledger.py::test_a_void_entry_of_another_shape_does_not_verify[sqlite]",),
     ),
@@ -155,7 +164,7 @@ FAULTS = (
         "A record that knows the number of an entry alone takes a void entry for it.",
         "An older copy that was restored with nothing forgotten is accepted, and forgets charges.",
         "ledger/recorded.py",
-        'bool(found.kind != "void" if known.hash is None',
+        'bool(row.kind != "void" if known.hash is None',
         "bool(True if known.hash is None",
         ("test_ledger.py::test_a_void_entry_hides_no_entry_of_which_only_the_number_is_known[sqlite]",),
     ),
@@ -165,7 +174,8 @@ FAULTS = (
         "The chain of a ledger in which a charge from before a restore was answered is said to hold.",
         "Two answers for one charge go unnoticed.",
         "ledger/replay.py",
-        '        _must(source["seq"] >= self._voided)\n',
+        """        _require(source["seq"] >= self._last_void)
+""",
         "",
         ("test_ledger.py::test_a_second_answer_to_a_charge_from_before_a_restore_does_not_verify[sqlite]",),
     ),
@@ -175,8 +185,9 @@ FAULTS = (
         "A degraded answer costs its analyst nothing.",
         "Whoever asks after others learns without end.",
         "ledger/paying.py",
-        "receipt = _paid(connection, head, chain.degraded(head, charge, source) | opens, (owner,), more)",
-        "receipt = _paid(connection, head, chain.degraded(head, charge, source) | opens, (), more)",
+        "receipt = _append_payment(connection, head, chain.build_degradation(head, charge, source) | opens, "
+        "(owner,), debit)",
+        "receipt = _append_payment(connection, head, chain.build_degradation(head, charge, source) | opens, (), debit)",
         ("test_ledger.py::test_nobody_pays_more_than_was_offered[sqlite]",),
     ),
     Fault(
@@ -185,7 +196,8 @@ FAULTS = (
         "Verifying accepts two degraded answers of one draw for one analyst.",
         "A ledger that was written by other code is verified although it breaks a promise.",
         "ledger/replay.py",
-        '        _must((body["analyst"], source["seq"]) not in self._degraded)\n',
+        """        _require((body["analyst"], source["seq"]) not in self._degradations)
+""",
         "",
         ("test_ledger_tampering.py::test_two_degraded_answers_of_one_draw_are_found[sqlite]",),
     ),
@@ -195,8 +207,8 @@ FAULTS = (
         "Another analyst's degraded answer is taken for a draw.",
         "Two answers of one analyst share a noise, and tell more than they cost.",
         "ledger/chain.py",
-        'own = source["question"] if source["kind"] == "charge" else degraded_name(source["question"])',
-        'own = source["question"]',
+        'lookup_key = source["question"] if source["kind"] == "charge" else build_degraded_key(source["question"])',
+        'lookup_key = source["question"]',
         ("test_ledger.py::test_a_degraded_answer_serves_its_own_analyst_alone[sqlite]",),
     ),
     Fault(
@@ -215,8 +227,8 @@ FAULTS = (
         "What is charged is rounded down to the ledger's unit.",
         "Thirds of an epsilon add up to less than they cost.",
         "ledger/amounts.py",
-        "return -(-value.numerator * UNIT // value.denominator)",
-        "return value.numerator * UNIT // value.denominator",
+        "return -(-value.numerator * UNITS_PER_ONE // value.denominator)",
+        "return value.numerator * UNITS_PER_ONE // value.denominator",
         ("test_ledger.py::test_costs_that_are_no_decimals_are_rounded_up[sqlite]",),
     ),
     Fault(
@@ -235,7 +247,7 @@ FAULTS = (
         "Of all parts only the largest counts, also where one unit reaches several.",
         "Someone in two partitions loses twice what the total says.",
         "ledger/accounts.py",
-        "return sum(amounts[: self.reach[kind]])",
+        "return sum(amounts[: self.max_accounts[kind]])",
         "return sum(amounts[:1])",
         ("test_ledger.py::test_parts_count_as_often_as_one_unit_reaches_them[sqlite]",),
     ),
@@ -245,8 +257,8 @@ FAULTS = (
         "Answers may use up all of the cap's delta, which the conversion of rho needs half of.",
         "The total's delta is above the cap.",
         "ledger/accounts.py",
-        'if model == "approx-dp" and fraction(account.delta) > cap.delta / 2:',
-        'if model == "approx-dp" and fraction(account.delta) > cap.delta:',
+        'if model == "approx-dp" and units_to_fraction(account.delta) > cap.delta / 2:',
+        'if model == "approx-dp" and units_to_fraction(account.compute_spent_delta) > cap.compute_spent_delta:',
         ("test_ledger.py::test_half_of_the_delta_is_for_answers_that_may_fail[sqlite]",),
     ),
     Fault(
@@ -255,8 +267,8 @@ FAULTS = (
         "Every order that is watched has all of its delta.",
         "The best of several bounds is taken without paying for having looked at several.",
         "ledger/terms.py",
-        "return tuple((order, epsilon_at_order(order, Fraction(0), delta * share)) for order, share in orders)",
-        "return tuple((order, epsilon_at_order(order, Fraction(0), delta / 2)) for order, share in orders)",
+        "return tuple((order, compute_epsilon_at_order(order, Fraction(0), delta * share)) for order, share in orders)",
+        "return tuple((order, compute_epsilon_at_order(order, Fraction(0), delta / 2)) for order, share in orders)",
         ("test_ledger.py::test_the_deltas_of_all_orders_are_less_than_half_of_the_caps",),
     ),
     Fault(
@@ -265,8 +277,8 @@ FAULTS = (
         "The orders of an account are chosen anew for every cap.",
         "Raising the cap step by step and stopping at a large loss gives more than delta.",
         "ledger/terms.py",
-        "highest=highest, late_delta=late)",
-        "highest=highest, late_delta=late, orders=choose_orders(cap))",
+        "highest=highest, has_late_delta=has_late_delta)",
+        "highest=highest, has_late_delta=has_late_delta, orders=choose_orders(cap))",
         (
             "test_raised_caps.py::test_orders_and_their_shares_never_follow_the_cap",
             "test_raised_caps.py::test_raising_the_cap_85_times_and_stopping_when_it_pays_stays_within_delta",
@@ -288,8 +300,8 @@ FAULTS = (
         "An account that was charged before caps were recorded is shown as one that the cap in force was the first of.",
         "After an upgrade, a lowered cap is promised to people who have lost more.",
         "ledger/paying.py",
-        "terms.after(opening and largest != NOTHING, ",
-        "terms.after(False, ",
+        "terms.with_earlier_spend(opening and largest != EMPTY_ACCOUNT, ",
+        "terms.completed_terms(False, ",
         ("test_raised_caps.py::test_after_an_upgrade_the_promise_covers_what_was_spent_before_it[sqlite]",),
     ),
     Fault(
@@ -299,7 +311,7 @@ FAULTS = (
         "Whoever lowers delta because of answers is shown a delta that is not proven.",
         "ledger/accounts.py",
         "(0 if pure else terms.delta / 2)",
-        "(0 if pure else terms.cap.delta / 2)",
+        "(0 if pure else terms.cap.compute_spent_delta / 2)",
         ("test_raised_caps.py::test_a_delta_that_was_lowered_is_not_the_delta_that_is_shown[sqlite]",),
     ),
     Fault(
@@ -321,8 +333,10 @@ FAULTS = (
         "Whether a model was held against its cap is judged by what was spent on this transcript.",
         "A cap is promised in a model that no cap held, wherever the answers happened to stay below it.",
         "ledger/terms.py",
-        "    if model not in terms.held:\n",
-        "    if model not in terms.held and too_much:\n",
+        """    if model not in terms.enforced_models:
+""",
+        """    if model not in terms.enforced_models and too_much:
+""",
         ("test_raised_caps.py::test_a_model_allowed_later_is_not_promised_because_this_transcript_fits[sqlite]",),
     ),
     Fault(
@@ -331,8 +345,11 @@ FAULTS = (
         "A charge that names a larger reach is held against its own model alone.",
         "Parts charged before count more often in every model: a cap is promised where more may have been lost.",
         "ledger/paying.py",
-        "    if head.raised(charge.part) and not _raise_fits(connection, drawn, (whole, own)):\n",
-        "    if not drawn.reach:\n",
+        """if head.raises_max_accounts(charge.part) and not _raise_fits(
+        connection, head_after, (dataset_owner, analyst_owner)
+    ):""",
+        """    if not head_after.reach:
+""",
         ("test_ledger_reach.py::test_a_reach_is_raised_only_if_every_model_stays_under_its_cap[sqlite]",),
     ),
     Fault(
@@ -341,8 +358,10 @@ FAULTS = (
         "A charge that names a larger reach is held against the accounts of those who pay it.",
         "Another analyst's account passes its cap by a question that is not hers.",
         "ledger/paying.py",
-        "    for name in rows.owners(connection, head):\n        recorded",
-        "    for name in terms:\n        recorded",
+        """    for name in rows.list_owners(connection, head):
+        recorded""",
+        """    for name in terms:
+        recorded_terms""",
         ("test_ledger_reach.py::test_a_reach_is_raised_only_if_the_accounts_of_others_stay_under_their_caps[sqlite]",),
     ),
     Fault(
@@ -351,8 +370,8 @@ FAULTS = (
         "What an older version admitted at a raised reach counts as within the cap.",
         "Once other units have come, a cap is promised to those before who may have lost more.",
         "ledger/rows.py",
-        "        if part is not None and found.setdefault(",
-        "        if part is None and found.setdefault(",
+        "        if part is not None and max_accounts.setdefault(",
+        "        if part is None and max_accounts.setdefault(",
         ("test_ledger_reach.py::test_what_an_older_version_admitted_at_a_raised_reach_is_not_forgotten[sqlite]",),
     ),
     Fault(
@@ -361,8 +380,8 @@ FAULTS = (
         "The largest amounts of several snapshots count together as what somebody lost.",
         "A promise is taken back, with the reason that more was spent than it says, which is false.",
         "ledger/accounts.py",
-        "    too_much = exceeds(largest, model, terms) and (",
-        "    too_much = exceeds(largest, model, terms) or (",
+        "    too_much = exceeds_highest_cap(largest, model, terms) and (",
+        "    too_much = exceeds_highest_cap(largest, model, terms) or (",
         ("test_ledger_reach.py::test_snapshots_that_meet_again_keep_their_promise[sqlite]",),
     ),
     Fault(
@@ -371,7 +390,7 @@ FAULTS = (
         "Only the dp balance says that answers of other models were given.",
         "The individual-dp balance is read as if it counted Gaussian answers too.",
         "ledger/ledger.py",
-        'if model == "dp" or drawn - {model}}',
+        'if model == "dp" or other_models - {model}}',
         'if model == "dp"}',
         (
             "test_ledger_reach.py::"
@@ -414,7 +433,9 @@ FAULTS = (
         "A changed cap is recorded, and no entry says so.",
         "A custodian raises the cap, and the history does not show it.",
         "ledger/paying.py",
-        "head = rows.append(connection, head, chain.capped(head, owner.name, owner.recorded, owner.terms))",
+        """head = rows.append_entry(
+                connection, head, chain.build_cap_change(head, owner.name, owner.recorded_terms, owner.terms)
+            )""",
         "pass",
         ("test_raised_caps.py::test_the_first_charge_fixes_the_terms_and_a_change_is_an_entry[sqlite]",),
     ),
@@ -434,7 +455,7 @@ FAULTS = (
         "A key that was used returns its receipt whatever is asked with it.",
         "One charge pays for any number of questions.",
         "ledger/stored.py",
-        'if body["request"] != chain.request(charge):',
+        'if body["request"] != chain.hash_request(charge):',
         "if not body:",
         ("test_ledger.py::test_a_key_stands_for_one_request[sqlite-other0]",),
     ),
@@ -474,7 +495,7 @@ FAULTS = (
         "Verifying does not recompute the hashes.",
         "A changed entry is not found.",
         "ledger/verifying.py",
-        "if not isinstance(row.body, str) or row.hash != chain.link(head.hash, row.body):",
+        "if not isinstance(row.body, str) or row.hash != chain.hash_entry(head.hash, row.body):",
         "if not isinstance(row.body, str):",
         ("test_ledger_tampering.py::test_a_changed_entry_is_found_where_it_is[sqlite]",),
     ),
@@ -484,7 +505,7 @@ FAULTS = (
         "Verifying does not compare accounts with the entries they follow from.",
         "An account that was set back to 0 is not found.",
         "ledger/verifying.py",
-        "        if amounts != tuple(map(stored, spent.pop(key, ()))):",
+        "        if amounts != tuple(map(format_stored_amount, spent.pop(key, ()))):",
         "        if spent.pop(key, ()) is None:",
         ("test_ledger_tampering.py::test_a_changed_account_is_found[sqlite]",),
     ),
@@ -514,8 +535,8 @@ FAULTS = (
         "A charge may be below 0.",
         "Whoever can charge gives herself a refund.",
         "spend.py",
-        "if own < 0 or own > LARGEST",
-        "if own > LARGEST",
+        "if exact_amount < 0 or exact_amount > MAX_AMOUNT",
+        "if exact_amount > MAX_AMOUNT",
         ("test_ledger.py::test_what_is_no_amount_is_refused_before_anything_happens[epsilon--1]",),
     ),
     Fault(
@@ -524,8 +545,10 @@ FAULTS = (
         "The file at the ledger's path is not compared with the open one.",
         "Two workers charge two files, and each has a whole budget.",
         "ledger/sqlite.py",
-        "        if now[0] != self._files[0]:\n",
-        "        if now[0] is None:\n",
+        """        if inodes[0] != self._files[0]:
+""",
+        """        if inodes[0] is None:
+""",
         ("test_ledger_replaced.py::test_a_file_that_takes_the_place_of_the_open_one_is_refused",),
     ),
     Fault(
@@ -534,7 +557,8 @@ FAULTS = (
         "After a fork the file that is then at the path is opened, whichever it is.",
         "An older copy put in the ledger's place gives back what was spent.",
         "ledger/sqlite.py",
-        "            if self._first not in (None, before):\n",
+        """            if self._first_file not in (None, before):
+""",
         "            if before is None:\n",
         ("test_ledger_replaced.py::test_a_process_opens_no_other_file_later",),
     ),
@@ -544,8 +568,10 @@ FAULTS = (
         "A PostgreSQL database of the same name is taken for the one that was open.",
         "A database restored from an older dump gives back what was spent.",
         "ledger/postgres.py",
-        "        if self._opened not in (None, found):\n",
-        "        if self._opened is found:\n",
+        """        if self._database_id not in (None, database_id):
+""",
+        """        if self._database_id is database_id:
+""",
         ("test_ledger_replaced.py::test_tables_or_a_database_made_anew_are_refused",),
     ),
     Fault(
@@ -554,7 +580,8 @@ FAULTS = (
         "A charge does not look for the last head that is known.",
         "A ledger set back in place forgets charges, and nobody notices.",
         "ledger/ledger.py",
-        "                recorded.require(connection, self.id, dataset, head)\n            yield",
+        """                recorded.require_recorded_head(connection, self.id, dataset, head)
+            yield""",
         "                pass\n            yield",
         ("test_ledger_replaced.py::test_a_ledger_that_is_set_back_in_place_is_refused[sqlite]",),
     ),
@@ -564,8 +591,8 @@ FAULTS = (
         "A recorded head is found by its number, whatever its hash.",
         "An older copy that was charged further is taken for the ledger.",
         "ledger/recorded.py",
-        'found.kind != "void" if known.hash is None else known.hash == found.hash',
-        'found.kind != "void"',
+        'row.kind != "void" if known.hash is None else known.hash == row.hash',
+        'row.kind != "void"',
         ("test_ledger_replaced.py::test_a_ledger_that_is_set_back_in_place_is_refused[sqlite]",),
     ),
     Fault(
@@ -574,8 +601,10 @@ FAULTS = (
         "A restore that was accepted before excuses an older copy again.",
         "Whoever has restored once sets the ledger back as often as they like.",
         "ledger/recorded.py",
-        "        new = [entry for entry, found in restores if found not in seen]\n",
-        "        new = [entry for entry, found in restores]\n",
+        """        new_restores = [entry for entry, restore_hash in restores if restore_hash not in known_restores]
+""",
+        """        new_restores = [entry for entry, restore_hash in restores]
+""",
         (
             "test_ledger_replaced.py"
             "::test_an_older_copy_is_refused_by_every_command_until_it_is_restored_with_what_was_spent",
@@ -587,8 +616,10 @@ FAULTS = (
         "A restore that the record had no need of is not remembered.",
         "A copy made after it is accepted later in place of a newer ledger.",
         "ledger/recorded.py",
-        "    every = tuple(dict.fromkeys([*seen, *(found for _, found in restores)]))\n",
-        "    every = seen\n",
+        """    all_restores = tuple(dict.fromkeys([*known_restores, *(restore_hash for _, restore_hash in restores)]))
+""",
+        """    all_restores = known_restores
+""",
         ("test_ledger_replaced.py::test_a_restore_that_was_never_needed_is_remembered_too",),
     ),
     Fault(
@@ -597,10 +628,12 @@ FAULTS = (
         "A head is recorded before it is durable in the ledger.",
         "A process that is killed between the two closes the data set by a false alarm.",
         "ledger/ledger.py",
-        "        if after is not None:\n"
-        "            self._seen[dataset] = RecordedHead(self.id, after.seq, after.hash)\n"
-        "            for record, head in known:\n",
-        "            for record, head in known if after is not None else ():\n",
+        """        if after is not None:
+            self._last_heads[dataset] = RecordedHead(self.id, after.seq, after.hash)
+            for record, head in known_heads:
+""",
+        """            for record, head in known_heads if after is not None else ():
+""",
         ("test_ledger_replaced.py::test_a_head_is_recorded_after_it_is_in_the_ledger",),
     ),
     Fault(
@@ -609,8 +642,8 @@ FAULTS = (
         "The head of a ledger is recorded before it is known to be the data set's.",
         "Whoever names another data set's ledger once by mistake can never use the right one.",
         "custodian/binding.py",
-        "        ledger.compare(schema.name, FolderHeads(Place(schema)))  # first",
-        "        ledger.record_heads(schema.name, FolderHeads(Place(schema)))  # first",
+        "        ledger.compare(schema.name, FolderHeads(DatasetDir(schema)))  # first",
+        "        ledger.record_heads(schema.name, FolderHeads(DatasetDir(schema)))  # first",
         ("test_bad_input.py::test_the_ledger_of_another_data_set_on_first_use",),
     ),
     Fault(
@@ -619,7 +652,9 @@ FAULTS = (
         "The refusal of a stored answer's price looks at the analyst's account alone.",
         "It advises an epsilon for a new draw that the data set cannot pay.",
         "ledger/paying.py",
-        "        return (owner,)\n    return payers(connection, head, charge, caps)\n",
+        """        return (owner,)
+    return find_payers(connection, head, charge, caps)
+""",
         "        return (owner,)\n    return (owner,)\n",
         ("test_ledger.py::test_a_stored_answer_that_cannot_be_degraded_is_refused_with_what_the_data_set_has[sqlite]",),
     ),
@@ -639,8 +674,8 @@ FAULTS = (
         "A refusal advises an epsilon below the least that may be asked for.",
         "An analyst who follows the advice is refused again.",
         "ledger/refusal.py",
-        "range(-LEAST_PLACES, 10)",
-        "range(-2 * LEAST_PLACES, 10)",
+        "range(-EPSILON_DECIMALS, 10)",
+        "range(-2 * EPSILON_DECIMALS, 10)",
         ("test_ledger.py::test_a_refusal_advises_no_epsilon_below_the_least[sqlite]",),
     ),
 )

@@ -24,8 +24,8 @@ FAULTS = (
         "Totals get Gaussian noise of half the variance.",
         "A concentrated account is charged half of what is lost.",
         "planner/noisy.py",
-        "squares = (component.square / (2 * rho) for component in form.components)",
-        "squares = (component.square / (4 * rho) for component in form.components)",
+        "squares = (component.l2_sensitivity_sq / (2 * rho) for component in linear_query.components)",
+        "squares = (component.l2_sensitivity_sq / (4 * rho) for component in linear_query.components)",
         ("test_planner.py::test_gaussian_noise_with_a_delta",),
     ),
     Fault(
@@ -34,7 +34,7 @@ FAULTS = (
         "A replaced row is counted in one of the cells shown, and not in the two that it changes.",
         "Histograms under replace-one cost twice the epsilon that is charged.",
         "planner/facts.py",
-        "return 2 if self.replaces and self.grouped else 1",
+        "return 2 if self.is_replace_one and self.is_grouped else 1",
         "return 1",
         (f"{REPLAYED}[GROUP BY sex-replace-one-1]",),
     ),
@@ -44,8 +44,8 @@ FAULTS = (
         "A replaced value moves a sum by the larger bound, and not by the width of all it can be.",
         "From -5 to 5 a replaced value moves the sum by 10, and the noise is for 5.",
         "planner/noisy.py",
-        "moved = _one((low, 1), rows * (spread if facts.replaces else largest))",
-        "moved = _one((low, 1), rows * largest)",
+        "component = _build_component((low, 1), rows * (spread if bounds.is_replace_one else largest))",
+        "component = _build_component((low, 1), rows_per_unit * largest)",
         (f"{REPLAYED}[WHERE sex = 'F' OR NOT smoker-replace-one-1]",),
     ),
     Fault(
@@ -54,8 +54,8 @@ FAULTS = (
         "A count moves by one row, however many a unit may have.",
         "Someone with three rows is protected by a third of epsilon's noise.",
         "planner/noisy.py",
-        "most = facts.rows * facts.sides",
-        "most = facts.sides",
+        "l1_bound = bounds.rows_per_unit * bounds.replace_factor",
+        "l1_bound = bounds.replace_factor",
         (f"{REPLAYED}[-add-remove-3]",),
     ),
     Fault(
@@ -64,7 +64,8 @@ FAULTS = (
         "Each of the cells that a unit may change has all of epsilon for its staircase.",
         "Someone in several groups is protected by a part of epsilon's noise.",
         "planner/noisy.py",
-        "share = epsilon / form.moves\n",
+        """share = epsilon / linear_query.max_contributions
+""",
         "share = epsilon\n",
         (f"{LOST}[33-GROUP BY sex-replace-one-1]",),
     ),
@@ -74,8 +75,8 @@ FAULTS = (
         "The sum over pairs is told also where the table has another number of rows than declared.",
         "More rows than declared move it by more than its scale.",
         "planner/noisy.py",
-        "return self.pairs * squares - total**2 if rows == self.pairs else 0",
-        "return rows * squares - total**2",
+        "return self.paired_rows * squares - total**2 if rows == self.paired_rows else 0",
+        "return rows_per_unit * squares - total**2",
         ("test_replay.py::test_a_variance_of_pairs_holds_whatever_number_was_declared",),
     ),
     Fault(
@@ -84,8 +85,9 @@ FAULTS = (
         "The declared number of units is taken for the number of rows that count, also with a filter.",
         "The number of rows that pass a filter is secret, and is told without noise.",
         "planner/facts.py",
-        "every_row = self.replaces and self.rows == 1 and self.where == TRUE and not self.grouped",
-        "every_row = self.replaces and self.rows == 1 and not self.grouped",
+        "has_every_row = self.is_replace_one and self.rows_per_unit == 1 and self.where == TRUE and not "
+        "self.is_grouped",
+        "has_every_row = self.is_replace_one and self.rows_per_unit == 1 and not self.is_grouped",
         (f"{REPLAYED}[WHERE age > 0-replace-one-1]",),
     ),
     Fault(
@@ -104,8 +106,8 @@ FAULTS = (
         "Every level of nested counts gets all of epsilon.",
         "A histogram of ten levels costs ten times the epsilon that is charged.",
         "planner/nesting.py",
-        "return DiscreteLaplace(self.epsilon * share, part.scale // sides)",
-        "return DiscreteLaplace(self.epsilon, part.scale // sides)",
+        "return DiscreteLaplace(self.epsilon * share, part.l1_sensitivity // sides)",
+        "return DiscreteLaplace(self.epsilon, part.l1_sensitivity // replace_factor)",
         ("test_nested_plan.py::test_neighbours_lose_at_most_epsilon",),
     ),
     Fault(
@@ -114,8 +116,8 @@ FAULTS = (
         "A quantile of every group gets all of epsilon, also where a unit is in several groups.",
         "Medians by group cost several times the epsilon that is charged.",
         "planner/chosen.py",
-        "share, rows = (epsilon / facts.reach, 1) if facts.grouped else (epsilon, facts.rows)",
-        "share, rows = (epsilon, 1) if facts.grouped else (epsilon, facts.rows)",
+        "share, rows = (epsilon / bounds.l0_bound, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)",
+        "share, rows_per_unit = (epsilon, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)",
         ("test_chosen.py::test_an_interval_in_groups_pays_by_the_row",),
     ),
     Fault(
@@ -124,8 +126,8 @@ FAULTS = (
         "A median and the interval about it get all of epsilon each.",
         "The two cost twice the epsilon that is charged.",
         "planner/chosen.py",
-        "point = _quantile(aggregate, candidates, share / 2, neighbours, rows, placed)",
-        "point = _quantile(aggregate, candidates, share, neighbours, rows, placed)",
+        "point_selection = _build_quantile(aggregate, candidates, share / 2, neighbors, rows, position_prior)",
+        "point_selection = _build_quantile(aggregate, candidates, share, neighbors, rows_per_unit, position_prior)",
         ("test_chosen.py::test_an_interval_spends_half_on_the_point_and_half_on_its_ends",),
     ),
     Fault(
@@ -134,8 +136,9 @@ FAULTS = (
         "One person's value is refined as if only being there or not had to be hidden.",
         "Where a person is replaced, the answer costs twice the epsilon that is charged.",
         "planner/individual.py",
-        '"individual", schema.neighbours, own)',
-        '"individual", "add-remove", own)',
+        """"individual", schema.neighbours, column_distance
+    )""",
+        '"individual", "add-remove", column_distance)',
         ("test_real_losses.py::test_an_honest_mechanism_keeps_its_claim",),
     ),
     Fault(
@@ -144,8 +147,8 @@ FAULTS = (
         "The threshold forgets that a key of one unit starts at 1.",
         "A private key that one person has is shown with more than delta.",
         "planner/threshold.py",
-        "return Threshold(noise, 1 + least_rare(noise.rate, delta / facts.rows), delta)",
-        "return Threshold(noise, least_rare(noise.rate, delta / facts.rows), delta)",
+        "return Threshold(noise, 1 + find_rare_count(noise.rate, delta / bounds.rows_per_unit), delta)",
+        "return Threshold(noise, find_rare_count(noise.rate, delta / bounds.rows_per_unit), delta)",
         ("test_planner.py::test_keys_that_one_unit_has_alone_are_shown_with_delta_together",),
     ),
     Fault(
@@ -154,7 +157,7 @@ FAULTS = (
         "The threshold does not share delta among the keys that a unit may be alone in.",
         "Someone with three rows in three rare keys is shown with three times delta.",
         "planner/threshold.py",
-        "delta / facts.rows), delta)",
+        "delta / bounds.rows_per_unit), delta)",
         "delta), delta)",
         ("test_planner.py::test_keys_that_one_unit_has_alone_are_shown_with_delta_together",),
     ),
@@ -164,8 +167,10 @@ FAULTS = (
         "Joint sensitivity is that of add-remove, whatever the schema says.",
         "A session under replace-one answers up to twice what it has paid for.",
         "planner/joint.py",
-        'if neighbours == "add-remove":\n        heavy',
-        "if neighbours:\n        heavy",
+        """if neighbors == "add-remove":
+        heaviest_labels""",
+        """if neighbors:
+        heaviest_labels""",
         ("test_joint.py::test_known_cases",),
     ),
     Fault(
@@ -174,8 +179,10 @@ FAULTS = (
         "A session lets in every question that would fit alone.",
         "Averaging: as many questions as one likes for one epsilon.",
         "planner/tally.py",
-        "        if together <= self.epsilon:\n            return replace",
-        "        if together <= self.epsilon or self.counts:\n            return replace",
+        """        if joint_epsilon <= self.epsilon:
+            return replace""",
+        """        if joint_epsilon <= self.epsilon or self.counts:
+            return replace""",
         ("test_protocols.py::test_protocol_1_keeps_its_promise_on_every_transcript",),
     ),
     Fault(
@@ -195,10 +202,10 @@ FAULTS = (
         "Individual DP's bounds are the least and the greatest value that a row has.",
         "The widest noise follows one person's value; its label does not hold.",
         "planner/individual.py",
-        "        return (int(self.mechanism.answer(self.entering(counts))),)",
-        "        rows, vector = self.entering(counts), self.mechanism.vector\n"
-        "        ends = int(rows.min()), max(int(rows.max()), int(rows.min()) + 1)\n"
-        "        return (int(IndividualOrderStatistic(vector.whats[0], *ends, vector.epsilon).answer(rows)),)",
+        "        return (int(self.mechanism.answer(self.pad_positions(counts))),)",
+        """        rows, vector = self.pad_positions(counts), self.mechanism.vector
+        ends = int(rows.min()), max(int(rows.max()), int(rows.min()) + 1)
+        return (int(IndividualOrderStatistic(vector.whats[0], *ends, vector.epsilon).answer(rows)),)""",
         ("test_planner.py::test_individual_dp_is_clamped_to_the_public_bounds",),
     ),
     Fault(
@@ -207,8 +214,9 @@ FAULTS = (
         "Every column of a private file gets all of epsilon.",
         "A file of ten columns costs ten times the epsilon that is charged.",
         "planner/private_columns.py",
-        "tuple((best_column(each, rows, loss.part(own), k), own)",
-        "tuple((best_column(each, rows, loss, k), own)",
+        """tuple(
+            (select_column_plan(column, rows, budget.take_share(share), k), share)""",
+        "tuple((select_column_plan(column, rows, budget, k), share)",
         ("test_private_columns.py::test_shares_add_up_and_are_better_than_even_ones",),
     ),
     Fault(
@@ -217,8 +225,11 @@ FAULTS = (
         "A query is planned as whoever handed it in has made it.",
         "A histogram of variances has the noise of counts: what is sold as an epsilon of 1 is a loss of thousands.",
         "query/checked.py",
-        '    own = _copied(require_own(query, Query, "a query must be a Query"), 0)\n',
-        "    own = query\n    return query\n",
+        """    copied_query = _copy_part(require_exact_class(query, Query, "a query must be a Query"), 0)
+""",
+        """    copied_query = query
+    return query
+""",
         ("test_ready_made.py::test_what_no_text_means_is_refused_at_every_door",),
     ),
     Fault(
@@ -227,8 +238,11 @@ FAULTS = (
         "Only the custodian checks a query that was made by hand, not the planner.",
         "Any caller of the planner who forgets to check gives a promise that does not hold.",
         "planner/choose.py",
-        "    query = checked_query(query, schema)\n    _check(schema, query, request)\n",
-        "    _check(schema, query, request)\n",
+        """    query = validate_query(query, schema)
+    _check_request(schema, query, request)
+""",
+        """    _check_request(schema, query, request)
+""",
         ("test_ready_made.py::test_what_no_text_means_is_refused_at_every_door",),
     ),
     Fault(
@@ -237,7 +251,8 @@ FAULTS = (
         "The noise of nested counts is added to whatever is asked in the cells.",
         "Sums and squares of a histogram get noise made for counts.",
         "planner/nesting.py",
-        '    if [one.function for one in query.aggregates] != ["count"]:\n',
+        """    if [query_aggregate.function for query_aggregate in query.aggregates] != ["count"]:
+""",
         "    if not query.aggregates:\n",
         ("test_ready_made.py::test_nested_cells_are_planned_for_counts_alone",),
     ),
@@ -247,7 +262,8 @@ FAULTS = (
         "A heavy tail is mixed into a prior with ends also where the answer is drawn from it.",
         "With uniform(20, 30) one answer in eighty about a person lies outside: an impossible value is returned.",
         "inference/belief.py",
-        "    return not (drawn and ended) if tail is None else tail\n",
+        """    return not (is_sampled and is_bounded) if tail is None else tail
+""",
         "    return tail is not False\n",
         ("test_within_prior.py::test_answers_about_one_person_stay_within_a_uniform_prior",),
     ),
@@ -258,7 +274,8 @@ FAULTS = (
         "What the prior excludes can be drawn: once in 2^58 draws, which no sampling finds.",
         "inference/laid.py",
         "    if not exclude:\n",
-        "    if len(law):\n",
+        """    if len(distribution):
+""",
         ("test_within_prior.py::test_a_total_is_drawn_from_the_values_between_the_ends",),
     ),
     Fault(
@@ -267,7 +284,8 @@ FAULTS = (
         "A bin of several values stands for the one in its middle, whatever the prior holds possible.",
         "With point(123456) of an income in bins of sixteen another income is told.",
         "planner/positions.py",
-        "        codes[at] = placed.codes\n",
+        """        codes[positions] = position_prior.codes
+""",
         "",
         ("test_within_prior.py::test_a_single_possible_value_is_always_the_answer",),
     ),
@@ -287,8 +305,10 @@ FAULTS = (
         "An extreme is chosen by rank wherever a draw would hardly tell more than the prior, whatever that excludes.",
         "With uniform(100000, 100010) a MAX of 490743 is returned.",
         "planner/chosen.py",
-        "        if _excludes(candidates, placed) or _says_something(refined):\n",
-        "        if _says_something(refined):\n",
+        """        if _has_excluded_values(candidates, position_prior) or _is_informative(refinement_selection):
+""",
+        """        if _is_informative(refinement_selection):
+""",
         ("test_within_prior.py::test_an_extreme_is_within_a_prior_with_ends_also_where_a_draw_hardly_tells_more",),
     ),
     Fault(
@@ -307,7 +327,8 @@ FAULTS = (
         "The expected error of a refined total leaves out what one point stands for.",
         "1.9 is stated where the error is 14, and that decides which mechanism answers.",
         "inference/drawn.py",
-        "    return math.hypot(error, step * math.sqrt(truths.blur(prior.index)))\n",
+        """    return math.hypot(error, step * math.sqrt(truths.compute_blur(prior.index)))
+""",
         "    return error if step else 0.0\n",
         ("test_within_prior.py::test_the_stated_error_of_a_refined_total_is_the_real_one",),
     ),
@@ -327,8 +348,10 @@ FAULTS = (
         "A heavy prior whose numbers are no values of the column has the name that another law had before.",
         "An answer drawn by the other law is told, with a posterior that is not its own.",
         "inference/belief.py",
-        "        return 5 if moved else 1\n",
-        "        return 2 if moved else 1\n",
+        """        return 5 if has_moved_values else 1
+""",
+        """        return 2 if has_moved_values else 1
+""",
         ("test_within_prior.py::test_stored_answers_of_another_law_have_another_name",),
     ),
     Fault(
@@ -337,8 +360,10 @@ FAULTS = (
         "Weights of numbers that a count or a sum cannot be are kept.",
         "A count of 5/2 is told.",
         "inference/belief.py",
-        "    if dense or once is not None:\n        return Pointed(",
-        "    if not dense or dense:\n        return Pointed(",
+        """    if dense or former_step is not None:
+        return PointGridPrior(""",
+        """    if not dense or dense:
+        return PointGridPrior(""",
         ("test_within_prior.py::test_a_weight_of_a_number_that_a_total_cannot_be_goes_to_no_other",),
     ),
     Fault(
@@ -357,8 +382,10 @@ FAULTS = (
         "The gap between even rows is rounded down to a whole number.",
         "A preview states an error of 7 where it is 24, and recommends the weaker model where dp is nearer.",
         "planner/compared.py",
-        "    up = min(2 * rest / (own.rows + 1), 1.0)\n",
-        "    up = 0.0 * rest\n",
+        """    up = min(2 * remainder / (statistic.rows + 1), 1.0)
+""",
+        """    up = 0.0 * remainder
+""",
         ("test_compared.py::test_the_model_preferred_has_about_the_smaller_error[150-100-1/20]",),
     ),
     Fault(
@@ -367,8 +394,10 @@ FAULTS = (
         "A refusal advises an accuracy without asking whether the budget reaches it.",
         "An analyst who follows the advice is refused again, with the same advice.",
         "planner/sizing.py",
-        "        needed = _needed(off, distance)\n",
-        "        needed = LEAST\n",
+        """        needed_epsilon = _find_needed_epsilon(half_width_at, distance)
+""",
+        """        needed_epsilon = MIN_QUERY_EPSILON
+""",
         ("test_accuracy.py::test_the_accuracy_that_a_refusal_advises_is_not_refused[replace-one-SUM(age)-0.0037-99]",),
         dies_of="BudgetExceeded",
     ),
@@ -378,8 +407,10 @@ FAULTS = (
         "A preview recommends individual DP wherever plain differential privacy is nearer, and the other way.",
         "The analyst takes a weaker promise and a worse answer.",
         "planner/compared.py",
-        '    prefer = "dp" if error <= noise else "individual-dp"\n',
-        '    prefer = "individual-dp" if error <= noise else "dp"\n',
+        """    prefer = "dp" if error <= individual_error else "individual-dp"
+""",
+        """    prefer = "individual-dp" if error <= individual_error else "dp"
+""",
         ("test_compared.py::test_a_median_hundreds_of_times_worse_is_said_to_be_so",),
     ),
     Fault(
@@ -398,7 +429,8 @@ FAULTS = (
         "A prior made of a shape on whole numbers gives a mean no other values than whole numbers.",
         "A posterior of an average is a single whole number, and an interval of 95 % hardly ever holds the truth.",
         "inference/belief.py",
-        "    if prior.shape and (dense or once is not None or not finer):\n",
+        """    if prior.shape and (dense or former_step is not None or not finer):
+""",
         "    if not prior:\n",
         (
             "test_prior_grid.py::test_an_interval_of_a_refined_mean_holds_the_means_between_the_points_exactly"
@@ -411,7 +443,8 @@ FAULTS = (
         "A prior made of a shape on whole numbers gives a median of quarters no other values than whole numbers.",
         "Three of four values are impossible that nobody called impossible.",
         "planner/given.py",
-        "    if prior.shape and not _holds_codes(column, prior.grid or POSITIONS):\n",
+        """    if prior.shape and not _has_all_codes(column, prior.grid or POSITION_GRID):
+""",
         "    if not prior:\n",
         ("test_prior_grid.py::test_a_shape_on_any_grid_is_laid_on_the_values_of_a_column",),
     ),
@@ -421,7 +454,8 @@ FAULTS = (
         "An answer drawn from a shape has the name of one that was drawn from the points of its grid.",
         "A stored answer of another law is told, and its posterior is that of this one.",
         "inference/belief.py",
-        "    return RELAID[tail]\n",
+        """    return COARSE_GRID_RULES[tail]
+""",
         "    return 1 if tail else 2\n",
         ("test_prior_grid.py::test_an_answer_drawn_from_the_points_is_not_told_for_the_shape",),
     ),
@@ -431,7 +465,8 @@ FAULTS = (
         "The name of a stored answer has the points of a prior, and not the shape that it was drawn from.",
         "Two shapes with the same weights on whole numbers are told one another's answers.",
         "planner/plan.py",
-        "    if rule in RELAID:\n",
+        """    if rule in COARSE_GRID_RULES:
+""",
         "    if rule < 0:\n",
         ("test_prior_grid.py::test_two_shapes_of_the_same_points_have_two_names",),
     ),
@@ -441,8 +476,10 @@ FAULTS = (
         "A posterior of a trimmed mean leaves out that each value is told by the middle of its bin.",
         "An interval of 95 % holds one truth in eight where the noise is smaller than a bin.",
         "planner/meaning.py",
-        "        return Rounded(noise, blur) if blur and isinstance(noise, Spread) else noise\n",
-        "        return Rounded(noise, blur) if blur < 0 and isinstance(noise, Spread) else noise\n",
+        """        return RoundedNoise(noise, blur) if blur and isinstance(noise, ScaledNoise) else noise
+""",
+        """        return RoundedNoise(noise, rounding_error) if rounding_error < 0 and isinstance(noise, ScaledNoise) else noise
+""",
         (
             "test_prior_grid.py::test_a_posterior_interval_holds_truths_between_the_points_of_the_prior"
             "[replace-one-TRIMMED_MEAN(income, 0.1)-60-prior4-None-all_alike-mean]",
@@ -454,8 +491,10 @@ FAULTS = (
         "The grid of a mean of a public number of rows begins at the prior's own end, as if any number were a mean.",
         "A mean at the upper end of the prior is in no interval: one said to hold with 95 % holds 19 % of the time.",
         "planner/totals.py",
-        " and once is None\n    return believed(",
-        "\n    return believed(",
+        """ and mean_step is None
+    return parse_grid_prior(""",
+        """
+    return parse_grid_prior(""",
         ("test_within_prior.py::test_an_interval_of_a_refined_mean_holds_any_mean_between_the_ends_of_the_prior",),
     ),
     Fault(
@@ -465,7 +504,8 @@ FAULTS = (
         "A stored answer of another law is told, and its posterior is that of this one.",
         "inference/belief.py",
         "            return replace(use, rule=7 if use.tail else 6)\n",
-        "            return use\n",
+        """            return get_use
+""",
         ("test_within_prior.py::test_a_mean_whose_law_was_another_once_has_another_name",),
     ),
     Fault(
@@ -474,7 +514,8 @@ FAULTS = (
         "A prior is laid anew on the column cut to it, so that what went to its lowest value from below is dropped.",
         "A prior with 96 % of its weight on one value is used as if all ten were alike, and told as used as stated.",
         "planner/given.py",
-        "    if placed.points is None:\n",
+        """    if position_prior.points is None:
+""",
         "    if width:\n",
         ("test_within_prior.py::test_a_column_cut_to_a_prior_keeps_the_weights_that_went_into_it",),
     ),
@@ -484,7 +525,8 @@ FAULTS = (
         "The accuracy of a filtered mean is promised for a guessed number of rows.",
         "An answer misses the accuracy that was paid for, and the analyst was not asked how many rows there are.",
         "planner/sizing.py",
-        "if request.rows is None and Meaning(laplace(form, Fraction(1)), 1.0).depends_on_rows:",
+        "if request.expected_rows is None and Estimator(build_laplace(linear_query, Fraction(1)), "
+        "1.0).depends_on_rows:",
         "if False:",
         ("test_accuracy.py::test_the_accuracy_of_a_mean_needs_the_number_of_rows[AVG(score)-add-remove]",),
     ),
@@ -494,8 +536,8 @@ FAULTS = (
         "The stated error of a mean is half of what its noise makes it.",
         "A preview promises an accuracy that most answers do not have.",
         "inference/mean.py",
-        "return self._per_rows(1 - (1 - part) * miss, rows)",
-        "return self._per_rows(1 - (1 - part) * miss, 2 * rows)",
+        "return self._bound_mean_distance(1 - (1 - part) * miss, rows)",
+        "return self._bound_mean_distance(1 - (1 - part) * miss, 2 * estimate_rows)",
         ("test_stated_accuracy.py::test_the_bound_of_a_mean_holds_and_is_near[add-remove-40-0.0]",),
     ),
     Fault(
@@ -504,8 +546,8 @@ FAULTS = (
         "An answer that is less accurate than was requested does not say so.",
         "The analyst relies on an accuracy that the answer does not have.",
         "custodian/accuracy.py",
-        "missed = [off for off in known if off > _allowed(plan.requested)]",
-        "missed = [off for off in known if off < 0]",
+        "missed_errors = [error for error in known_errors if error > _get_allowed_error(plan.target_accuracy)]",
+        "missed_errors = [error for error in known_errors if error < 0]",
         ("test_stated_accuracy.py::test_an_answer_that_misses_its_accuracy_says_so_first",),
     ),
     Fault(
@@ -514,8 +556,8 @@ FAULTS = (
         "Of a row that was chosen among several groups the accuracy of a single one is stated.",
         "What is said of all groups at once is computed from the one that is shown.",
         "custodian/reply.py",
-        "single = len(released.cells) == 1",
-        "single = len(shown) == 1",
+        "single = len(noisy_result.cells) == 1",
+        "single = len(answer_rows) == 1",
         ("test_stated_accuracy.py::test_of_several_means_the_accuracy_of_one_is_not_stated",),
     ),
     Fault(
@@ -524,7 +566,7 @@ FAULTS = (
         "The intervals of rows that are chosen by their noisy numbers are those of rows that were not chosen.",
         "The largest of a hundred equal counts is said to lie where it does in 95 of 100 draws, and does in 30.",
         "planner/coverage.py",
-        "(1 - confidence) / (self.rows * self.numbers)",
+        "(1 - confidence) / (self.rows * self.numbers_per_row)",
         "1 - confidence",
         ("test_rows_chosen.py::test_what_is_printed_of_rows_chosen_by_their_numbers_holds[largest count]",),
     ),
@@ -534,8 +576,8 @@ FAULTS = (
         "With the answer of a filtered mean the accuracy of its preview is stated, whatever the answer shows.",
         "An answer that may be off by half the domain says that it is near.",
         "custodian/accuracy.py",
-        'said.append(f"within {format_upper(off)} {likely}")',
-        "said.append(_state(plan, one, plan.confidence))",
+        'statements.append(f"within {format_upper(max_error)} {probability_text}")',
+        "statements.append(_state_measurement(plan, measurement, plan.confidence))",
         ("test_stated_accuracy.py::test_an_answer_that_misses_its_accuracy_says_so_first",),
     ),
     Fault(
@@ -544,8 +586,8 @@ FAULTS = (
         "The number of rows that a condition suggests is taken for one that the analyst has stated.",
         "A preview promises the accuracy of a guess, and nothing says that it is one.",
         "planner/expected_rows.py",
-        'int(units * share / (facts.cells or 1))), "guess", _assumption(facts))',
-        'int(units * share / (facts.cells or 1))), "stated", _assumption(facts))',
+        'int(units * share / (bounds.cells or 1))), "guess", _format_assumption(bounds))',
+        'int(units * share / (bounds.cells or 1))), "stated", _format_assumption(bounds))',
         ("test_stated_accuracy.py::test_a_preview_of_a_filtered_mean_says_how_it_depends_on_the_rows",),
     ),
     Fault(
@@ -554,7 +596,8 @@ FAULTS = (
         "The accuracy of a mean is stated for the selected rows, also those without a value.",
         "An analyst who counts all rows is promised an accuracy that the mean of a few values does not have.",
         "custodian/accuracy.py",
-        "    if any(column.nullable for column in columns):\n",
+        """    if any(column.is_nullable for column in columns):
+""",
         "    if not any(columns):\n",
         ("test_stated_accuracy.py::test_rows_without_a_value_do_not_count",),
     ),
@@ -564,8 +607,10 @@ FAULTS = (
         "The bound of an interval forgets that the number of rows is noisy.",
         "An answer by its accuracy has a wider interval than was paid for.",
         "inference/mean.py",
-        "        fewest = self._fewest_rows(rows, ONCE)\n",
-        "        fewest = rows\n",
+        """        fewest = self._bound_noisy_rows(rows, EXCESS_PROBABILITY)
+""",
+        """        fewest = estimate_rows
+""",
         ("test_stated_accuracy.py::test_no_interval_is_wider_than_its_bound[add-remove-AVG(score)-60-0.0]",),
     ),
     Fault(
@@ -574,9 +619,12 @@ FAULTS = (
         "Where noise goes far beyond a bound of the column, its means are all in the interval.",
         "An answer by its accuracy misses it by chance, however many rows there are.",
         "inference/mean.py",
-        "        inside += [told] if held(told) else []\n",
-        "        inside += [told] if held(told) else []\n"
-        "        if beyond:\n            return self.lower, self.upper\n",
+        """        inside += [estimate] if is_inside(estimate) else []
+""",
+        """        inside += [estimate] if is_inside(estimate) else []
+        if beyond:
+            return self.lower, self.upper
+""",
         ("test_stated_accuracy.py::test_noise_far_beyond_a_bound_of_the_column_makes_no_interval_of_all_means",),
     ),
     Fault(
@@ -585,8 +633,10 @@ FAULTS = (
         "The tails of a polygon staircase are those of its area, also where it has three lines of points.",
         "With a large epsilon an interval said to hold with 95 % holds with 85 %.",
         "inference/laws.py",
-        "SUMMED_LINES = 32\n",
-        "SUMMED_LINES = 0\n",
+        """MAX_SUMMED_LINES = 32
+""",
+        """MAX_SUMMED_LINES = 0
+""",
         ("test_inference.py::test_the_points_of_a_small_polygon_are_counted[8-1-weights0]",),
     ),
     Fault(
@@ -595,7 +645,8 @@ FAULTS = (
         "The labels of a question's conditions are laid out however many there are.",
         "One small question takes the memory of a worker.",
         "planner/atoms.py",
-        "if sum(len(points) * _type_of(_most(part, self._schema)).itemsize for part in parts) > MOST_BYTES:",
+        "if sum(len(points) * _select_label_type(_find_max_label(part, self._schema)).itemsize for part in "
+        "parts) > MAX_LABEL_BYTES:",
         "if False:",
         ("test_memory.py::test_a_limit_is_looked_at_before_anything_is_allocated[points of a column]",),
     ),
@@ -605,8 +656,8 @@ FAULTS = (
         "The memory of the labels that a grid keeps is not looked at.",
         "Grouped counts of many filters take the memory of a worker.",
         "planner/atoms.py",
-        "cells * len(counts) <= MOST_LABELS and self._bytes(sizes) <= MOST_BYTES:",
-        "cells * len(counts) <= MOST_LABELS:",
+        "cells * len(counts) <= MAX_LABELS and self._count_bytes(sizes) <= MAX_LABEL_BYTES:",
+        "cells * len(counts) <= MAX_LABELS:",
         ("test_memory.py::test_a_limit_is_looked_at_before_anything_is_allocated[bytes of labels]",),
     ),
     Fault(
@@ -615,8 +666,8 @@ FAULTS = (
         "Labels are kept in 64 bits each, as they were.",
         "A question of 110 filters takes 1.2 GB.",
         "planner/atoms.py",
-        "return _Kept(labels if keyed else np.packbits(labels), labels.shape, not keyed)",
-        "return _Kept(labels.astype(np.int64), labels.shape, False)",
+        "return _PackedLabels(labels if has_keys else np.packbits(labels), labels.shape, not has_keys)",
+        "return _PackedLabels(unpack.astype(np.int64), unpack.shape, False)",
         ("test_memory.py::test_labels_are_kept_in_the_smallest_type",),
     ),
     Fault(
@@ -625,7 +676,7 @@ FAULTS = (
         "Parallel questions lay out their large grids at the same time.",
         "The memory of 32 questions adds up in one worker.",
         "planner/memory.py",
-        "with _large if large else nullcontext():",
+        "with _large_step_lock if is_large else nullcontext():",
         "with nullcontext():",
         ("test_memory.py::test_large_steps_are_taken_one_at_a_time",),
     ),
@@ -635,8 +686,8 @@ FAULTS = (
         "The counts of all candidates are made for all cells before the first is drawn.",
         "32 questions of medians by day take more than a gigabyte.",
         "custodian/draw.py",
-        "    return _OfCells(found, cells, candidates.count)",
-        "    return [*_OfCells(found, cells, candidates.count)]",
+        "    return _CellHistograms(histograms, cells, candidates.count)",
+        "    return [*_CellHistograms(histograms, list_cells, candidates.count)]",
         ("test_memory.py::test_counts_of_a_cell_are_made_when_it_is_its_turn",),
     ),
     Fault(

@@ -16,8 +16,8 @@ FAULTS = (
         "Sums of rank blocks get noise for half the width of the domain.",
         "A private column costs twice the epsilon that is charged.",
         "microdata/private/blocks.py",
-        "return self.loss.noise(width, width**2)",
-        "return self.loss.noise(-(-width // 2), -(-(width**2) // 4))",
+        "return self.budget.build_noise(width, width**2)",
+        "return self.budget.build_noise(-(-width // 2), -(-(width**2) // 4))",
         (NEIGHBOURS,),
     ),
     Fault(
@@ -26,8 +26,10 @@ FAULTS = (
         "Sums of rank blocks get the noise of a mean of k, as in the thesis: for one block, and not for all together.",
         "One person shifts every block after her own: the loss is many times epsilon.",
         "microdata/private/blocks.py",
-        "width = self.grid.cells - 1\n",
-        "width = max(1, (self.grid.cells - 1) // self.k)\n",
+        """width = self.grid.cell_count - 1
+""",
+        """width = max(1, (self.grid.cell_count - 1) // self.k)
+""",
         (NEIGHBOURS,),
     ),
     Fault(
@@ -36,9 +38,9 @@ FAULTS = (
         "Every block of ranks ends one rank too late.",
         "One rank is in two sums: a person moves both.",
         "microdata/private/blocks.py",
-        "return np.diff(_sums_of_first(cells, np.asarray(counts, dtype=np.int64), self.edges))",
-        "many, ends = np.asarray(counts, dtype=np.int64), np.minimum(self.edges[1:] + 1, self.rows)\n"
-        "        return _sums_of_first(cells, many, ends) - _sums_of_first(cells, many, self.edges[:-1])",
+        "return np.diff(_sum_first_ranks(cells, np.asarray(counts, dtype=np.int64), self.edges))",
+        """cumulative_counts, ends = np.asarray(counts, dtype=np.int64), np.minimum(self.edges[1:] + 1, self.rows)
+        return _sum_first_ranks(cell_count, cumulative_counts, ends) - _sum_first_ranks(cell_count, cumulative_counts, self.edges[:-1])""",
         (NEIGHBOURS,),
     ),
     Fault(
@@ -47,8 +49,9 @@ FAULTS = (
         "Blocks end where the rows end, and not at the declared number.",
         "How many rows there are is told by the noisy sums' number of terms.",
         "microdata/private/blocks.py",
-        "found: NDArray[np.int64] = sums[at] + cells[at] * (ranks - many[at])",
-        "found: NDArray[np.int64] = sums[at] + cells[at] * (np.minimum(ranks, many[-1]) - many[at])",
+        "rank_sums: NDArray[np.int64] = sums[indices] + cells[indices] * (ranks - cumulative_counts[indices])",
+        "rank_sums: NDArray[np.int64] = sums[indices] + cell_count[indices] * (np.minimum(ranks, "
+        "cumulative_counts[-1]) - cumulative_counts[indices])",
         (f"{COLUMNS}::test_a_table_with_other_rows_than_declared_is_drawn_all_the_same",),
     ),
     Fault(
@@ -57,8 +60,8 @@ FAULTS = (
         "Noise of cumulative counts is for one cell of a level, and not for the two that a replaced row changes.",
         "A private column costs twice the epsilon that is charged.",
         "microdata/private/cumulative.py",
-        "return tuple(self.loss.part(share).noise(2, 2) for share in self.shares)",
-        "return tuple(self.loss.part(share).noise(1, 1) for share in self.shares)",
+        "return tuple(self.budget.take_share(share).build_noise(2, 2) for share in self.shares)",
+        "return tuple(self.budget.take_share(share).build_noise(1, 1) for share in self.shares)",
         (NEIGHBOURS,),
     ),
     Fault(
@@ -67,8 +70,8 @@ FAULTS = (
         "Every level of cumulative counts gets all of the loss.",
         "A private column costs as many times epsilon as it has levels.",
         "microdata/private/cumulative.py",
-        "return tuple(self.loss.part(share).noise(2, 2) for share in self.shares)",
-        "return tuple(self.loss.noise(2, 2) for share in self.shares)",
+        "return tuple(self.budget.take_share(share).build_noise(2, 2) for share in self.shares)",
+        "return tuple(self.budget.build_noise(2, 2) for share in self.shares)",
         (f"{COLUMNS}::test_the_levels_of_a_tree_lose_together_what_was_asked",),
     ),
     Fault(
@@ -77,8 +80,8 @@ FAULTS = (
         "Counts of categories get noise for one cell, and not for the two that a replaced row changes.",
         "A private column costs twice the epsilon that is charged.",
         "microdata/private/categories.py",
-        "moved = min(self.measured, 2) or 1",
-        "moved = 1",
+        "changed_counts = min(self.measured_count, 2) or 1",
+        "changed_counts = 1",
         (NEIGHBOURS,),
     ),
     Fault(
@@ -87,8 +90,8 @@ FAULTS = (
         "Every block of records gets all of epsilon for its centroid.",
         "One person moves records across all blocks: the loss is many times epsilon.",
         "microdata/private/records.py",
-        "return BoxStaircase(part.epsilon / self.blocks, [reach] * len(self.numbers))",
-        "return BoxStaircase(part.epsilon, [reach] * len(self.numbers))",
+        "return BoxStaircase(sums_budget.epsilon / self.block_count, [side_length] * len(self.ordered_axes))",
+        "return BoxStaircase(sums_budget.epsilon, [side_length] * len(self.ordered_axes))",
         (f"{RECORDS}::test_a_move_may_fill_the_box",),
     ),
     Fault(
@@ -97,8 +100,8 @@ FAULTS = (
         "Records are ordered by how many are alike, and not along the fixed curve.",
         "As with MDAV, one record moves many others to other blocks: no bound holds.",
         "microdata/private/records.py",
-        "order = np.lexsort((*crowded, curve_places(places, self.bits)))",
-        "order = np.lexsort((*crowded, curve_places(places, self.bits), -counts))",
+        "order = np.lexsort((*crowded, compute_curve_places(places, self.bits)))",
+        "order = np.lexsort((*crowded, compute_curve_places(compute_places, self.bits), -counts))",
         (f"{RECORDS}::test_every_pair_of_neighbours_keeps_to_the_calibration",),
     ),
     Fault(
@@ -108,7 +111,7 @@ FAULTS = (
         "One person moves the scores of many blocks: the loss is many times epsilon.",
         "microdata/private/records.py",
         "return Selection(epsilon, Fraction(1), bound, True)",
-        "return Selection(epsilon, Fraction(1), most, True)",
+        "return Selection(epsilon, Fraction(1), max_change, True)",
         (f"{RECORDS}::test_names_of_every_pair_of_neighbours",),
     ),
     Fault(
@@ -117,9 +120,11 @@ FAULTS = (
         "The bound of a chain along the curve is that of one step less.",
         "Someone whose move shifts every block loses more than epsilon.",
         "microdata/private/chains.py",
-        "    nested = side * _longest(dimensions, coarse, steps, weights) + steps * axes * (side - 1)\n",
-        "    steps = max(1, steps - 1)\n"
-        "    nested = side * _longest(dimensions, coarse, steps, weights) + steps * axes * (side - 1)\n",
+        """    nested = side * _find_longest_chain(dimensions, coarse, steps, weights) + steps * axes * (side - 1)
+""",
+        """    steps = max(1, steps - 1)
+    nested = side * _find_longest_chain(dimensions, coarse, steps, weights) + steps * axes * (side - 1)
+""",
         (f"{RECORDS}::test_golden_chains",),
     ),
     Fault(
@@ -128,8 +133,10 @@ FAULTS = (
         "Tables of two columns get noise for one cell, and not for the two that a replaced row changes.",
         "Linked records cost nearly twice the epsilon that is charged.",
         "microdata/private/linked.py",
-        "L1, SQUARES = 2, 2\n",
-        "L1, SQUARES = 1, 1\n",
+        """L1_SENSITIVITY, SQUARED_L2_SENSITIVITY = 2, 2
+""",
+        """L1_SENSITIVITY, SQUARED_L2_SENSITIVITY = 1, 1
+""",
         (f"{LINKED}::test_no_neighbours_move_the_tables_by_more_than_the_noise_is_for",),
     ),
     Fault(
@@ -138,8 +145,12 @@ FAULTS = (
         "Every table of two columns gets all of the loss.",
         "Linked records cost as many times epsilon as there are tables.",
         "microdata/private/linked.py",
-        "return [loss.part(share).noise(L1, SQUARES) for share in table_shares(sizes, loss)]",
-        "return [loss.noise(L1, SQUARES) for share in table_shares(sizes, loss)]",
+        """return [
+        budget.take_share(share).build_noise(L1_SENSITIVITY, SQUARED_L2_SENSITIVITY)
+        for share in compute_table_shares(sizes, budget)
+    ]""",
+        "return [budget.build_noise(L1_SENSITIVITY, SQUARED_L2_SENSITIVITY) for share in "
+        "compute_table_shares(sizes, budget)]",
         (f"{LINKED}::test_no_neighbours_move_the_tables_by_more_than_the_noise_is_for",),
     ),
     Fault(
@@ -148,8 +159,10 @@ FAULTS = (
         "Which pairs of columns are measured is chosen as if a row moved their scores by half of what it does.",
         "The choice of pairs costs twice its share of epsilon.",
         "microdata/private/pairs.py",
-        "SENSITIVITY = 2\n",
-        "SENSITIVITY = 1\n",
+        """PAIR_SENSITIVITY = 2
+""",
+        """PAIR_SENSITIVITY = 1
+""",
         (f"{LINKED}::test_choices_together_lose_what_they_may_and_scores_move_as_far_as_that",),
     ),
     Fault(
@@ -158,8 +171,8 @@ FAULTS = (
         "A rho buys a choice of epsilon root 32 rho, and not root 8 rho.",
         "Names and pairs under a delta cost four times their rho.",
         "microdata/private/loss.py",
-        "math.floor(8 * self.rho * FINENESS**2)",
-        "math.floor(32 * self.rho * FINENESS**2)",
+        "math.floor(8 * self.rho * RHO_ROOT_UNITS**2)",
+        "math.floor(32 * self.rho * RHO_ROOT_UNITS**2)",
         (f"{RECORDS}::test_names_under_zcdp",),
     ),
 )

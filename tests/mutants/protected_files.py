@@ -21,8 +21,8 @@ FAULTS = (
         "MDAV goes on until 2k - 1 records are left, so that the last group may have k - 1.",
         "A group is smaller than the k of its label.",
         "microdata/forming.py",
-        "while left >= 2 * k:",
-        "while left >= 2 * k - 1:",
+        "while remaining >= 2 * k:",
+        "while remaining >= 2 * k - 1:",
         ("test_microaggregate.py::test_no_group_has_fewer_than_k_rows",),
     ),
     Fault(
@@ -31,8 +31,8 @@ FAULTS = (
         "A run from the low end is taken until 2k - 1 ranks are left.",
         "The middle run of a swap has k - 1 rows: a value is its own with more than 1/k.",
         "query/released.py",
-        "return Runs(rows, k, rounds + (1 if left >= 2 * k else 0), rounds)",
-        "return Runs(rows, k, rounds + (1 if left >= 2 * k - 1 else 0), rounds)",
+        "return RankRuns(rows, k, rounds + (1 if left >= 2 * k else 0), rounds)",
+        "return RankRuns(rows, k, rounds + (1 if left >= 2 * k - 1 else 0), rounds)",
         ("test_methods.py::test_runs_come_from_both_ends",),
     ),
     Fault(
@@ -61,8 +61,10 @@ FAULTS = (
         "A group may hold less of a bucket than t allows: the bound is rounded down.",
         "A bucket becomes more than t times less likely.",
         "microdata/feasible.py",
-        "return lambda due, rows: (-(-due * under // (rows * over)), due * over // (rows * under))",
-        "return lambda due, rows: (max(1, due * under // (rows * over)), due * over // (rows * under))",
+        "return lambda due, rows: (-(-due * denominator // (rows * numerator)), due * numerator // (rows * "
+        "denominator))",
+        "return lambda due, rows: (max(1, due * denominator // (rows * numerator)), due * numerator // (rows * "
+        "denominator))",
         ("test_t_close.py::test_deals_make_groups_of_the_right_sizes",),
     ),
     Fault(
@@ -81,8 +83,8 @@ FAULTS = (
         "The verifier lets a class be one row smaller than the claim.",
         "A file that is not k-anonymous is certified.",
         "assess/evidence.py",
-        "if found < (claim.k or 1):",
-        "if found < (claim.k or 1) - 1:",
+        "if smallest_size < (claim.k or 1):",
+        "if smallest_size < (claim.k or 1) - 1:",
         ("test_claims.py::test_a_greater_k_than_there_is_does_not_hold",),
     ),
     Fault(
@@ -91,8 +93,10 @@ FAULTS = (
         "The verifier does not ask whether more values are on their own rows than chance brings there.",
         "A swap that moved nothing is certified.",
         "assess/evidence.py",
-        "    if hits.doubt < DOUBT:\n",
-        "    if hits.doubt < 0:\n",
+        """    if hits.excess_bound < MIN_DOUBT:
+""",
+        """    if hits.excess_bound < 0:
+""",
         ("test_claims.py::test_values_that_never_moved_break_the_claim",),
     ),
 )

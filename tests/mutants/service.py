@@ -11,8 +11,10 @@ FAULTS = (
         "A large answer is built while others are, and is there until its document is kept.",
         "The memory of 32 answers adds up in one worker.",
         "service/asking.py",
-        '    with one_at_a_time(numbers_told(told["question"], custodian.schema) > LARGE_REPLY):\n',
-        "    with one_at_a_time(False):\n",
+        """    with serialize_large_steps(count_answer_numbers(request["question"], custodian.schema) > LARGE_REPLY_NUMBERS):
+""",
+        """    with serialize_large_steps(False):
+""",
         ("test_memory.py::test_a_large_answer_is_built_and_written_in_its_turn",),
     ),
     Fault(
@@ -31,8 +33,14 @@ FAULTS = (
         "Secrets are kept as they are told, and not as their hashes.",
         "Who reads the store, or a copy of it, has every token.",
         "service/store/tokens.py",
-        'return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()\n\n\ndef form_token',
-        "return told\n\n\ndef form_token",
+        """return hashlib.sha256(token_secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def derive_form_token""",
+        """return token_secret
+
+
+def derive_form_token""",
         ("test_service_store.py::test_a_token_is_kept_as_its_hash_alone",),
     ),
     Fault(
@@ -41,7 +49,7 @@ FAULTS = (
         "Whatever secret is sent, it is taken for the first token there is.",
         "Anyone asks, and releases, as the custodian.",
         "service/store/tokens.py",
-        "row = connection.execute(select(tokens).where(tokens.c.hash == hashed(told))).one_or_none()",
+        "row = connection.execute(select(tokens).where(tokens.c.hash == hash_secret(token_secret))).one_or_none()",
         "row = connection.execute(select(tokens)).first()",
         ("test_service_access.py::test_only_a_whole_token_opens_anything",),
     ),
@@ -51,8 +59,8 @@ FAULTS = (
         "Every analyst may ask every data set.",
         "Object-level access: the first of the ten.",
         "service/access.py",
-        "if held is None or dataset not in visible(service, principal):",
-        "if held is None:",
+        "if served_dataset is None or dataset not in list_visible_datasets(service, principal):",
+        "if served_dataset is None:",
         ("test_service_access.py::test_what_is_not_granted_is_told_as_what_is_not_there",),
     ),
     Fault(
@@ -61,8 +69,10 @@ FAULTS = (
         "Custodian's routes do not ask for the role.",
         "An analyst makes tokens and releases files.",
         "service/access.py",
-        "    if not found.is_custodian:\n        raise",
-        "    if not found:\n        raise",
+        """    if not principal.is_custodian:
+        raise""",
+        """    if not principal:
+        raise""",
         ("test_service_access.py::test_a_token_opens_what_its_holder_may_see",),
     ),
     Fault(
@@ -72,7 +82,7 @@ FAULTS = (
         "Another site asks, or releases, in the name of who is signed in.",
         "service/gate.py",
         "    if not hmac.compare_digest(",
-        "    if sent and hmac.compare_digest(",
+        "    if form_token and hmac.compare_digest(",
         ("test_service_access.py::test_a_form_of_another_site_changes_nothing",),
     ),
     Fault(
@@ -81,8 +91,8 @@ FAULTS = (
         "Replies leave when they are ready.",
         "The time of a reply tells how many rows matched.",
         "service/padding.py",
-        'await self._alarm.until(heard.start + state["padded"])',
-        "await self._alarm.until(heard.start)",
+        'await self._timer.until(timed_receive.start + state["padded"])',
+        "await self._timer.until(timed_receive.start)",
         ("test_service_time.py::test_every_reply_about_a_data_set_leaves_at_its_deadline",),
     ),
     Fault(
@@ -91,8 +101,10 @@ FAULTS = (
         "An error that is not ours leaves with its text.",
         "A driver's message quotes the row that it failed on.",
         "service/problems.py",
-        '        return Problem("internal")\n    sort',
-        '        return Problem("internal", str(error))\n    sort',
+        """        return HttpProblem("internal")
+    problem_type""",
+        """        return HttpProblem("internal", str(error))
+    problem_type""",
         ("test_service_leaks.py::test_what_goes_wrong_is_told_without_its_words",),
     ),
     Fault(
@@ -111,8 +123,8 @@ FAULTS = (
         "A charge fails, after it was paid, where its head cannot be recorded in the store.",
         "While the store is locked every question is paid for and none is answered.",
         "service/store/heads.py",
-        "        with suppress(Unavailable), self.store.passing",
-        "        with self.store.passing",
+        "        with suppress(Unavailable), self.store.non_durable",
+        "        with self.store.non_durable",
         ("test_service_store.py::test_a_head_is_recorded_only_if_nobody_holds_the_store[sqlite]",),
         dies_of="Unavailable",
     ),
@@ -122,8 +134,10 @@ FAULTS = (
         "A worker that is started again opens whatever ledger is at the path.",
         "Two workers charge two ledgers.",
         "service/holdings.py",
-        "        if expected is not None and found not in (None, expected):\n",
-        "        if expected is not None and found == NO_FILE:\n",
+        """        if expected is not None and identity not in (None, expected):
+""",
+        """        if expected is not None and identity == NO_FILE:
+""",
         ("test_service_ledger.py::test_a_worker_that_is_started_again_opens_no_other_ledger",),
     ),
     Fault(
@@ -152,8 +166,8 @@ FAULTS = (
         "The next job is the oldest, whoever asked for it.",
         "One analyst's jobs delay those of all others until they are done.",
         "service/store/jobs.py",
-        "key=lambda analyst: (last[analyst], since[analyst], analyst))",
-        "key=lambda analyst: (since[analyst], analyst))",
+        "key=lambda analyst: (last_served[analyst], waiting_since[analyst], analyst))",
+        "key=lambda analyst: (waiting_since[analyst], analyst))",
         ("test_service_store.py::test_jobs_are_taken_in_turn_over_analysts[sqlite]",),
     ),
     Fault(
@@ -162,7 +176,7 @@ FAULTS = (
         "A job is added however many the analyst has by then.",
         "Requests at the same time queue more jobs than there may be.",
         "service/store/jobs.py",
-        "if here is None and most is not None and _count_open(connection, job.analyst) >= most:",
+        "if existing is None and max_open is not None and _count_open(connection, job.analyst) >= max_open:",
         "if False:",
         ("test_service_store.py::test_of_jobs_that_come_at_once_no_more_are_taken_than_there_may_be[sqlite]",),
     ),
@@ -182,8 +196,10 @@ FAULTS = (
         "Previews compute as long as they like.",
         "One token's previews take the processors from all others.",
         "service/limits.py",
-        "            self._rates.use(token, time.thread_time() - start)\n",
-        "            self._rates.use(token, 0.0)\n",
+        """            self._rate_limiter.consume(token, time.thread_time() - start)
+""",
+        """            self._rate_limiter.consume(token, 0.0)
+""",
         ("test_service_apart.py::test_previews_of_a_token_compute_so_long_in_a_minute",),
     ),
     Fault(
@@ -192,8 +208,8 @@ FAULTS = (
         "The route of previews does not count their time.",
         "One token's previews take the processors from all others.",
         "service/routes/datasets.py",
-        "with _metered(entered), entered.service.holdings",
-        "with entered.service.holdings",
+        "with _meter_previews(context), context.service.registry",
+        "with context.service.registry",
         ("test_service_apart.py::test_previews_are_refused_once_their_time_is_used_up",),
     ),
     Fault(
@@ -202,8 +218,8 @@ FAULTS = (
         "A preview tells the epsilon of an answer that another analyst paid for.",
         "Free previews tell what others asked, and how exactly.",
         "custodian/previewing.py",
-        'own = offer.epsilon if offer.kind == "own" else None',
-        "own = offer.epsilon",
+        'stored_epsilon = offer.epsilon if offer.kind == "own" else None',
+        "stored_epsilon = find_offer.epsilon",
         ("test_preview.py::test_a_stored_answer_serves_however_it_is_asked_for",),
     ),
     Fault(
@@ -212,8 +228,8 @@ FAULTS = (
         "A process that gives no sign of life is left alone.",
         "A service whose workers hang answers nobody, and nobody is told.",
         "service/supervisor.py",
-        "self.beat is not None and now - self.beat > self.hung:",
-        "self.beat is None and now < 0:",
+        "self.last_beat is not None and now - self.last_beat > self.hang_timeout:",
+        "self.last_beat is None and now < 0:",
         ("test_service_apart.py::test_a_process_without_signs_of_life_is_replaced",),
     ),
     Fault(
@@ -222,7 +238,8 @@ FAULTS = (
         "Workers send no signs of life.",
         "A worker that hangs is never noticed.",
         "service/worker.py",
-        '                    line.send_bytes(b".")\n',
+        """                    pipe.send_bytes(b".")
+""",
         "                    pass\n",
         ("test_service_apart.py::test_a_worker_gives_signs_of_life_while_its_event_loop_turns",),
     ),
@@ -242,8 +259,8 @@ FAULTS = (
         "Files of a page are counted with the attempts of an address to sign in.",
         "A page or two lock out everyone behind one address.",
         "service/gate.py",
-        'self._count(f"assets {address}")',
-        'self._count(f"address {address}")',
+        'self._count_request(f"assets {address}")',
+        'self._count_request(f"address {address}")',
         ("test_service_apart.py::test_assets_are_not_counted_among_attempts_to_sign_in",),
     ),
     Fault(
@@ -252,8 +269,8 @@ FAULTS = (
         "A page of the history begins with the last entry of the page before.",
         "Who adds up pages counts entries twice.",
         "ledger/ledger.py",
-        'entries.c.seq < whole(before, "before")',
-        'entries.c.seq <= whole(before, "before")',
+        'entries.c.seq < as_int(before, "before")',
+        'entries.c.seq <= as_int(statement, "before")',
         ("test_service_apart.py::test_a_history_is_read_page_by_page[2]",),
     ),
     Fault(
@@ -272,7 +289,7 @@ FAULTS = (
         "A new name may look like another's.",
         "A custodian grants a data set to, or blames, the wrong person.",
         "service/names.py",
-        "if other != name and skeleton(other) == own",
+        "if other != name and compute_name_skeleton(other) == own_skeleton",
         "if other != name and other == name",
         ("test_service_apart.py::test_a_name_that_looks_like_another_is_refused",),
     ),

@@ -12,19 +12,25 @@ UNCLIPPED = Fault(
     "The SQL that registers a table leaves numbers beyond the upper bound as they are; DuckDB's tests look.",
     "One person's value without a bound moves a sum without a bound.",
     "sources/registration/sql.py",
-    "ends = [(found <= least, exp.convert(column.lower)), (found >= greatest, exp.convert(column.upper))]\n"
-    '    if column.kind == "date":\n'
-    "        return when(*ends, otherwise=found)\n"
-    "    times, over = reading.grid_of(column.step)\n"
-    '    scaled = call("FLOOR", found * double(times) / double(over) + double(0.5))\n'
-    "    inside = [(scaled < column.lower, exp.convert(column.lower)), "
-    "(scaled > column.upper, exp.convert(column.upper))]\n",
-    "ends = [(found <= least, exp.convert(column.lower)), (found > 100 * greatest, exp.convert(column.upper))]\n"
-    '    if column.kind == "date":\n'
-    "        return when(*ends, otherwise=found)\n"
-    "    times, over = reading.grid_of(column.step)\n"
-    '    scaled = call("FLOOR", found * double(times) / double(over) + double(0.5))\n'
-    "    inside = [(scaled < column.lower, exp.convert(column.lower))]\n",
+    """end_cases = [
+        (typed_value <= lower_bound, exp.convert(column.lower)),
+        (typed_value >= upper_bound, exp.convert(column.upper)),
+    ]
+    if column.kind == "date":
+        return build_case(*end_cases, otherwise=typed_value)
+    multiplier, divisor = reading.get_grid_factors(column.step)
+    scaled = build_call("FLOOR", typed_value * build_double(multiplier) / build_double(divisor) + build_double(0.5))
+    inner_cases = [
+        (scaled < column.lower, exp.convert(column.lower)),
+        (scaled > column.upper, exp.convert(column.upper)),
+    ]""",
+    """end_cases = [(typed_value <= lower_bound, exp.convert(column.lower)), (typed_value > 100 * upper_bound, exp.convert(column.upper))]
+    if column.kind == "date":
+        return build_case(*end_cases, otherwise=typed_value)
+    multiplier, divisor = reading.get_grid_factors(column.step)
+    scaled = build_call("FLOOR", typed_value * build_double(multiplier) / build_double(divisor) + build_double(0.5))
+    inner_cases = [(scaled < column.lower, exp.convert(column.lower))]
+""",
     ("test_registration.py::test_hard_texts_are_read_alike[arrow]",),
 )
 UNBOUNDED = Fault(
@@ -33,8 +39,8 @@ UNBOUNDED = Fault(
     "The SQL that registers a table keeps all rows of a unit; DuckDB's tests look.",
     "Someone with a thousand rows is protected by a thousandth of epsilon's noise.",
     "sources/registration/bounding.py",
-    'return over(ranked, columns([*codes, "u"])).where(exp.column("place") <= schema.rows)',
-    'return over(ranked, columns([*codes, "u"]))',
+    'return select_from_query(numbered_rows, build_columns([*codes, "u"])).where(exp.column("place") <= schema.rows)',
+    'return select_from_query(numbered_rows, build_columns([*codes, "u"]))',
     ("test_registration.py::test_units_keep_the_same_rows[arrow]",),
 )
 
@@ -45,8 +51,8 @@ FAULTS = (
         "A number above the upper bound keeps its own code.",
         "One person's value without a bound moves a sum without a bound.",
         "sources/reading.py",
-        'return Reading(column.upper, "clipped" if number > greatest else "read")',
-        'return Reading(int(min(number, 1e15)), "clipped" if number > greatest else "read")',
+        'return ParsedValue(column.upper, "clipped" if number > upper_bound else "read")',
+        'return ParsedValue(int(min(number, 1e15)), "clipped" if number > upper_bound else "read")',
         ("test_reading.py::test_nothing_fails_and_every_code_is_in_the_domain",),
     ),
     Fault(
@@ -78,8 +84,8 @@ FAULTS = (
         "The SQL that registers a table leaves dates outside the bounds as they are.",
         "One person's date moves a mean day without a bound.",
         "sources/registration/sql.py",
-        "return when(*ends, otherwise=found)",
-        "return found",
+        "return build_case(*end_cases, otherwise=typed_value)",
+        "return typed_value",
         ("test_registration.py::test_hard_texts_are_read_alike[arrow]",),
     ),
     Fault(
@@ -88,8 +94,10 @@ FAULTS = (
         "The SQL that registers a table does not put the declared value where one is missing.",
         "Whether a value is missing changes how many rows count, which the schema says is public.",
         "sources/registration/sql.py",
-        "    if column.missing is not None:\n        code = call",
-        "    if column.missing is not None and column.private_keys:\n        code = call",
+        """    if column.missing is not None:
+        code = build_call""",
+        """    if column.missing is not None and column.private_keys:
+        code = build_call""",
         ("test_registration.py::test_hard_texts_are_read_alike[arrow]",),
     ),
     Fault(
@@ -115,8 +123,9 @@ FAULTS = (
         "In memory a unit keeps one row more than the schema allows.",
         "Every noise is for one row less than a person has.",
         "sources/registration/memory.py",
-        "key=lambda each: mark(key, each))[: schema.rows]]",
-        "key=lambda each: mark(key, each))[: schema.rows + 1]]",
+        """key=lambda unit_row: hash_row(key, unit_row))[: schema.rows]
+    ]""",
+        "key=lambda unit_row: hash_row(key, unit_row))[: schema.rows + 1]]",
         ("test_registration.py::test_a_person_keeps_as_many_rows_as_allowed_in_any_order",),
     ),
     Fault(
@@ -125,8 +134,8 @@ FAULTS = (
         "In SQL a row with a missing value satisfies every condition on it.",
         "Counts are of other rows than the plan's, whose sensitivity was worked out.",
         "sources/conditions.py",
-        "return _joined(exp.Or, [missing, present]) if predicate.null else present",
-        "return _joined(exp.Or, [missing, present])",
+        "return _join_conditions(exp.Or, [is_missing, value_condition]) if predicate.null else value_condition",
+        "return _join_conditions(exp.Or, [is_missing, value_condition])",
         ("test_agreement.py::test_duckdb_agrees_with_the_plain_loop[500-20]",),
     ),
     Fault(
@@ -135,8 +144,10 @@ FAULTS = (
         "DuckDB sums floats, and not whole numbers.",
         "Beyond 2^53 one row moves a sum by more, or less, than its value (Casacuberta and others 2022).",
         "sources/compile.py",
-        'if dialect == "duckdb" or farthest * MOST_ROWS < BIGINT:\n        return exp.Sum(this=term)',
-        'if dialect == "duckdb" or farthest * MOST_ROWS < BIGINT:\n        return exp.Sum(this=_cast(term, "DOUBLE"))',
+        """if dialect == "duckdb" or max_magnitude * MAX_SNAPSHOT_ROWS < INT64_LIMIT:
+        return exp.Sum(this=term)""",
+        """if dialect == "duckdb" or max_magnitude * MAX_SNAPSHOT_ROWS < INT64_LIMIT:
+        return exp.Sum(this=_cast_term(term, "DOUBLE"))""",
         ("test_sources.py::test_sums_of_far_codes_do_not_overflow[duckdb-1]",),
     ),
     Fault(
@@ -145,8 +156,8 @@ FAULTS = (
         "PostgreSQL squares in 64 bits whatever the bounds.",
         "A sum that wraps moves by 2^64 with one row; one that fails tells of a row by its error.",
         "sources/compile.py",
-        'return _cast(code, "BIGINT" if square < BIGINT else WIDE[dialect])',
-        'return _cast(code, "BIGINT")',
+        'return _cast_term(code, "BIGINT" if square < INT64_LIMIT else WIDE_TYPES[dialect])',
+        'return _cast_term(code, "BIGINT")',
         ("test_sources.py::test_sums_that_no_test_can_overflow_are_wide_enough",),
     ),
     Fault(
@@ -155,8 +166,10 @@ FAULTS = (
         "In SQL a count of units is a count of rows.",
         "Someone with several rows moves it by as many, and the noise is for one.",
         "sources/compile.py",
-        "return exp.Count(this=exp.Distinct(expressions=[_chosen(layout.unit(), measure, layout)]))",
-        "return exp.Count(this=_chosen(layout.unit(), measure, layout))",
+        """return exp.Count(
+                this=exp.Distinct(expressions=[_restrict_to_measure(layout.get_unit_column(), measure, layout)])
+            )""",
+        "return exp.Count(this=_restrict_to_measure(layout.get_unit_column(), measure, layout))",
         ("test_agreement.py::test_duckdb_agrees_with_the_plain_loop[500-20]",),
     ),
     Fault(
@@ -165,7 +178,8 @@ FAULTS = (
         "Registration with Spark keeps texts whose bytes are not UTF-8.",
         "Two people whose names Python cannot tell apart look like one, and texts that merge are keys of a snapshot.",
         "sources/registration/words.py",
-        '    is_unicode=lambda value: call("IS_VALID_UTF8", value),\n',
+        """    is_unicode=lambda value: build_call("IS_VALID_UTF8", value),
+""",
         "",
         ("test_text_encoding.py::test_spark_reads_such_texts_as_memory_does",),
     ),
@@ -175,8 +189,8 @@ FAULTS = (
         "A snapshot that was registered with texts that are not UTF-8 is read as it is.",
         "Keys that Python cannot tell apart come as one, and what is read of them is not what is counted.",
         "sources/spark.py",
-        "_readable(schema, session.read.parquet(_address(path))).createTempView",
-        "session.read.parquet(_address(path)).createTempView",
+        "_blank_invalid_texts(schema, session.read.parquet(_build_folder_uri(path))).createTempView",
+        "session.read.parquet(_build_folder_uri(path)).createTempView",
         ("test_text_encoding.py::test_a_snapshot_of_before_that_holds_such_texts_is_read_safely",),
     ),
     Fault(
@@ -225,8 +239,8 @@ FAULTS = (
         "Asked for a unit that is not there, SQL returns no row, and the reader fails.",
         "The error tells whether someone is in the table, for nothing.",
         "sources/compile.py",
-        "exp.select(exp.Max(this=self._layout.column(column)))",
-        "exp.select(self._layout.column(column))",
+        "exp.select(exp.Max(this=self._layout.get_column(column)))",
+        "exp.select(self._layout.get_column(get_column))",
         ("test_sources.py::test_one_unit_is_found_by_its_name[duckdb]",),
         dies_of="ValueError",
     ),
@@ -236,7 +250,7 @@ FAULTS = (
         "An engine's release leaves rows in whatever order they come.",
         "The order of the file tells whose row is whose.",
         "sources/release.py",
-        'return query.order_by(*ordered([release.hash("order")]))',
+        'return query.order_by(*order_nulls_last([release_query.build_hash("order")]))',
         "return query",
         ("test_released.py::test_engines_agree_with_the_plain_loop[duckdb-9-2]",),
     ),

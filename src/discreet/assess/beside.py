@@ -8,36 +8,36 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.microdata.protected import Protected
+from discreet.microdata.protected import ProtectedTable
 from discreet.microdata.reading import read_table
-from discreet.microdata.table import ABSENT, Attribute, Places, Table
+from discreet.microdata.table import ABSENT, Attribute, Integers, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Beside:
+class MatchedTables:
     """Two tables, the columns that both have, and those of them whose values can be compared."""
 
     before: Table
     after: Table
     common: tuple[str, ...]
-    alike: tuple[str, ...]
+    comparable: tuple[str, ...]
 
     @property
     def numeric(self) -> tuple[str, ...]:
         """The numeric columns of both."""
-        return tuple(name for name in self.alike if self.before[name].kind == "numeric")
+        return tuple(name for name in self.comparable if self.before[name].kind == "numeric")
 
-    def pairs(self) -> Iterable[tuple[str, Attribute, Attribute]]:
+    def iterate_pairs(self) -> Iterable[tuple[str, Attribute, Attribute]]:
         """Every column that can be compared: its name, before, after."""
-        return ((name, self.before[name], self.after[name]) for name in self.alike)
+        return ((name, self.before[name], self.after[name]) for name in self.comparable)
 
 
-def beside(original: object, released: object, aligned: bool) -> Beside:
+def match_tables(original: object, released: object, aligned: bool) -> MatchedTables:
     """The two as tables; what a protected table left out of the original's rows is left out here too."""
     before = read_table(original)
-    after = _as_in(before, released.table if isinstance(released, Protected) else read_table(released))
-    if isinstance(released, Protected) and aligned and len(released.kept) < before.rows:
-        before = before.take(released.kept)
+    after = _read_as_original(before, released.table if isinstance(released, ProtectedTable) else read_table(released))
+    if isinstance(released, ProtectedTable) and aligned and len(released.source_rows) < before.rows:
+        before = before.take(released.source_rows)
     if not before.rows or not after.rows:
         raise InvalidInput("there is nothing to compare in a table without rows; give both tables at least one row")
     if aligned and before.rows != after.rows:
@@ -48,23 +48,28 @@ def beside(original: object, released: object, aligned: bool) -> Beside:
     common = tuple(name for name in before if name in after.attributes)
     if not common:
         raise InvalidInput("the two tables have no column in common; compare a release with its own original")
-    tried = [fitted(before[name], after[name]) for name in common]
-    like = [pair for pair in tried if pair is not None]
-    ones, twos = [one for one, _ in like], [two for _, two in like]
-    return Beside(before.put(*ones), after.put(*twos), common, tuple(one.name for one in ones))
+    attempts = [match_attributes(before[name], after[name]) for name in common]
+    matched_pairs = [pair for pair in attempts if pair is not None]
+    originals, counterparts = (
+        [attribute for attribute, _ in matched_pairs],
+        [counterpart for _, counterpart in matched_pairs],
+    )
+    return MatchedTables(
+        before.put(*originals), after.put(*counterparts), common, tuple(attribute.name for attribute in originals)
+    )
 
 
-def _as_in(before: Table, after: Table) -> Table:
+def _read_as_original(before: Table, after: Table) -> Table:
     """The release with columns that the original reads as categories read so too, though they look like numbers."""
     kinds = {name: before[name].kind for name in after if name in before.attributes}
     kinds = {name: kind for name, kind in kinds.items() if kind != "numeric" and after[name].kind == "numeric"}
     if not kinds:
         return after
-    read = read_table(after.select(tuple(kinds)).arrays(), kinds=kinds)
-    return after.put(*read.attributes.values())
+    categorical = read_table(after.select(tuple(kinds)).to_arrays(), kinds=kinds)
+    return after.put(*categorical.attributes.values())
 
 
-def fitted(before: Attribute, after: Attribute) -> tuple[Attribute, Attribute] | None:
+def match_attributes(before: Attribute, after: Attribute) -> tuple[Attribute, Attribute] | None:
     """The two with one domain or one list of categories; None where no distance is known between their values.
 
     None is known from numbers to intervals, nor from categories to labels that are neither among them nor concepts of
@@ -75,11 +80,11 @@ def fitted(before: Attribute, after: Attribute) -> tuple[Attribute, Attribute] |
     if before.kind == "numeric":
         return before, replace(after, lower=before.lower, upper=before.upper)
     taxonomy = before.taxonomy if before.kind == "nominal" else None
-    seen = {after.categories[place] for place in np.unique(after.values) if place != ABSENT}
-    extra = tuple(sorted(seen - set(before.categories)))
+    released_labels = {after.categories[place] for place in np.unique(after.values) if place != ABSENT}
+    extra = tuple(sorted(released_labels - set(before.categories)))
     if extra and (taxonomy is None or not set(extra) <= set(taxonomy.ancestors)):
         return None
     places = {name: place for place, name in enumerate((*before.categories, *extra))}
-    moved: Places = np.array([*(places.get(name, ABSENT) for name in after.categories), ABSENT], dtype=np.int64)
-    one = replace(before, categories=tuple(places))
-    return one, replace(one, values=moved[after.values])
+    new_places: Integers = np.array([*(places.get(name, ABSENT) for name in after.categories), ABSENT], dtype=np.int64)
+    matched_before = replace(before, categories=tuple(places))
+    return matched_before, replace(matched_before, values=new_places[after.values])

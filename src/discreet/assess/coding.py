@@ -12,21 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.microdata.table import ABSENT, Attribute, Places, Table
+from discreet.microdata.table import ABSENT, Attribute, Integers, Table
 
 GROUP, COUNT = "group", "count"
 """The columns that Anatomy's tables share, and that its second table counts rows in."""
 
 
-def names_of(names: object, what: str) -> tuple[str, ...]:
+def check_column_names(names: object, what: str) -> tuple[str, ...]:
     """A list of at least one column name, each once; one name alone is a list of one."""
-    listed = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Sequence) else ()
-    if not listed or len(set(listed)) < len(listed) or not all(isinstance(name, str) for name in listed):
+    given_names = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Sequence) else ()
+    if (
+        not given_names
+        or len(set(given_names)) < len(given_names)
+        or not all(isinstance(name, str) for name in given_names)
+    ):
         raise InvalidInput(f"the {what} are a list of column names, at least one and each once, such as ['age']")
-    return listed
+    return given_names
 
 
-def labels_of(groups: object, rows: int) -> Places:
+def encode_labels(groups: object, rows: int) -> Integers:
     """Labels as numbers 0 to g - 1, one for each row."""
     labels = np.asarray(groups)
     if labels.ndim != 1 or len(labels) != rows or labels.dtype.kind not in "iu":
@@ -34,7 +38,7 @@ def labels_of(groups: object, rows: int) -> Places:
     return np.unique(labels, return_inverse=True)[1]
 
 
-def places_of(attribute: Attribute) -> tuple[Places, int]:
+def encode_values(attribute: Attribute) -> tuple[Integers, int]:
     """Every row's value as its place among the column's distinct values, and how many there are; missing is last."""
     values = attribute.values
     if attribute.kind != "numeric":
@@ -43,49 +47,51 @@ def places_of(attribute: Attribute) -> tuple[Places, int]:
     return places, len(distinct)
 
 
-def alike(one: Attribute, two: Attribute) -> tuple[Places, Places, int]:
+def encode_together(left: Attribute, right: Attribute) -> tuple[Integers, Integers, int]:
     """The values of two columns, read apart, as places in one list: equal where the values are."""
-    if one.kind == "numeric" and two.kind == "numeric":
-        values: NDArray[Any] = np.concatenate([one.values, two.values])
-    elif one.kind != "numeric" and two.kind != "numeric":
-        known = {label: place for place, label in enumerate(dict.fromkeys((*one.categories, *two.categories)))}
-        values = np.concatenate([_coded(one, known), _coded(two, known)])
+    if left.kind == "numeric" and right.kind == "numeric":
+        values: NDArray[Any] = np.concatenate([left.values, right.values])
+    elif left.kind != "numeric" and right.kind != "numeric":
+        place_of_label = {
+            label: place for place, label in enumerate(dict.fromkeys((*left.categories, *right.categories)))
+        }
+        values = np.concatenate([_encode_categories(left, place_of_label), _encode_categories(right, place_of_label)])
     else:  # a number is equal to no text
-        (first, m), (second, more) = places_of(one), places_of(two)
-        return first, second + m, m + more
+        (first, m), (second, second_count) = encode_values(left), encode_values(right)
+        return first, second + m, m + second_count
     distinct, places = np.unique(values, return_inverse=True)
-    return places[: len(one.values)], places[len(one.values) :], len(distinct)
+    return places[: len(left.values)], places[len(left.values) :], len(distinct)
 
 
-def same_values(one: Attribute, two: Attribute) -> bool:
+def has_same_values(left: Attribute, right: Attribute) -> bool:
     """Whether two columns of as many rows, read apart, hold the same values row by row."""
-    if one.kind == "numeric" and two.kind == "numeric":
-        return np.array_equal(one.values, two.values, equal_nan=True)
-    ours, theirs, _ = alike(one, two)
-    return np.array_equal(ours, theirs)
+    if left.kind == "numeric" and right.kind == "numeric":
+        return np.array_equal(left.values, right.values, equal_nan=True)
+    left_places, right_places, _ = encode_together(left, right)
+    return np.array_equal(left_places, right_places)
 
 
-def _coded(attribute: Attribute, known: Mapping[str, int]) -> Places:
-    places = np.array([*(known[label] for label in attribute.categories), len(known)], dtype=np.int64)
-    coded: Places = places[attribute.values]  # the place -1 of a missing value is the last
-    return coded
+def _encode_categories(attribute: Attribute, place_of_label: Mapping[str, int]) -> Integers:
+    places = np.array([*(place_of_label[label] for label in attribute.categories), len(place_of_label)], dtype=np.int64)
+    row_places: Integers = places[attribute.values]  # the place -1 of a missing value is the last
+    return row_places
 
 
-def crossed(first: Places, second: Places, m: int) -> tuple[Places, int]:
+def cross_codes(first: Integers, second: Integers, m: int) -> tuple[Integers, int]:
     """Pairs of places as places, renumbered so that their number never outgrows the rows."""
     distinct, places = np.unique(first * m + second, return_inverse=True)
     return places, len(distinct)
 
 
-def classes_of(table: Table, names: Sequence[str]) -> Places:
+def find_classes(table: Table, names: Sequence[str]) -> Integers:
     """The class of every row: rows with equal values of all these columns have the same."""
     classes = np.zeros(table.rows, dtype=np.int64)
     for name in names:
-        classes = crossed(classes, *places_of(table[name]))[0]
+        classes = cross_codes(classes, *encode_values(table[name]))[0]
     return classes
 
 
-def counted_out(second: Table) -> Table:
+def expand_counts(second: Table) -> Table:
     """Anatomy's second table with as many rows of each kind as its column `count` says."""
     counts = second[COUNT].values
     if second[COUNT].kind != "numeric" or not np.all(counts >= 1) or np.any(counts != np.floor(counts)):

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.posterior import Array
 
-Pair = tuple[float, float]
+BeforeAfter = tuple[float, float]
 """Before and after."""
 
 
@@ -25,8 +25,8 @@ class Comparison:
     sse_of: Mapping[str, float]
     il1s: float | None
     """The mean change of numbers over sqrt(2) standard deviations; a number in one file only is one deviation off."""
-    means: Mapping[str, Pair]
-    variances: Mapping[str, Pair]
+    means: Mapping[str, BeforeAfter]
+    variances: Mapping[str, BeforeAfter]
     quantiles: Mapping[str, tuple[tuple[float, float, float], ...]]
     """Of each numeric column: the level, before, after."""
     correlations: tuple[Array, Array]
@@ -48,7 +48,7 @@ class Comparison:
     disclosure_excess: Mapping[str, float]
     """Of what chance leaves open, the share that he learns, (disclosure - chance) / (1 - chance): of everybody, or of
     those who hold one value, whichever is most."""
-    unique: Pair
+    unique: BeforeAfter
     """The share of rows whose quasi-identifiers nobody else has."""
     knows: Mapping[str, tuple[tuple[int, float], ...]]
     """For each confidential column: j, and the chance that one who knows j others of a group has for the last value."""
@@ -71,23 +71,23 @@ class Comparison:
     @property
     def risk(self) -> str:
         """One plain sentence."""
-        from discreet.assess.verdict import risk_sentence
+        from discreet.assess.verdict import format_risk
 
-        return self.bounded or risk_sentence(self)
+        return self.bounded or format_risk(self)
 
     @property
     def utility(self) -> str:
         """One plain sentence."""
-        from discreet.assess.verdict import utility_sentence
+        from discreet.assess.verdict import format_utility
 
-        return utility_sentence(self)
+        return format_utility(self)
 
     @property
-    def told(self) -> dict[str, str]:
+    def summary(self) -> dict[str, str]:
         """The chief figures in words."""
-        from discreet.assess.verdict import told
+        from discreet.assess.verdict import format_comparison
 
-        return told(self)
+        return format_comparison(self)
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable; null for what is not known."""
@@ -122,16 +122,16 @@ class Comparison:
             "near": self.near,
             "bounded": self.bounded,
         }
-        told = {name: _plain(value) for name, value in measured.items()}
-        return {**told, "verdict": {"risk": self.risk, "utility": self.utility}}
+        document = {name: _to_json_value(value) for name, value in measured.items()}
+        return {**document, "verdict": {"risk": self.risk, "utility": self.utility}}
 
 
-def _plain(value: object) -> object:
+def _to_json_value(value: object) -> object:
     """As JSON holds it."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _to_json_value(entry) for name, entry in value.items()}
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return _to_json_value(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_to_json_value(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.assess.coding import places_of
+from discreet.assess.coding import encode_values
 from discreet.formatting import format_percent
-from discreet.microdata.table import Attribute, Places
+from discreet.microdata.table import Attribute, Integers
 
 
 @dataclass(frozen=True, slots=True)
-class Disclosed:
+class GroupDisclosure:
     """Of one confidential column."""
 
     rows: int
@@ -32,29 +32,32 @@ class Disclosed:
         return {"hits": self.hits, "certain": self.certain, "certain_rows": self.alone}
 
 
-def disclosed(groups: Places, values: Attribute) -> Disclosed:
+def measure_group_disclosure(groups: Integers, values: Attribute) -> GroupDisclosure:
     """What groups tell of a column, its values being among those of the row's group."""
-    places, m = places_of(values)
+    places, m = encode_values(values)
     keys, count = np.unique(groups * m + places, return_counts=True)
     sizes = np.bincount(groups)[keys // m]
-    return Disclosed(len(places), float((count**2 / sizes).sum()) / len(places), int(count[count == sizes].sum()))
+    return GroupDisclosure(len(places), float((count**2 / sizes).sum()) / len(places), int(count[count == sizes].sum()))
 
 
-def told_of(columns: Mapping[str, Disclosed]) -> tuple[dict[str, object], list[str]]:
+def summarize_disclosures(columns: Mapping[str, GroupDisclosure]) -> tuple[dict[str, object], list[str]]:
     """The figures of every column and of the worst, and a sentence for each."""
     if not columns:
         return {}, []
     measured: dict[str, object] = {
-        "hits": max(each.hits for each in columns.values()),
-        "certain": max(each.certain for each in columns.values()),
-        "disclosed": {name: each.to_json() for name, each in columns.items()},
+        "hits": max(disclosure.hits for disclosure in columns.values()),
+        "certain": max(disclosure.certain for disclosure in columns.values()),
+        "disclosed": {name: disclosure.to_json() for name, disclosure in columns.items()},
     }
-    return measured, [_words(name, each) for name, each in columns.items()]
+    return measured, [_format_group_disclosure(name, disclosure) for name, disclosure in columns.items()]
 
 
-def _words(name: str, found: Disclosed) -> str:
-    certain = f"of {found.rows} rows {found.alone} are in groups with one value: for them the value is certain"
+def _format_group_disclosure(name: str, disclosure: GroupDisclosure) -> str:
+    certain = (
+        f"of {disclosure.rows} rows {disclosure.alone} are in groups with one value: for them the value is certain"
+    )
     return (
         f"{name[:40]!r}: one of the group's values, drawn at random, is equal to their own for "
-        f"{format_percent(found.hits)} of the people; {certain if found.alone else 'no group has one value only'}."
+        f"{format_percent(disclosure.hits)} of the people; "
+        f"{certain if disclosure.alone else ('no group has one value only')}."
     )

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 
-from discreet.assess.coding import GROUP, labels_of, same_values
-from discreet.assess.permuted import DOUBT, Hits
+from discreet.assess.coding import GROUP, encode_labels, has_same_values
+from discreet.assess.permuted import MIN_DOUBT, Hits
 from discreet.errors import ClaimFailed, InvalidInput
 from discreet.formatting import format_cost, format_number
 from discreet.guarantee import Guarantee
-from discreet.microdata.table import Places, Table
+from discreet.microdata.table import Integers, Table
 
 PROVISO = "This is so provided that the permutation was drawn uniformly, which no single file can prove."
 RECORDS = "records"
@@ -20,7 +20,7 @@ RECORDS = "records"
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedClaim:
     """A claim that the files do not contradict. `shown` says whether they prove it, or only fail to refute it.
 
     Where values changed places inside groups it is proved provided that the permutation was drawn uniformly, which no
@@ -35,8 +35,8 @@ class Checked:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
-        told_of = {"claim": self.claim.to_json(), "shown": self.shown}
-        return told_of | {"measured": dict(self.measured), "words": list(self.words)}
+        summary = {"claim": self.claim.to_json(), "shown": self.shown}
+        return summary | {"measured": dict(self.measured), "words": list(self.words)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +49,7 @@ class Evidence:
     original: Table | None = None
     groups: Mapping[str, object] = field(default_factory=dict)
     second: Table | None = None
-    kept: tuple[str, ...] = ()
+    kept_columns: tuple[str, ...] = ()
     """Columns that are neither, and are known to be in the release."""
 
     def __post_init__(self) -> None:
@@ -63,46 +63,48 @@ class Evidence:
             )
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def other_columns(self) -> tuple[str, ...]:
         """The released columns that are neither quasi-identifiers nor confidential."""
-        own = {*self.quasi, *self.confidential} | (set() if self.second is None else {GROUP})
-        return tuple(name for name in self.released if name not in own)
+        role_columns = {*self.quasi, *self.confidential} | (set() if self.second is None else {GROUP})
+        return tuple(name for name in self.released if name not in role_columns)
 
-    def labels(self, name: str) -> Places:
+    def get_labels(self, name: str) -> Integers:
         """The groups of a column, or where it has none of its own those of whole records, as numbers from 0."""
-        found = self.groups.get(name, self.groups.get(RECORDS))
-        if found is None:
+        groups = self.groups.get(name, self.groups.get(RECORDS))
+        if groups is None:
             raise InvalidInput(f"there are no groups for {name[:40]!r}; give them under its name, or under 'records'")
-        return labels_of(found, self.released.rows)
+        return encode_labels(groups, self.released.rows)
 
 
-def require_k(claim: Guarantee, found: int, what: str) -> None:
+def require_k(claim: Guarantee, smallest_size: int, what: str) -> None:
     """No class or group has fewer rows than the claim says."""
-    if found < (claim.k or 1):
-        raise ClaimFailed(f"the release claims {named(claim)}, and its smallest {what} has {found}")
+    if smallest_size < (claim.k or 1):
+        raise ClaimFailed(f"the release claims {format_claim(claim)}, and its smallest {what} has {smallest_size}")
 
 
 def require_no_copy(claim: Guarantee, files: Evidence, original: Table, columns: Iterable[str]) -> None:
     """None of these released columns is a confidential one of the original, row by row, under another name."""
     for name, secret in product(columns, files.confidential):
-        if same_values(files.released[name], original[secret]):
+        if has_same_values(files.released[name], original[secret]):
             raise ClaimFailed(
-                f"the release claims {named(claim)}, and its column {name[:40]!r} holds the original's {secret[:40]!r} "
+                f"the release claims {format_claim(claim)}, and its column {name[:40]!r} holds the original's "
+                f"{secret[:40]!r} "
                 "row by row"
             )
 
 
 def require_chance(claim: Guarantee, name: str, hits: Hits) -> None:
     """No more rows carry their own value than a uniform permutation brings there."""
-    if hits.doubt < DOUBT:
+    if hits.excess_bound < MIN_DOUBT:
         raise ClaimFailed(
-            f"the release claims {named(claim)}, and {hits.observed} of {hits.rows} rows carry their own value of "
+            f"the release claims {format_claim(claim)}, and {hits.observed} of {hits.rows} rows carry their own "
+            "value of "
             f"{name[:40]!r} where a uniform permutation gives {format_number(hits.expected)} on average, "
             "which happens less than once in a billion"
         )
 
 
-def named(claim: Guarantee) -> str:
+def format_claim(claim: Guarantee) -> str:
     """The claim in short."""
     if claim.model == "t-closeness":
         return f"t-closeness with t {format_cost(claim.t or Fraction(0))} under the {claim.distance} distance"

@@ -22,9 +22,9 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import rational
+from discreet.exact import as_rational
 
-MOST_WORK = 8_000_000
+MAX_WORK = 8_000_000
 """Steps that one component may cost; 18 records released of 18 are within."""
 
 Matrix = tuple[tuple[Fraction, ...], ...]
@@ -39,12 +39,12 @@ def reidentification(chances: Sequence[Sequence[object]]) -> Matrix:
     when values are swapped in a group, has 1 over the number of its external records; of another the sums (permanents)
     are found record by record over subsets of its released records.
     """
-    given = _read(chances)
-    found: dict[tuple[int, int], Fraction] = {}
-    for people, records in _components(given):
-        found |= _within(given, people, records)
+    matrix = _read_chances(chances)
+    probabilities: dict[tuple[int, int], Fraction] = {}
+    for people, records in _find_components(matrix):
+        probabilities |= _solve_component(matrix, people, records)
     none = Fraction(0)
-    return tuple(tuple(found.get((i, j), none) for j in range(len(given[0]))) for i in range(len(given)))
+    return tuple(tuple(probabilities.get((i, j), none) for j in range(len(matrix[0]))) for i in range(len(matrix)))
 
 
 def probabilistic_k(chances: Sequence[Sequence[object]]) -> int:
@@ -59,112 +59,118 @@ def swap_chances(groups: Iterable[int], kept: Iterable[int] | None = None) -> Ma
     if len(set(rows)) < len(rows) or not set(rows) <= set(range(len(labels))):
         raise InvalidInput(f"the rows kept are numbers from 0 to {len(labels) - 1}, each at most once")
     share = {label: Fraction(1, size) for label, size in Counter(labels).items()}
-    return tuple(tuple(share[mine] if mine == labels[row] else Fraction(0) for row in rows) for mine in labels)
+    return tuple(tuple(share[group] if group == labels[row] else Fraction(0) for row in rows) for group in labels)
 
 
-def _read(chances: Sequence[Sequence[object]]) -> Matrix:
-    given = tuple(tuple(_chance(chance) for chance in row) for row in chances)
-    widths = {len(row) for row in given}
-    if len(widths) != 1 or not 1 <= min(widths) <= len(given):
+def _read_chances(chances: Sequence[Sequence[object]]) -> Matrix:
+    matrix = tuple(tuple(_parse_chance(chance) for chance in row) for row in chances)
+    widths = {len(row) for row in matrix}
+    if len(widths) != 1 or not 1 <= min(widths) <= len(matrix):
         raise InvalidInput(
             "chances are a table of numbers: a row for each external record, a column for each released one, "
             "and no more columns than rows"
         )
-    if any(chance < 0 for row in given for chance in row):
+    if any(chance < 0 for row in matrix for chance in row):
         raise InvalidInput("a chance is at least 0")
-    return given
+    return matrix
 
 
-def _chance(chance: object) -> Fraction:
-    return chance if isinstance(chance, Fraction) else rational(chance, "a chance")
+def _parse_chance(chance: object) -> Fraction:
+    return chance if isinstance(chance, Fraction) else as_rational(chance, "a chance")
 
 
-def _components(given: Matrix) -> list[tuple[list[int], list[int]]]:
+def _find_components(matrix: Matrix) -> list[tuple[list[int], list[int]]]:
     """External and released records that are joined by chances above 0."""
-    above = [[j for j, chance in enumerate(row) if chance] for row in given]
+    positive_columns = [[j for j, chance in enumerate(row) if chance] for row in matrix]
     holders: dict[int, list[int]] = defaultdict(list)
-    for i, columns in enumerate(above):
+    for i, columns in enumerate(positive_columns):
         for j in columns:
             holders[j].append(i)
-    found, seen = [], set[int]()
-    for start in range(len(given[0])):
-        if start not in seen:
-            people, records = _reached(start, above, holders)
-            seen |= records
-            found.append((sorted(people), sorted(records)))
-    return found
+    components, visited = [], set[int]()
+    for start in range(len(matrix[0])):
+        if start not in visited:
+            people, records = _find_reachable(start, positive_columns, holders)
+            visited |= records
+            components.append((sorted(people), sorted(records)))
+    return components
 
 
-def _reached(start: int, above: list[list[int]], holders: dict[int, list[int]]) -> tuple[set[int], set[int]]:
+def _find_reachable(
+    start: int, positive_columns: list[list[int]], holders: dict[int, list[int]]
+) -> tuple[set[int], set[int]]:
     people, records, waiting = set[int](), {start}, [start]
     while waiting:
         for i in holders[waiting.pop()]:
             if i not in people:
                 people.add(i)
-                fresh = set(above[i]) - records
+                fresh = set(positive_columns[i]) - records
                 records |= fresh
                 waiting.extend(fresh)
     return people, records
 
 
-def _within(given: Matrix, people: list[int], records: list[int]) -> dict[tuple[int, int], Fraction]:
+def _solve_component(matrix: Matrix, people: list[int], records: list[int]) -> dict[tuple[int, int], Fraction]:
     """The probabilities inside one component."""
     m = len(records)
-    if m <= len(people) and len({given[i][j] for i in people for j in records}) == 1:
+    if m <= len(people) and len({matrix[i][j] for i in people for j in records}) == 1:
         return {(i, j): Fraction(1, len(people)) for i in people for j in records}
-    if (len(people) - m + 1) * m * 2**m > MOST_WORK:
+    if (len(people) - m + 1) * m * 2**m > MAX_WORK:
         raise Unsupported(
             f"{m} released records could be any of {len(people)} people, each with chances of their own, which is more "
             "than can be counted exactly; give chances in smaller blocks, or of about 18 records"
         )
-    weights = _whole(given, people, records)
-    ways = _ways(weights, m)
+    weights = _scale_to_integers(matrix, people, records)
+    ways = _compute_ways(weights, m)
     total = ways[-1].get(2**m - 1, 0)
     if not total:
         raise InvalidInput("under these chances the released records can be nobody's; check the chances that are 0")
-    shares = _shares(weights, ways, m)
+    shares = _compute_shares(weights, ways, m)
     return {(people[i], records[j]): Fraction(share, total) for (i, j), share in shares.items()}
 
 
-def _whole(given: Matrix, people: list[int], records: list[int]) -> list[list[tuple[int, int]]]:
+def _scale_to_integers(matrix: Matrix, people: list[int], records: list[int]) -> list[list[tuple[int, int]]]:
     """Each person's chances above 0 as (record, whole number): every injection uses a column once, so scales cancel."""
-    scales = [math.lcm(*(given[i][j].denominator for i in people)) for j in records]
+    scales = [math.lcm(*(matrix[i][j].denominator for i in people)) for j in records]
     return [
-        [(place, int(given[i][j] * scales[place])) for place, j in enumerate(records) if given[i][j]] for i in people
+        [(place, int(matrix[i][j] * scales[place])) for place, j in enumerate(records) if matrix[i][j]] for i in people
     ]
 
 
-def _ways(weights: list[list[tuple[int, int]]], m: int) -> list[dict[int, int]]:
+def _compute_ways(weights: list[list[tuple[int, int]]], m: int) -> list[dict[int, int]]:
     """After each person: for every set of records, as bits, the weight of giving just these to the people so far."""
     ways = [{0: 1}]
     for i, row in enumerate(weights):
-        ways.append(_one_more(ways[-1], row, m - (len(weights) - i - 1)))
+        ways.append(_add_person(ways[-1], row, m - (len(weights) - i - 1)))
     return ways
 
 
-def _one_more(ways: dict[int, int], row: list[tuple[int, int]], least: int) -> dict[int, int]:
+def _add_person(ways: dict[int, int], row: list[tuple[int, int]], min_records: int) -> dict[int, int]:
     """The same with one more person; sets of fewer than `least` records are left out: too few people are left."""
-    further: dict[int, int] = defaultdict(int)
+    extended_ways: dict[int, int] = defaultdict(int)
     for taken, weight in ways.items():
         size = taken.bit_count()
-        if size >= least:
-            further[taken] += weight  # this person is none of the records
-        if size + 1 >= least:
+        if size >= min_records:
+            extended_ways[taken] += weight  # this person is none of the records
+        if size + 1 >= min_records:
             for place, chance in row:
                 if not taken >> place & 1:
-                    further[taken | 1 << place] += weight * chance
-    return dict(further)
+                    extended_ways[taken | 1 << place] += weight * chance
+    return dict(extended_ways)
 
 
-def _shares(weights: list[list[tuple[int, int]]], ways: list[dict[int, int]], m: int) -> dict[tuple[int, int], int]:
+def _compute_shares(
+    weights: list[list[tuple[int, int]]], ways: list[dict[int, int]], m: int
+) -> dict[tuple[int, int], int]:
     """For every person and record: the weight of the injections that join them, going back from the last person."""
     shares: dict[tuple[int, int], int] = {}
-    rest = {0: 1}
+    later_ways = {0: 1}
     for i in range(len(weights) - 1, -1, -1):
         for place, chance in weights[i]:
             others = (2**m - 1) ^ (1 << place)
             shares[i, place] = chance * sum(
-                weight * rest.get(others ^ taken, 0) for taken, weight in ways[i].items() if not taken >> place & 1
+                weight * later_ways.get(others ^ taken, 0)
+                for taken, weight in ways[i].items()
+                if not taken >> place & 1
             )
-        rest = _one_more(rest, weights[i], m - i)
+        later_ways = _add_person(later_ways, weights[i], m - i)
     return shares

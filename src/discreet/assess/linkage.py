@@ -9,55 +9,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.microdata.distances import Space
-from discreet.microdata.table import Floats, Places, Table
+from discreet.microdata.distances import RecordSpace
+from discreet.microdata.table import Floats, Integers, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Distinct:
+class DistinctRows:
     """Rows of which some are alike: one of each kind, which kind every row is of, and how many rows are."""
 
-    first: Places
-    kind: Places
-    many: Places
+    first: Integers
+    kind: Integers
+    counts: Integers
 
 
-def distinct(columns: Iterable[NDArray[Any]]) -> Distinct:
+def find_distinct_rows(columns: Iterable[NDArray[Any]]) -> DistinctRows:
     """The distinct rows of some columns; missing values are alike."""
-    kind: Places = np.zeros(1, dtype=np.int64)
+    kind: Integers = np.zeros(1, dtype=np.int64)
     for column in columns:
         code = np.unique(column, return_inverse=True)[1]
         kind = np.unique(kind * (int(code.max()) + 1) + code, return_inverse=True)[1]
-    _, first, many = np.unique(kind, return_index=True, return_counts=True)
-    return Distinct(first, kind, many)
+    _, first, counts = np.unique(kind, return_index=True, return_counts=True)
+    return DistinctRows(first, kind, counts)
 
 
-def alike_rows(table: Table) -> Distinct:
+def find_distinct_table_rows(table: Table) -> DistinctRows:
     """The distinct rows of a table."""
-    return distinct(each.values for each in table.attributes.values())
+    return find_distinct_rows(attribute.values for attribute in table.attributes.values())
 
 
-def kinds(space: Space) -> Distinct:
+def find_distinct_records(space: RecordSpace) -> DistinctRows:
     """The distinct records of a space."""
-    return distinct([*space.points.T, *space.codes.T])
+    return find_distinct_rows([*space.points.T, *space.codes.T])
 
 
-def linked(before: Space, after: Space, weights: Floats | None = None) -> float:
+def measure_distance_linkage(before: RecordSpace, after: RecordSpace, weights: Floats | None = None) -> float:
     """The share of records, in percent, whose released record leads back to them: RL of the thesis.
 
     Row i of one was made of row i of the other. G is the set of original records at the least distance from a
     released one, and the right record is picked with chance 1/|G| where it is in G. Ties are exact; records of the
     same kind are looked up once.
     """
-    from discreet.assess.ties import nearest, squared
+    from discreet.assess.ties import compute_squared_distances, find_nearest_ties
 
-    known, asked = kinds(before), kinds(after)
-    ties = nearest(after.take(asked.first), before.take(known.first), weights)
-    sizes = np.add.reduceat(known.many[ties.targets], ties.starts[:-1])
-    right = squared(after, before, weights) == ties.squares[asked.kind]
-    return 100 * float(np.mean(right / sizes[asked.kind]))
+    original_kinds, released_kinds = find_distinct_records(before), find_distinct_records(after)
+    ties = find_nearest_ties(after.take(released_kinds.first), before.take(original_kinds.first), weights)
+    sizes = np.add.reduceat(original_kinds.counts[ties.targets], ties.starts[:-1])
+    is_right = compute_squared_distances(after, before, weights) == ties.squares[released_kinds.kind]
+    return 100 * float(np.mean(is_right / sizes[released_kinds.kind]))
 
 
-def linked_by_class(after: Distinct) -> float:
+def measure_class_linkage(after: DistinctRows) -> float:
     """The same where values were generalised: the originals that a released record can be of are those of its class."""
     return 100 * len(after.first) / len(after.kind)

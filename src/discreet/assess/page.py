@@ -7,65 +7,74 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from html import escape
 
-from discreet.assess.charts import Chart, clean
+from discreet.assess.charts import Chart, clean_text
 from discreet.formatting import format_number, format_percent
 from discreet.pictures import BLUE, INK, ORANGE
 
 
-def html_page(title: str, parts: Iterable[str]) -> str:
+def build_html_page(title: str, parts: Iterable[str]) -> str:
     """The whole page; its parts are HTML already."""
     body = "\n".join(part for part in parts if part)
-    return PAGE.format(title=said(title), body=body, ink=INK, blue=BLUE, orange=ORANGE)
+    return PAGE_TEMPLATE.format(title=escape_text(title), body=body, ink=INK, blue=BLUE, orange=ORANGE)
 
 
-def said(words: object) -> str:
+def escape_text(text: object) -> str:
     """Text that is text and nothing else."""
-    return escape(clean(str(words), 2000))
+    return escape(clean_text(str(text), 2000))
 
 
-def told(value: object) -> str:
+def format_report_value(value: object) -> str:
     """A value as people write it."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {told(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {format_report_value(entry)}" for name, entry in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(told, value))
+        return ", ".join(map(format_report_value, value))
     if isinstance(value, int | float | Fraction):
         return format_number(value)
     return str(value)
 
 
-def percent(share: float) -> str:
+def format_report_share(share: float) -> str:
     """A share of 1 in percent."""
     return format_percent(share, 3)
 
 
-def gallery(charts: Iterable[Chart]) -> str:
+def format_gallery(charts: Iterable[Chart]) -> str:
     """Pictures side by side where there is room."""
-    return f'<div class="gallery">{"".join(f"<figure>{chart.svg()}</figure>" for chart in charts)}</div>'
+    return f'<div class="gallery">{"".join(f"<figure>{chart.to_svg()}</figure>" for chart in charts)}</div>'
 
 
-def listed(sentences: Iterable[str]) -> str:
+def format_html_list(sentences: Iterable[str]) -> str:
     """One below the other."""
-    return f"<ul>{''.join(f'<li>{said(words)}</li>' for words in sentences)}</ul>"
+    return f"<ul>{''.join(f'<li>{escape_text(sentence)}</li>' for sentence in sentences)}</ul>"
 
 
-def table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def format_html_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table that scrolls by itself where it is too wide; nothing where it has no rows."""
-    head = "".join(f'<th scope="col">{said(name)}</th>' for name in heads)
-    body = "".join(f'<tr><th scope="row">{said(told(first))}</th>{_cells(rest)}</tr>' for first, *rest in rows)
-    whole = f"<table><caption>{said(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="wide" role="region" aria-label="{said(caption)}" tabindex="0">{whole}</div>' if rows else ""
+    head = "".join(f'<th scope="col">{escape_text(name)}</th>' for name in heads)
+    body = "".join(
+        f'<tr><th scope="row">{escape_text(format_report_value(first))}</th>{_format_cells(rest)}</tr>'
+        for first, *rest in rows
+    )
+    table_html = (
+        f"<table><caption>{escape_text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+    return (
+        f'<div class="wide" role="region" aria-label="{escape_text(caption)}" tabindex="0">{table_html}</div>'
+        if rows
+        else ""
+    )
 
 
-def _cells(values: Iterable[object]) -> str:
-    return "".join(f"<td>{said(told(value))}</td>" for value in values)
+def _format_cells(values: Iterable[object]) -> str:
+    return "".join(f"<td>{escape_text(format_report_value(value))}</td>" for value in values)
 
 
-PAGE = """<!DOCTYPE html>
+PAGE_TEMPLATE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">

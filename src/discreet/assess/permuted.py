@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.microdata.table import Attribute, Floats, Places
+from discreet.microdata.table import Attribute, Floats, Integers
 
-DOUBT = 1e-9
+MIN_DOUBT = 1e-9
 """A permutation is called not uniform where a uniform one would come to as many hits with less than this chance."""
-FAR = 6.0
+SUSPICIOUS_DEVIATIONS = 6.0
 """Beyond so many standard deviations above the mean, hits are pointed out."""
 
 
@@ -25,7 +25,7 @@ class Hits:
     deviation: float
 
     @property
-    def doubt(self) -> float:
+    def excess_bound(self) -> float:
         """A bound on the chance of so many hits or more under uniform permutations, independent from group to group.
 
         Chatterjee (Stein's method for concentration inequalities, 2007, Proposition 1.1): for chances a_ij in [0, 1]
@@ -33,24 +33,24 @@ class Hits:
         EX z^2 / (1 - z) on the logarithm of E exp(z (X - EX)), which adds over independent groups; and it grows
         with EX, so that an upper bound will do for it.
         """
-        beyond = self.observed - self.expected
-        return math.exp(-(beyond**2) / (4 * self.expected + 2 * beyond)) if beyond > 0 else 1.0
+        excess = self.observed - self.expected
+        return math.exp(-(excess**2) / (4 * self.expected + 2 * excess)) if excess > 0 else 1.0
 
     @property
-    def lack(self) -> float:
+    def lack_bound(self) -> float:
         """A bound on the chance of so few hits or fewer, where `expected` is the mean and no mere bound on it.
 
         The lower tail of the same theorem (1.5 there): P(X <= EX - s) <= exp(-s^2 / (4 EX)), which comes of the bound
         EX z^2 on the logarithm for z < 0.
         """
-        short = self.expected - self.observed
-        return math.exp(-(short**2) / (4 * self.expected)) if short > 0 else 1.0
+        shortfall = self.expected - self.observed
+        return math.exp(-(shortfall**2) / (4 * self.expected)) if shortfall > 0 else 1.0
 
     @property
-    def away(self) -> float:
+    def deviations_above(self) -> float:
         """How many standard deviations above the mean."""
-        beyond = self.observed - self.expected
-        return beyond / self.deviation if self.deviation > 0 else 0.0
+        excess = self.observed - self.expected
+        return excess / self.deviation if self.deviation > 0 else 0.0
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
@@ -60,67 +60,67 @@ class Hits:
             "share": self.observed / self.rows if self.rows else 0.0,
             "expected": self.expected,
             "deviation": self.deviation,
-            "deviations_above": self.away,
-            "chance_at_most": self.doubt,
+            "deviations_above": self.deviations_above,
+            "chance_at_most": self.excess_bound,
         }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class ValueCells:
     """Groups x values, where some row of the group has the value for its own."""
 
-    owner: Places
+    owner: Integers
     """The group of each."""
     owned: Floats
     """How many rows of the group have the value for their own."""
     carried: Floats
     """And how many carry it."""
-    places: Places
+    places: Integers
     """The cell of each row's own value."""
 
 
-def cells_of(own: Places, after: Places, m: int, groups: Places) -> Cells:
+def build_value_cells(before: Integers, after: Integers, m: int, groups: Integers) -> ValueCells:
     """What the rows of each group have for their own and carry, as places among m values."""
-    keys, places, owned = np.unique(groups * m + own, return_inverse=True, return_counts=True)
-    found = np.minimum(np.searchsorted(keys, groups * m + after), len(keys) - 1)
-    carried = np.bincount(found[keys[found] == groups * m + after], minlength=len(keys))
-    return Cells(keys // m, owned.astype(np.float64), carried.astype(np.float64), places)
+    keys, places, owned = np.unique(groups * m + before, return_inverse=True, return_counts=True)
+    indices = np.minimum(np.searchsorted(keys, groups * m + after), len(keys) - 1)
+    carried = np.bincount(indices[keys[indices] == groups * m + after], minlength=len(keys))
+    return ValueCells(keys // m, owned.astype(np.float64), carried.astype(np.float64), places)
 
 
-def hits_in_groups(own: Places, after: Places, m: int, groups: Places) -> Hits:
+def count_hits_in_groups(before: Integers, after: Integers, m: int, groups: Integers) -> Hits:
     """The hits, and their mean and standard deviation under a uniform permutation inside each group.
 
     In a group of n rows a_v of which have v for their own and b_v carry it, by Hoeffding's formulas with P the sum of
     a_v b_v the mean is P/n, and the variance (P - sum of a_v b_v (a_v + b_v) / n + P^2/n^2) / (n - 1).
     """
-    cells = cells_of(own, after, m, groups)
-    sizes, both = np.bincount(groups).astype(np.float64), cells.owned * cells.carried
-    means = np.bincount(cells.owner, both) / sizes
-    mixed = np.bincount(cells.owner, both * (cells.owned + cells.carried)) / sizes
+    cells = build_value_cells(before, after, m, groups)
+    sizes, products = np.bincount(groups).astype(np.float64), cells.owned * cells.carried
+    means = np.bincount(cells.owner, products) / sizes
+    mixed = np.bincount(cells.owner, products * (cells.owned + cells.carried)) / sizes
     variance = (means * sizes - mixed + means**2) / np.maximum(sizes - 1, 1)
-    observed = int(np.count_nonzero(own == after))
-    return Hits(len(own), observed, float(means.sum()), math.sqrt(max(0.0, float(variance.sum()))))
+    observed = int(np.count_nonzero(before == after))
+    return Hits(len(before), observed, float(means.sum()), math.sqrt(max(0.0, float(variance.sum()))))
 
 
-def hits_of_unique(before: Places, after: Places, k: int) -> Hits:
+def count_unique_hits(before: Integers, after: Integers, k: int) -> Hits:
     """The hits among rows whose value nobody else has, and their greatest mean where every group has k rows or more.
 
     Only these are the person's own beyond doubt where the groups are not known. Each comes back with probability 1/n in
     a group of n; the deviation is that of as many independent rows, as which they are nearly.
     """
-    alone = np.bincount(before)[before] == 1
-    rows = int(np.count_nonzero(alone))
-    observed = int(np.count_nonzero((before == after) & alone))
+    is_unique = np.bincount(before)[before] == 1
+    rows = int(np.count_nonzero(is_unique))
+    observed = int(np.count_nonzero((before == after) & is_unique))
     return Hits(rows, observed, rows / k, math.sqrt(rows * (k - 1)) / k)
 
 
-def disturbed(before: Places, after: Places, m: int, groups: Places) -> int:
+def count_disturbed_groups(before: Integers, after: Integers, m: int, groups: Integers) -> int:
     """How many groups do not hold after what they held before, value for value."""
-    held, kept = np.sort(groups * m + before), np.sort(groups * m + after)
-    return len(np.unique(held[held != kept] // m))
+    keys_before, keys_after = np.sort(groups * m + before), np.sort(groups * m + after)
+    return len(np.unique(keys_before[keys_before != keys_after] // m))
 
 
-def width_in_groups(attribute: Attribute, groups: Places) -> float | None:
+def measure_group_width(attribute: Attribute, groups: Integers) -> float | None:
     """What a row's group tells of its value: the mean width of the groups over the column's standard deviation.
 
     None for names, and where the column has no spread.

@@ -8,24 +8,29 @@ from functools import cache
 
 import numpy as np
 
-from discreet.assess.beside import Beside, fitted
+from discreet.assess.beside import MatchedTables, match_attributes
 from discreet.assess.disclosure import (
-    Candidates,
-    Disclosed,
-    anybody,
-    by_distance,
-    by_label,
-    disclosed,
-    knows,
-    unique_share,
+    CandidateRows,
+    DisclosureRisk,
+    compute_unique_share,
+    match_by_distance,
+    match_by_label,
+    match_everyone,
+    measure_disclosure,
+    measure_group_knowledge,
 )
 from discreet.assess.intersection import RECORDS, Groups
-from discreet.assess.linkage import alike_rows, distinct, linked, linked_by_class
-from discreet.microdata.distances import Scale, Space, weighed_spaces
-from discreet.microdata.table import Attribute, Floats, Places, Table
+from discreet.assess.linkage import (
+    find_distinct_rows,
+    find_distinct_table_rows,
+    measure_class_linkage,
+    measure_distance_linkage,
+)
+from discreet.microdata.distances import RecordSpace, Scale, build_weighted_spaces
+from discreet.microdata.table import Attribute, Floats, Integers, Table
 
 Names = tuple[str, ...]
-Known = tuple[tuple[int, float], ...]
+KnowledgeCurve = tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +42,7 @@ class Intruder:
     these are, and he goes by the quasi-identifiers that were not.
     """
 
-    both: Beside
+    tables: MatchedTables
     quasi: Names
     groups: Groups
     aligned: bool
@@ -46,110 +51,118 @@ class Intruder:
     second: Table | None = None
     """Anatomy's other table: the values of each group, with how many of it have them."""
 
-    def linkage(self) -> float | None:
+    def measure_linkage(self) -> float | None:
         """The share of records, in percent, that are led back to; None where nobody can tell which is right."""
-        names = self._shown(self.quasi)
+        names = self._select_released(self.quasi)
         if not self.aligned:
             return None
         if not names:
-            return 100 / self.both.before.rows
-        if self._generalised(names):
-            return linked_by_class(alike_rows(self.both.after.select(names)))
-        return linked(*self._spaces(names))
+            return 100 / self.tables.before.rows
+        if self._is_generalized(names):
+            return measure_class_linkage(find_distinct_table_rows(self.tables.after.select(names)))
+        return measure_distance_linkage(*self._build_spaces(names))
 
-    def unique(self) -> tuple[float, float]:
+    def measure_unique_shares(self) -> tuple[float, float]:
         """The share of rows whose quasi-identifiers nobody else has, before and after."""
-        return _unique(self.both.before, self.quasi), _unique(self.both.after, self._shown(self.quasi))
+        return _compute_unique_share_of(self.tables.before, self.quasi), _compute_unique_share_of(
+            self.tables.after, self._select_released(self.quasi)
+        )
 
-    def disclosures(self, columns: Names) -> dict[str, Disclosed]:
+    def measure_disclosures(self, columns: Names) -> dict[str, DisclosureRisk]:
         """What he comes near, for each column of which it can be measured."""
-        candidates = cache(self._candidates)
-        told = {name: self._told(name, candidates) for name in columns}
+        candidates = cache(self._find_candidates)
+        released_values = {name: self._find_released_values(name, candidates) for name in columns}
         return {
-            name: disclosed(self.both.before[name], *found, self.tolerance, self._moved(name))
-            for name, found in told.items()
-            if found is not None
+            name: measure_disclosure(
+                self.tables.before[name], *values_and_candidates, self.tolerance, self._is_permuted(name)
+            )
+            for name, values_and_candidates in released_values.items()
+            if values_and_candidates is not None
         }
 
-    def knows(self, columns: Names) -> dict[str, Known]:
+    def measure_knowledge(self, columns: Names) -> dict[str, KnowledgeCurve]:
         """For each column with groups of values: what he learns who knows others of a group."""
-        found = {name: self._grouped(name) for name in columns}
-        return {name: knows(*pair) for name, pair in found.items() if pair is not None}
+        grouped_values = {name: self._find_grouped_values(name) for name in columns}
+        return {name: measure_group_knowledge(*pair) for name, pair in grouped_values.items() if pair is not None}
 
-    def _told(
-        self, column: str, candidates: Callable[[Names], Candidates | None]
-    ) -> tuple[Attribute, Candidates] | None:
+    def _find_released_values(
+        self, column: str, candidates: Callable[[Names], CandidateRows | None]
+    ) -> tuple[Attribute, CandidateRows] | None:
         """The values that are released of a column, and which may be a person's; None where nobody can tell."""
-        if column in self.both.alike:
-            who = candidates(tuple(name for name in self.quasi if name != column))
-            return None if who is None else (self.both.after[column], who)
-        return None if column in self.both.after.attributes else self._listed(column)
+        if column in self.tables.comparable:
+            matches = candidates(tuple(name for name in self.quasi if name != column))
+            return None if matches is None else (self.tables.after[column], matches)
+        return None if column in self.tables.after.attributes else self._find_listed_values(column)
 
-    def _candidates(self, quasi: Names) -> Candidates | None:
-        names = self._shown(quasi)
+    def _find_candidates(self, quasi: Names) -> CandidateRows | None:
+        names = self._select_released(quasi)
         if not names:
-            return anybody(self.both.before.rows, self.both.after.rows)
-        if self.aligned and self._generalised(names):
-            kind = alike_rows(self.both.after.select(names)).kind
-            return by_label(kind, kind)
-        near = tuple(name for name in names if name in self.both.alike)
-        return by_distance(*self._spaces(near)) if near else None
+            return match_everyone(self.tables.before.rows, self.tables.after.rows)
+        if self.aligned and self._is_generalized(names):
+            kind = find_distinct_table_rows(self.tables.after.select(names)).kind
+            return match_by_label(kind, kind)
+        comparable = tuple(name for name in names if name in self.tables.comparable)
+        return match_by_distance(*self._build_spaces(comparable)) if comparable else None
 
-    def _listed(self, column: str) -> tuple[Attribute, Candidates] | None:
+    def _find_listed_values(self, column: str) -> tuple[Attribute, CandidateRows] | None:
         """The values of a column that no row shows but each group's list does, and which may be a person's."""
-        labels = self._labels(column)
+        labels = self._get_labels(column)
         if labels is None or not self.aligned:
             return None
         if self.second is None or column not in self.second.attributes:
-            return self.both.before[column], by_label(labels, labels)
-        told = fitted(self.both.before[column], self.second[column])
-        person = np.unique(self.both.after["group"].values, return_inverse=True)[1]
+            return self.tables.before[column], match_by_label(labels, labels)
+        matched = match_attributes(self.tables.before[column], self.second[column])
+        person = np.unique(self.tables.after["group"].values, return_inverse=True)[1]
         block = np.unique(self.second["group"].values, return_inverse=True)[1]
         rows = np.repeat(np.arange(self.second.rows), self.second["count"].values.astype(np.int64))
-        return None if told is None else (told[1].take(rows), by_label(person, block[rows]))
+        return None if matched is None else (matched[1].take(rows), match_by_label(person, block[rows]))
 
-    def _grouped(self, column: str) -> tuple[Places, Places] | None:
+    def _find_grouped_values(self, column: str) -> tuple[Integers, Integers] | None:
         """A column's values, numbered, and their groups; None where each group has one made-up value."""
-        labels = self._labels(column)
-        if column not in self.both.after.attributes:
-            listed = self._listed(column)
-            return None if listed is None else (distinct([listed[0].values]).kind, listed[1].block)
+        labels = self._get_labels(column)
+        if column not in self.tables.after.attributes:
+            listed_values = self._find_listed_values(column)
+            return (
+                None
+                if listed_values is None
+                else (find_distinct_rows([listed_values[0].values]).kind, listed_values[1].block)
+            )
         if labels is None:
             return None
-        kind = distinct([self.both.after[column].values]).kind
-        alone = len(distinct([labels, kind]).first) == len(distinct([labels]).first)
-        return None if alone and not self._kept(column) else (kind, labels)
+        kind = find_distinct_rows([self.tables.after[column].values]).kind
+        has_single_values = len(find_distinct_rows([labels, kind]).first) == len(find_distinct_rows([labels]).first)
+        return None if has_single_values and not self._has_same_values(column) else (kind, labels)
 
-    def _kept(self, column: str) -> bool:
+    def _has_same_values(self, column: str) -> bool:
         """Whether all the column's values are still there, in whatever order."""
-        before, after = self.both.before[column].values, self.both.after[column].values
-        return column in self.both.alike and np.array_equal(np.sort(before), np.sort(after), equal_nan=True)
+        before, after = self.tables.before[column].values, self.tables.after[column].values
+        return column in self.tables.comparable and np.array_equal(np.sort(before), np.sort(after), equal_nan=True)
 
-    def _moved(self, column: str) -> bool:
+    def _is_permuted(self, column: str) -> bool:
         """Whether it is known that values of a column are not on their own rows."""
-        before, after = self.both.before[column].values, self.both.after.attributes.get(column)
+        before, after = self.tables.before[column].values, self.tables.after.attributes.get(column)
         return self.aligned and after is not None and not np.array_equal(before, after.values, equal_nan=True)
 
-    def _labels(self, column: str) -> Places | None:
+    def _get_labels(self, column: str) -> Integers | None:
         return self.groups.get(column, self.groups.get(RECORDS))
 
-    def _shown(self, names: Names) -> Names:
-        return tuple(name for name in names if name in self.both.after.attributes)
+    def _select_released(self, names: Names) -> Names:
+        return tuple(name for name in names if name in self.tables.after.attributes)
 
-    def _generalised(self, names: Names) -> bool:
-        return not set(names) <= set(self.both.alike)
+    def _is_generalized(self, names: Names) -> bool:
+        return not set(names) <= set(self.tables.comparable)
 
-    def _spaces(self, names: Names) -> tuple[Space, Space, Floats]:
-        tables = [self.both.before.select(names), self.both.after.select(names)]
-        (one, two), weights = weighed_spaces(tables, self._scale(names))
-        return one, two, weights
+    def _build_spaces(self, names: Names) -> tuple[RecordSpace, RecordSpace, Floats]:
+        tables = [self.tables.before.select(names), self.tables.after.select(names)]
+        (space_before, space_after), weights = build_weighted_spaces(tables, self._select_scale(names))
+        return space_before, space_after, weights
 
-    def _scale(self, names: Names) -> Scale:
+    def _select_scale(self, names: Names) -> Scale:
         """Numbers to divide by, one for each quasi-identifier, of these alone."""
         if self.scale is None or isinstance(self.scale, str) or len(self.scale) != len(self.quasi):
             return self.scale
-        return [by for name, by in zip(self.quasi, self.scale, strict=True) if name in names]
+        return [divisor for name, divisor in zip(self.quasi, self.scale, strict=True) if name in names]
 
 
-def _unique(table: Table, names: Names) -> float:
-    return unique_share(alike_rows(table.select(names))) if names else 0.0
+def _compute_unique_share_of(table: Table, names: Names) -> float:
+    return compute_unique_share(find_distinct_table_rows(table.select(names))) if names else 0.0

@@ -14,40 +14,40 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInput
-from discreet.exact import whole
+from discreet.exact import as_int
 from discreet.formatting import format_number, format_percent_at_most
 
 if TYPE_CHECKING:
     from discreet.assess.comparison import Comparison
     from discreet.kernel.entropy import Entropy
     from discreet.microdata.distances import Scale
-    from discreet.microdata.protected import Protected
+    from discreet.microdata.protected import ProtectedTable
     from discreet.microdata.table import Table
 
-METHODS = ("mdav", "mdav-swap", "ir-swap")
+DEFAULT_METHODS = ("mdav", "mdav-swap", "ir-swap")
 """What is tried unless said otherwise: the methods of thesis 3.4."""
-TRIED = (*METHODS, "t-closeness")
+SWEEP_METHODS = (*DEFAULT_METHODS, "t-closeness")
 """What can be tried. Generalised values and Anatomy's two tables have no correlations to compare with these."""
-ALIKE = 0.05
+LOSS_TOLERANCE = 0.05
 """Losses that differ by no more are held alike: so much, or more, is chance."""
-LIMIT = 0.05
+DEFAULT_RISK_LIMIT = 0.05
 """The greatest risk above chance that is called small."""
-GRAVE = 1.0
+MAX_LOSS = 1.0
 """A greater loss is of the worst grade: findings may well differ."""
-TINY = 1e-9
+MIN_RISK_LIMIT = 1e-9
 """A smaller limit measures how far off a risk is as this one does."""
-MOST = 12
+MAX_KS = 12
 """How many k there is room for."""
 
-RANGE = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
-LIST = re.compile(r"\s*[0-9]{1,9}(\s*,\s*[0-9]{1,9})*")
+RANGE_PATTERN = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
+LIST_PATTERN = re.compile(r"\s*[0-9]{1,9}(\s*,\s*[0-9]{1,9})*")
 
 Names = Sequence[str]
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SweepPoint:
     """One method at one k: what it costs and what it gives away, in the units of `Comparison`."""
 
     method: str
@@ -65,16 +65,16 @@ class Point:
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
-        told: dict[str, object] = {"method": self.method, "k": self.k, "loss": self.loss, "risk": self.risk}
-        return told | {"il1s": self.il1s, "linkage": self.linkage, "score": self.score, "lost": self.lost}
+        document: dict[str, object] = {"method": self.method, "k": self.k, "loss": self.loss, "risk": self.risk}
+        return document | {"il1s": self.il1s, "linkage": self.linkage, "score": self.score, "lost": self.lost}
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class SweepResult:
     """The points that could be tried, by method and k, and the one to take, or the nearest where none is useful."""
 
-    points: tuple[Point, ...]
-    recommended: Point
+    points: tuple[SweepPoint, ...]
+    recommended: SweepPoint
     limit: float
     left_out: tuple[str, ...] = ()
     """What could not be tried, a sentence each."""
@@ -82,75 +82,75 @@ class Sweep:
     @property
     def useful(self) -> bool:
         """Whether the point is one to take: both its risk and its loss are within their bounds."""
-        return _within(self.recommended, self.limit)
+        return _is_within_limits(self.recommended, self.limit)
 
     @property
     def words(self) -> str:
         """The recommendation and its reason."""
         best, limit = self.recommended, f"a risk of at most {format_percent_at_most(self.limit)} above chance"
-        told, own = f"{best.method} with k = {best.k:,}", format_percent_at_most(best.risk, 3)
-        lost = f"most of it in {best.lost}"
+        point_text, risk_text = f"{best.method} with k = {best.k:,}", format_percent_at_most(best.risk, 3)
+        loss_note = f"most of it in {best.lost}"
         if self.useful:
             lowest = f"none loses clearly less than its {format_number(best.loss, 3)}"
-            why = f"of all points with {limit} (its own is {own}) {lowest}"
-            return f"Take {told}: {why}, {lost}."
-        bounds = f"safe ({limit}) and useful (a loss of at most {format_number(GRAVE)})"
-        nearest = f"{told} (risk {own}, loss {format_number(best.loss, 3)}, {lost})"
-        return f"No point is both {bounds}: nearest is {nearest}; {self._short()}."
+            reason = f"of all points with {limit} (its own is {risk_text}) {lowest}"
+            return f"Take {point_text}: {reason}, {loss_note}."
+        bounds = f"safe ({limit}) and useful (a loss of at most {format_number(MAX_LOSS)})"
+        nearest = f"{point_text} (risk {risk_text}, loss {format_number(best.loss, 3)}, {loss_note})"
+        return f"No point is both {bounds}: nearest is {nearest}; {self._format_shortcoming()}."
 
-    def _short(self) -> str:
+    def _format_shortcoming(self) -> str:
         """What is wrong with the nearest point, and what may help."""
         gives_away = "it gives away too much" if self.recommended.risk > self.limit else ""
-        differs = "findings may well differ from those on the original" if self.recommended.loss > GRAVE else ""
+        differs = "findings may well differ from those on the original" if self.recommended.loss > MAX_LOSS else ""
         return f"{' and '.join(filter(None, (gives_away, differs)))}, so try other k, other methods or fewer columns"
 
     def to_json(self) -> dict[str, object]:
         """Machine-readable."""
         points = [point.to_json() for point in self.points]
-        told = {"useful": self.useful, "limit": self.limit, "words": self.words, "left_out": list(self.left_out)}
-        return {"points": points, "recommended": self.recommended.to_json(), **told}
+        summary = {"useful": self.useful, "limit": self.limit, "words": self.words, "left_out": list(self.left_out)}
+        return {"points": points, "recommended": self.recommended.to_json(), **summary}
 
 
-def read_ks(text: str) -> tuple[int, ...]:
+def parse_ks(text: str) -> tuple[int, ...]:
     """The k of "k=3..300", evenly by their ratios, or of "k=3,5,10"; at most twelve, ascending."""
     plain = text.strip().removeprefix("k=")
-    if ends := RANGE.fullmatch(plain):
-        return check_ks(_geometric(int(ends[1]), int(ends[2])))
-    if LIST.fullmatch(plain):
+    if ends := RANGE_PATTERN.fullmatch(plain):
+        return check_ks(_space_geometrically(int(ends[1]), int(ends[2])))
+    if LIST_PATTERN.fullmatch(plain):
         return check_ks([int(k) for k in plain.split(",")])
     raise InvalidInput(f"a sweep is written k=3..300 or k=3,5,10, got {text[:40]!r}")
 
 
 def check_ks(ks: Sequence[object]) -> tuple[int, ...]:
     """Whole k of at least 2, each once, ascending."""
-    read = tuple(sorted({whole(k, "k", 2) for k in ks}))
-    if not 1 <= len(read) <= MOST:
+    ks_in_order = tuple(sorted({as_int(k, "k", 2) for k in ks}))
+    if not 1 <= len(ks_in_order) <= MAX_KS:
         raise InvalidInput(
-            f"a sweep tries one to {MOST} different k, got {len(read)}; name fewer, or a range like k=3..300"
+            f"a sweep tries one to {MAX_KS} different k, got {len(ks_in_order)}; name fewer, or a range like k=3..300"
         )
-    return read
+    return ks_in_order
 
 
-def _geometric(low: int, high: int) -> tuple[int, ...]:
+def _space_geometrically(low: int, high: int) -> tuple[int, ...]:
     if low > high:
         raise InvalidInput(f"a sweep goes upwards, like k=3..300; {low} is above {high}")
-    if high - low < MOST:
+    if high - low < MAX_KS:
         return tuple(range(low, high + 1))
-    return tuple(round(low * (high / max(low, 1)) ** (step / (MOST - 1))) for step in range(MOST))
+    return tuple(round(low * (high / max(low, 1)) ** (step / (MAX_KS - 1))) for step in range(MAX_KS))
 
 
 def check_methods(methods: Names) -> tuple[str, ...]:
     """Methods that can be tried, each once."""
     for method in methods:
-        if method not in TRIED:
-            raise InvalidInput(f"a sweep tries {', '.join(TRIED)}; {str(method)[:40]!r} is none of them")
+        if method not in SWEEP_METHODS:
+            raise InvalidInput(f"a sweep tries {', '.join(SWEEP_METHODS)}; {str(method)[:40]!r} is none of them")
     if not methods:
-        raise InvalidInput(f"a sweep tries at least one method; name one of {', '.join(TRIED)}")
+        raise InvalidInput(f"a sweep tries at least one method; name one of {', '.join(SWEEP_METHODS)}")
     return tuple(dict.fromkeys(methods))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trial:
+class SweepTrial:
     """What is tried again and again: the records, their roles, and all that is not k."""
 
     table: Table
@@ -160,7 +160,7 @@ class Trial:
     t: object
     entropy: Entropy | None
 
-    def protect(self, method: str, k: int) -> Protected:
+    def protect(self, method: str, k: int) -> ProtectedTable:
         """The records under one method at one k."""
         from discreet.microdata.mdav_id import mdav_id
         from discreet.microdata.swapping import ir_swap, mdav_swap
@@ -174,74 +174,79 @@ class Trial:
             return ir_swap(self.table, k, self.confidential, entropy=self.entropy)
         return t_close(self.table, self.t, k, self.quasi, self.confidential, entropy=self.entropy)
 
-    def compare(self, protected: Protected, k: int) -> Comparison:
+    def compare(self, protected: ProtectedTable, k: int) -> Comparison:
         """What the protected records cost and give away."""
         from discreet.assess.compare import compare_release
 
         return compare_release(self.table, protected, self.quasi, self.confidential, scale=self.scale, k=k)
 
 
-def _point(method: str, k: int, found: Comparison, first: Comparison) -> Point:
-    from discreet.assess.verdict import worst_loss
+def _build_point(method: str, k: int, comparison: Comparison, baseline: Comparison) -> SweepPoint:
+    from discreet.assess.verdict import find_worst_loss
 
-    lost, loss = worst_loss(found)
-    risk = max(found.disclosure_excess.values(), default=0.0)
-    return Point(method, k, loss, risk, found.il1s, found.linkage, _score(found, first), lost)
+    lost_measure, loss = find_worst_loss(comparison)
+    risk = max(comparison.disclosure_excess.values(), default=0.0)
+    return SweepPoint(
+        method, k, loss, risk, comparison.il1s, comparison.linkage, _compute_score(comparison, baseline), lost_measure
+    )
 
 
-def _score(found: Comparison, first: Comparison) -> float | None:
+def _compute_score(comparison: Comparison, baseline: Comparison) -> float | None:
     """None where a factor is not measured, or nothing is left to divide by."""
     from discreet.assess.verdict import score
 
-    if first.sse is None or first.linkage is None or not found.sse or not found.linkage:
+    if baseline.sse is None or baseline.linkage is None or not comparison.sse or not comparison.linkage:
         return None
-    return score(first.sse, first.linkage, found.sse, found.linkage)
+    return score(baseline.sse, baseline.linkage, comparison.sse, comparison.linkage)
 
 
-def sweep(
+def sweep_parameters(
     table: Table,
     quasi: Names,
     confidential: Names,
     ks: Sequence[int],
-    methods: Names = METHODS,
+    methods: Names = DEFAULT_METHODS,
     *,
     entropy: Entropy | None = None,
     progress: Progress | None = None,
     scale: Scale = "domain",
     t: object = 2,
-    limit: float = LIMIT,
-) -> Sweep:
+    limit: float = DEFAULT_RISK_LIMIT,
+) -> SweepResult:
     """Try every method at every k and recommend; t-closeness is tried at `t`. `progress(done, of)` follows each try."""
     from discreet.microdata.checks import check_roles
 
     quasi, confidential = check_roles(table, quasi, confidential, informed=False)
     tries = [(method, k) for method in check_methods(methods) for k in check_ks(ks)]
-    trial = Trial(table.select((*quasi, *confidential)), quasi, confidential, scale, t, entropy)
-    points: list[Point] = []
-    first: dict[str, Comparison] = {}
+    trial = SweepTrial(table.select((*quasi, *confidential)), quasi, confidential, scale, t, entropy)
+    points: list[SweepPoint] = []
+    baselines: dict[str, Comparison] = {}
     refused: dict[str, list[int]] = {}
     for done, (method, k) in enumerate(tries, 1):
         try:
-            found = trial.compare(trial.protect(method, k), k)
-            points.append(_point(method, k, found, first.setdefault(method, found)))
+            comparison = trial.compare(trial.protect(method, k), k)
+            points.append(_build_point(method, k, comparison, baselines.setdefault(method, comparison)))
         except InvalidInput as refusal:
             refused.setdefault(f"{method}: {refusal}", []).append(k)
         if progress is not None:
             progress(done, len(tries))
     if not points:
         raise InvalidInput(f"nothing could be tried; {next(iter(refused))}")
-    left_out = tuple(f"{why} (k = {', '.join(map(str, of))})" for why, of in refused.items())
-    return Sweep(tuple(points), recommend(points, limit), limit, left_out)
+    left_out = tuple(f"{reason} (k = {', '.join(map(str, refused_ks))})" for reason, refused_ks in refused.items())
+    return SweepResult(tuple(points), recommend_point(points, limit), limit, left_out)
 
 
-def recommend(points: Sequence[Point], limit: float) -> Point:
+def recommend_point(points: Sequence[SweepPoint], limit: float) -> SweepPoint:
     """The point to take, by the rule above."""
-    within = [point for point in points if _within(point, limit)]
-    if not within:
-        return min(points, key=lambda point: max(point.risk / max(limit, TINY), point.loss / GRAVE))
-    least = min(point.loss for point in within)
-    return min((point for point in within if point.loss <= least + ALIKE), key=lambda point: (point.risk, point.loss))
+    eligible = [point for point in points if _is_within_limits(point, limit)]
+    if not eligible:
+        return min(points, key=lambda point: max(point.risk / max(limit, MIN_RISK_LIMIT), point.loss / MAX_LOSS))
+    least_loss = min(point.loss for point in eligible)
+    return min(
+        (point for point in eligible if point.loss <= least_loss + LOSS_TOLERANCE),
+        key=lambda point: (point.risk, point.loss),
+    )
 
 
-def _within(point: Point, limit: float) -> bool:
-    return point.risk <= limit and point.loss <= GRAVE
+def _is_within_limits(point: SweepPoint, limit: float) -> bool:
+    return point.risk <= limit and point.loss <= MAX_LOSS

@@ -13,95 +13,97 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from discreet.microdata.distances import Space
-from discreet.microdata.table import Floats, Places
+from discreet.microdata.distances import RecordSpace
+from discreet.microdata.table import Floats, Integers
 
-LEAF = 12
+MAX_LEAF_RECORDS = 12
 """Boxes of at most this many records are not divided."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ties:
+class NearestTies:
     """For each query: the least squared distance, and the targets at it, from `starts[i]` to before `starts[i + 1]`."""
 
     squares: Floats
-    starts: Places
-    targets: Places
+    starts: Integers
+    targets: Integers
 
 
-def nearest(queries: Space, targets: Space, weights: Floats | None = None) -> Ties:
+def find_nearest_ties(queries: RecordSpace, targets: RecordSpace, weights: Floats | None = None) -> NearestTies:
     """The targets nearest to each query. Both are rows of one space; rows that are alike are better given once.
 
     `weights` are those of the coordinates, 1 where not given.
     """
     numbers = queries.points.shape[1]
-    known = _columns(targets)
-    order, low, high = _tree(known, numbers)
-    weighed = np.ones(numbers) if weights is None else weights
-    tree = Boxes(known[order], low, high, weighed, numbers, *_flat(queries.squares))
-    squares, starts, places = _search(_columns(queries), tree)
-    return Ties(squares, starts, order[places])
+    target_columns = _stack_columns(targets)
+    order, low, high = _build_boxes(target_columns, numbers)
+    coordinate_weights = np.ones(numbers) if weights is None else weights
+    tree = BoxTree(target_columns[order], low, high, coordinate_weights, numbers, *_flatten_tables(queries.squares))
+    squares, starts, places = _search_all(_stack_columns(queries), tree)
+    return NearestTies(squares, starts, order[places])
 
 
-def squared(one: Space, two: Space, weights: Floats | None = None) -> Floats:
+def compute_squared_distances(first: RecordSpace, second: RecordSpace, weights: Floats | None = None) -> Floats:
     """The squared distance of row i of one from row i of the other, summed as `nearest` sums it."""
-    total = np.zeros(one.rows)
-    for column in range(one.points.shape[1]):
-        gap = one.points[:, column] - two.points[:, column]
+    total = np.zeros(first.rows)
+    for column in range(first.points.shape[1]):
+        gap = first.points[:, column] - second.points[:, column]
         total += gap * gap if weights is None else weights[column] * (gap * gap)
-    for column, table in enumerate(one.squares):
-        total += table[one.codes[:, column], two.codes[:, column]]
+    for column, table in enumerate(first.squares):
+        total += table[first.codes[:, column], second.codes[:, column]]
     return total
 
 
-def _columns(space: Space) -> Floats:
+def _stack_columns(space: RecordSpace) -> Floats:
     """Numbers, then codes, in one array."""
     return np.ascontiguousarray(np.hstack([space.points, space.codes.astype(np.float64)]))
 
 
-def _flat(squares: tuple[Floats, ...]) -> tuple[Floats, Places, Places]:
+def _flatten_tables(squares: tuple[Floats, ...]) -> tuple[Floats, Integers, Integers]:
     """The tables of squares one after the other, where each starts, and how long its rows are."""
     tables = np.concatenate([np.zeros(0), *(table.ravel() for table in squares)])
     first = np.cumsum([0, *(table.size for table in squares)], dtype=np.int64)
     return tables, first, np.array([table.shape[1] for table in squares], dtype=np.int64)
 
 
-class Boxes(NamedTuple):
+class BoxTree(NamedTuple):
     """Records in the order of the tree, the ends of its boxes, and the squared distances of categories one by one."""
 
-    known: Floats
+    records: Floats
     low: Floats
     high: Floats
     weights: Floats
     numbers: int
     tables: Floats
-    first: Places
-    size: Places
+    table_starts: Integers
+    table_widths: Integers
 
 
 @njit(cache=True)
-def _tree(known: Floats, numbers: int) -> tuple[Places, Floats, Floats]:
+def _build_boxes(records: Floats, numbers: int) -> tuple[Integers, Floats, Floats]:
     """The order of the records, and the ends of every box: boxes 2i + 1 and 2i + 2 halve box i."""
-    rows, columns = known.shape
+    rows, columns = records.shape
     depth = 0
-    while (rows >> depth) > LEAF:
+    while (rows >> depth) > MAX_LEAF_RECORDS:
         depth += 1
     order = np.arange(rows)
     low, high = np.empty((2 ** (depth + 1) - 1, columns)), np.empty((2 ** (depth + 1) - 1, columns))
     for level in range(depth + 1):
         for place in range(2**level):
             box = 2**level - 1 + place
-            mine = order[(rows * place) >> level : (rows * (place + 1)) >> level]
+            box_rows = order[(rows * place) >> level : (rows * (place + 1)) >> level]
             for column in range(columns):
-                values = known[mine, column]
+                values = records[box_rows, column]
                 low[box, column], high[box, column] = values.min(), values.max()
             if level < depth:
-                mine[:] = mine[np.argsort(known[mine, _widest(low[box], high[box], numbers)])]
+                box_rows[:] = box_rows[
+                    np.argsort(records[box_rows, _choose_split_column(low[box], high[box], numbers)])
+                ]
     return order, low, high
 
 
 @njit(cache=True)
-def _widest(low: Floats, high: Floats, numbers: int) -> int:
+def _choose_split_column(low: Floats, high: Floats, numbers: int) -> int:
     """The column to divide by: categories before numbers, since they are farther apart."""
     for column in range(numbers, len(low)):
         if high[column] > low[column]:
@@ -110,88 +112,90 @@ def _widest(low: Floats, high: Floats, numbers: int) -> int:
 
 
 @njit(cache=True)
-def _search(asked: Floats, tree: Boxes) -> tuple[Floats, Places, Places]:
+def _search_all(queries: Floats, tree: BoxTree) -> tuple[Floats, Integers, Integers]:
     """For each query the least squared distance, and the places of all that are at it."""
-    squares, starts = np.empty(len(asked)), np.zeros(len(asked) + 1, np.int64)
-    tied, found = np.empty(len(tree.known), np.int64), np.empty(len(asked), np.int64)
+    squares, starts = np.empty(len(queries)), np.zeros(len(queries) + 1, np.int64)
+    tied, tied_places = np.empty(len(tree.records), np.int64), np.empty(len(queries), np.int64)
     waiting, bounds = np.empty(64, np.int64), np.empty(64)
-    for query in range(len(asked)):
-        squares[query], many = _descend(asked[query], tree, tied, waiting, bounds)
-        start, stop = starts[query], starts[query] + many
-        if stop > len(found):
-            found = np.concatenate((found, np.empty(stop + len(found), np.int64)))
-        found[start:stop] = tied[:many]
+    for query in range(len(queries)):
+        squares[query], tie_count = _search_one(queries[query], tree, tied, waiting, bounds)
+        start, stop = starts[query], starts[query] + tie_count
+        if stop > len(tied_places):
+            tied_places = np.concatenate((tied_places, np.empty(stop + len(tied_places), np.int64)))
+        tied_places[start:stop] = tied[:tie_count]
         starts[query + 1] = stop
-    return squares, starts, found[: starts[-1]]
+    return squares, starts, tied_places[: starts[-1]]
 
 
 # A stack, not a recursion: numba crashes on a recursive function that it has from its cache (numba issue 6061).
 @njit(cache=True)
-def _descend(asked: Floats, tree: Boxes, tied: Places, waiting: Places, bounds: Floats) -> tuple[float, int]:
+def _search_one(query: Floats, tree: BoxTree, tied: Integers, waiting: Integers, bounds: Floats) -> tuple[float, int]:
     """The least squared distance, and how many are at it: their places are in `tied`."""
-    leaves, best, many = len(tree.low) // 2, np.inf, 0
+    leaves, best, tie_count = len(tree.low) // 2, np.inf, 0
     waiting[0], bounds[0], last = 0, 0.0, 0
     while last >= 0:
         box = waiting[last]
         if bounds[last] > best:
             last -= 1
         elif box >= leaves:
-            best, many = _among(asked, tree, box - leaves, leaves + 1, best, many, tied)
+            best, tie_count = _scan_leaf(query, tree, box - leaves, leaves + 1, best, tie_count, tied)
             last -= 1
         else:
-            left, right = _bound(asked, tree, 2 * box + 1), _bound(asked, tree, 2 * box + 2)
+            left, right = _bound_box(query, tree, 2 * box + 1), _bound_box(query, tree, 2 * box + 2)
             nearer = 1 if left <= right else 2
             waiting[last], bounds[last] = 2 * box + 3 - nearer, max(left, right)
             waiting[last + 1], bounds[last + 1] = 2 * box + nearer, min(left, right)
             last += 1
-    return best, many
+    return best, tie_count
 
 
 @njit(cache=True)
-def _among(
-    asked: Floats, tree: Boxes, leaf: int, leaves: int, best: float, many: int, tied: Places
+def _scan_leaf(
+    query: Floats, tree: BoxTree, leaf: int, leaves: int, best: float, tie_count: int, tied: Integers
 ) -> tuple[float, int]:
-    rows = len(tree.known)
+    rows = len(tree.records)
     for place in range(rows * leaf // leaves, rows * (leaf + 1) // leaves):
-        square = _square(asked, tree, place)
+        square = _compute_square(query, tree, place)
         if square < best:
-            best, many = square, 0
+            best, tie_count = square, 0
         if square == best:
-            tied[many] = place
-            many += 1
-    return best, many
+            tied[tie_count] = place
+            tie_count += 1
+    return best, tie_count
 
 
 @njit(cache=True)
-def _square(asked: Floats, tree: Boxes, place: int) -> float:
+def _compute_square(query: Floats, tree: BoxTree, place: int) -> float:
     total = 0.0
     for column in range(tree.numbers):
-        gap = asked[column] - tree.known[place, column]
+        gap = query[column] - tree.records[place, column]
         total += tree.weights[column] * (gap * gap)
-    for column in range(tree.numbers, len(asked)):
-        row = tree.first[column - tree.numbers] + int(asked[column]) * tree.size[column - tree.numbers]
-        total += tree.tables[row + int(tree.known[place, column])]
+    for column in range(tree.numbers, len(query)):
+        row = tree.table_starts[column - tree.numbers] + int(query[column]) * tree.table_widths[column - tree.numbers]
+        total += tree.tables[row + int(tree.records[place, column])]
     return total
 
 
 @njit(cache=True)
-def _bound(asked: Floats, tree: Boxes, box: int) -> float:
+def _bound_box(query: Floats, tree: BoxTree, box: int) -> float:
     """At most the squared distance of anything in the box."""
     total = 0.0
     for column in range(tree.numbers):
-        gap = max(tree.low[box, column] - asked[column], asked[column] - tree.high[box, column], 0.0)
+        gap = max(tree.low[box, column] - query[column], query[column] - tree.high[box, column], 0.0)
         total += tree.weights[column] * (gap * gap)
-    for column in range(tree.numbers, len(asked)):
-        total += _least(asked[column], tree, column - tree.numbers, tree.low[box, column], tree.high[box, column])
+    for column in range(tree.numbers, len(query)):
+        total += _find_least_code_square(
+            query[column], tree, column - tree.numbers, tree.low[box, column], tree.high[box, column]
+        )
     return total
 
 
 @njit(cache=True)
-def _least(asked: float, tree: Boxes, column: int, low: float, high: float) -> float:
+def _find_least_code_square(category: float, tree: BoxTree, column: int, low: float, high: float) -> float:
     """The least squared distance from a category to those between two, both among them."""
-    if low <= asked <= high:
+    if low <= category <= high:
         return 0.0
-    row = tree.first[column] + int(asked) * tree.size[column]
+    row = tree.table_starts[column] + int(category) * tree.table_widths[column]
     least = np.inf
     for code in range(int(low), int(high) + 1):
         least = min(least, tree.tables[row + code])

@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.microdata.table import Kind, Places
+from discreet.microdata.table import Integers, Kind
 
 Ratio = Fraction | float
 """A Fraction, or `math.inf`; no other float."""
 
 
-def told(figure: Ratio | None) -> str | None:
+def format_ratio(figure: Ratio | None) -> str | None:
     """A figure as exact text."""
     return None if figure is None else "infinite" if figure == math.inf else str(figure)
 
 
 @dataclass(frozen=True, slots=True)
-class Variety:
+class ClassDiversity:
     """How varied one confidential column, or several as one, is inside the classes: always of the worst class."""
 
     distinct: int
@@ -51,94 +51,98 @@ class Variety:
         return {
             "l": self.distinct,
             "l_entropy": self.entropy,
-            "recursive_c": told(self.recursive),
-            "t_ratio": told(self.t_ratio),
-            "t_emd": told(self.t_emd),
-            "t_ratio_between_classes": told(self.between),
+            "recursive_c": format_ratio(self.recursive),
+            "t_ratio": format_ratio(self.t_ratio),
+            "t_emd": format_ratio(self.t_emd),
+            "t_ratio_between_classes": format_ratio(self.between),
         }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Cells:
+class _ClassCells:
     """The cells of the table classes x values that are not empty, class by class and value by value in each."""
 
-    owner: Places
-    value: Places
-    count: Places
-    starts: Places
+    owner: Integers
+    value: Integers
+    count: Integers
+    starts: Integers
     """Where each class starts."""
-    sizes: Places
-    totals: Places
+    sizes: Integers
+    totals: Integers
     """How many rows have each value."""
 
     @property
-    def of(self) -> Places:
+    def class_sizes(self) -> Integers:
         """The size of each cell's class."""
         return self.sizes[self.owner]
 
     @property
-    def lengths(self) -> Places:
+    def lengths(self) -> Integers:
         """How many cells each class has."""
         return np.diff(self.starts, append=len(self.count))
 
 
-def variety(classes: Places, places: Places, m: int, kind: Kind, recursive_l: int = 2) -> Variety:
+def measure_diversity(classes: Integers, places: Integers, m: int, kind: Kind, recursive_l: int = 2) -> ClassDiversity:
     """The variety of values, given as places among m distinct ones, inside classes 0 to c - 1."""
     keys, count = np.unique(classes * m + places, return_counts=True)
     owner, value = keys // m, keys % m
     starts, sizes = np.flatnonzero(np.diff(owner, prepend=-1)), np.bincount(classes)
-    cells = _Cells(owner, value, count, starts, sizes, np.bincount(places))
-    whole = bool(np.all(cells.lengths == m))
+    cells = _ClassCells(owner, value, count, starts, sizes, np.bincount(places))
+    has_all_values = bool(np.all(cells.lengths == m))
     information = np.log(sizes) - np.add.reduceat(count * np.log(count), starts) / sizes
-    return Variety(
+    return ClassDiversity(
         int(cells.lengths.min()),
         math.exp(max(0.0, float(information.min()))),
-        _recursive(cells, recursive_l),
-        _ratio(cells) if whole else math.inf,
-        _variation(cells) if kind == "nominal" else _ordered_distance(cells),
-        _ratio_between(cells) if whole else math.inf,
+        _compute_recursive(cells, recursive_l),
+        _compute_ratio(cells) if has_all_values else math.inf,
+        _compute_variation(cells) if kind == "nominal" else _compute_ordered_distance(cells),
+        _compute_ratio_between(cells) if has_all_values else math.inf,
     )
 
 
-def greatest(tops: NDArray[Any], bottoms: NDArray[Any]) -> Fraction:
+def find_greatest_fraction(tops: NDArray[Any], bottoms: NDArray[Any]) -> Fraction:
     """The greatest of many fractions, exactly: floats find those near it."""
     near = (tops / bottoms).astype(np.float64)
     close = near >= near.max() * (1 - 1e-9)
     return max(Fraction(*pair) for pair in set(zip(tops[close].tolist(), bottoms[close].tolist(), strict=True)))
 
 
-def _recursive(cells: _Cells, l: int) -> Ratio:  # noqa: E741  the measure's name is l
+def _compute_recursive(cells: _ClassCells, l: int) -> Ratio:  # noqa: E741  the measure's name is l
     """The greatest quotient r_1 / (r_l + ... + r_m) of a class."""
     if np.any(cells.lengths < l):
         return math.inf
     falling = cells.count[np.lexsort((-cells.count, cells.owner))]
     rank = np.arange(len(falling)) - np.repeat(cells.starts, cells.lengths)
-    return greatest(falling[cells.starts], np.add.reduceat(np.where(rank >= l - 1, falling, 0), cells.starts))
+    return find_greatest_fraction(
+        falling[cells.starts], np.add.reduceat(np.where(rank >= l - 1, falling, 0), cells.starts)
+    )
 
 
-def _ratio(cells: _Cells) -> Fraction:
+def _compute_ratio(cells: _ClassCells) -> Fraction:
     """Definition 15 by Proposition 10: the greatest quotient of a value's shares in a class and in the table."""
-    here, there = cells.count * cells.sizes.sum(), cells.of * cells.totals[cells.value]
-    return max(greatest(here, there), greatest(there, here))
+    class_terms, table_terms = cells.count * cells.sizes.sum(), cells.class_sizes * cells.totals[cells.value]
+    return max(find_greatest_fraction(class_terms, table_terms), find_greatest_fraction(table_terms, class_terms))
 
 
-def _ratio_between(cells: _Cells) -> Fraction:
+def _compute_ratio_between(cells: _ClassCells) -> Fraction:
     """The greatest quotient of a value's shares in two classes, each of which has all values."""
     grid = cells.count.reshape(len(cells.sizes), len(cells.totals))
     shares = grid / cells.sizes[:, None]
     quotient = shares.max(axis=0) / shares.min(axis=0)
     close = np.flatnonzero(quotient >= quotient.max() * (1 - 1e-9))
-    return max(greatest(grid[:, v], cells.sizes) * greatest(cells.sizes, grid[:, v]) for v in close)
+    return max(
+        find_greatest_fraction(grid[:, v], cells.sizes) * find_greatest_fraction(cells.sizes, grid[:, v]) for v in close
+    )
 
 
-def _variation(cells: _Cells) -> Fraction:
+def _compute_variation(cells: _ClassCells) -> Fraction:
     """Half the sum of the differences of the shares: the sum of those above the table's."""
     rows = int(cells.sizes.sum())
-    excess = np.maximum(cells.count * rows - cells.of * cells.totals[cells.value], 0)
-    return greatest(np.add.reduceat(excess, cells.starts), cells.sizes) / rows
+    excess = np.maximum(cells.count * rows - cells.class_sizes * cells.totals[cells.value], 0)
+    return find_greatest_fraction(np.add.reduceat(excess, cells.starts), cells.sizes) / rows
 
 
-def _ordered_distance(cells: _Cells) -> Fraction:
+def _compute_ordered_distance(cells: _ClassCells) -> Fraction:
     """The sum over values of the differences of the distribution functions, over m - 1.
 
     A class's function is level between its values, where the table's crosses it at most once: with sums of the table's
@@ -154,9 +158,11 @@ def _ordered_distance(cells: _Cells) -> Fraction:
     level = running - np.repeat(running[cells.starts] - cells.count[cells.starts], cells.lengths)
     after = np.append(cells.value[1:], m)
     after[np.append(cells.starts[1:], len(after)) - 1] = m
-    cross = np.clip(np.searchsorted(below, rows * level // cells.of, side="right"), cells.value, after)
-    height, size = (rows * level).astype(kind), cells.of.astype(kind)
-    under = height * (cross - cells.value) - size * (summed[cross] - summed[cells.value])
-    over = size * (summed[after] - summed[cross]) - height * (after - cross)
+    cross = np.clip(np.searchsorted(below, rows * level // cells.class_sizes, side="right"), cells.value, after)
+    height, size = (rows * level).astype(kind), cells.class_sizes.astype(kind)
+    below_crossing = height * (cross - cells.value) - size * (summed[cross] - summed[cells.value])
+    above_crossing = size * (summed[after] - summed[cross]) - height * (after - cross)
     first = cells.sizes.astype(kind) * summed[cells.value[cells.starts]]
-    return greatest(np.add.reduceat(under + over, cells.starts) + first, cells.sizes) / (rows * (m - 1))
+    return find_greatest_fraction(
+        np.add.reduceat(below_crossing + above_crossing, cells.starts) + first, cells.sizes
+    ) / (rows * (m - 1))

@@ -8,27 +8,27 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.audit.bound import certified
-from discreet.audit.choosing import choose, words
-from discreet.audit.draws import Draws, Keys
-from discreet.audit.events import Found
-from discreet.audit.reading import read_pair
+from discreet.audit.bound import compute_epsilon_bound
+from discreet.audit.choosing import choose_event, format_event
+from discreet.audit.draws import Keys, OutputSample
+from discreet.audit.events import CandidateEvent
+from discreet.audit.reading import read_output_pair
 from discreet.errors import InvalidInput
-from discreet.exact import between, rational, shown
+from discreet.exact import as_number_between, as_rational, format_exact
 from discreet.formatting import (
     EXACT_DIGITS,
+    format_budget_left,
     format_cost,
-    format_left,
     format_lower,
     format_percent_at_least,
     format_upper,
     round_down,
 )
 
-LEAST_DRAWS, MOST_DRAWS = 1000, 100_000_000
+MIN_DRAWS, MAX_DRAWS = 1000, 100_000_000
 DATA_SETS = ("D", "D2")
-SUREST = 1 - Fraction(1, 10**12)
-FEWEST_DIGITS, MOST_DIGITS = 4, 17
+MAX_CONFIDENCE = 1 - Fraction(1, 10**12)
+MIN_DIGITS, MAX_DIGITS = 4, 17
 
 
 class Mechanism(Protocol):
@@ -61,8 +61,8 @@ class Event:
 
     def __str__(self) -> str:
         other = DATA_SETS[self.likelier == DATA_SETS[0]]
-        seen = f"{self.count:,} of {self.draws:,} times with {self.likelier} and {self.other_count:,} with {other}"
-        return f"Seen {seen}: {self.words}"
+        counts = f"{self.count:,} of {self.draws:,} times with {self.likelier} and {self.other_count:,} with {other}"
+        return f"Seen {counts}: {self.words}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Audit:
     draws: int
     """From each data set; half of them chose the event."""
     confidence: Fraction
-    seen: Seen = field(repr=False)
+    evidence: AuditEvidence = field(repr=False)
     """The test draws by what the event is about, for the picture."""
 
     @property
@@ -86,22 +86,22 @@ class Audit:
 
     def sentence(self) -> str:
         """What was found, in a sentence: never that a mechanism is private."""
-        at = format_percent_at_least(self.confidence, EXACT_DIGITS)
+        level = format_percent_at_least(self.confidence, EXACT_DIGITS)
         if not self.lower_bound:
             little = "the two data sets were not told apart, so this audit says little"
-            return f"No violation found with {self.draws:,} draws at {at}; {little}."
+            return f"No violation found with {self.draws:,} draws at {level}; {little}."
         if not self.violated:
-            return f"No violation above {format_upper(self.lower_bound)} found with {self.draws:,} draws at {at}."
+            return f"No violation above {format_upper(self.lower_bound)} found with {self.draws:,} draws at {level}."
         delta = f" with delta {format_cost(self.delta)}" if self.delta else ""
-        claim = f"{format_left(self.epsilon)} was claimed"
-        return f"Violated: epsilon{delta} is at least {self.bound_words()} at {at}, and {claim}. {self.event}."
+        claim = f"{format_budget_left(self.epsilon)} was claimed"
+        return f"Violated: epsilon{delta} is at least {self.format_bound()} at {level}, and {claim}. {self.event}."
 
-    def bound_words(self) -> str:
+    def format_bound(self) -> str:
         """The bound rounded down, with as many digits as show that it is above the claim where it is."""
-        for digits in range(FEWEST_DIGITS, MOST_DIGITS):
+        for digits in range(MIN_DIGITS, MAX_DIGITS):
             if not self.violated or round_down(self.lower_bound, digits) > self.epsilon:
                 return format_lower(self.lower_bound, digits)
-        return format_lower(self.lower_bound, MOST_DIGITS)
+        return format_lower(self.lower_bound, MAX_DIGITS)
 
     def to_json(self) -> dict[str, Any]:
         """All of it for machines; epsilon, delta and the confidence as exact text."""
@@ -120,17 +120,17 @@ class Audit:
 
     def picture(self, path: str | Path) -> Path:
         """Draw both output distributions and the event to an .svg, .png or .html file."""
-        from discreet.audit.picture import save
+        from discreet.audit.picture import save_audit_picture
 
-        return save(self, path)
+        return save_audit_picture(self, path)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Seen:
+class AuditEvidence:
     """The keys of the test draws with D and with D2, and the event that was found."""
 
     keys: tuple[Keys, Keys]
-    found: Found
+    candidate: CandidateEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,20 +145,20 @@ class Claim:
     @staticmethod
     def of(epsilon: object, delta: object, draws: object, confidence: object) -> Claim:
         """The claim, or what is wrong with it."""
-        claimed, gap = rational(epsilon, "epsilon"), rational(delta, "delta")
+        claimed, gap = as_rational(epsilon, "epsilon"), as_rational(delta, "delta")
         if claimed < 0 or not 0 <= gap < 1:
             raise InvalidInput("a claim has an epsilon of at least 0 and a delta of at least 0 and below 1")
-        sure = between(confidence, 0, 1, "confidence")
-        if sure > SUREST:
+        sure = as_number_between(confidence, 0, 1, "confidence")
+        if sure > MAX_CONFIDENCE:
             raise InvalidInput("confidence must be at most 1 - 10^-12: the limits are computed to about twelve digits")
-        return Claim(claimed, gap, _enough(draws), sure)
+        return Claim(claimed, gap, _parse_draws(draws), sure)
 
 
-def _enough(draws: object) -> int:
-    count = rational(draws, "draws")
-    if count.denominator != 1 or not LEAST_DRAWS <= count <= MOST_DRAWS:
-        allowed = f"a whole number from {LEAST_DRAWS:,} to {MOST_DRAWS:,}"
-        raise InvalidInput(f"draws must be {allowed}; got {shown(count)}")
+def _parse_draws(draws: object) -> int:
+    count = as_rational(draws, "draws")
+    if count.denominator != 1 or not MIN_DRAWS <= count <= MAX_DRAWS:
+        allowed = f"a whole number from {MIN_DRAWS:,} to {MAX_DRAWS:,}"
+        raise InvalidInput(f"draws must be {allowed}; got {format_exact(count)}")
     return int(count)
 
 
@@ -180,36 +180,42 @@ def audit_mechanism(
     probability at most 1 - confidence. An audit finds, it never proves: nothing found is nothing found.
     """
     claim = Claim.of(epsilon, delta, draws, confidence)
-    show = progress or _silent
-    one, two = drawn(mechanism, (D, D2), claim.draws, show)
+    show = progress or _ignore_progress
+    sample, sample2 = sample_output_pair(mechanism, (D, D2), claim.draws, show)
     show("choosing an event: 2 of 4")
-    found = choose(one.part(0, 2), two.part(0, 2), float(claim.delta), float(claim.confidence))
+    candidate = choose_event(
+        sample.take_every(0, 2), sample2.take_every(0, 2), float(claim.delta), float(claim.confidence)
+    )
     show("testing it: 3 of 4")
-    return tested(found, one.part(1, 2), two.part(1, 2), claim)
+    return measure_event(candidate, sample.take_every(1, 2), sample2.take_every(1, 2), claim)
 
 
-def drawn(mechanism: Mechanism, data: tuple[Any, Any], count: int, show: Callable[[str], None]) -> tuple[Draws, Draws]:
+def sample_output_pair(
+    mechanism: Mechanism, data: tuple[Any, Any], count: int, show: Callable[[str], None]
+) -> tuple[OutputSample, OutputSample]:
     """Draws with both data sets, each in one call, so that a generator seeded in the mechanism repeats nothing."""
     if not callable(mechanism):
         raise InvalidInput(f"a mechanism is called as mechanism(D, n); got {type(mechanism).__name__}")
     show("drawing with D: 0 of 4")
-    one = mechanism(data[0], count)
+    outputs = mechanism(data[0], count)
     show("drawing with D2: 1 of 4")
-    return read_pair(one, mechanism(data[1], count), count)
+    return read_output_pair(outputs, mechanism(data[1], count), count)
 
 
-def tested(found: Found, one: Draws, two: Draws, claim: Claim) -> Audit:
+def measure_event(candidate: CandidateEvent, sample: OutputSample, sample2: OutputSample, claim: Claim) -> Audit:
     """The bound from draws that had no part in choosing the event.
 
     One event is tested, however many were tried: the confidence needs no other correction (see bound.md).
     """
-    keys = found.feature.keys(one), found.feature.keys(two)
-    counts = [int(found.holds(own).sum()) for own in keys]
-    count, other, draws = counts[found.way], counts[1 - found.way], min(len(one), len(two))
-    bound = certified(count, other, draws, float(claim.delta), float(claim.confidence))
-    event = Event(words(found), DATA_SETS[found.way], count, other, draws)
-    return Audit(bound, event, claim.epsilon, claim.delta, claim.draws, claim.confidence, Seen(keys, found))
+    keys = candidate.feature.keys(sample), candidate.feature.keys(sample2)
+    counts = [int(candidate.contains(sample_keys).sum()) for sample_keys in keys]
+    count, other, draws = counts[candidate.direction], counts[1 - candidate.direction], min(len(sample), len(sample2))
+    bound = compute_epsilon_bound(count, other, draws, float(claim.delta), float(claim.confidence))
+    event = Event(format_event(candidate), DATA_SETS[candidate.direction], count, other, draws)
+    return Audit(
+        bound, event, claim.epsilon, claim.delta, claim.draws, claim.confidence, AuditEvidence(keys, candidate)
+    )
 
 
-def _silent(_: str) -> None:
+def _ignore_progress(_: str) -> None:
     return None

@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 Keys = NDArray[np.int64]
 Columns = NDArray[np.int64] | NDArray[np.float64]
 
-SIGN = np.int64(2**63 - 1)
+SIGN_MASK = np.int64(2**63 - 1)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Told:
+class OutputAttribute:
     """A whole number for each draw that is no column: which of some values it has, or how long it is."""
 
     name: str
     keys: Keys
     values: tuple[str, ...] | None = None
     """What the numbers 0, 1, 2... stand for; None where the number speaks for itself."""
-    first: bool = False
+    is_first: bool = False
     """Whether it is looked at before the numbers are."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Draws:
+class OutputSample:
     """Independent draws: `columns` has a row of numbers for each, `told` what else there is to say of it.
 
     `shape` is that of one draw: () for a number, (3,) for three, (4, 2) for a table of four rows.
@@ -36,35 +36,35 @@ class Draws:
     columns: Columns | None = None
     titles: tuple[str, ...] = ()
     """What each column is, in words."""
-    told: tuple[Told, ...] = ()
+    attributes: tuple[OutputAttribute, ...] = ()
     shape: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return self.count
 
-    def part(self, start: int, step: int) -> Draws:
+    def take_every(self, start: int, step: int) -> OutputSample:
         """Every step-th draw: so that draws that came in some order are in all parts alike."""
         columns = None if self.columns is None else self.columns[start::step]
-        told = tuple(replace(one, keys=one.keys[start::step]) for one in self.told)
-        return replace(self, count=len(range(start, self.count, step)), columns=columns, told=told)
+        attributes = tuple(replace(attribute, keys=attribute.keys[start::step]) for attribute in self.attributes)
+        return replace(self, count=len(range(start, self.count, step)), columns=columns, attributes=attributes)
 
 
-def ordered_keys(column: Columns) -> Keys:
+def compute_ordered_keys(column: Columns) -> Keys:
     """Whole numbers in the order of the values, one for each bit pattern: -0 is below 0, and NaN at an end."""
     if column.dtype.kind != "f":
         return column.astype(np.int64, copy=False)
     bits = np.ascontiguousarray(column).view(np.int64)
-    return bits ^ ((bits >> 63) & SIGN)
+    return bits ^ ((bits >> 63) & SIGN_MASK)
 
 
-def value_of(key: int, floating: bool) -> float | int:
+def decode_key(key: int, floating: bool) -> float | int:
     """The number that has this key."""
     if not floating:
         return key
-    return float(values_of(np.array([key]))[0])
+    return float(decode_keys(np.array([key]))[0])
 
 
-def values_of(keys: Keys) -> NDArray[np.float64]:
+def decode_keys(keys: Keys) -> NDArray[np.float64]:
     """The floats that have these keys."""
-    bits: Keys = keys ^ ((keys >> 63) & SIGN)
+    bits: Keys = keys ^ ((keys >> 63) & SIGN_MASK)
     return bits.view(np.float64)

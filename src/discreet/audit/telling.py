@@ -8,58 +8,66 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from discreet.exact import shown
+from discreet.exact import format_exact
 from discreet.planner.plan import Plan
 from discreet.testing.generated import Pair, Row, Rows
-from discreet.testing.private import near
+from discreet.testing.private import find_boundary_values
 
-LONGEST = 100
-MOST_NAMED = 3
+MAX_TEXT_LENGTH = 100
+MAX_COLUMNS_NAMED = 3
 """So many of the columns in which two rows differ are told, those first that the question is about."""
 
-Words = tuple[str, str]
+TextPair = tuple[str, str]
 
 
-def inputs_in_words(pair: tuple[Any, Any]) -> Words:
+def describe_inputs(pair: tuple[Any, Any]) -> TextPair:
     """Two inputs as JSON, cut where they are long."""
-    one, two = (_cut(json.dumps(data)) for data in pair)
-    return one, two
+    first, second = (_truncate_text(json.dumps(data)) for data in pair)
+    return first, second
 
 
-def tables_in_words(planned: Plan, pair: Pair) -> Words:
+def describe_tables(planned: Plan, pair: Pair) -> TextPair:
     """How many rows either table has, and what is in it alone."""
     rows = [Counter(tuple(row.items()) for row in table) for table in pair]
-    own = [[dict(row) for row in (one - two).elements()] for one, two in (rows, rows[::-1])]
-    names = _differing(planned, own)
-    one, two = (_table(planned, table, alone, names) for table, alone in zip(pair, own, strict=True))
-    return one, two
+    extra_rows = [[dict(row) for row in (first - second).elements()] for first, second in (rows, rows[::-1])]
+    names = _select_differing_columns(planned, extra_rows)
+    first, second = (
+        _describe_table(planned, table, alone, names) for table, alone in zip(pair, extra_rows, strict=True)
+    )
+    return first, second
 
 
-def _differing(planned: Plan, own: Sequence[Rows]) -> list[str]:
+def _select_differing_columns(planned: Plan, extra_rows: Sequence[Rows]) -> list[str]:
     """The columns in which the rows differ, those that the question is about first."""
     query = planned.query
-    asked = {key.column for key in query.keys} | {one.column for one in query.aggregates} | set(near(query))
-    differ = [name for name in planned.schema.columns if len({row.get(name) for rows in own for row in rows}) > 1]
-    alone = [] if all(own) else list(planned.schema.columns)
-    return sorted(alone or differ, key=lambda name: name not in asked)[:MOST_NAMED]
+    query_columns = (
+        {key.column for key in query.keys}
+        | {aggregate.column for aggregate in query.aggregates}
+        | set(find_boundary_values(query))
+    )
+    differ = [
+        name for name in planned.schema.columns if len({row.get(name) for rows in extra_rows for row in rows}) > 1
+    ]
+    all_columns = [] if all(extra_rows) else list(planned.schema.columns)
+    return sorted(all_columns or differ, key=lambda name: name not in query_columns)[:MAX_COLUMNS_NAMED]
 
 
-def _table(planned: Plan, table: Rows, alone: Rows, names: Sequence[str]) -> str:
+def _describe_table(planned: Plan, table: Rows, alone: Rows, names: Sequence[str]) -> str:
     size = f"{len(table)} row{'' if len(table) == 1 else 's'}"
     if not alone:
         return size
-    first = ", ".join(f"{name} {_value(planned, alone[0], name)}" for name in names)
-    such = ": " if len(alone) == 1 else ", such as "
-    return _cut(f"{size}, {len(alone)} of them not in the other" + (f"{such}{first}" if first else ""))
+    first = ", ".join(f"{name} {_format_cell(planned, alone[0], name)}" for name in names)
+    separator = ": " if len(alone) == 1 else ", such as "
+    return _truncate_text(f"{size}, {len(alone)} of them not in the other" + (f"{separator}{first}" if first else ""))
 
 
-def _value(planned: Plan, row: Row, name: str) -> str:
+def _format_cell(planned: Plan, row: Row, name: str) -> str:
     code = row.get(name)
     if code is None:
         return "missing"
-    value = planned.schema.columns[name].value(code) if isinstance(code, int) else code
-    return shown(value) if isinstance(value, Fraction) else str(value)
+    value = planned.schema.columns[name].decode(code) if isinstance(code, int) else code
+    return format_exact(value) if isinstance(value, Fraction) else str(value)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+def _truncate_text(text: str) -> str:
+    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[: MAX_TEXT_LENGTH - 1]}…"

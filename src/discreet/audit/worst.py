@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from discreet.audit.auditing import Audit, Claim, Mechanism, audit_mechanism, drawn
-from discreet.audit.choosing import choose
+from discreet.audit.auditing import Audit, Claim, Mechanism, audit_mechanism, sample_output_pair
+from discreet.audit.choosing import choose_event
 from discreet.errors import InvalidInput
 
-SHARE = 4
+SEARCH_SHARE = 4
 """All pairs together are looked at with a quarter of the draws."""
-LEAST_LOOK = 400
+MIN_SEARCH_DRAWS = 400
 
 
 def audit_worst(
@@ -29,40 +29,40 @@ def audit_worst(
     `draws` are those of the audit; to choose the pair a quarter as many are drawn besides, over all pairs.
     """
     claim, show = Claim.of(epsilon, delta, draws, confidence), progress or (lambda _: None)
-    given = _checked(pairs)
-    worst = given[worst_place(mechanism, given, claim, show)]
+    pair_list = _check_pairs(pairs)
+    worst = pair_list[find_worst_pair(mechanism, pair_list, claim, show)]
     return audit_mechanism(
         mechanism, *worst, claim.epsilon, claim.delta, claim.draws, claim.confidence, progress=progress
     )
 
 
-def _checked(pairs: object) -> list[tuple[Any, Any]]:
+def _check_pairs(pairs: object) -> list[tuple[Any, Any]]:
     """The pairs, or what is wrong with them."""
     if not isinstance(pairs, Iterable) or isinstance(pairs, str | bytes):
         raise InvalidInput(f"the pairs of neighbours are a list of (D, D2); got {type(pairs).__name__}")
-    given = list(pairs)
-    for number, pair in enumerate(given, start=1):
+    pair_list = list(pairs)
+    for number, pair in enumerate(pair_list, start=1):
         if not isinstance(pair, tuple | list):
             raise InvalidInput(f"a pair is two data sets (D, D2); pair {number} is {type(pair).__name__}")
         if len(pair) != 2:
             raise InvalidInput(f"a pair is two data sets (D, D2); pair {number} has {len(pair)}")
-    if not given:
+    if not pair_list:
         raise InvalidInput("an audit needs at least one pair of neighbours, got none")
-    return given
+    return pair_list
 
 
-def worst_place(
+def find_worst_pair(
     mechanism: Mechanism, pairs: Sequence[tuple[Any, Any]], claim: Claim, show: Callable[[str], None]
 ) -> int:
     """The place of the pair whose best event promises most; nothing is drawn where there is one pair."""
     if len(pairs) == 1:
         return 0
-    count = max(claim.draws // (SHARE * len(pairs)), LEAST_LOOK)
+    count = max(claim.draws // (SEARCH_SHARE * len(pairs)), MIN_SEARCH_DRAWS)
     best, most = 0, -math.inf
-    for at, pair in enumerate(pairs):
-        show(f"looking at pairs: {at} of {len(pairs)}")
-        one, two = drawn(mechanism, pair, count, lambda _: None)
-        promise = choose(one, two, float(claim.delta), float(claim.confidence)).promise
+    for index, pair in enumerate(pairs):
+        show(f"looking at pairs: {index} of {len(pairs)}")
+        sample, sample2 = sample_output_pair(mechanism, pair, count, lambda _: None)
+        promise = choose_event(sample, sample2, float(claim.delta), float(claim.confidence)).estimated_bound
         if promise > most:
-            best, most = at, promise
+            best, most = index, promise
     return best

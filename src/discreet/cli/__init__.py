@@ -9,10 +9,10 @@ def main() -> None:
     import sys
     import warnings
 
-    from discreet.cli.run import run, stop
+    from discreet.cli.run import handle_signal, run_command_line
 
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # of libraries: stderr is for one sentence of ours
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    sys.exit(run(sys.argv[1:]))
+        signal.signal(number, handle_signal)
+    sys.exit(run_command_line(sys.argv[1:]))

@@ -10,76 +10,93 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
-from discreet.answer import Answer, InRange, Interval, Population
-from discreet.cli.population import population_lines
-from discreet.cli.show import bar, facts, left, table, text, warning
+from discreet.answer import Answer, Interval, PopulationEstimate, RangeCount
+from discreet.cli.population import render_population
+from discreet.cli.show import (
+    build_bar,
+    build_fields_table,
+    build_table,
+    build_text,
+    build_warning,
+    format_balances_left,
+)
 from discreet.custodian import Preview
 from discreet.formatting import format_cost, format_number, format_percent_at_least, format_upper, format_value
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance
-from discreet.ledger.refusal import MOST_TIMES
-from discreet.sheet import SPAN, posterior_words, span_told
+from discreet.ledger.refusal import MAX_AFFORDABLE
+from discreet.sheet import INTERVAL_HEADING, format_answer_interval, format_posterior
 
-MOST_ROWS = 200
+MAX_ROWS_SHOWN = 200
 """On a screen; JSON has all."""
-POSTERIOR = "posterior mean"
-RECONCILED = "reconciled"
-MOST_BESIDE = 2
+POSTERIOR_HEADING = "posterior mean"
+RECONCILED_HEADING = "reconciled"
+MAX_RECONCILED_COLUMNS = 2
 """With more numbers to a row a table has no room for the reconciled ones too; JSON has them."""
-ERROR = "expected error (root mean square)"
-OTHERS = {
+ERROR_HEADING = "expected error (root mean square)"
+REUSE_NOTES = {
     "shared": ": another analyst's answer is stored, and is told; the data set pays nothing more",
     "degraded": ": another analyst's answer is stored, and is told with noise added; the data set pays nothing more",
 }
 """What a preview says of another analyst's stored answer."""
-ROWS, WITHIN = "rows with a value, at least", "within"
+ROWS_HEADING, WITHIN_HEADING = "rows with a value, at least", "within"
 
 
-def answer_screen(
+def render_answer(
     answer: Answer,
     balances: Sequence[Balance],
-    drawn: Path | None = None,
-    ranges: Sequence[InRange] = (),
-    population: Sequence[Mapping[str, Population]] = (),
+    picture: Path | None = None,
+    ranges: Sequence[RangeCount] = (),
+    population: Sequence[Mapping[str, PopulationEstimate]] = (),
 ) -> Iterator[RenderableType]:
     """One number large and plain, or a table; below it all that belongs to it."""
-    spans = answer.intervals(0.95)
+    intervals = answer.intervals(0.95)
     if answer.missed_accuracy:
-        yield warning(answer.missed_accuracy)
+        yield build_warning(answer.missed_accuracy)
     if answer.single:
-        yield from _one(answer, spans[0])
+        yield from _render_single_number(answer, intervals[0])
     else:
-        yield _rows(answer, spans)
-        if answer.at_once and answer.has_intervals:
-            yield answer.at_once
-    if len(answer.rows) > MOST_ROWS:
-        yield f"... and {len(answer.rows) - MOST_ROWS:,} more rows; --json has all"
-    yield from (_range(one) for one in ranges)
-    yield from population_lines(answer, population[:MOST_ROWS])
+        yield _build_answer_table(answer, intervals)
+        if answer.joint_coverage and answer.has_intervals:
+            yield answer.joint_coverage
+    if len(answer.rows) > MAX_ROWS_SHOWN:
+        yield f"... and {len(answer.rows) - MAX_ROWS_SHOWN:,} more rows; --json has all"
+    yield from (_format_range_estimate(estimate) for estimate in ranges)
+    yield from render_population(answer, population[:MAX_ROWS_SHOWN])
     if answer.warning:
-        yield warning(answer.warning)
-    pairs = {"question": answer.question, **_promise(answer.guarantee)}
-    pairs |= {"mechanism": answer.mechanism, **_accuracy(answer, spans)}
+        yield build_warning(answer.warning)
+    pairs = {"question": answer.question, **_describe_guarantee(answer.guarantee)}
+    pairs |= {"mechanism": answer.mechanism, **_describe_answer_accuracy(answer, intervals)}
     yield ""
-    if answer.reconciled is not None and _fitted(answer):
-        where = "" if len(answer.numbers) <= MOST_BESIDE else "with --json; "
-        pairs[RECONCILED] = where + "; ".join(answer.reconciled.because)
+    if answer.reconciled is not None and _format_reconciled_values(answer):
+        where = "" if len(answer.numbers) <= MAX_RECONCILED_COLUMNS else "with --json; "
+        pairs[RECONCILED_HEADING] = where + "; ".join(answer.reconciled.because)
         pairs |= {"which to use": answer.reconciled.advice} if answer.reconciled.advice else {}
-    pairs |= {"cost": _cost(answer), "left": left(balances)}
-    yield facts(pairs | ({} if drawn is None else {"picture": str(drawn)}))
+    pairs |= {"cost": _describe_cost(answer), "left": format_balances_left(balances)}
+    yield build_fields_table(pairs | ({} if picture is None else {"picture": str(picture)}))
 
 
-def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableType]:
+def _render_single_number(answer: Answer, intervals: Mapping[str, Interval]) -> Iterator[RenderableType]:
     """The headline, what is raw of it, its intervals, and what it means."""
-    known = answer.posterior
-    yield text(format_value(answer.headline, _around(spans)), "bold")
+    posterior = answer.posterior
+    yield build_text(format_value(answer.headline, _get_single_interval(intervals)), "bold")
     if answer.shaped:
-        raw = "" if answer.headline == answer.value else f"raw: {format_value(answer.value, _around(spans))}, "
+        raw = (
+            ""
+            if answer.headline == answer.value
+            else f"raw: {format_value(answer.value, _get_single_interval(intervals))}, "
+        )
         yield f"{raw}a draw shaped by your prior"
-    yield from (f"{SPAN}: {span_told(span)}" for span in spans.values() if span is not None)
-    yield from (f"{RECONCILED}: {numbers[0]}" for numbers in _fitted(answer).values())
-    if known is not None and known.numeric:
-        words = posterior_words(known.mean(), known.median(), known.interval(0.95), isinstance(answer.value, date))
+    yield from (
+        f"{INTERVAL_HEADING}: {format_answer_interval(interval)}"
+        for interval in intervals.values()
+        if interval is not None
+    )
+    yield from (f"{RECONCILED_HEADING}: {numbers[0]}" for numbers in _format_reconciled_values(answer).values())
+    if posterior is not None and posterior.numeric:
+        words = format_posterior(
+            posterior.mean(), posterior.median(), posterior.interval(0.95), isinstance(answer.value, date)
+        )
         yield f"posterior: {words}"
     if answer.meaning:
         yield answer.meaning
@@ -87,35 +104,41 @@ def _one(answer: Answer, spans: Mapping[str, Interval]) -> Iterator[RenderableTy
         yield answer.prior_use
 
 
-def _accuracy(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> dict[str, str]:
+def _describe_answer_accuracy(answer: Answer, intervals: Sequence[Mapping[str, Interval]]) -> dict[str, str]:
     """Nothing where the intervals or the meaning tell it already."""
-    told = all(span is not None for row in spans for span in row.values()) or answer.accuracy[1:] in answer.meaning
-    return {} if told else {"accuracy": answer.accuracy}
+    is_redundant = (
+        all(interval is not None for row in intervals for interval in row.values())
+        or answer.accuracy[1:] in answer.meaning
+    )
+    return {} if is_redundant else {"accuracy": answer.accuracy}
 
 
-def _range(one: InRange) -> str:
+def _format_range_estimate(estimate: RangeCount) -> str:
     """With the bins that were counted, where they are not just what was asked for."""
-    ends = f"{format_value(one.low)} to {format_value(one.high)}"
-    asked = "{} to {}".format(*one.asked)
-    same = (str(one.low), str(one.high)) == one.asked
-    where = ends if same else f"{asked}, in whole bins {ends}"
-    sure = format_percent_at_least(one.confidence)
-    return f"{where}: {format_value(one.value, one.interval)}, {sure} {span_told(one.interval)}"
+    ends = f"{format_value(estimate.low)} to {format_value(estimate.high)}"
+    requested_range = "{} to {}".format(*estimate.asked)
+    is_exact_range = (str(estimate.low), str(estimate.high)) == estimate.asked
+    where = ends if is_exact_range else f"{requested_range}, in whole bins {ends}"
+    confidence_text = format_percent_at_least(estimate.confidence)
+    return (
+        f"{where}: {format_value(estimate.value, estimate.interval)}, {confidence_text} "
+        f"{format_answer_interval(estimate.interval)}"
+    )
 
 
-def _around(spans: Mapping[str, Interval]) -> Interval:
+def _get_single_interval(intervals: Mapping[str, Interval]) -> Interval:
     """The interval of a single number."""
-    return next(iter(spans.values()), None)
+    return next(iter(intervals.values()), None)
 
 
-def preview_screen(preview: Preview) -> Iterator[RenderableType]:
+def render_preview(preview: Preview) -> Iterator[RenderableType]:
     """What would be asked, how, and how good it would be."""
-    yield text(preview.question, "bold")
+    yield build_text(preview.question, "bold")
     yield ""
-    pairs = {**_promise(preview.guarantee), "mechanism": preview.mechanism, "accuracy": preview.accuracy}
+    pairs = {**_describe_guarantee(preview.guarantee), "mechanism": preview.mechanism, "accuracy": preview.accuracy}
     if preview.reason:
         pairs["why"] = preview.reason
-    stored = OTHERS.get(preview.reuse, "")
+    stored = REUSE_NOTES.get(preview.reuse, "")
     if preview.stored is not None:
         stored = f": an answer of epsilon {format_cost(preview.stored)} is stored, and is told"
     if preview.prior_error is not None:
@@ -125,113 +148,136 @@ def preview_screen(preview: Preview) -> Iterator[RenderableType]:
     if preview.compared_with_dp is not None:
         pairs["plain dp"] = f"{preview.compared_with_dp.mechanism}: {preview.compared_with_dp.accuracy}"
         pairs["which model"] = preview.compared_with_dp.words
-    pairs |= {"cost": _amount(preview.cost) + stored, "left": left(preview.balances), "more such": _times(preview)}
-    yield facts(pairs)
+    pairs |= {
+        "cost": _format_amount(preview.cost) + stored,
+        "left": format_balances_left(preview.balances),
+        "more such": _describe_times(preview),
+    }
+    yield build_fields_table(pairs)
     if preview.accuracy_by_rows:
         yield ""
-        yield _by_rows(preview)
+        yield _build_rows_table(preview)
     yield ""
-    yield _candidates(preview)
-    yield from (warning(said) for said in preview.warnings)
+    yield _build_candidates_table(preview)
+    yield from (build_warning(message) for message in preview.warnings)
     yield ""
     yield "Nothing was charged and no row was read."
 
 
-def _times(preview: Preview) -> str:
-    count = f"{preview.times:,}" if preview.times < MOST_TIMES else f"{MOST_TIMES:,} or more"
+def _describe_times(preview: Preview) -> str:
+    count = f"{preview.times:,}" if preview.times < MAX_AFFORDABLE else f"{MAX_AFFORDABLE:,} or more"
     return f"the budget holds {count} such question{'' if preview.times == 1 else 's'}"
 
 
-def _by_rows(preview: Preview) -> Table:
+def _build_rows_table(preview: Preview) -> Table:
     """How the accuracy depends on the number of rows."""
-    made = table("number", ROWS, WITHIN, right=(ROWS, WITHIN))
-    for one in preview.accuracy_by_rows:
-        made.add_row(*map(text, (one.name, f"{one.rows:,}", format_upper(one.within))))
-    return made
+    rows_table = build_table("number", ROWS_HEADING, WITHIN_HEADING, right=(ROWS_HEADING, WITHIN_HEADING))
+    for row_accuracy in preview.accuracy_by_rows:
+        rows_table.add_row(
+            *map(build_text, (row_accuracy.name, f"{row_accuracy.rows:,}", format_upper(row_accuracy.within)))
+        )
+    return rows_table
 
 
-def _candidates(preview: Preview) -> Table:
+def _build_candidates_table(preview: Preview) -> Table:
     """What could answer, with its cost and the error of what it leads to."""
-    made = table("", "aggregate", "mechanism", "cost", ERROR, right=(ERROR,))
-    for one in preview.candidates:
-        error = "depends on the rows" if one.expected_error is None else format_number(one.expected_error)
-        cells = ("chosen" if one.chosen else "", one.aggregate, one.mechanism, _amount(one.cost), error)
-        made.add_row(*map(text, cells))
-    return made
+    candidates_table = build_table("", "aggregate", "mechanism", "cost", ERROR_HEADING, right=(ERROR_HEADING,))
+    for candidate in preview.candidates:
+        error = "depends on the rows" if candidate.expected_error is None else format_number(candidate.expected_error)
+        cells = (
+            "chosen" if candidate.chosen else "",
+            candidate.aggregate,
+            candidate.mechanism,
+            _format_amount(candidate.cost),
+            error,
+        )
+        candidates_table.add_row(*map(build_text, cells))
+    return candidates_table
 
 
-def _promise(guarantee: Guarantee) -> dict[str, str]:
-    beside = "; ".join(guarantee.assumptions)
-    return {"guarantee": guarantee.words()} | ({"beside it": beside} if beside else {})
+def _describe_guarantee(guarantee: Guarantee) -> dict[str, str]:
+    assumptions = "; ".join(guarantee.assumptions)
+    return {"guarantee": guarantee.words()} | ({"beside it": assumptions} if assumptions else {})
 
 
-def _cost(answer: Answer) -> str:
+def _describe_cost(answer: Answer) -> str:
     if answer.entry is None:
         return "nothing: the schema makes it public"
     if answer.stored:
         return f"nothing: it was answered before, as entry {answer.entry}"
-    return f"{_amount(answer.cost)}, as entry {answer.entry}"
+    return f"{_format_amount(answer.cost)}, as entry {answer.entry}"
 
 
-def _amount(cost: Guarantee) -> str:
+def _format_amount(cost: Guarantee) -> str:
     if cost.rho:
         return f"rho {format_cost(cost.rho)} of zero-concentrated DP"
     delta = f" and delta {format_cost(cost.delta)}" if cost.delta else ""
     return f"epsilon {format_cost(cost.epsilon or Fraction(0))}{delta}"
 
 
-def _rows(answer: Answer, spans: Sequence[Mapping[str, Interval]]) -> Table:
+def _build_answer_table(answer: Answer, intervals: Sequence[Mapping[str, Interval]]) -> Table:
     """Each number beside its interval; a bar where there is one count or other whole number to a row."""
-    told = {name for row in spans for name, span in row.items() if span is not None}
-    fitted = _fitted(answer) if len(answer.numbers) <= MOST_BESIDE else {}
-    names = [part for name in answer.columns for part in _headings(name, told, fitted)]
-    lengths, means = _lengths(answer), _means(answer)
-    most = max(lengths, default=0)
-    right = (*answer.numbers, RECONCILED, POSTERIOR)
-    made = table(*names, *([POSTERIOR] if means else []), *([""] if most else []), right=right)
-    for at, (row, around) in enumerate(list(zip(answer.rows, spans, strict=True))[:MOST_ROWS]):
+    interval_names = {name for row in intervals for name, interval in row.items() if interval is not None}
+    reconciled_values = _format_reconciled_values(answer) if len(answer.numbers) <= MAX_RECONCILED_COLUMNS else {}
+    names = [part for name in answer.columns for part in _build_headings(name, interval_names, reconciled_values)]
+    lengths, means = _compute_bar_lengths(answer), _format_posterior_means(answer)
+    longest = max(lengths, default=0)
+    right = (*answer.numbers, RECONCILED_HEADING, POSTERIOR_HEADING)
+    answer_table = build_table(*names, *([POSTERIOR_HEADING] if means else []), *([""] if longest else []), right=right)
+    for index, (row, row_intervals) in enumerate(list(zip(answer.rows, intervals, strict=True))[:MAX_ROWS_SHOWN]):
         cells: list[RenderableType] = []
         for name in answer.columns:
-            cells.append(text(format_value(row[name], around.get(name))))
-            if name in told:
-                cells.append(span_told(around[name]))
-            if name in fitted:
-                cells.append(fitted[name][at])
+            cells.append(build_text(format_value(row[name], row_intervals.get(name))))
+            if name in interval_names:
+                cells.append(format_answer_interval(row_intervals[name]))
+            if name in reconciled_values:
+                cells.append(reconciled_values[name][index])
         if means:
-            cells.append(means[at])
-        if most:
-            cells.append(bar(lengths[at], most))
-        made.add_row(*cells)
-    return made
+            cells.append(means[index])
+        if longest:
+            cells.append(build_bar(lengths[index], longest))
+        answer_table.add_row(*cells)
+    return answer_table
 
 
-def _headings(name: str, told: Container[str], fitted: Container[str]) -> list[str]:
-    return [name, *([SPAN] if name in told else []), *([RECONCILED] if name in fitted else [])]
+def _build_headings(name: str, interval_names: Container[str], reconciled_names: Container[str]) -> list[str]:
+    return [
+        name,
+        *([INTERVAL_HEADING] if name in interval_names else []),
+        *([RECONCILED_HEADING] if name in reconciled_names else []),
+    ]
 
 
-def _fitted(answer: Answer) -> dict[str, list[str]]:
+def _format_reconciled_values(answer: Answer) -> dict[str, list[str]]:
     """The reconciled numbers of the names that have any but raw ones."""
-    made = answer.reconciled
-    if made is None or (answer.single and answer.prior):  # one number with a prior is told by its posterior
+    reconciliation = answer.reconciled
+    if reconciliation is None or (answer.single and answer.prior):  # one number with a prior is told by its posterior
         return {}
-    pairs = list(zip(answer.rows, made.rows, strict=True))
-    changed = [name for name in answer.numbers if any(raw[name] != fit[name] for raw, fit in pairs)]
-    return {name: [format_value(fit[name]) for _, fit in pairs] for name in changed}
+    pairs = list(zip(answer.rows, reconciliation.rows, strict=True))
+    changed = [
+        name for name in answer.numbers if any(raw_row[name] != fitted_row[name] for raw_row, fitted_row in pairs)
+    ]
+    return {name: [format_value(fitted_row[name]) for _, fitted_row in pairs] for name in changed}
 
 
-def _means(answer: Answer) -> list[str]:
+def _format_posterior_means(answer: Answer) -> list[str]:
     """The posterior mean of each row shown, where there was a prior for its one number."""
-    if len(answer.numbers) != 1 or not answer.prior or len(answer.rows) > MOST_ROWS:
+    if len(answer.numbers) != 1 or not answer.prior or len(answer.rows) > MAX_ROWS_SHOWN:
         return []
-    laws = [row[answer.numbers[0]] for row in answer.posteriors()]
-    return [format_value(law.mean()) if law is not None and law.numeric else "" for law in laws]
+    posteriors = [row[answer.numbers[0]] for row in answer.posteriors()]
+    return [
+        format_value(posterior.mean()) if posterior is not None and posterior.numeric else ""
+        for posterior in posteriors
+    ]
 
 
-def _lengths(answer: Answer) -> list[int]:
+def _compute_bar_lengths(answer: Answer) -> list[int]:
     """How long the bar of each row is; none where bars would say nothing."""
     if len(answer.numbers) != 1 or len(answer.rows) < 2:
         return []
     numbers = [row[answer.numbers[0]] for row in answer.rows]
-    amounts = int | float if answer.in_range is not None or answer.reconciled is not None else int
-    told = [one for one in numbers if isinstance(one, amounts)]  # a row without a bar would be read as 0
-    return [round(one) for one in told] if len(told) == len(numbers) else []
+    number_types = int | float if answer.count_range is not None or answer.reconciled is not None else int
+    bar_values = [
+        number for number in numbers if isinstance(number, number_types)
+    ]  # a row without a bar would be read as 0
+    return [round(number) for number in bar_values] if len(bar_values) == len(numbers) else []

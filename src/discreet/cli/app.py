@@ -9,48 +9,48 @@ import typer
 
 import discreet
 from discreet.cli import token
-from discreet.cli.ask import ask, preview
-from discreet.cli.assess import assess
-from discreet.cli.audit import audit
-from discreet.cli.budget import budget
-from discreet.cli.check import check
-from discreet.cli.examples import example
-from discreet.cli.history import history
-from discreet.cli.init import init
-from discreet.cli.ledger import COMMANDS as LEDGER_COMMANDS
-from discreet.cli.publish import publish
-from discreet.cli.serve import serve
-from discreet.cli.verify import verify
+from discreet.cli.ask import run_ask, run_preview
+from discreet.cli.assess import run_assess
+from discreet.cli.audit import run_audit
+from discreet.cli.budget import run_budget
+from discreet.cli.check import run_check
+from discreet.cli.examples import format_example
+from discreet.cli.history import run_history
+from discreet.cli.init import run_init
+from discreet.cli.ledger import LEDGER_COMMANDS
+from discreet.cli.publish import run_publish
+from discreet.cli.serve import run_serve
+from discreet.cli.verify import run_verify
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
-    "init": init,
-    "check": check,
-    "ask": ask,
-    "preview": preview,
-    "budget": budget,
-    "history": history,
-    "publish": publish,
-    "verify": verify,
-    "assess": assess,
-    "serve": serve,
-    "audit": audit,
+    "init": run_init,
+    "check": run_check,
+    "ask": run_ask,
+    "preview": run_preview,
+    "budget": run_budget,
+    "history": run_history,
+    "publish": run_publish,
+    "verify": run_verify,
+    "assess": run_assess,
+    "serve": run_serve,
+    "audit": run_audit,
 }
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-ledger = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Look after a ledger.")
-tokens = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Say who may use a service, and ask what.")
+ledger_app = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Look after a ledger.")
+token_app = typer.Typer(rich_markup_mode=None, no_args_is_help=False, help="Say who may use a service, and ask what.")
 for name, command in COMMANDS.items():
-    app.command(name, epilog=example(name))(command)
+    app.command(name, epilog=format_example(name))(command)
 for name, command in LEDGER_COMMANDS.items():
-    ledger.command(name, epilog=example(f"ledger {name}"))(command)
-app.add_typer(ledger, name="ledger")
-for name, command in token.COMMANDS.items():
-    tokens.command(name, epilog=example(f"token {name}"))(command)
-app.add_typer(tokens, name="token")
+    ledger_app.command(name, epilog=format_example(f"ledger {name}"))(command)
+app.add_typer(ledger_app, name="ledger")
+for name, command in token.TOKEN_COMMANDS.items():
+    token_app.command(name, epilog=format_example(f"token {name}"))(command)
+app.add_typer(token_app, name="token")
 
 
 @app.callback(invoke_without_command=True)
-def start(
+def print_version_or_help(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:

@@ -16,23 +16,23 @@ from discreet.cli.options import (
     Epsilon,
     Interval,
     Json,
-    LedgerPlace,
+    LedgerOption,
     Model,
     NoiseScale,
     PopulationSize,
-    PopulationToo,
     Prior,
+    QueryRequest,
     Question,
-    Request,
     Reuse,
     Rows,
     SchemaFile,
     Tail,
-    read_request,
+    WithPopulation,
+    parse_query_request,
 )
 
 if TYPE_CHECKING:
-    from discreet.answer import InRange, Population
+    from discreet.answer import PopulationEstimate, RangeCount
 
 Key = Annotated[
     str | None, typer.Option(metavar="K", help="A name for this request: a retry with it never pays twice.")
@@ -55,7 +55,7 @@ Ranges = Annotated[
 ]
 
 
-def ask(
+def run_ask(
     schema: SchemaFile,
     question: Question,
     epsilon: Epsilon = None,
@@ -70,10 +70,10 @@ def ask(
     constraint: Constraints = None,
     plot: Plot = None,
     ranges: Ranges = None,
-    population: PopulationToo = False,
+    population: WithPopulation = False,
     population_size: PopulationSize = None,
     analyst: Analyst = "analyst",
-    ledger: LedgerPlace = None,
+    ledger: LedgerOption = None,
     key: Key = None,
     model: Model = None,
     fresh: Fresh = False,
@@ -85,48 +85,50 @@ def ask(
     from discreet import custodian
     from discreet.answer import NO_PICTURE
     from discreet.cli import show
-    from discreet.cli.answers import answer_screen
+    from discreet.cli.answers import render_answer
     from discreet.custodian import Custodian, looking
     from discreet.custodian.previewing import is_any_price
     from discreet.errors import InvalidInput
-    from discreet.exact import rational_text
-    from discreet.pictures import check_path
+    from discreet.exact import parse_rational
+    from discreet.pictures import check_picture_path
     from discreet.schema import load_schema
 
-    request = read_request(question, epsilon, delta, noise_scale, accuracy, rows)
-    more = _more(request, distance, interval, tail)
+    request = parse_query_request(question, epsilon, delta, noise_scale, accuracy, rows)
+    options = _build_options(request, distance, interval, tail)
     if plot is not None:
-        check_path(plot)
+        check_picture_path(plot)
     declared = load_schema(schema)
-    asked_ranges = [_ends(one) for one in ranges or ()]
-    size = None if population_size is None else rational_text(population_size, "--population-size")
-    to_population = population or size is not None
+    asked_ranges = [_parse_range(range_text) for range_text in ranges or ()]
+    size = None if population_size is None else parse_rational(population_size, "--population-size")
+    with_population = population or size is not None
     # Whatever is refused is refused before anything is registered or charged.
     is_any_price(reuse)
     custodian.check_ranges(declared, request.question, asked_ranges)
-    asked = request.epsilon, request.delta, prior, model
-    custodian.check_constraints(declared, request.question, constraint or (), *asked, **more)
-    if to_population:
-        custodian.check_population(declared, request.question, size, *asked, **more)
-    if plot is not None or looking.current_snapshot(declared) is None:
-        told = custodian.preview(declared, request.question, request.epsilon, prior, request.delta, model, **more)
-        if plot is not None and not told.pictured:
+    arguments = request.epsilon, request.delta, prior, model
+    custodian.check_constraints(declared, request.question, constraint or (), *arguments, **options)
+    if with_population:
+        custodian.check_population(declared, request.question, size, *arguments, **options)
+    if plot is not None or looking.find_current_snapshot(declared) is None:
+        preview_result = custodian.preview_from_schema(
+            declared, request.question, request.epsilon, prior, request.delta, model, **options
+        )
+        if plot is not None and not preview_result.pictured:
             raise InvalidInput(NO_PICTURE)
-    with show.stages() as progress, Custodian.open(schema, ledger, None, progress, wait) as opened:
+    with show.show_stages() as progress, Custodian.open(schema, ledger, None, progress, wait) as open_custodian:
         progress("answering")
         numbers = (request.epsilon, prior, analyst, key, request.delta, model, fresh)
-        answer = opened.answer(request.question, *numbers, **more, constraints=constraint or (), reuse=reuse)
-        balances = opened.budget(analyst)
-    drawn = None if plot is None else answer.plot(plot)
-    counted = [answer.range(low, high) for low, high in asked_ranges]
-    people = answer.population(size=size) if to_population else None
+        answer = open_custodian.answer(request.question, *numbers, **options, constraints=constraint or (), reuse=reuse)
+        balances = open_custodian.budget(analyst)
+    picture_path = None if plot is None else answer.plot(plot)
+    range_estimates = [answer.range(low, high) for low, high in asked_ranges]
+    population_estimates = answer.population(size=size) if with_population else None
     if json:
-        show.document(answer.to_json() | _beside(counted, people))
+        show.print_json(answer.to_json() | _build_extra_fields(range_estimates, population_estimates))
     else:
-        show.screen(*answer_screen(answer, balances, drawn, counted, people or ()))
+        show.print_screen(*render_answer(answer, balances, picture_path, range_estimates, population_estimates or ()))
 
 
-def preview(
+def run_preview(
     schema: SchemaFile,
     question: Question,
     epsilon: Epsilon = None,
@@ -139,38 +141,42 @@ def preview(
     rows: Rows = None,
     tail: Tail = None,
     analyst: Analyst = "analyst",
-    ledger: LedgerPlace = None,
+    ledger: LedgerOption = None,
     model: Model = None,
     reuse: Reuse = None,
     json: Json = False,
 ) -> None:
     """Say what a question would cost and how good its answer would be. It reads no row and charges nothing."""
     from discreet.cli import show
-    from discreet.cli.answers import preview_screen
+    from discreet.cli.answers import render_preview
     from discreet.custodian import looking
     from discreet.custodian.document import preview_to_json
     from discreet.schema import load_schema
 
-    request = read_request(question, epsilon, delta, noise_scale, accuracy, rows)
+    request = parse_query_request(question, epsilon, delta, noise_scale, accuracy, rows)
     declared = load_schema(schema)
     numbers = (request.epsilon, prior, request.delta, model)
-    more = _more(request, distance, interval, tail)
-    planned = looking.preview(declared, ledger, analyst, request.question, *numbers, reuse=reuse, **more)
+    options = _build_options(request, distance, interval, tail)
+    planned = looking.preview_with_ledger(declared, ledger, analyst, request.question, *numbers, reuse=reuse, **options)
     if json:
-        show.document(preview_to_json(planned))
+        show.print_json(preview_to_json(planned))
     else:
-        show.screen(*preview_screen(planned))
+        show.print_screen(*render_preview(planned))
 
 
-def _beside(counted: Sequence[InRange], people: Sequence[Mapping[str, Population]] | None) -> dict[str, Any]:
+def _build_extra_fields(
+    range_estimates: Sequence[RangeCount], population_estimates: Sequence[Mapping[str, PopulationEstimate]] | None
+) -> dict[str, Any]:
     """What was asked for beside the answer, for JSON."""
-    told: dict[str, Any] = {"ranges": [one.to_json() for one in counted]} if counted else {}
-    if people is not None:
-        told["population"] = [{name: one.to_json() for name, one in row.items()} for row in people]
-    return told
+    fields: dict[str, Any] = {"ranges": [estimate.to_json() for estimate in range_estimates]} if range_estimates else {}
+    if population_estimates is not None:
+        fields["population"] = [
+            {name: estimate.to_json() for name, estimate in row.items()} for row in population_estimates
+        ]
+    return fields
 
 
-def _ends(text: str) -> tuple[str, str]:
+def _parse_range(text: str) -> tuple[str, str]:
     """Both ends of a range."""
     from discreet.errors import InvalidInput
 
@@ -180,7 +186,7 @@ def _ends(text: str) -> tuple[str, str]:
     return low, high
 
 
-def _more(request: Request, distance: str | None, interval: bool, tail: bool | None) -> dict[str, Any]:
+def _build_options(request: QueryRequest, distance: str | None, interval: bool, tail: bool | None) -> dict[str, Any]:
     """What else goes with a question."""
-    told: dict[str, Any] = {"accuracy": request.accuracy, "noise_scale": request.noise_scale, "rows": request.rows}
-    return told | {"distance": distance, "interval": interval, "tail": tail}
+    options: dict[str, Any] = {"accuracy": request.accuracy, "noise_scale": request.noise_scale, "rows": request.rows}
+    return options | {"distance": distance, "interval": interval, "tail": tail}

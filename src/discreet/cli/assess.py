@@ -20,30 +20,31 @@ Quasi = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A quasi
 Confidential = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="A confidential column, without a manifest.")
 ]
-Report = Annotated[str | None, typer.Option(metavar="FILE", help="Write a report too: .html or .json.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")]
+AssessmentReport = Annotated[str | None, typer.Option(metavar="FILE", help="Write a report too: .html or .json.")]
+OverwriteReport = Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")]
 
 
-def assess(
+def run_assess(
     original: Original,
     released: Released,
     aligned: Aligned = False,
     quasi: Quasi = None,
     confidential: Confidential = None,
-    report: Report = None,
-    force: Force = False,
+    report: AssessmentReport = None,
+    force: OverwriteReport = False,
     json: Json = False,
 ) -> None:
     """Measure utility and risk of a released file beside its original; for the custodian alone."""
     from discreet.cli import show
     from discreet.custodian.assessing import assess_release
 
-    with show.stages() as progress:
+    with show.show_stages() as progress:
         roles = tuple(quasi or ()), tuple(confidential or ())
-        found = assess_release(original, released, aligned, *roles, report, force, progress)
+        assessment = assess_release(original, released, aligned, *roles, report, force, progress)
     if json:
-        show.document(found.to_json())
+        show.print_json(assessment.to_json())
     else:
-        show.screen(
-            show.facts(dict(found.told)), show.text("For you alone: these are figures of the original records.")
+        show.print_screen(
+            show.build_fields_table(dict(assessment.summary)),
+            show.build_text("For you alone: these are figures of the original records."),
         )

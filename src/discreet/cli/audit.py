@@ -9,7 +9,7 @@ import typer
 
 from discreet.cli.options import Delta, Json, Model
 from discreet.errors import ClaimFailed, InvalidInput
-from discreet.exact import rational_text, shown
+from discreet.exact import format_exact, parse_rational
 from discreet.formatting import format_cost
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from discreet.audit import Audit
     from discreet.audit.target import Target
 
-What = Annotated[
+AuditTarget = Annotated[
     str,
     typer.Argument(
         metavar="MECHANISM|SCHEMA",
@@ -52,8 +52,8 @@ Picture = Annotated[
 ]
 
 
-def audit(
-    what: What,
+def run_audit(
+    what: AuditTarget,
     query: Query = None,
     epsilon: Claimed = None,
     delta: Delta = None,
@@ -71,39 +71,43 @@ def audit(
     tables of at most 24 units: the registered data are not opened, and nothing is charged.
     """
     from discreet.cli import show
-    from discreet.pictures import check_path
+    from discreet.pictures import check_picture_path
 
     if picture is not None:
-        check_path(picture)
-    sure = _sure(confidence)
-    with show.stages() as progress:
+        check_picture_path(picture)
+    confidence_level = _parse_confidence(confidence)
+    with show.show_stages() as progress:
         progress("planning")
-        target = _target(what, query, epsilon, delta, model, pair, neighbours)
-        own = target if pair else target.shown(progress)  # somebody else's generator may start anew in every call
-        found, words = own.audit(draws, sure, progress)
+        target = _build_target(what, query, epsilon, delta, model, pair, neighbours)
+        audited_target = (
+            target if pair else target.add_progress(progress)
+        )  # somebody else's generator may start anew in every call
+        result, pair_words = audited_target.audit(draws, confidence_level, progress)
     if json:
-        pair_told = dict(zip(("D", "D2"), words, strict=True))
-        show.document({"audited": target.name, "planned": target.told or None, "pair": pair_told} | found.to_json())
+        pair_fields = dict(zip(("D", "D2"), pair_words, strict=True))
+        show.print_json(
+            {"audited": target.name, "planned": target.note or None, "pair": pair_fields} | result.to_json()
+        )
     else:
-        show.screen(*_screen(target, found, words))
+        show.print_screen(*_render_audit(target, result, pair_words))
     if picture is not None:
-        found.picture(picture)
-    if found.violated and json:
+        result.picture(picture)
+    if result.violated and json:
         raise typer.Exit(ClaimFailed.exit_code)
-    if found.violated:
-        raise ClaimFailed(found.sentence())
+    if result.violated:
+        raise ClaimFailed(result.sentence())
 
 
-def _sure(confidence: str) -> Fraction:
+def _parse_confidence(confidence: str) -> Fraction:
     """The confidence as a share; one in percent is told how it is written."""
-    sure = rational_text(confidence, "--confidence")
-    if 1 < sure < 100:
-        share = f"write {shown(sure)} % as {shown(sure / 100)}"
-        raise InvalidInput(f"confidence must be between 0 and 1, both excluded, got {shown(sure)}; {share}")
-    return sure
+    level = parse_rational(confidence, "--confidence")
+    if 1 < level < 100:
+        share = f"write {format_exact(level)} % as {format_exact(level / 100)}"
+        raise InvalidInput(f"confidence must be between 0 and 1, both excluded, got {format_exact(level)}; {share}")
+    return level
 
 
-def _target(
+def _build_target(
     what: str,
     query: str | None,
     epsilon: str | None,
@@ -120,50 +124,50 @@ def _target(
         )
     if epsilon is None:
         raise InvalidInput("say which epsilon is claimed, such as --epsilon 1")
-    claimed = rational_text(epsilon, "epsilon")
-    gap = None if delta is None else rational_text(delta, "delta")
+    claimed = parse_rational(epsilon, "epsilon")
+    claimed_delta = None if delta is None else parse_rational(delta, "delta")
     if query is not None:
-        if what in target.names():
+        if what in target.list_mechanism_names():
             raise InvalidInput(f"{what} is a mechanism and takes no QUERY; leave it out, or name a schema file")
-        _refuse(pair, "--pair belongs to a callable; neighbours of a schema are made up")
-        return target.of_question(what, query, claimed, gap, model, neighbours)
-    _refuse(model, "--model belongs to a schema and a QUERY")
-    _refuse(neighbours, "--neighbours belongs to a schema and a QUERY")
+        _refuse_option(pair, "--pair belongs to a callable; neighbours of a schema are made up")
+        return target.build_question_target(what, query, claimed, claimed_delta, model, neighbours)
+    _refuse_option(model, "--model belongs to a schema and a QUERY")
+    _refuse_option(neighbours, "--neighbours belongs to a schema and a QUERY")
     if what.endswith((".yaml", ".yml")):
         raise InvalidInput("a schema is audited with a question: add one, such as 'SELECT COUNT(*) FROM t'")
     if what.endswith(".py"):
         raise InvalidInput(f"{what[:80]!r} is a file; say which function of it, as {what[:80]}:function")
     if ":" in what:
-        return target.of_place(what, pair, claimed, gap)
-    _refuse(pair, "--pair belongs to a callable; our own mechanisms have neighbours of their own")
-    return target.of_name(what, claimed, gap)
+        return target.build_callable_target(what, pair, claimed, claimed_delta)
+    _refuse_option(pair, "--pair belongs to a callable; our own mechanisms have neighbours of their own")
+    return target.build_named_target(what, claimed, claimed_delta)
 
 
-def _refuse(given: object, sentence: str) -> None:
-    if given is not None:
+def _refuse_option(value: object, sentence: str) -> None:
+    if value is not None:
         raise InvalidInput(sentence)
 
 
-def _screen(target: Target, found: Audit, words: tuple[str, str]) -> list[RenderableType]:
+def _render_audit(target: Target, result: Audit, pair_words: tuple[str, str]) -> list[RenderableType]:
     from discreet.cli import show
 
-    event = found.event
+    event = result.event
     other = "D2" if event.likelier == "D" else "D"
-    facts = {"audited": target.name, "claim": _claim(found.epsilon, found.delta)}
-    if target.told:
-        facts["planned"] = target.told
-    facts |= {
-        "D": words[0],
-        "D2": words[1],
+    fields = {"audited": target.name, "claim": _format_claim(result.epsilon, result.delta)}
+    if target.note:
+        fields["planned"] = target.note
+    fields |= {
+        "D": pair_words[0],
+        "D2": pair_words[1],
         "event": event.words,
         f"seen with {event.likelier}": f"{event.count:,} of {event.draws:,}",
         f"seen with {other}": f"{event.other_count:,} of {event.draws:,}",
     }
-    if found.violated:
-        facts["epsilon at least"] = found.bound_words()
-    said = [] if found.violated else [show.text(found.sentence(), "bold")]
-    return [*said, show.facts(facts)]
+    if result.violated:
+        fields["epsilon at least"] = result.format_bound()
+    headline = [] if result.violated else [show.build_text(result.sentence(), "bold")]
+    return [*headline, show.build_fields_table(fields)]
 
 
-def _claim(epsilon: Fraction, delta: Fraction) -> str:
+def _format_claim(epsilon: Fraction, delta: Fraction) -> str:
     return f"epsilon {format_cost(epsilon)}" + (f", delta {format_cost(delta)}" if delta else "")

@@ -26,20 +26,20 @@ Disjoint = Annotated[
     typer.Option("--disjoint", help="No unit is in the new snapshot and in any before it, so that spend starts anew."),
 ]
 
-COUNTS = ("missing", "unreadable", "clipped")
-PRIVATE = "For the custodian alone: what follows comes from the rows and is not private."
-UNITS = (
+COUNT_COLUMNS = ("missing", "unreadable", "clipped")
+PRIVATE_NOTE = "For the custodian alone: what follows comes from the rows and is not private."
+UNITS_MISMATCH = (
     "{found:,} units were found and {declared:,} are declared. Under replace-one the declared number is public and "
     "taken as true: mend the schema or the data."
 )
 
-UNREAD = (
+UNREADABLE_NOTE = (
     "over a tenth of {names} could not be read and counts as missing: numbers are read as 1234.5, dates as 2024-02-29, "
     "categories as they are listed, all text as UTF-8."
 )
 
 
-def check(
+def run_check(
     schema: SchemaFile,
     source: Source = None,
     refresh: Refresh = False,
@@ -54,50 +54,52 @@ def check(
     from discreet.cli import show
     from discreet.custodian import Custodian
     from discreet.custodian.document import snapshot_to_json
-    from discreet.custodian.drafting import from_anywhere
-    from discreet.custodian.looking import current_snapshot
+    from discreet.custodian.drafting import make_address_absolute
+    from discreet.custodian.looking import find_current_snapshot
     from discreet.schema import load_schema
 
     declared = load_schema(schema)
-    snapshot = None if refresh else current_snapshot(declared)
+    snapshot = None if refresh else find_current_snapshot(declared)
     if snapshot is None:
-        with show.stages() as progress:
-            raw = None if source is None else from_anywhere(source)
-            snapshot = Custodian.check(schema, raw, name, disjoint, progress)
-        said = f"Snapshot {snapshot.name} of {declared.name} is registered."
+        with show.show_stages() as progress:
+            raw_source = None if source is None else make_address_absolute(source)
+            snapshot = Custodian.check(schema, raw_source, name, disjoint, progress)
+        message = f"Snapshot {snapshot.name} of {declared.name} is registered."
     elif source is not None or name is not None or disjoint:
         raise InvalidInput(f"{declared.name} is registered already; add --refresh to make a new snapshot of it")
     else:
         when = f"as snapshot {snapshot.name} of {snapshot.made}; --refresh reads its source again"
-        said = f"{declared.name} is registered already, {when}."
+        message = f"{declared.name} is registered already, {when}."
     if json:
-        show.document(snapshot_to_json(snapshot, declared))
+        show.print_json(snapshot_to_json(snapshot, declared))
     else:
-        show.screen(said, PRIVATE, *_screen(snapshot, declared))
+        show.print_screen(message, PRIVATE_NOTE, *_render_snapshot(snapshot, declared))
 
 
-def _screen(snapshot: Snapshot, schema: Schema) -> Iterator[RenderableType]:
-    from discreet.cli.show import facts, warning
+def _render_snapshot(snapshot: Snapshot, schema: Schema) -> Iterator[RenderableType]:
+    from discreet.cli.show import build_fields_table, build_warning
 
-    seen = cast("Mapping[str, Any]", snapshot.report)
+    report = cast("Mapping[str, Any]", snapshot.report)
     declared = "" if schema.units is None else f" ({schema.units:,} declared)"
-    pairs = {"rows read": f"{seen['rows_read']:,}", "rows kept": f"{seen['rows_kept']:,}"}
+    pairs = {"rows read": f"{report['rows_read']:,}", "rows kept": f"{report['rows_kept']:,}"}
     if schema.unit is not None:
-        pairs["rows without a unit"] = f"{seen['without_unit']:,}"
-    yield facts(pairs | {"units found": f"{seen['units']:,}{declared}"})
-    if schema.units not in (None, seen["units"]):
-        yield warning(UNITS.format(found=seen["units"], declared=schema.units))
-    unread = [name for name, counts in seen["columns"].items() if 10 * counts["unreadable"] > seen["rows_read"]]
-    if unread:
-        yield warning(UNREAD.format(names=", ".join(unread)))
+        pairs["rows without a unit"] = f"{report['without_unit']:,}"
+    yield build_fields_table(pairs | {"units found": f"{report['units']:,}{declared}"})
+    if schema.units not in (None, report["units"]):
+        yield build_warning(UNITS_MISMATCH.format(found=report["units"], declared=schema.units))
+    unreadable_columns = [
+        name for name, counts in report["columns"].items() if 10 * counts["unreadable"] > report["rows_read"]
+    ]
+    if unreadable_columns:
+        yield build_warning(UNREADABLE_NOTE.format(names=", ".join(unreadable_columns)))
     yield ""
-    yield _columns(seen["columns"])
+    yield _build_column_table(report["columns"])
 
 
-def _columns(seen: Mapping[str, Mapping[str, int]]) -> Table:
-    from discreet.cli.show import table, text
+def _build_column_table(column_counts: Mapping[str, Mapping[str, int]]) -> Table:
+    from discreet.cli.show import build_table, build_text
 
-    made = table("column", *COUNTS, right=COUNTS)
-    for name, counts in seen.items():
-        made.add_row(text(name), *(f"{counts[count]:,}" for count in COUNTS))
-    return made
+    column_table = build_table("column", *COUNT_COLUMNS, right=COUNT_COLUMNS)
+    for name, counts in column_counts.items():
+        column_table.add_row(build_text(name), *(f"{counts[count]:,}" for count in COUNT_COLUMNS))
+    return column_table

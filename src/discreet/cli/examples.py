@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-HINT = "work/ is made by: python -m discreet.sample work"
-LEDGER = "work/registry.discreet/ledger.db"
+EXAMPLE_HINT = "work/ is made by: python -m discreet.sample work"
+EXAMPLE_LEDGER = "work/registry.discreet/ledger.db"
 EXAMPLES = {
     "init": "discreet init work/registry.csv --output draft.yaml",
     "check": "discreet check work/registry.yaml",
@@ -16,10 +16,10 @@ EXAMPLES = {
     "assess": "discreet assess work/registry.yaml protected.csv",
     "serve": "discreet serve --port 8080",
     "audit": "discreet audit laplace --epsilon 1 --draws 100000",
-    "ledger verify": f"discreet ledger verify {LEDGER}",
-    "ledger backup": f"discreet ledger backup {LEDGER} ledger.bak",
+    "ledger verify": f"discreet ledger verify {EXAMPLE_LEDGER}",
+    "ledger backup": f"discreet ledger backup {EXAMPLE_LEDGER} ledger.bak",
     "ledger restore": "discreet ledger restore ledger.bak restored.db --forgotten 0.5",
-    "ledger upgrade": f"discreet ledger upgrade {LEDGER}",
+    "ledger upgrade": f"discreet ledger upgrade {EXAMPLE_LEDGER}",
     "token create": "discreet token create --config service.yaml --analyst ann --dataset registry",
     "token list": "discreet token list --config service.yaml",
     "token revoke": "discreet token revoke 3f9a --config service.yaml",
@@ -28,8 +28,8 @@ EXAMPLES = {
 }
 
 
-def example(command: str) -> str:
+def format_example(command: str) -> str:
     """What stands below the options of a command, by the words after `discreet`."""
-    told = EXAMPLES[command]
-    where = f"  ({HINT})" if "work/" in told else ""
-    return f"\b\nFor example:\n  {told}\n{where}"
+    command_line = EXAMPLES[command]
+    hint = f"  ({EXAMPLE_HINT})" if "work/" in command_line else ""
+    return f"\b\nFor example:\n  {command_line}\n{hint}"

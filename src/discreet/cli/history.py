@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.options import Json, LedgerPlace, OneAnalyst, SchemaFile
+from discreet.cli.options import Json, LedgerOption, OneAnalyst, SchemaFile
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 Limit = Annotated[int, typer.Option(min=1, metavar="N", help="How many entries at most, the latest first.")]
 
 
-def history(
-    schema: SchemaFile, analyst: OneAnalyst = None, limit: Limit = 20, ledger: LedgerPlace = None, json: Json = False
+def run_history(
+    schema: SchemaFile, analyst: OneAnalyst = None, limit: Limit = 20, ledger: LedgerOption = None, json: Json = False
 ) -> None:
     """Show what was asked, the latest first."""
     from discreet.cli import show
@@ -25,31 +25,35 @@ def history(
     from discreet.custodian.document import entry_to_json
     from discreet.schema import load_schema
 
-    entries = looking.history(load_schema(schema), ledger, analyst, limit)
+    entries = looking.list_history(load_schema(schema), ledger, analyst, limit)
     if json:
-        show.document([entry_to_json(entry) for entry in entries])
+        show.print_json([entry_to_json(entry) for entry in entries])
     elif entries:
-        show.screen(_table(entries))
+        show.print_screen(_build_history_table(entries))
     else:
-        show.screen("Nothing was asked yet.")
+        show.print_screen("Nothing was asked yet.")
 
 
-def _table(entries: list[Entry]) -> Table:
-    from discreet.cli.show import table, text
+def _build_history_table(entries: list[Entry]) -> Table:
+    from discreet.cli.show import build_table, build_text
 
-    made = table("entry", "at (UTC)", "who", "what", "cost", right=("entry",))
+    history_table = build_table("entry", "at (UTC)", "who", "what", "cost", right=("entry",))
     for entry in entries:
-        at = entry.at.removesuffix("+00:00").replace("T", " ")
-        who, what, cost = text(entry.analyst or "the custodian"), text(_what(entry)), text(_cost(entry))
-        made.add_row(str(entry.entry), at, who, what, cost)
-    return made
+        timestamp = entry.at.removesuffix("+00:00").replace("T", " ")
+        who, what, cost = (
+            build_text(entry.analyst or "the custodian"),
+            build_text(_describe_entry(entry)),
+            build_text(_format_entry_cost(entry)),
+        )
+        history_table.add_row(str(entry.entry), timestamp, who, what, cost)
+    return history_table
 
 
-def _what(entry: Entry) -> str:
+def _describe_entry(entry: Entry) -> str:
     return f"snapshot {entry.snapshot} registered" if entry.query is None else entry.query
 
 
-def _cost(entry: Entry) -> str:
+def _format_entry_cost(entry: Entry) -> str:
     from discreet.formatting import format_cost
 
     if entry.epsilon is None:
@@ -60,5 +64,5 @@ def _cost(entry: Entry) -> str:
         degraded = ", a stored answer with noise added" if entry.kind == "degrade" else ""
         return f"{format_cost(entry.epsilon)}{model}{part}{degraded}"
     paid = entry.spend.epsilon if entry.spend is not None and entry.model == "dp" else entry.epsilon
-    asked = "" if paid == entry.epsilon else f" ({format_cost(entry.epsilon)} was asked)"
-    return f"{format_cost(paid)}{model}{part}, reused{asked}"
+    asked_note = "" if paid == entry.epsilon else f" ({format_cost(entry.epsilon)} was asked)"
+    return f"{format_cost(paid)}{model}{part}, reused{asked_note}"

@@ -21,24 +21,24 @@ Output = Annotated[
     str | None, typer.Option(metavar="FILE", help="Where to write the draft; without it, it is printed.")
 ]
 
-DECIDE = (
+DECIDE_NOTE = (
     "Replace every DECIDE in it by what can be true, not by what is in the data: bounds and categories taken from the "
     "data are a leak."
 )
 
 
-def init(data: Data, output: Output = None, json: Json = False) -> None:
+def run_init(data: Data, output: Output = None, json: Json = False) -> None:
     """Draft a schema from the names and kinds of a table's columns.
 
     Every DECIDE in the draft is for the custodian to decide: bounds and categories taken from the data are a leak.
     """
     from discreet.cli import show
-    from discreet.custodian.drafting import draft, write_draft
+    from discreet.custodian.drafting import build_draft_text, write_draft
 
-    text = draft(data) if output is None else write_draft(data, Path(output))
+    text = build_draft_text(data) if output is None else write_draft(data, Path(output))
     if json:
-        show.document({"schema": text, "output": output})
+        show.print_json({"schema": text, "output": output})
     elif output is None:
         print(text, end="")
     else:
-        show.screen(f"A draft of a schema is in {output}.", DECIDE, f"Then run: discreet check {output}")
+        show.print_screen(f"A draft of a schema is in {output}.", DECIDE_NOTE, f"Then run: discreet check {output}")

@@ -10,18 +10,18 @@ import typer
 from discreet.cli.options import Json
 
 if TYPE_CHECKING:
-    from discreet.ledger import Found, Verified
+    from discreet.ledger import HeadEntry, LedgerVerification
     from discreet.ledger.forgetting import NewDataSet
 
-Place = Annotated[
+LedgerAddress = Annotated[
     str, typer.Argument(metavar="LEDGER", help="The ledger's file or database address.", show_default=False)
 ]
-NewPlace = Annotated[
+NewLedgerAddress = Annotated[
     str,
     typer.Argument(metavar="LEDGER", help="A new file, or the address of a database without one.", show_default=False),
 ]
-File = Annotated[str, typer.Argument(metavar="FILE", help="The back-up.", show_default=False)]
-Kept = Annotated[
+BackupFile = Annotated[str, typer.Argument(metavar="FILE", help="The back-up.", show_default=False)]
+KeptHeads = Annotated[
     list[str] | None,
     typer.Option(
         "--contains",
@@ -30,8 +30,8 @@ Kept = Annotated[
         show_default=False,
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace an earlier back-up of the same ledger.")]
-Epsilon = Annotated[
+ReplaceBackup = Annotated[bool, typer.Option("--force", help="Replace an earlier back-up of the same ledger.")]
+ForgottenEpsilon = Annotated[
     str,
     typer.Option(
         "--forgotten",
@@ -40,10 +40,10 @@ Epsilon = Annotated[
         show_default=False,
     ),
 ]
-Delta = Annotated[
+ForgottenDelta = Annotated[
     str, typer.Option("--forgotten-delta", metavar="D", help="The same for delta, where approx-dp is allowed.")
 ]
-New = Annotated[
+NewDatasetSchemas = Annotated[
     list[str] | None,
     typer.Option(
         "--dataset",
@@ -54,51 +54,60 @@ New = Annotated[
     ),
 ]
 
-KEEP = (
+KEEP_HEADS_NOTE = (
     "Keep the head of each data set elsewhere: discreet ledger verify --contains HEAD then finds out a ledger that was "
     "replaced as a whole. The head of the whole ledger stands for all of them now; it is another after the next entry."
 )
-LOST = (
+LOST_SPEND_WARNING = (
     "what was charged after this back-up is not in it, and its answers are with the analysts. Look for the last heads "
     "you kept by discreet ledger verify --contains: where one is not found, more was spent than the back-up knows of."
 )
 
 
-def verify(ledger: Place, contains: Kept = None, json: Json = False) -> None:
+def run_ledger_verify(ledger: LedgerAddress, contains: KeptHeads = None, json: Json = False) -> None:
     """Recompute the chain of entries and every account; exit code 6 if something is not as it was written."""
     from discreet.cli import show
     from discreet.ledger import Ledger
-    from discreet.ledger.chain import hash_of
+    from discreet.ledger.chain import parse_hash
 
-    kept = [hash_of(head) for head in contains or ()]
-    with show.counting("verifying") as progress, Ledger.existing(ledger) as opened:
-        verified = opened.verify(progress=progress)
-        found = {head: None if head == verified.head else opened.find(head) for head in kept}
+    hashes = [parse_hash(head) for head in contains or ()]
+    with show.show_count("verifying") as progress, Ledger.existing(ledger) as open_ledger:
+        verified = open_ledger.verify(progress=progress)
+        entries_by_head = {
+            head: None if head == verified.head else open_ledger.find_head_entry(head) for head in hashes
+        }
     if json:
-        _log(verified, {"contains": [_found_to_json(head, at) for head, at in found.items()]} if found else {})
+        _print_verification(
+            verified,
+            {"contains": [_head_to_json(head, entry) for head, entry in entries_by_head.items()]}
+            if entries_by_head
+            else {},
+        )
     else:
-        _show("ledger", verified, [_in_words(head, at) for head, at in found.items()])
+        _show_verification("ledger", verified, [_describe_head(head, entry) for head, entry in entries_by_head.items()])
 
 
-def backup(ledger: Place, file: File, force: Force = False, json: Json = False) -> None:
+def run_ledger_backup(
+    ledger: LedgerAddress, file: BackupFile, force: ReplaceBackup = False, json: Json = False
+) -> None:
     """Copy a ledger into one file while others go on charging. The copy is recomputed before it gets its name."""
     from discreet.cli import show
     from discreet.ledger import Ledger
 
-    with show.stages() as progress:
+    with show.show_stages() as progress:
         verified = Ledger.backup(ledger, file, force=force, progress=progress)
     if json:
-        _log(verified)
+        _print_verification(verified)
     else:
-        _show("back-up", verified)
+        _show_verification("back-up", verified)
 
 
-def restore(
-    file: File,
-    ledger: NewPlace,
-    forgotten: Epsilon,
-    forgotten_delta: Delta = "0",
-    dataset: New = None,
+def run_ledger_restore(
+    file: BackupFile,
+    ledger: NewLedgerAddress,
+    forgotten: ForgottenEpsilon,
+    forgotten_delta: ForgottenDelta = "0",
+    dataset: NewDatasetSchemas = None,
     json: Json = False,
 ) -> None:
     """Copy a back-up to where there is no ledger, with what was spent since the back-up as far as you can tell.
@@ -109,114 +118,118 @@ def restore(
     from discreet.cli import show
     from discreet.custodian.document import restored_to_json
     from discreet.errors import InvalidInput
-    from discreet.exact import rational_text
+    from discreet.exact import parse_rational
     from discreet.formatting import format_cost
     from discreet.ledger import Ledger
 
-    epsilon = rational_text(forgotten, "--forgotten")
-    delta = rational_text(forgotten_delta, "--forgotten-delta")
-    new = [_new_data_set(one) for one in dataset or ()]
-    if new and not epsilon:
+    epsilon = parse_rational(forgotten, "--forgotten")
+    delta = parse_rational(forgotten_delta, "--forgotten-delta")
+    new_datasets = [_read_new_dataset(schema_file) for schema_file in dataset or ()]
+    if new_datasets and not epsilon:
         raise InvalidInput("--dataset charges a data set what was forgotten, so --forgotten must be above 0")
-    with show.stages() as progress:
-        restored = Ledger.restore(file, ledger, forgotten=epsilon, forgotten_delta=delta, progress=progress, new=new)
+    with show.show_stages() as progress:
+        restored = Ledger.restore(
+            file, ledger, forgotten=epsilon, forgotten_delta=delta, progress=progress, new=new_datasets
+        )
     if json:
-        show.document(restored_to_json(restored))
+        show.print_json(restored_to_json(restored))
         return
-    heads = _heads(restored.backup, " in the back-up")
-    entered: tuple[str, ...] = ()
+    heads = _format_heads(restored.backup, " in the back-up")
+    notes: tuple[str, ...] = ()
     if restored.ledger != restored.backup:
-        heads |= _heads(restored.ledger, " now")
-        entered = ("Charges without an answer in the back-up are void: a retry under their key is refused.",)
+        heads |= _format_heads(restored.ledger, " now")
+        notes = ("Charges without an answer in the back-up are void: a retry under their key is refused.",)
     if epsilon:
         spent = (
             f"Epsilon {format_cost(epsilon)} was"
             if not delta
             else f"Epsilon {format_cost(epsilon)} and delta {format_cost(delta)} were"
         )
-        entered = (f"{spent} entered as spent since, on every data set and by every analyst.", *entered)
-    show.screen(
-        show.text(f"The ledger is restored: {restored.backup.entries:,} entries, each as it was written.", "bold"),
-        show.facts(heads),
-        *entered,
-        show.warning(LOST),
+        notes = (f"{spent} entered as spent since, on every data set and by every analyst.", *notes)
+    show.print_screen(
+        show.build_text(
+            f"The ledger is restored: {restored.backup.entries:,} entries, each as it was written.", "bold"
+        ),
+        show.build_fields_table(heads),
+        *notes,
+        show.build_warning(LOST_SPEND_WARNING),
     )
 
 
-def upgrade(ledger: Place, json: Json = False) -> None:
+def run_ledger_upgrade(ledger: LedgerAddress, json: Json = False) -> None:
     """Give a ledger that an older discreet made the format of this one; entries and head stay as they are."""
     from discreet.cli import show
     from discreet.ledger import Ledger
-    from discreet.ledger.tables import VERSION
+    from discreet.ledger.tables import FORMAT_VERSION
 
-    with show.stages() as progress:
+    with show.show_stages() as progress:
         progress("upgrading")
         before = Ledger.upgrade(ledger)
     if json:
-        show.document({"before": before, "format": VERSION})
-    elif before == VERSION:
-        show.screen(f"The ledger has format {VERSION} already; nothing was changed.")
+        show.print_json({"before": before, "format": FORMAT_VERSION})
+    elif before == FORMAT_VERSION:
+        show.print_screen(f"The ledger has format {FORMAT_VERSION} already; nothing was changed.")
     else:
-        show.screen(f"The ledger has format {VERSION} now; it had {before}.")
+        show.print_screen(f"The ledger has format {FORMAT_VERSION} now; it had {before}.")
 
 
-def _new_data_set(schema: str) -> NewDataSet:
+def _read_new_dataset(schema: str) -> NewDataSet:
     """A data set as its own folder knows it."""
-    from discreet.custodian.place import Place
+    from discreet.custodian.place import DatasetDir
     from discreet.errors import InvalidInput
     from discreet.ledger.forgetting import NewDataSet
     from discreet.schema import load_schema
 
     declared = load_schema(schema)
-    manifest = Place(declared).read()
+    manifest = DatasetDir(declared).read_manifest()
     if manifest is None or not manifest.snapshots:
         raise InvalidInput(f"{declared.name} was never registered, so nothing was spent on it; leave it out")
-    snapshots = tuple((one.name, one.disjoint) for one in manifest.snapshots)
+    snapshots = tuple((snapshot.name, snapshot.disjoint) for snapshot in manifest.snapshots)
     return NewDataSet(declared.name, manifest.identity, snapshots)
 
 
-def _log(verified: Verified, more: Mapping[str, object] | None = None) -> None:
+def _print_verification(verified: LedgerVerification, extra_fields: Mapping[str, object] | None = None) -> None:
     """One line of JSON with the time, as a log of heads takes it."""
     from datetime import UTC, datetime
     from json import dumps
 
     from discreet.custodian.document import ledger_to_json
 
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    print(dumps({"at": at} | ledger_to_json(verified) | dict(more or {})))
+    timestamp = datetime.now(UTC).isoformat(timespec="seconds")
+    print(dumps({"at": timestamp} | ledger_to_json(verified) | dict(extra_fields or {})))
 
 
-def _show(what: str, verified: Verified, found: Sequence[str] = ()) -> None:
+def _show_verification(what: str, verified: LedgerVerification, lines: Sequence[str] = ()) -> None:
     from discreet.cli import show
 
-    show.screen(
-        show.text(f"The {what} holds: {verified.entries:,} entries, each as it was written.", "bold"),
-        show.facts(_heads(verified)),
-        *found,
-        KEEP,
+    show.print_screen(
+        show.build_text(f"The {what} holds: {verified.entries:,} entries, each as it was written.", "bold"),
+        show.build_fields_table(_format_heads(verified)),
+        *lines,
+        KEEP_HEADS_NOTE,
     )
 
 
-def _heads(verified: Verified, when: str = "") -> dict[str, str]:
+def _format_heads(verified: LedgerVerification, when: str = "") -> dict[str, str]:
     """The head of each data set and of all together, which is which."""
-    told = {f"head of {name}{when}": head for name, head in verified.heads.items()}
-    return told | {f"head of the whole ledger{when}": verified.head}
+    fields = {f"head of {name}{when}": head for name, head in verified.heads.items()}
+    return fields | {f"head of the whole ledger{when}": verified.head}
 
 
-def _in_words(head: str, at: Found | None) -> str:
-    where = "the head of the whole ledger" if at is None else f"entry {at.entry:,} of {at.dataset}"
+def _describe_head(head: str, entry: HeadEntry | None) -> str:
+    where = "the head of the whole ledger" if entry is None else f"entry {entry.entry:,} of {entry.dataset}"
     return f"{head} is {where}."
 
 
-def _found_to_json(head: str, at: Found | None) -> dict[str, object]:
+def _head_to_json(head: str, entry: HeadEntry | None) -> dict[str, object]:
     """Without a data set it is the head of the whole ledger."""
-    place = (None, None) if at is None else (at.dataset, at.entry)
-    return dict(zip(("head", "dataset", "entry"), (head, *place), strict=True))
+    location = (None, None) if entry is None else (entry.dataset, entry.entry)
+    return dict(zip(("head", "dataset", "entry"), (head, *location), strict=True))
 
 
-COMMANDS: Mapping[str, Callable[..., None]] = {
-    "verify": verify,
-    "backup": backup,
-    "restore": restore,
-    "upgrade": upgrade,
+LEDGER_COMMANDS: Mapping[str, Callable[..., None]] = {
+    "verify": run_ledger_verify,
+    "backup": run_ledger_backup,
+    "restore": run_ledger_restore,
+    "upgrade": run_ledger_upgrade,
 }

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from discreet.errors import InvalidInput
-from discreet.exact import rational_text
+from discreet.exact import parse_rational
 
-LONGEST_QUESTION = 1_000_000
+MAX_QUESTION_BYTES = 1_000_000
 """In bytes, of what is read from standard input at all; a question may have far fewer characters."""
 
 SchemaFile = Annotated[
@@ -85,7 +85,7 @@ Constraints = Annotated[
         help="What you know to be true of a count's rows, such as 'total = 1000', 'each <= 50', 'rising'; repeatable.",
     ),
 ]
-PopulationToo = Annotated[
+WithPopulation = Annotated[
     bool,
     typer.Option("--population", help="Tell counts, means and proportions for the population of a random sample too."),
 ]
@@ -95,7 +95,7 @@ PopulationSize = Annotated[
 Model = Annotated[str | None, typer.Option(metavar="M", help="dp, approx-dp or individual-dp.")]
 Analyst = Annotated[str, typer.Option(metavar="A", help="Who asks.")]
 OneAnalyst = Annotated[str | None, typer.Option(metavar="A", help="One analyst.")]
-LedgerPlace = Annotated[
+LedgerOption = Annotated[
     str | None,
     typer.Option("--ledger", metavar="L", help="The ledger's file or database address, if not the data set's own."),
 ]
@@ -103,7 +103,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class QueryRequest:
     """A question and its numbers, by their decimal text."""
 
     question: str
@@ -114,42 +114,44 @@ class Request:
     rows: int | None
 
 
-def read_request(
+def parse_query_request(
     question: str,
     epsilon: str | None,
     delta: str | None,
     noise_scale: str | None = None,
     accuracy: str | None = None,
     rows: str | None = None,
-) -> Request:
+) -> QueryRequest:
     """A question, from standard input where it is -, and its numbers by their decimal text."""
-    text = _standard_input() if question == "-" else question
+    text = _read_standard_input() if question == "-" else question
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidInput("the question is not text in UTF-8; write it in UTF-8") from None
     if (epsilon, noise_scale, accuracy) == (None, None, None):
         raise InvalidInput("say how much noise there may be: --epsilon 0.1 or --accuracy '±50 at 95%'; see --help")
-    count = None if rows is None else rational_text(rows, "--rows")
+    count = None if rows is None else parse_rational(rows, "--rows")
     if count is not None and count.denominator != 1:
         raise InvalidInput("--rows is a whole number, such as 5000")
-    return Request(
+    return QueryRequest(
         text,
-        None if epsilon is None else rational_text(epsilon, "epsilon"),
-        None if delta is None else rational_text(delta, "delta"),
-        None if noise_scale is None else rational_text(noise_scale, "the noise scale"),
+        None if epsilon is None else parse_rational(epsilon, "epsilon"),
+        None if delta is None else parse_rational(delta, "delta"),
+        None if noise_scale is None else parse_rational(noise_scale, "the noise scale"),
         accuracy,
         None if count is None else int(count),
     )
 
 
-def _standard_input() -> str:
-    read = sys.stdin.buffer.read(LONGEST_QUESTION + 1)
-    if len(read) > LONGEST_QUESTION:
-        raise InvalidInput(f"the question is longer than {LONGEST_QUESTION} bytes; ask a shorter one")
-    return read.decode(errors="surrogateescape")
+def _read_standard_input() -> str:
+    content = sys.stdin.buffer.read(MAX_QUESTION_BYTES + 1)
+    if len(content) > MAX_QUESTION_BYTES:
+        raise InvalidInput(f"the question is longer than {MAX_QUESTION_BYTES} bytes; ask a shorter one")
+    return content.decode(errors="surrogateescape")
 
 
-def printable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """A text that cannot move the cursor, change colours or ring: what does not print is written as its code."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )

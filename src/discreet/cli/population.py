@@ -6,43 +6,45 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
 
-from discreet.answer import Answer, Population
-from discreet.cli.show import table, text
+from discreet.answer import Answer, PopulationEstimate
+from discreet.cli.show import build_table, build_text
 from discreet.formatting import format_interval, format_percent_at_least, format_upper, format_value
 
-NUMBERS = ("for the population", "95 % interval", "noise", "sampling")
+POPULATION_COLUMNS = ("for the population", "95 % interval", "noise", "sampling")
 
 
-def population_lines(answer: Answer, rows: Sequence[Mapping[str, Population]]) -> Iterator[RenderableType]:
+def render_population(answer: Answer, rows: Sequence[Mapping[str, PopulationEstimate]]) -> Iterator[RenderableType]:
     """What is known of the population, and what that takes for granted."""
     if not rows:
         return
     if answer.single:
-        one = rows[0][answer.numbers[0]]
-        number, span, noise, sampling = _numbers(one)
-        sure = format_percent_at_least(one.confidence)
-        yield f"for the population: {number}, {sure} {span} (noise {noise}, sampling {sampling})"
+        estimate = rows[0][answer.numbers[0]]
+        number, interval_text, noise, sampling = _format_estimate(estimate)
+        confidence_text = format_percent_at_least(estimate.confidence)
+        yield f"for the population: {number}, {confidence_text} {interval_text} (noise {noise}, sampling {sampling})"
     else:
         yield ""
-        yield _table(answer, rows)
-    said = {name: one.words for row in rows for name, one in row.items()}
-    if len(set(said.values())) == 1:
-        said = {"": next(iter(said.values()))}
-    yield from (f"{name}: {words}" if name else words for name, words in said.items())
+        yield _build_population_table(answer, rows)
+    words_by_name = {name: estimate.words for row in rows for name, estimate in row.items()}
+    if len(set(words_by_name.values())) == 1:
+        words_by_name = {"": next(iter(words_by_name.values()))}
+    yield from (f"{name}: {words}" if name else words for name, words in words_by_name.items())
 
 
-def _table(answer: Answer, rows: Sequence[Mapping[str, Population]]) -> RenderableType:
+def _build_population_table(answer: Answer, rows: Sequence[Mapping[str, PopulationEstimate]]) -> RenderableType:
     """A line for each number of each row, by its keys."""
     keys = [name for name in answer.columns if name not in answer.numbers]
     several = len(rows[0]) > 1
-    made = table(*keys, *(["number"] if several else []), *NUMBERS, right=NUMBERS)
+    population_table = build_table(
+        *keys, *(["number"] if several else []), *POPULATION_COLUMNS, right=POPULATION_COLUMNS
+    )
     for row, estimates in zip(answer.rows, rows, strict=False):
-        for name, one in estimates.items():
+        for name, estimate in estimates.items():
             cells = [format_value(row[key]) for key in keys] + ([name] if several else [])
-            made.add_row(*(text(cell) for cell in (*cells, *_numbers(one))))
-    return made
+            population_table.add_row(*(build_text(cell) for cell in (*cells, *_format_estimate(estimate))))
+    return population_table
 
 
-def _numbers(one: Population) -> tuple[str, str, str, str]:
-    noise, sampling = (f"±{format_upper(reach)}" for reach in (one.noise, one.sampling))
-    return format_value(one.value, one.interval), format_interval(*one.interval), noise, sampling
+def _format_estimate(estimate: PopulationEstimate) -> tuple[str, str, str, str]:
+    noise, sampling = (f"±{format_upper(half_width)}" for half_width in (estimate.noise, estimate.sampling))
+    return format_value(estimate.value, estimate.interval), format_interval(*estimate.interval), noise, sampling

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from discreet.cli.options import Json, LedgerPlace, SchemaFile
+from discreet.cli.options import Json, LedgerOption, SchemaFile
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from discreet.assess.sweep import Sweep
-    from discreet.planner.private_release import PrivatePlan
+    from discreet.assess.sweep import SweepResult
+    from discreet.planner.private_release import SyntheticPlan
     from discreet.release import Release
 
 Method = Annotated[
@@ -53,15 +53,17 @@ Out = Annotated[
     str | None, typer.Option(metavar="FILE", help="Where the table goes: .csv or .parquet.", show_default=False)
 ]
 Report = Annotated[str | None, typer.Option(metavar="FILE", help="A report for the custodian: .html or .json.")]
-Sweeping = Annotated[
+SweepRange = Annotated[
     str | None,
     typer.Option("--sweep", metavar="KS", help="Publish nothing; compare methods over k, such as k=3..300."),
 ]
-Preview = Annotated[
+PreviewOnly = Annotated[
     bool, typer.Option("--preview", help="Make no private file; tell how far off it would be, for nothing.")
 ]
-Keep = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Release this column as it is too; repeatable.")]
-KOf = Annotated[
+KeepColumns = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Release this column as it is too; repeatable.")
+]
+ColumnKs = Annotated[
     list[str] | None,
     typer.Option("--k-of", metavar="COLUMN=K", help="A k of its own for a confidential column that is swapped."),
 ]
@@ -88,10 +90,10 @@ Partition = Annotated[str | None, typer.Option(metavar="P", help="anatomy: group
 Buckets = Annotated[int | None, typer.Option(metavar="B", help="t-closeness: how many buckets of values.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
 
-NOT_DP = "This is not differential privacy: no account counts it, and it does not add up with other releases."
+NOT_DP_WARNING = "This is not differential privacy: no account counts it, and it does not add up with other releases."
 
 
-def publish(
+def run_publish(
     schema: SchemaFile,
     method: Method = None,
     k: K = None,
@@ -100,13 +102,13 @@ def publish(
     delta: Delta = None,
     out: Out = None,
     report: Report = None,
-    sweep: Sweeping = None,
+    sweep: SweepRange = None,
     column: Columns = None,
     apart: Apart = False,
     pair: Pairs = None,
-    preview: Preview = False,
-    keep: Keep = None,
-    k_of: KOf = None,
+    preview: PreviewOnly = False,
+    keep: KeepColumns = None,
+    k_of: ColumnKs = None,
     informed: Informed = False,
     swap: Swap = None,
     diversity: Diversity = None,
@@ -120,7 +122,7 @@ def publish(
     partition: Partition = None,
     buckets: Buckets = None,
     force: Force = False,
-    ledger: LedgerPlace = None,
+    ledger: LedgerOption = None,
     json: Json = False,
 ) -> None:
     """Protect a table and write it to a file, with its promise beside it; the custodian's act.
@@ -131,107 +133,142 @@ def publish(
     """
     from discreet.cli import show
     from discreet.custodian import Custodian
-    from discreet.custodian.private_recipe import METHODS as PRIVATE
-    from discreet.custodian.private_recipe import recipes_of
+    from discreet.custodian.private_recipe import SYNTHETIC_METHODS as PRIVATE
+    from discreet.custodian.private_recipe import build_synthetic_recipes
     from discreet.schema import load_schema
 
-    said: dict[str, object] = {"keep": tuple(keep or ()), "k-of": k_of, "informed": informed, "swap": swap}
-    said |= {"diversity": diversity, "weights": weights, "strata": strata, "grouping": grouping, "loss": loss}
-    said |= {"hierarchies": hierarchies, "suppress": suppress, "form": form, "partition": partition, "buckets": buckets}
-    said |= {"delta": delta, "column": tuple(column or ()), "apart": apart, "pair": tuple(pair or ())}
+    options: dict[str, object] = {"keep": tuple(keep or ()), "k-of": k_of, "informed": informed, "swap": swap}
+    options |= {"diversity": diversity, "weights": weights, "strata": strata, "grouping": grouping, "loss": loss}
+    options |= {
+        "hierarchies": hierarchies,
+        "suppress": suppress,
+        "form": form,
+        "partition": partition,
+        "buckets": buckets,
+    }
+    options |= {"delta": delta, "column": tuple(column or ()), "apart": apart, "pair": tuple(pair or ())}
     if sweep is not None:
-        _refuse({"out": out, "-k": k, "epsilon": epsilon, "preview": preview} | said)
+        _refuse_for_sweep({"out": out, "-k": k, "epsilon": epsilon, "preview": preview} | options)
     elif not preview and (method is None or out is None):
         how = "--method private-linked --epsilon 1 " if method is None else ""
         raise InvalidInput(f"say {'how and ' if how else ''}where to: {how}--out out.parquet; see --help")
     if preview or method in PRIVATE:  # refused before the table is registered
-        recipes_of(load_schema(schema), method, _number(epsilon, "--epsilon"), _k(k), {"t": t} | _read(said))
+        build_synthetic_recipes(
+            load_schema(schema),
+            method,
+            _parse_number(epsilon, "--epsilon"),
+            _parse_k(k),
+            {"t": t} | _parse_options(options),
+        )
     if preview:
-        _show_expected(schema, ledger, method, _k(k), {"epsilon": _number(epsilon, "--epsilon"), **_read(said)}, json)
+        _show_estimated_errors(
+            schema,
+            ledger,
+            method,
+            _parse_k(k),
+            {"epsilon": _parse_number(epsilon, "--epsilon"), **_parse_options(options)},
+            json,
+        )
         return
-    close = _number(t, "t")
-    more: dict[str, Any] = {"report": report, "force": force}
-    with show.stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
+    t_value = _parse_number(t, "t")
+    output_options: dict[str, Any] = {"report": report, "force": force}
+    with show.show_stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
         if sweep is not None:
-            swept = custodian.sweep(sweep, method or (), **more, t=close, progress=progress)
+            sweep_result = custodian.sweep(sweep, method or (), **output_options, t=t_value, progress=progress)
         else:
-            given = {"epsilon": _number(epsilon, "--epsilon"), **_read(said), **more, "progress": progress}
-            made = custodian.publish(method or "", out or "", _k(k), close, **given)
+            arguments = {
+                "epsilon": _parse_number(epsilon, "--epsilon"),
+                **_parse_options(options),
+                **output_options,
+                "progress": progress,
+            }
+            release = custodian.publish(method or "", out or "", _parse_k(k), t_value, **arguments)
     if sweep is not None:
-        show.document(swept.to_json()) if json else show.screen(*_swept(swept, report))
+        show.print_json(sweep_result.to_json()) if json else show.print_screen(*_render_sweep(sweep_result, report))
     elif json:
-        show.document(made.to_json())
+        show.print_json(release.to_json())
     else:
-        show.screen(*_screen(made))
+        show.print_screen(*_render_release(release))
 
 
-def _show_expected(
-    schema: str, ledger: str | None, method: str | None, k: int | str | None, given: dict[str, Any], json: bool
+def _show_estimated_errors(
+    schema: str, ledger: str | None, method: str | None, k: int | str | None, arguments: dict[str, Any], json: bool
 ) -> None:
     from discreet.cli import show
     from discreet.custodian import Custodian
-    from discreet.planner.private_release import recommended
+    from discreet.planner.private_release import recommend_method
 
-    with show.stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
+    with show.show_stages() as progress, Custodian.open(schema, ledger, progress=progress) as custodian:
         progress("planning")
-        plans, balances = custodian.expected(method, k, **given), custodian.budget()
-    choice = recommended(plans) if method is None else None
+        plans, balances = custodian.estimate_error(method, k, **arguments), custodian.budget()
+    choice = recommend_method(plans) if method is None else None
     if json:
-        show.document({"plans": [plan.to_json() for plan in plans], "recommended": choice})
+        show.print_json({"plans": [plan.to_json() for plan in plans], "recommended": choice})
     else:
-        show.screen(*_expected(plans, choice), show.text(f"Left: {show.left(balances)}."))
+        show.print_screen(
+            *_render_plans(plans, choice), show.build_text(f"Left: {show.format_balances_left(balances)}.")
+        )
 
 
-def _expected(plans: Sequence[PrivatePlan], choice: str | None) -> Iterator[RenderableType]:
-    from discreet.cli.show import facts, table, text, warning
+def _render_plans(plans: Sequence[SyntheticPlan], choice: str | None) -> Iterator[RenderableType]:
+    from discreet.cli.show import build_fields_table, build_table, build_text, build_warning
     from discreet.formatting import format_number
 
     for place, plan in enumerate(plans):
         yield from [""] * bool(place)
-        yield text(plan.method, "bold")
-        yield facts({"promise": plan.guarantee.words()})
-        told = table("column", "expected error", "made as", right=("expected error",))
+        yield build_text(plan.method, "bold")
+        yield build_fields_table({"promise": plan.guarantee.words()})
+        error_table = build_table("column", "expected error", "made as", right=("expected error",))
         for name, error in plan.errors.items():
-            told.add_row(text(name), format_number(error, 2), text(plan.ways.get(name, "together")))
-        yield told
-        if "records" in plan.ways:
-            yield text(f"together: {plan.ways['records']}")
-        yield from map(warning, plan.warnings)
-    yield text(
+            error_table.add_row(
+                build_text(name), format_number(error, 2), build_text(plan.column_methods.get(name, "together"))
+            )
+        yield error_table
+        if "records" in plan.column_methods:
+            yield build_text(f"together: {plan.column_methods['records']}")
+        yield from map(build_warning, plan.warnings)
+    yield build_text(
         "Errors are of whole distributions: of numbers in widths of the domain, of names and pairs in shares of rows."
     )
-    yield text(f"{choice + ' ' if choice else ''}Nothing was charged.", "bold")
+    yield build_text(f"{choice + ' ' if choice else ''}Nothing was charged.", "bold")
 
 
-def _refuse(said: dict[str, object]) -> None:
-    for name, value in said.items():
+def _refuse_for_sweep(options: dict[str, object]) -> None:
+    for name, value in options.items():
         if value:
             option = name if name.startswith("-") else f"--{name}"
             raise InvalidInput(f"a sweep tries methods over k and releases nothing: it has no {option}; leave it out")
 
 
-def _read(said: dict[str, object]) -> dict[str, Any]:
+def _parse_options(options: dict[str, object]) -> dict[str, Any]:
     """Options as `Custodian.publish` takes them."""
-    read = {"suppress": _number(said["suppress"], "--suppress"), "delta": _number(said["delta"], "--delta")}
-    hierarchies = None if said["hierarchies"] is None else _read_json(str(said["hierarchies"]))
-    given = said | read | {"hierarchies": hierarchies, "ks": _own_ks(said["k-of"] or []), "columns": said["column"]}
-    given |= {"pairs": [tuple(pair.split(",")) for pair in cast("tuple[str, ...]", said["pair"])]}
-    return {name: value for name, value in given.items() if name not in {"k-of", "column", "pair"}}
+    numbers = {
+        "suppress": _parse_number(options["suppress"], "--suppress"),
+        "delta": _parse_number(options["delta"], "--delta"),
+    }
+    hierarchies = None if options["hierarchies"] is None else _read_json(str(options["hierarchies"]))
+    arguments = (
+        options
+        | numbers
+        | {"hierarchies": hierarchies, "ks": _parse_column_ks(options["k-of"] or []), "columns": options["column"]}
+    )
+    arguments |= {"pairs": [tuple(pair.split(",")) for pair in cast("tuple[str, ...]", options["pair"])]}
+    return {name: value for name, value in arguments.items() if name not in {"k-of", "column", "pair"}}
 
 
-def _number(text: object, what: str) -> Fraction | None:
-    from discreet.exact import rational_text
+def _parse_number(text: object, what: str) -> Fraction | None:
+    from discreet.exact import parse_rational
 
-    return None if text is None else rational_text(str(text), what)
+    return None if text is None else parse_rational(str(text), what)
 
 
-def _k(text: str | None) -> int | str | None:
+def _parse_k(text: str | None) -> int | str | None:
     """A whole number, or auto."""
     return int(text) if text is not None and text.isdecimal() else text
 
 
-def _own_ks(given: object) -> dict[str, int]:
-    pairs = [one.partition("=") for one in cast("list[str]", given)]
+def _parse_column_ks(texts: object) -> dict[str, int]:
+    pairs = [text.partition("=") for text in cast("list[str]", texts)]
     if not all(equals and number.isdecimal() for _, equals, number in pairs):
         raise InvalidInput("--k-of is a column and its k, such as income=20")
     return {name: int(number) for name, _, number in pairs}
@@ -247,40 +284,44 @@ def _read_json(path: str) -> object:
         raise InvalidInput(f"{path[-40:]!r} cannot be read as JSON; check the file") from None
 
 
-def _screen(made: Release) -> Iterator[RenderableType]:
-    from discreet.cli.show import facts, text, warning
+def _render_release(release: Release) -> Iterator[RenderableType]:
+    from discreet.cli.show import build_fields_table, build_text, build_warning
     from discreet.formatting import format_number
-    from discreet.guarantee import DIFFERENTIAL
+    from discreet.guarantee import DP_MODELS
 
-    yield text(f"{made.name} is released: {made.rows:,} rows by {made.method}.", "bold")
-    pairs = {"file": ", ".join(str(file) for file in made.files), "manifest": str(made.manifest_file)}
-    pairs |= {} if made.report is None else {"report": f"{made.report} (for you alone)"}
-    told = made.manifest.get("rows_are")
-    yield facts(pairs | ({} if told is None else {"rows are": str(told)}) | {"promise": made.guarantee.words()})
-    for sentence in made.guarantee.assumptions:
-        yield text(f"  {sentence}")
-    if isinstance(errors := made.manifest.get("expected_error"), dict):
-        yield facts(
+    yield build_text(f"{release.name} is released: {release.rows:,} rows by {release.method}.", "bold")
+    pairs = {"file": ", ".join(str(file) for file in release.files), "manifest": str(release.manifest_file)}
+    pairs |= {} if release.report is None else {"report": f"{release.report} (for you alone)"}
+    rows_are = release.manifest.get("rows_are")
+    yield build_fields_table(
+        pairs | ({} if rows_are is None else {"rows are": str(rows_are)}) | {"promise": release.guarantee.words()}
+    )
+    for sentence in release.guarantee.assumptions:
+        yield build_text(f"  {sentence}")
+    if isinstance(errors := release.manifest.get("expected_error"), dict):
+        yield build_fields_table(
             {"expected error": ", ".join(f"{name} {format_number(error, 2)}" for name, error in errors.items())}
         )
-    judged = {"risk": made.risk, "utility": made.utility}
-    yield facts({name: said for name, said in judged.items() if said is not None})
-    weaker = () if made.guarantee.model in DIFFERENTIAL else (NOT_DP,)
-    yield from map(warning, (*made.warnings, *weaker))
+    verdicts = {"risk": release.risk, "utility": release.utility}
+    yield build_fields_table({name: verdict for name, verdict in verdicts.items() if verdict is not None})
+    weaker = () if release.guarantee.model in DP_MODELS else (NOT_DP_WARNING,)
+    yield from map(build_warning, (*release.warnings, *weaker))
 
 
-def _swept(swept: Sweep, report: str | None) -> Iterator[RenderableType]:
-    from discreet.cli.show import table, text
+def _render_sweep(sweep: SweepResult, report: str | None) -> Iterator[RenderableType]:
+    from discreet.cli.show import build_table, build_text
     from discreet.formatting import format_number
 
     numbers = ("k", "risk", "loss")
-    made = table("method", *numbers, "", right=numbers)
-    for point in swept.points:
-        chosen = ("recommended" if swept.useful else "nearest") if point == swept.recommended else ""
-        made.add_row(text(point.method), str(point.k), format_number(point.risk), format_number(point.loss), chosen)
-    yield made
-    yield text(swept.words, "bold")
-    for sentence in swept.left_out:
-        yield text(f"Not tried: {sentence}")
+    sweep_table = build_table("method", *numbers, "", right=numbers)
+    for point in sweep.points:
+        chosen = ("recommended" if sweep.useful else "nearest") if point == sweep.recommended else ""
+        sweep_table.add_row(
+            build_text(point.method), str(point.k), format_number(point.risk), format_number(point.loss), chosen
+        )
+    yield sweep_table
+    yield build_text(sweep.words, "bold")
+    for sentence in sweep.left_out:
+        yield build_text(f"Not tried: {sentence}")
     if report is not None:
-        yield text(f"The curve is in {report}, for you alone; nothing was released.")
+        yield build_text(f"The curve is in {report}, for you alone; nothing was released.")

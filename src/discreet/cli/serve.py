@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from discreet.service.config import Config
 
-ConfigFile = Annotated[
+OptionalConfigFile = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="The service's configuration; without it a sample is served."),
 ]
@@ -32,9 +32,9 @@ Folder = Annotated[
 ]
 
 CUSTODIAN = "custodian"
-SHOWN = "token.id"
+TOKEN_ID_FILE = "token.id"
 """The file with the id of the token that was shown last."""
-SAMPLE = """\
+SAMPLE_CONFIG = """\
 # The made-up registry, for this machine alone.
 store: service.db
 datasets:
@@ -43,8 +43,8 @@ datasets:
 """
 
 
-def serve(
-    config: ConfigFile = None,
+def run_serve(
+    config: OptionalConfigFile = None,
     port: Port = None,
     workers: Workers = None,
     folder: Folder = None,
@@ -58,32 +58,32 @@ def serve(
     if config is not None and folder is not None:
         raise InvalidInput("--folder is for the sample; a configuration says itself where things are kept")
     if config is not None:
-        _serve(Path(config), port, workers, json, _no_token)
+        _serve_config(Path(config), port, workers, json, _skip_token)
     else:
-        with _folder(folder) as made:
-            _serve(_sample(made), port, workers, json, _new_token)
+        with _open_sample_folder(folder) as sample_folder:
+            _serve_config(_write_sample_config(sample_folder), port, workers, json, _create_sample_token)
 
 
-def _serve(
-    file: Path, port: int | None, workers: int | None, json: bool, token: Callable[[Config], str | None]
+def _serve_config(
+    file: Path, port: int | None, workers: int | None, json: bool, make_token: Callable[[Config], str | None]
 ) -> None:
     from discreet.cli import show
     from discreet.service import supervisor
 
-    config = _changed(file, port, workers)
+    config = _read_config(file, port, workers)
     with ExitStack() as stages:
-        progress = stages.enter_context(show.stages())
+        progress = stages.enter_context(show.show_stages())
 
         def announce(listening: str) -> None:
             stages.close()
-            address, told = _named(config, listening), token(config)
+            address, token_text = _format_address(config, listening), make_token(config)
             if json:
-                show.document(_document(file, address, told))
+                show.print_json(_build_document(file, address, token_text))
             else:
-                show.screen(*_screen(file, config, address, told))
+                show.print_screen(*_render_service(file, config, address, token_text))
             sys.stdout.flush()  # who waits for it on a pipe gets it now
 
-        supervisor.run(config, announce, progress)
+        supervisor.run_service(config, announce, progress)
 
 
 def _require_service() -> None:
@@ -94,65 +94,67 @@ def _require_service() -> None:
 
 
 @contextmanager
-def _folder(named: str | None) -> Iterator[Path]:
+def _open_sample_folder(path: str | None) -> Iterator[Path]:
     """The folder of the sample: the one that was named, or one that is gone at the end."""
-    if named is not None:
-        yield Path(named)
+    if path is not None:
+        yield Path(path)
     else:
-        with tempfile.TemporaryDirectory(prefix="discreet-sample-", ignore_cleanup_errors=True) as made:
-            yield Path(made)
+        with tempfile.TemporaryDirectory(prefix="discreet-sample-", ignore_cleanup_errors=True) as temporary_folder:
+            yield Path(temporary_folder)
 
 
-def _sample(folder: Path) -> Path:
+def _write_sample_config(folder: Path) -> Path:
     """The configuration of the sample, written with it where it is not there already."""
     from discreet.cli import show
     from discreet.sample import write_registry
 
     file = folder / "service.yaml"
     try:
-        with show.stages() as progress:
+        with show.show_stages() as progress:
             progress("writing a made-up registry")
             if not (folder / "registry.yaml").exists():
                 write_registry(folder)
             if not file.exists():
-                file.write_text(SAMPLE, encoding="utf-8")
+                file.write_text(SAMPLE_CONFIG, encoding="utf-8")
     except OSError:
         raise Unavailable(f"the folder {folder} cannot be written; check its owner and the disk") from None
     return file
 
 
-def _changed(file: Path, port: int | None, workers: int | None) -> Config:
+def _read_config(file: Path, port: int | None, workers: int | None) -> Config:
     """The configuration, with what was said on the command line in its place."""
     from dataclasses import replace
 
     from discreet.service.config import read_config
 
-    read = read_config(file)
-    return replace(read, port=read.port if port is None else port, workers=read.workers if workers is None else workers)
+    config = read_config(file)
+    return replace(
+        config, port=config.port if port is None else port, workers=config.workers if workers is None else workers
+    )
 
 
-def _no_token(config: Config) -> None:
+def _skip_token(config: Config) -> None:
     """Whoever has a configuration makes tokens with `discreet token`."""
 
 
-def _new_token(config: Config) -> str:
+def _create_sample_token(config: Config) -> str:
     """A token for the custodian of the sample; the one that a former start showed is revoked."""
     from discreet.service.store import Store
     from discreet.service.store.tokens import create_token, revoke_token
 
-    shown = config.folder / SHOWN
+    id_file = config.folder / TOKEN_ID_FILE
     with Store.open(config.store) as store:
-        made, told = create_token(store, CUSTODIAN, CUSTODIAN)
+        token, secret = create_token(store, CUSTODIAN, CUSTODIAN)
         try:
-            if shown.exists():
-                revoke_token(store, shown.read_text(encoding="utf-8", errors="replace"))
-            shown.write_text(made.id, encoding="utf-8")
+            if id_file.exists():
+                revoke_token(store, id_file.read_text(encoding="utf-8", errors="replace"))
+            id_file.write_text(token.id, encoding="utf-8")
         except OSError:
-            raise Unavailable(f"{shown} cannot be written; check its owner and the disk") from None
-    return told
+            raise Unavailable(f"{id_file} cannot be written; check its owner and the disk") from None
+    return secret
 
 
-def _named(config: Config, address: str) -> str:
+def _format_address(config: Config, address: str) -> str:
     """The address as others reach it: by this machine's name where it listens everywhere."""
     import socket
 
@@ -170,18 +172,18 @@ def _is_everywhere(config: Config) -> bool:
         return False
 
 
-def _document(file: Path, address: str, token: str | None) -> dict[str, str | None]:
+def _build_document(file: Path, address: str, token: str | None) -> dict[str, str | None]:
     return {"address": address, "console": f"{address}/console/", "token": token, "config": str(file)}
 
 
-def _screen(file: Path, config: Config, address: str, token: str | None) -> Iterator[RenderableType]:
-    from discreet.cli.show import facts, text, warning
+def _render_service(file: Path, config: Config, address: str, token: str | None) -> Iterator[RenderableType]:
+    from discreet.cli.show import build_fields_table, build_text, build_warning
 
-    yield text(f"discreet answers at {address}", "bold")
+    yield build_text(f"discreet answers at {address}", "bold")
     pairs = {"console": f"{address}/console/", "configuration": str(file)}
     if token is not None:
         pairs["custodian's token"] = token
-    yield facts(pairs)
+    yield build_fields_table(pairs)
     if _is_everywhere(config):
         yield "It listens on every address of this machine, not by this name alone."
     if token is not None:
@@ -189,7 +191,7 @@ def _screen(file: Path, config: Config, address: str, token: str | None) -> Iter
     elif not _has_custodian(config):
         yield f"There is no custodian yet: discreet token create --config {file} --analyst NAME --role custodian"
     if not config.padding:
-        yield warning("padding is off, so that the time of a reply may tell of rows: for tests alone.")
+        yield build_warning("padding is off, so that the time of a reply may tell of rows: for tests alone.")
     yield "Stop it with Ctrl-C: requests under way are answered first."
 
 
@@ -197,7 +199,7 @@ def _has_custodian(config: Config) -> bool:
     import time
 
     from discreet.service.store import Store
-    from discreet.service.store.tokens import all_tokens
+    from discreet.service.store.tokens import list_tokens
 
     with Store.open(config.store) as store:
-        return any(one.role == CUSTODIAN and one.valid(time.time()) for one in all_tokens(store))
+        return any(token.role == CUSTODIAN and token.is_valid(time.time()) for token in list_tokens(store))

@@ -11,46 +11,51 @@ from urllib.parse import urlsplit
 
 from discreet.errors import InvalidInput
 
-GRAMMAR = "an address is written like https://data.example.org or http://127.0.0.1:8000"
+ADDRESS_FORMAT = "an address is written like https://data.example.org or http://127.0.0.1:8000"
 
-LONGEST = 300
+MAX_ADDRESS_LENGTH = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServiceAddress:
     """A service; made by `read_address`, which checks it. With `trust` it is spoken to under TLS."""
 
     host: str
     port: int | None
     prefix: str
-    trust: ssl.SSLContext | None
+    tls_context: ssl.SSLContext | None
 
     def connect(self, timeout: float) -> HTTPConnection:
         """A connection that is not open yet; neither a proxy of the environment nor a redirect is followed."""
-        if self.trust is None:
+        if self.tls_context is None:
             return HTTPConnection(self.host, self.port, timeout=timeout)
-        return HTTPSConnection(self.host, self.port, timeout=timeout, context=self.trust)
+        return HTTPSConnection(self.host, self.port, timeout=timeout, context=self.tls_context)
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port is None else f":{self.port}"
-        return f"{'http' if self.trust is None else 'https'}://{host}{port}{self.prefix}"
+        return f"{'http' if self.tls_context is None else 'https'}://{host}{port}{self.prefix}"
 
 
-def read_address(address: str, ca: str | Path | None = None, insecure: bool = False) -> Address:
+def parse_service_address(address: str, ca: str | Path | None = None, insecure: bool = False) -> ServiceAddress:
     """An address that a token may be sent to: under TLS, on this machine, or anywhere if told so."""
-    told = str(address)
-    if not told.isascii() or not told.isprintable() or " " in told or len(told) > LONGEST:
-        raise InvalidInput(GRAMMAR)
+    address_text = str(address)
+    if (
+        not address_text.isascii()
+        or not address_text.isprintable()
+        or " " in address_text
+        or len(address_text) > MAX_ADDRESS_LENGTH
+    ):
+        raise InvalidInput(ADDRESS_FORMAT)
     try:
-        parts = urlsplit(told)
+        parts = urlsplit(address_text)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise InvalidInput(GRAMMAR) from None
+        raise InvalidInput(ADDRESS_FORMAT) from None
     if parts.scheme not in {"http", "https"} or not host or "@" in parts.netloc or parts.query or parts.fragment:
-        raise InvalidInput(f"{GRAMMAR}, with no name, password or question in it")
+        raise InvalidInput(f"{ADDRESS_FORMAT}, with no name, password or question in it")
     if parts.scheme == "https":
-        return Address(host, port, parts.path.rstrip("/"), _trust(ca))
+        return ServiceAddress(host, port, parts.path.rstrip("/"), _load_tls_context(ca))
     if ca is not None:
         raise InvalidInput("a certificate authority is for addresses that begin with https://; this one does not")
     if not (insecure or _is_loopback(host)):
@@ -58,7 +63,7 @@ def read_address(address: str, ca: str | Path | None = None, insecure: bool = Fa
             f"over http:// the token would travel to {host[:40]!r} in the clear; use https://, or insecure=True where "
             "the way there is safe otherwise"
         )
-    return Address(host, port, parts.path.rstrip("/"), None)
+    return ServiceAddress(host, port, parts.path.rstrip("/"), None)
 
 
 def _is_loopback(host: str) -> bool:
@@ -70,7 +75,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _trust(ca: str | Path | None) -> ssl.SSLContext:
+def _load_tls_context(ca: str | Path | None) -> ssl.SSLContext:
     """The certificates that are believed: those of one file, or those that the machine believes."""
     try:
         return ssl.create_default_context(cafile=None if ca is None else str(ca))

@@ -7,65 +7,73 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.answer import InRange, Population
-from discreet.client.answers import More, in_range_from, population_from
-from discreet.client.dataset import DataSet, quoted
-from discreet.client.posterior import require_95
-from discreet.client.reading import Told, read
-from discreet.client.sending import ends_of, key_of
+from discreet.answer import PopulationEstimate, RangeCount
+from discreet.client.answers import AnswerCallbacks, decode_population, decode_range_count
+from discreet.client.dataset import RemoteDataset, quote_path_part
+from discreet.client.posterior import require_95_confidence
+from discreet.client.reading import JsonObject, decode_reply
+from discreet.client.sending import encode_range, make_request_key
 from discreet.errors import BudgetExceeded, InvalidInput
-from discreet.exact import whole
+from discreet.exact import as_int
 
-PAID = (
+ANSWER_NOT_STORED = (
     "the service has this answer stored no longer, as after a refresh of the data set: this would be charged; ask anew"
 )
-ANOTHER = "by now the service tells another answer to this question, as a newer or nearer one; take this of that answer"
+ANSWER_CHANGED = (
+    "by now the service tells another answer to this question, as a newer or nearer one; take this of that answer"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class RemoteAnswer:
     """An answer as it was told, and the request that it was told to."""
 
-    dataset: DataSet
-    body: Told
-    told: Told
+    dataset: RemoteDataset
+    body: JsonObject
+    document: JsonObject
 
     @property
-    def more(self) -> More:
+    def callbacks(self) -> AnswerCallbacks:
         """What the answer offers."""
-        pictured = (self.picture, self.spec) if self.told.get("picture") else (None, None)
-        return More(self.in_range, self.population, *pictured)
+        picture_callbacks = (self.save_picture, self.fetch_spec) if self.document.get("picture") else (None, None)
+        return AnswerCallbacks(self.count_range, self.estimate_population, *picture_callbacks)
 
-    def in_range(self, low: object, high: object, confidence: float) -> InRange:
+    def count_range(self, low: object, high: object, confidence: float) -> RangeCount:
         """How many rows lie in a range."""
-        require_95(confidence)
-        return read(lambda told: in_range_from(told[0]), self._beside("ranges", [ends_of(low, high)]))
+        require_95_confidence(confidence)
+        return decode_reply(
+            lambda ranges: decode_range_count(ranges[0]), self._ask_again("ranges", [encode_range(low, high)])
+        )
 
-    def population(self, confidence: float, size: object) -> tuple[Mapping[str, Population], ...]:
+    def estimate_population(self, confidence: float, size: object) -> tuple[Mapping[str, PopulationEstimate], ...]:
         """The numbers for the population."""
-        require_95(confidence)
-        of = {} if size is None else {"population_size": whole(size, "the size of the population")}
-        return read(population_from, self._beside("population", True, of))
+        require_95_confidence(confidence)
+        size_field = {} if size is None else {"population_size": as_int(size, "the size of the population")}
+        return decode_reply(decode_population, self._ask_again("population", True, size_field))
 
-    def picture(self, path: str | Path) -> Path:
+    def save_picture(self, path: str | Path) -> Path:
         """The picture in a file."""
-        from discreet.pictures import check_path, save_spec
+        from discreet.pictures import check_picture_path, save_spec
 
-        target = check_path(path)
-        return save_spec(self.spec(), target)
+        target = check_picture_path(path)
+        return save_spec(self.fetch_spec(), target)
 
-    def spec(self) -> dict[str, Any]:
+    def fetch_spec(self) -> dict[str, Any]:
         """The picture as data."""
-        told = self.dataset.look(f"/answers/{quoted(self.told.get('id'))}/picture")
-        return read(lambda document: dict(document["spec"]), told)
+        reply = self.dataset.fetch(f"/answers/{quote_path_part(self.document.get('id'))}/picture")
+        return decode_reply(lambda document: dict(document["spec"]), reply)
 
-    def _beside(self, name: str, asked: object, more: Told | None = None) -> Any:
+    def _ask_again(self, name: str, addition: object, extra_fields: JsonObject | None = None) -> Any:
         """The same question once more, from what is stored, with something beside it."""
-        again = {said: value for said, value in self.body.items() if said != "fresh"} | {"stored_only": True}
+        repeated_body = {field_name: value for field_name, value in self.body.items() if field_name != "fresh"} | {
+            "stored_only": True
+        }
         try:
-            told = self.dataset.answer(again | {name: asked} | dict(more or {}), key_of(None))
+            reply = self.dataset.submit_question(
+                repeated_body | {name: addition} | dict(extra_fields or {}), make_request_key(None)
+            )
         except BudgetExceeded:
-            raise InvalidInput(PAID) from None
-        if told.get("rows") != self.told["rows"]:
-            raise InvalidInput(ANOTHER)
-        return told.get(name)
+            raise InvalidInput(ANSWER_NOT_STORED) from None
+        if reply.get("rows") != self.document["rows"]:
+            raise InvalidInput(ANSWER_CHANGED)
+        return reply.get(name)

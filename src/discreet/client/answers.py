@@ -12,130 +12,163 @@ from typing import Any, cast
 
 import numpy as np
 
-from discreet.answer import ALL, MOST_POSTERIORS, Answer, InRange, Interval, Population, Reconciled, Reply
-from discreet.client.posterior import ToldPosterior, require_95
-from discreet.client.reading import Told, guarantee_from
+from discreet.answer import (
+    ALL_KEYS,
+    MAX_JSON_POSTERIORS,
+    Answer,
+    AnswerValue,
+    Interval,
+    PopulationEstimate,
+    RangeCount,
+    ReconciledRows,
+)
+from discreet.client.posterior import SummaryPosterior, require_95_confidence
+from discreet.client.reading import JsonObject, decode_guarantee
 from discreet.errors import InvalidInput
 from discreet.posterior import Posterior
 
-Spans = tuple[Mapping[str, Interval], ...]
-TOO_MANY = f"a reply tells the posteriors of at most {MOST_POSTERIORS} rows, and this answer has more; ask for fewer"
+IntervalRows = tuple[Mapping[str, Interval], ...]
+TOO_MANY_POSTERIORS = (
+    f"a reply tells the posteriors of at most {MAX_JSON_POSTERIORS} rows, and this answer has more; ask for fewer"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class More:
+class AnswerCallbacks:
     """What is asked of the service again for one answer: ranges, the population, the picture."""
 
-    in_range: Callable[[object, object, float], InRange]
-    population: Callable[[float, object], tuple[Mapping[str, Population], ...]]
+    count_range: Callable[[object, object, float], RangeCount]
+    estimate_population: Callable[[float, object], tuple[Mapping[str, PopulationEstimate], ...]]
     picture: Callable[[str | Path], Path] | None = None
     spec: Callable[[], dict[str, Any]] | None = None
 
 
-def answer_from(told: Told, more: More, prior: bool) -> Answer:
+def decode_answer(document: JsonObject, callbacks: AnswerCallbacks, has_prior: bool) -> Answer:
     """The answer; `prior` where one was given with the question."""
-    dates = frozenset(told["dates"])
-    spans = spans_from(told["intervals_95"], dates)
+    dates = frozenset(document["dates"])
+    intervals = decode_intervals(document["intervals_95"], dates)
     return Answer(
-        question=told["question"],
-        columns=tuple(told["columns"]),
-        numbers=tuple(told["numbers"]),
-        rows=_rows(told["rows"], dates),
-        mechanism=told["mechanism"],
-        accuracy=told["accuracy"],
-        guarantee=guarantee_from(told["guarantee"]),
-        cost=guarantee_from(told["cost"]),
-        spent={model: None if sum_ is None else Fraction(sum_) for model, sum_ in told["spent_so_far"].items()},
-        stored=told["stored"],
-        entry=told["entry"],
-        intervals=partial(_at_95, spans),
-        posteriors=_posteriors(told["posteriors"]),
-        warning=told["warning"],
-        missed_accuracy=told.get("missed_accuracy", ""),
-        shaped=told["shaped_by_prior"],
-        prior=prior,
-        prior_tail=told.get("prior_tail"),
-        prior_use=told.get("prior_use", ""),
-        say=partial(str, told["meaning"]),
-        picture=more.picture,
-        spec=more.spec,
-        reconcile=partial(_same, _reconciled(told["reconciled"], dates)),
-        in_range=more.in_range,
-        generalise=more.population,
+        question=document["question"],
+        columns=tuple(document["columns"]),
+        numbers=tuple(document["numbers"]),
+        rows=_decode_rows(document["rows"], dates),
+        mechanism=document["mechanism"],
+        accuracy=document["accuracy"],
+        guarantee=decode_guarantee(document["guarantee"]),
+        cost=decode_guarantee(document["cost"]),
+        spent={
+            model: None if amount is None else Fraction(amount) for model, amount in document["spent_so_far"].items()
+        },
+        stored=document["stored"],
+        entry=document["entry"],
+        intervals=partial(_get_95_intervals, intervals),
+        posteriors=_make_posteriors_call(document["posteriors"]),
+        warning=document["warning"],
+        missed_accuracy=document.get("missed_accuracy", ""),
+        shaped=document["shaped_by_prior"],
+        prior=has_prior,
+        prior_tail=document.get("prior_tail"),
+        prior_use=document.get("prior_use", ""),
+        describe_meaning=partial(str, document["meaning"]),
+        picture=callbacks.picture,
+        spec=callbacks.spec,
+        reconcile=partial(_return_value, _decode_reconciled(document["reconciled"], dates)),
+        count_range=callbacks.count_range,
+        estimate_population=callbacks.estimate_population,
     )
 
 
-def in_range_from(told: Told) -> InRange:
+def decode_range_count(document: JsonObject) -> RangeCount:
     """One range; its ends are numbers, or dates, which alone are told as text."""
-    low, high = (date.fromisoformat(end) if isinstance(end, str) else end for end in (told["low"], told["high"]))
-    (first, last), (least, most) = told["asked"], told["interval"]
-    return InRange((first, last), low, high, told["value"], (least, most), told["confidence"])
+    low, high = (
+        date.fromisoformat(end) if isinstance(end, str) else end for end in (document["low"], document["high"])
+    )
+    (first, last), (interval_low, interval_high) = document["asked"], document["interval"]
+    return RangeCount(
+        (first, last), low, high, document["value"], (interval_low, interval_high), document["confidence"]
+    )
 
 
-def population_from(told: Sequence[Told]) -> tuple[Mapping[str, Population], ...]:
+def decode_population(documents: Sequence[JsonObject]) -> tuple[Mapping[str, PopulationEstimate], ...]:
     """Every row for the population."""
 
-    def one(name: str, of: Told) -> Population:
-        low, high = of["interval"]
-        return Population(name, of["value"], (low, high), of["confidence"], of["noise"], of["sampling"], of["words"])
+    def decode_estimate(name: str, estimate: JsonObject) -> PopulationEstimate:
+        low, high = estimate["interval"]
+        return PopulationEstimate(
+            name,
+            estimate["value"],
+            (low, high),
+            estimate["confidence"],
+            estimate["noise"],
+            estimate["sampling"],
+            estimate["words"],
+        )
 
-    return tuple({name: one(name, of) for name, of in row.items()} for row in told)
+    return tuple({name: decode_estimate(name, estimate) for name, estimate in row.items()} for row in documents)
 
 
-def spans_from(told: Sequence[Told], dates: frozenset[str]) -> Spans:
+def decode_intervals(documents: Sequence[JsonObject], dates: frozenset[str]) -> IntervalRows:
     """The interval of every number of every row."""
-    return tuple({name: _span(ends, name in dates) for name, ends in row.items()} for row in told)
+    return tuple({name: _decode_interval(ends, name in dates) for name, ends in row.items()} for row in documents)
 
 
-def _span(ends: Sequence[Any] | None, are_dates: bool) -> Interval:
+def _decode_interval(ends: Sequence[Any] | None, are_dates: bool) -> Interval:
     if ends is None:
         return None
     low, high = map(date.fromisoformat, ends) if are_dates else ends
     return cast(Interval, (low, high))
 
 
-def _rows(told: Sequence[Told], dates: frozenset[str]) -> tuple[Mapping[str, Reply], ...]:
-    return tuple({name: _value(value, name in dates) for name, value in row.items()} for row in told)
+def _decode_rows(documents: Sequence[JsonObject], dates: frozenset[str]) -> tuple[Mapping[str, AnswerValue], ...]:
+    return tuple({name: _decode_value(value, name in dates) for name, value in row.items()} for row in documents)
 
 
-def _value(value: Reply, is_date: bool) -> Reply:
-    return date.fromisoformat(value) if is_date and isinstance(value, str) and value != ALL else value
+def _decode_value(value: AnswerValue, is_date: bool) -> AnswerValue:
+    return date.fromisoformat(value) if is_date and isinstance(value, str) and value != ALL_KEYS else value
 
 
-def _at_95(spans: Spans, confidence: float) -> Spans:
-    require_95(confidence)
-    return spans
+def _get_95_intervals(intervals: IntervalRows, confidence: float) -> IntervalRows:
+    require_95_confidence(confidence)
+    return intervals
 
 
-def _same(made: Any) -> Any:
-    return made
+def _return_value(value: Any) -> Any:
+    return value
 
 
-def _reconciled(told: Told | None, dates: frozenset[str]) -> Reconciled | None:
-    if told is None:
+def _decode_reconciled(document: JsonObject | None, dates: frozenset[str]) -> ReconciledRows | None:
+    if document is None:
         return None
-    spans = spans_from(told["intervals_95"], dates)
-    return Reconciled(
-        _rows(told["rows"], dates), partial(_at_95, spans), tuple(told["because"]), told.get("advice", "")
+    intervals = decode_intervals(document["intervals_95"], dates)
+    return ReconciledRows(
+        _decode_rows(document["rows"], dates),
+        partial(_get_95_intervals, intervals),
+        tuple(document["because"]),
+        document.get("advice", ""),
     )
 
 
-def _posteriors(told: Sequence[Told] | None) -> Callable[[], tuple[Mapping[str, Posterior | None], ...]]:
-    if told is None:
-        return _too_many
-    return partial(_same, tuple({name: _posterior(law) for name, law in row.items()} for row in told))
+def _make_posteriors_call(
+    documents: Sequence[JsonObject] | None,
+) -> Callable[[], tuple[Mapping[str, Posterior | None], ...]]:
+    if documents is None:
+        return _refuse_posteriors
+    return partial(
+        _return_value,
+        tuple({name: _decode_posterior(posterior) for name, posterior in row.items()} for row in documents),
+    )
 
 
-def _too_many() -> tuple[Mapping[str, Posterior | None], ...]:
-    raise InvalidInput(TOO_MANY)
+def _refuse_posteriors() -> tuple[Mapping[str, Posterior | None], ...]:
+    raise InvalidInput(TOO_MANY_POSTERIORS)
 
 
-def _posterior(told: Told | None) -> Posterior | None:
+def _decode_posterior(document: JsonObject | None) -> Posterior | None:
     """Of names the whole law is told, of numbers its summary."""
-    if told is None:
+    if document is None:
         return None
-    if "probabilities" in told:
-        names, shares = zip(*told["probabilities"].items(), strict=True)
-        return Posterior(np.array(shares, dtype=np.float64), names=names)
-    low, high = told["interval_95"]
-    return ToldPosterior(told["mean"], told["median"], (low, high))
+    if "probabilities" in document:
+        names, probabilities = zip(*document["probabilities"].items(), strict=True)
+        return Posterior(np.array(probabilities, dtype=np.float64), names=names)
+    low, high = document["interval_95"]
+    return SummaryPosterior(document["mean"], document["median"], (low, high))

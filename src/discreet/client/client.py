@@ -8,34 +8,34 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from discreet.client import reading
-from discreet.client.address import read_address
-from discreet.client.again import Again
-from discreet.client.answers import answer_from
-from discreet.client.dataset import DataSet, paid_once
-from discreet.client.jobs import Progress, silent
-from discreet.client.reading import Expected, read
-from discreet.client.sending import ask_of, key_of, noisy, recipe_of
-from discreet.client.wire import Request, Wire
+from discreet.client.address import parse_service_address
+from discreet.client.again import RemoteAnswer
+from discreet.client.answers import decode_answer
+from discreet.client.dataset import RemoteDataset, attach_retry_key
+from discreet.client.jobs import Progress, ignore_job_stage
+from discreet.client.reading import SyntheticEstimate, decode_reply
+from discreet.client.sending import encode_question, encode_recipe, make_request_key, require_noise_option
+from discreet.client.wire import HttpRequest, Transport
 from discreet.errors import InvalidInput
-from discreet.exact import positive, whole
-from discreet.spend import text
+from discreet.exact import as_int, as_positive
+from discreet.spend import require_storable_text
 
 if TYPE_CHECKING:
     from discreet.answer import Answer
-    from discreet.assess.sweep import Sweep
-    from discreet.client.session import Session
+    from discreet.assess.sweep import SweepResult
+    from discreet.client.session import RemoteSession
     from discreet.custodian.previewing import Preview
     from discreet.custodian.question import Question
     from discreet.distance import Distance
-    from discreet.ledger.charge import Balance, Entry, Verified
-    from discreet.planner.asked import Given
+    from discreet.ledger.charge import Balance, Entry, LedgerVerification
+    from discreet.planner.asked import PriorInput
     from discreet.release import Release
 
 NO_TOKEN = "a token is the text that the custodian gave you, beginning with dsc_; this is none"
-NOT_REHEARSED = (
+VERIFY_NOT_REHEARSED = (
     "the ledger of a rehearsal is thrown away, so its chain is not checked; use a client without rehearsal=True"
 )
-CLOSED = "the client is closed; open another"
+CLIENT_CLOSED = "the client is closed; open another"
 
 
 class Client:
@@ -60,16 +60,16 @@ class Client:
         insecure: bool = False,
         pause: float = 0.2,
     ) -> None:
-        wire = Wire(
-            read_address(address, ca, insecure),
-            _token(token),
-            float(positive(timeout, "the timeout")),
-            whole(retries, "retries", 0),
-            float(positive(pause, "the pause")),
-            dataset=text(dataset, "dataset"),
+        transport = Transport(
+            parse_service_address(address, ca, insecure),
+            _check_token(token),
+            float(as_positive(timeout, "the timeout")),
+            as_int(retries, "retries", 0),
+            float(as_positive(pause, "the pause")),
+            dataset=require_storable_text(dataset, "dataset"),
         )
-        self.name = wire.dataset
-        self._dataset: DataSet | None = DataSet.of(wire, self.name, rehearsal)
+        self.name = transport.dataset
+        self._dataset: RemoteDataset | None = RemoteDataset.for_name(transport, self.name, rehearsal)
         self._rehearsal = rehearsal
         self._schema: Mapping[str, object] | None = None
 
@@ -77,20 +77,20 @@ class Client:
     def schema(self) -> Mapping[str, object]:
         """All that is public about the table, as JSON has it."""
         if self._schema is None:
-            self._schema = read(lambda told: dict(told["schema"]), self._open().look())
+            self._schema = decode_reply(lambda document: dict(document["schema"]), self._require_open().fetch())
         return self._schema
 
     @property
     def datasets(self) -> tuple[str, ...]:
         """The names of the data sets that the token may ask, as of now."""
-        told = self._open().wire.ask(Request.get("/v1/me"))
-        return read(lambda document: tuple(map(str, document["datasets"])), told)
+        reply = self._require_open().transport.send(HttpRequest.get("/v1/me"))
+        return decode_reply(lambda document: tuple(map(str, document["datasets"])), reply)
 
     def answer(
         self,
         question: Question,
         epsilon: object = None,
-        prior: Given = None,
+        prior: PriorInput = None,
         key: str | None = None,
         delta: object = None,
         model: str | None = None,
@@ -109,20 +109,25 @@ class Client:
 
         The call makes a key of its own, or takes `key`: with the same key the same call is never paid for twice.
         """
-        given = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
-        given |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
-        given |= {"tail": tail, "reuse": reuse}
-        body = ask_of(question, noisy(given) | {"fresh": fresh, "constraints": constraints or None})
-        dataset, own = self._open(), key_of(key)
-        with paid_once(own):
-            again = Again(dataset, body, dataset.answer(body, own))
-            return read(lambda told: answer_from(told, again.more, prior is not None), again.told)
+        options = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
+        options |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
+        options |= {"tail": tail, "reuse": reuse}
+        body = encode_question(
+            question, require_noise_option(options) | {"fresh": fresh, "constraints": constraints or None}
+        )
+        dataset, request_key = self._require_open(), make_request_key(key)
+        with attach_retry_key(request_key):
+            remote_answer = RemoteAnswer(dataset, body, dataset.submit_question(body, request_key))
+            return decode_reply(
+                lambda document: decode_answer(document, remote_answer.callbacks, prior is not None),
+                remote_answer.document,
+            )
 
     def preview(
         self,
         question: Question,
         epsilon: object = None,
-        prior: Given = None,
+        prior: PriorInput = None,
         delta: object = None,
         model: str | None = None,
         *,
@@ -135,16 +140,19 @@ class Client:
         reuse: str | None = None,
     ) -> Preview:
         """What the question would cost and be good for, what is left, and how many more such questions that holds."""
-        given = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
-        given |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
-        given |= {"tail": tail, "reuse": reuse}
-        return read(reading.preview_from, self._open().ask("/previews", ask_of(question, noisy(given))))
+        options = {"epsilon": epsilon, "delta": delta, "prior": prior, "model": model, "distance": distance}
+        options |= {"accuracy": accuracy, "noise_scale": noise_scale, "interval": interval, "rows": rows}
+        options |= {"tail": tail, "reuse": reuse}
+        return decode_reply(
+            reading.decode_preview,
+            self._require_open().submit("/previews", encode_question(question, require_noise_option(options))),
+        )
 
-    def session(self, noise_scale: object, epsilon: object, key: str | None = None) -> Session:
+    def session(self, noise_scale: object, epsilon: object, key: str | None = None) -> RemoteSession:
         """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
-        from discreet.client.session import open_session
+        from discreet.client.session import open_remote_session
 
-        return open_session(self._open(), noise_scale, epsilon, key_of(key))
+        return open_remote_session(self._require_open(), noise_scale, epsilon, make_request_key(key))
 
     def publish(
         self,
@@ -156,30 +164,30 @@ class Client:
         report: str | Path | None = None,
         *,
         force: bool = False,
-        progress: Progress = silent,
+        progress: Progress = ignore_job_stage,
         key: str | None = None,
-        **more: Any,
+        **options: Any,
     ) -> Release:
         """Have the table protected, and the release brought here, whole or not at all; for a custodian's token.
 
         The service makes it and enters it in its ledger as `Custodian.publish` does. `key` makes a retry safe.
         """
-        from discreet.client.releases import place, published
+        from discreet.client.releases import request_release, resolve_targets
 
-        said = recipe_of({"method": method, "k": k, "t": t, "epsilon": epsilon} | more)
-        targets = place(out, report, force, bool(said.get("apart")))
-        return published(self._open(), said, targets, key_of(key), progress)
+        recipe = encode_recipe({"method": method, "k": k, "t": t, "epsilon": epsilon} | options)
+        targets = resolve_targets(out, report, force, bool(recipe.get("apart")))
+        return request_release(self._require_open(), recipe, targets, make_request_key(key), progress)
 
-    def expected(
-        self, method: str | None = None, k: object = None, epsilon: object = None, **more: Any
-    ) -> tuple[Expected, ...]:
+    def estimate_error(
+        self, method: str | None = None, k: object = None, epsilon: object = None, **options: Any
+    ) -> tuple[SyntheticEstimate, ...]:
         """What a private file would promise and how far off every column would be: for nothing; a custodian's token.
 
         Without a method, of every one that can be made of these columns.
         """
-        said = recipe_of({"method": method, "k": k, "epsilon": epsilon} | more)
-        told = self._open().ask("/releases/previews", said)
-        return read(lambda document: reading.expected_from(document["plans"]), told)
+        recipe = encode_recipe({"method": method, "k": k, "epsilon": epsilon} | options)
+        reply = self._require_open().submit("/releases/previews", recipe)
+        return decode_reply(lambda document: reading.decode_estimates(document["plans"]), reply)
 
     def sweep(
         self,
@@ -189,38 +197,40 @@ class Client:
         *,
         t: object = None,
         force: bool = False,
-        progress: Progress = silent,
+        progress: Progress = ignore_job_stage,
         key: str | None = None,
-    ) -> Sweep:
+    ) -> SweepResult:
         """Risk and utility of methods over k, and which to choose; nothing is released. For a custodian's token."""
-        from discreet.client.releases import swept
+        from discreet.client.releases import request_sweep
 
-        listed = ks if isinstance(ks, str) else f"k={','.join(str(whole(k, 'k', 2)) for k in ks)}"
-        said = recipe_of({"ks": listed, "methods": [methods] if isinstance(methods, str) else list(methods), "t": t})
-        return swept(self._open(), said, report, force, key_of(key), progress)
+        ks_text = ks if isinstance(ks, str) else f"k={','.join(str(as_int(k, 'k', 2)) for k in ks)}"
+        recipe = encode_recipe(
+            {"ks": ks_text, "methods": [methods] if isinstance(methods, str) else list(methods), "t": t}
+        )
+        return request_sweep(self._require_open(), recipe, report, force, make_request_key(key), progress)
 
     def budget(self) -> tuple[Balance, ...]:
         """What is spent and left, of the data set and of whom the token was given to, in every model."""
-        told = self._open().look("/budget")
-        return read(lambda document: reading.balances_from(document["budget"]), told)
+        reply = self._require_open().fetch("/budget")
+        return decode_reply(lambda document: reading.decode_balances(document["budget"]), reply)
 
     def history(self, limit: int = 100, before: int | None = None) -> list[Entry]:
         """What was asked with tokens of the same name, the latest first; a custodian sees what all asked.
 
         A service gives at most 1000 entries at once. With `before`, the number of an entry, those before it follow.
         """
-        older = "" if before is None else f"&before={whole(before, 'before')}"
-        told = self._open().look(f"/history?limit={whole(limit, 'the limit')}{older}")
-        return read(lambda document: reading.entries_from(document["history"]), told)
+        before_parameter = "" if before is None else f"&before={as_int(before, 'before')}"
+        reply = self._require_open().fetch(f"/history?limit={as_int(limit, 'the limit')}{before_parameter}")
+        return decode_reply(lambda document: reading.decode_entries(document["history"]), reply)
 
-    def verify(self) -> Verified:
+    def verify(self) -> LedgerVerification:
         """Have the ledger's chain of this data set recomputed; ClaimFailed where it is not as it was written.
 
         For a custodian's token.
         """
         if self._rehearsal:
-            raise InvalidInput(NOT_REHEARSED)
-        return read(reading.verified_from, self._open().look("/ledger"))
+            raise InvalidInput(VERIFY_NOT_REHEARSED)
+        return decode_reply(reading.decode_verification, self._require_open().fetch("/ledger"))
 
     def close(self) -> None:
         """No more calls; every call has let go of its connection already."""
@@ -229,20 +239,22 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:
-        where = "closed" if self._dataset is None else str(self._dataset.wire.address)
-        return f"Client({where!r}, {self.name!r}{', rehearsal=True' if self._rehearsal else ''})"
+        location = "closed" if self._dataset is None else str(self._dataset.transport.address)
+        return f"Client({location!r}, {self.name!r}{', rehearsal=True' if self._rehearsal else ''})"
 
-    def _open(self) -> DataSet:
+    def _require_open(self) -> RemoteDataset:
         if self._dataset is None:
-            raise InvalidInput(CLOSED)
+            raise InvalidInput(CLIENT_CLOSED)
         return self._dataset
 
 
-def _token(token: object) -> str:
+def _check_token(token: object) -> str:
     """A token that can be sent; one that cannot is not shown."""
     if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token or " " in token:
         raise InvalidInput(NO_TOKEN)

@@ -15,70 +15,70 @@ from discreet.errors import (
     Unsupported,
 )
 
-KINDS: dict[str, type[DiscreetError]] = {
+ERROR_CLASSES: dict[str, type[DiscreetError]] = {
     kind.stored_name: kind for kind in (InvalidInput, BudgetExceeded, Unsupported, Unavailable, ClaimFailed, Internal)
 }
-LONGEST = 2000
+MAX_MESSAGE_LENGTH = 2000
 UNREADABLE = "did not answer as a discreet service does; check the address"
-REDIRECTED = (
+REDIRECT_REFUSED = (
     "answered with a redirect, which is not followed since the token would go along; give the address it leads to"
 )
-NO_TOKEN = "the token is not valid: ask the custodian for a new one"
-NOT_THERE = (
+INVALID_TOKEN = "the token is not valid: ask the custodian for a new one"
+DATASET_NOT_FOUND = (
     "there is no data set {!r} that this token may ask, or what was looked for in it is gone; client.datasets lists "
     "those that it may ask, and the custodian grants more"
 )
 
 
-def document_of(body: bytes) -> Any:
+def parse_reply_json(body: bytes) -> Any:
     """JSON as the service writes it; None where it is not."""
     try:
-        return json.loads(body, parse_constant=_no_number)
+        return json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return None
 
 
-def error_of(status: int, body: bytes, address: str, token: str = "", dataset: str = "") -> DiscreetError:
+def build_reply_error(status: int, body: bytes, address: str, token: str = "", dataset: str = "") -> DiscreetError:
     """The error of a reply that is none of those asked for, in the sentence of the service without the token.
 
     Who speaks HTTP is advised otherwise by the service than who speaks Python is here.
     """
-    told = document_of(body)
-    problem = told if isinstance(told, dict) else {}
-    kind = KINDS.get(str(problem.get("kind")), _kind(status))
-    said = problem.get("detail") or problem.get("title")
-    if not isinstance(said, str):
-        return _foreign(status)(f"{address} {_words(status)}")
+    document = parse_reply_json(body)
+    problem = document if isinstance(document, dict) else {}
+    error_class = ERROR_CLASSES.get(str(problem.get("kind")), _get_error_class(status))
+    detail = problem.get("detail") or problem.get("title")
+    if not isinstance(detail, str):
+        return _get_foreign_error_class(status)(f"{address} {_describe_status(status)}")
     if problem.get("type") == "/problems/unauthenticated":
-        return kind(NO_TOKEN)
+        return error_class(INVALID_TOKEN)
     if problem.get("type") == "/problems/not-found" and dataset:
-        return kind(NOT_THERE.format(dataset[:40]))
-    plain = "".join(sign if sign.isprintable() else " " for sign in said[:LONGEST])
-    return kind(plain.replace(token, "...") if token else plain)
+        return error_class(DATASET_NOT_FOUND.format(dataset[:40]))
+    message = "".join(character if character.isprintable() else " " for character in detail[:MAX_MESSAGE_LENGTH])
+    return error_class(message.replace(token, "...") if token else message)
 
 
-def error_told(problem: object) -> DiscreetError:
+def build_problem_error(problem: object) -> DiscreetError:
     """The error that a document tells of, as that of a job that failed."""
-    told = problem if isinstance(problem, dict) else {}
-    status = told.get("status")
-    return error_of(status if isinstance(status, int) else 500, json.dumps(told).encode(), "the service")
+    details = problem if isinstance(problem, dict) else {}
+    status = details.get("status")
+    return build_reply_error(status if isinstance(status, int) else 500, json.dumps(details).encode(), "the service")
 
 
-def _kind(status: int) -> type[DiscreetError]:
+def _get_error_class(status: int) -> type[DiscreetError]:
     """Where the service names no kind: what the caller may mend, what may pass, and what is wrong with the service."""
     if status == 429 or status > 500:
         return Unavailable
     return Internal if status == 500 else InvalidInput if 300 <= status < 500 else Unavailable
 
 
-def _foreign(status: int) -> type[DiscreetError]:
+def _get_foreign_error_class(status: int) -> type[DiscreetError]:
     """Of a reply that is none of ours: what the status means to somebody else says nothing about the request."""
-    return Unavailable if 400 <= status < 500 else _kind(status)
+    return Unavailable if 400 <= status < 500 else _get_error_class(status)
 
 
-def _words(status: int) -> str:
+def _describe_status(status: int) -> str:
     if 300 <= status < 400:
-        return REDIRECTED
+        return REDIRECT_REFUSED
     if status == 429:
         return "was asked too often; wait, then ask again"
     if status > 500:
@@ -86,5 +86,5 @@ def _words(status: int) -> str:
     return "had an internal error; nothing about the data is shown" if status == 500 else UNREADABLE
 
 
-def _no_number(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(text)

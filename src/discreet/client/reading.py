@@ -12,24 +12,24 @@ from discreet.errors import Unavailable
 from discreet.guarantee import Guarantee
 
 if TYPE_CHECKING:
-    from discreet.assess.sweep import Point, Sweep
+    from discreet.assess.sweep import SweepPoint, SweepResult
     from discreet.custodian.previewing import Preview
-    from discreet.ledger.charge import Balance, Entry, Verified
-    from discreet.planner.compared import ComparedWithDp
-    from discreet.spend import Part, Spend
+    from discreet.ledger.charge import Balance, Entry, LedgerVerification
+    from discreet.planner.compared import DpComparison
+    from discreet.spend import PrivacyCost, SubAccount
 
-Told = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class SyntheticEstimate:
     """What a private file would promise and how far off it would be, as it is told of a plan."""
 
     method: str
     guarantee: Guarantee
     errors: Mapping[str, float]
-    ways: Mapping[str, str]
+    column_methods: Mapping[str, str]
     warnings: tuple[str, ...] = ()
 
     @property
@@ -38,174 +38,182 @@ class Expected:
         return sum(self.errors.values()) / len(self.errors)
 
 
-def read(make: Callable[[Any], Made], document: object) -> Made:
+def decode_reply(decoder: Callable[[Any], Made], document: object) -> Made:
     """A value from a document; whatever is not as it should be is told as one thing."""
     try:
-        return make(document)
+        return decoder(document)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise Unavailable(f"the service {UNREADABLE}") from None
 
 
-def guarantee_from(told: Told) -> Guarantee:
+def decode_guarantee(document: JsonObject) -> Guarantee:
     """One promise."""
     return Guarantee(
-        model=told["model"],
-        neighbours=told.get("neighbours"),
-        epsilon=_exact(told.get("epsilon")),
-        delta=_exact(told.get("delta")),
-        rho=_exact(told.get("rho")),
-        also=_exact(told.get("also_epsilon")),
-        k=told.get("k"),
-        t=_exact(told.get("t")),
-        distance=told.get("distance"),
-        unit=str(told["unit"]),
-        assumptions=tuple(map(str, told["assumptions"])),
+        model=document["model"],
+        neighbours=document.get("neighbours"),
+        epsilon=_parse_fraction(document.get("epsilon")),
+        delta=_parse_fraction(document.get("delta")),
+        rho=_parse_fraction(document.get("rho")),
+        pure_epsilon=_parse_fraction(document.get("also_epsilon")),
+        k=document.get("k"),
+        t=_parse_fraction(document.get("t")),
+        distance=document.get("distance"),
+        unit=str(document["unit"]),
+        assumptions=tuple(map(str, document["assumptions"])),
     )
 
 
-def preview_from(told: Told) -> Preview:
+def decode_preview(document: JsonObject) -> Preview:
     """What a question would cost and be good for."""
     from discreet.custodian.accuracy import AccuracyForRows
     from discreet.custodian.previewing import Preview
     from discreet.planner.plan import Candidate
 
-    compared = told.get("compared_with_dp")
+    compared = document.get("compared_with_dp")
     candidates = [
-        Candidate(one["aggregate"], one["mechanism"], guarantee_from(one["cost"]), one["expected_error"], one["chosen"])
-        for one in told["candidates"]
+        Candidate(
+            item["aggregate"], item["mechanism"], decode_guarantee(item["cost"]), item["expected_error"], item["chosen"]
+        )
+        for item in document["candidates"]
     ]
     return Preview(
-        question=told["question"],
-        mechanism=told["mechanism"],
-        cost=guarantee_from(told["cost"]),
-        expected_error=told["expected_error"],
+        question=document["question"],
+        mechanism=document["mechanism"],
+        cost=decode_guarantee(document["cost"]),
+        expected_error=document["expected_error"],
         candidates=tuple(candidates),
-        accuracy=told["accuracy"],
-        guarantee=guarantee_from(told["guarantee"]),
-        reason=told["reason"],
-        stored=_exact(told["stored_epsilon"]),
-        reuse=told.get("reuse", ""),
-        warnings=tuple(told["warnings"]),
-        prior_error=told["prior_error"],
-        pictured=told["pictured"],
-        error_of=told["error_of"],
-        prior_use=told.get("prior_use", ""),
-        balances=balances_from(told["budget"]),
-        times=told["times"],
+        accuracy=document["accuracy"],
+        guarantee=decode_guarantee(document["guarantee"]),
+        reason=document["reason"],
+        stored=_parse_fraction(document["stored_epsilon"]),
+        reuse=document.get("reuse", ""),
+        warnings=tuple(document["warnings"]),
+        prior_error=document["prior_error"],
+        pictured=document["pictured"],
+        error_of=document["error_of"],
+        prior_use=document.get("prior_use", ""),
+        balances=decode_balances(document["budget"]),
+        times=document["times"],
         accuracy_by_rows=tuple(
-            AccuracyForRows(name=one["name"], rows=one["rows"], within=one["within"])
-            for one in told.get("accuracy_by_rows", ())
+            AccuracyForRows(name=item["name"], rows=item["rows"], within=item["within"])
+            for item in document.get("accuracy_by_rows", ())
         ),
-        compared_with_dp=None if compared is None else _compared(compared),
+        compared_with_dp=None if compared is None else _decode_dp_comparison(compared),
     )
 
 
-def _compared(told: Told) -> ComparedWithDp:
-    from discreet.planner.compared import ComparedWithDp
+def _decode_dp_comparison(document: JsonObject) -> DpComparison:
+    from discreet.planner.compared import DpComparison
 
-    return ComparedWithDp(
-        mechanism=told["mechanism"],
-        accuracy=told["accuracy"],
-        expected_error=told["expected_error"],
-        own_error=told["own_error"],
-        prefer=told["prefer"],
-        words=told["words"],
+    return DpComparison(
+        mechanism=document["mechanism"],
+        accuracy=document["accuracy"],
+        expected_error=document["expected_error"],
+        own_error=document["own_error"],
+        prefer=document["prefer"],
+        words=document["words"],
     )
 
 
-def balances_from(told: Sequence[Told]) -> tuple[Balance, ...]:
+def decode_balances(documents: Sequence[JsonObject]) -> tuple[Balance, ...]:
     """What is spent and left, of the data set and of analysts."""
     from discreet.ledger.charge import Balance
     from discreet.schema import Budget
 
-    def balance(one: Told) -> Balance:
-        spent, told_cap = one["spent"], one["cap"]
-        highest = _exact(told_cap.get("max_epsilon"))
-        cap = Budget(epsilon=Fraction(told_cap["epsilon"]), delta=Fraction(told_cap["delta"]), max_epsilon=highest)
-        flags = tuple(map(str, one["flags"]))
-        exact = _exact(spent["epsilon"]), Fraction(spent["delta"])
-        return Balance(one["model"], one["analyst"], *exact, cap, Fraction(one["left"]), flags, one["promise"])
+    def decode_balance(document: JsonObject) -> Balance:
+        spent, cap_document = document["spent"], document["cap"]
+        max_epsilon = _parse_fraction(cap_document.get("max_epsilon"))
+        cap = Budget(
+            epsilon=Fraction(cap_document["epsilon"]), delta=Fraction(cap_document["delta"]), max_epsilon=max_epsilon
+        )
+        flags = tuple(map(str, document["flags"]))
+        exact = _parse_fraction(spent["epsilon"]), Fraction(spent["delta"])
+        return Balance(
+            document["model"], document["analyst"], *exact, cap, Fraction(document["left"]), flags, document["promise"]
+        )
 
-    return tuple(balance(one) for one in told)
+    return tuple(decode_balance(document) for document in documents)
 
 
-def entries_from(told: Sequence[Told]) -> list[Entry]:
+def decode_entries(documents: Sequence[JsonObject]) -> list[Entry]:
     """What was asked."""
     from discreet.ledger.charge import Entry
 
-    def entry(one: Told) -> Entry:
+    def decode_entry(document: JsonObject) -> Entry:
         return Entry(
-            entry=one["entry"],
-            kind=one["kind"],
-            at=one["at"],
-            snapshot=one["snapshot"],
-            analyst=one["analyst"],
-            query=one["query"],
-            model=one["model"],
-            spend=None if one["spend"] is None else _spend(one["spend"]),
-            epsilon=_exact(one["epsilon"]),
-            part=None if one["part"] is None else _part(one["part"]),
+            entry=document["entry"],
+            kind=document["kind"],
+            at=document["at"],
+            snapshot=document["snapshot"],
+            analyst=document["analyst"],
+            query=document["query"],
+            model=document["model"],
+            spend=None if document["spend"] is None else _decode_cost(document["spend"]),
+            epsilon=_parse_fraction(document["epsilon"]),
+            part=None if document["part"] is None else _decode_account(document["part"]),
         )
 
-    return [entry(one) for one in told]
+    return [decode_entry(document) for document in documents]
 
 
-def _spend(told: Told) -> Spend:
-    from discreet.spend import Spend
+def _decode_cost(document: JsonObject) -> PrivacyCost:
+    from discreet.spend import PrivacyCost
 
-    epsilon, rho, other, delta = (Fraction(told[name]) for name in ("epsilon", "rho", "other", "delta"))
-    return Spend(epsilon=epsilon, rho=rho, other=other, delta=delta)
-
-
-def _part(told: Told) -> Part:
-    from discreet.spend import Part
-
-    return Part(kind=told["kind"], name=told["name"], reach=told["reach"])
+    epsilon, rho, other, delta = (Fraction(document[name]) for name in ("epsilon", "rho", "other", "delta"))
+    return PrivacyCost(epsilon=epsilon, rho=rho, gaussian_rho=other, delta=delta)
 
 
-def verified_from(told: Told) -> Verified:
+def _decode_account(document: JsonObject) -> SubAccount:
+    from discreet.spend import SubAccount
+
+    return SubAccount(kind=document["kind"], name=document["name"], max_accounts=document["reach"])
+
+
+def decode_verification(document: JsonObject) -> LedgerVerification:
     """A ledger that holds."""
-    from discreet.ledger.charge import Verified
+    from discreet.ledger.charge import LedgerVerification
 
-    return Verified(told["entries"], told["head"])
+    return LedgerVerification(document["entries"], document["head"])
 
 
-def expected_from(told: Sequence[Told]) -> tuple[Expected, ...]:
+def decode_estimates(documents: Sequence[JsonObject]) -> tuple[SyntheticEstimate, ...]:
     """What private files would be."""
     return tuple(
-        Expected(
-            one["method"],
-            guarantee_from(one["guarantee"]),
-            dict(one["expected_error"]),
-            dict(one["made"]),
-            tuple(one["warnings"]),
+        SyntheticEstimate(
+            document["method"],
+            decode_guarantee(document["guarantee"]),
+            dict(document["expected_error"]),
+            dict(document["made"]),
+            tuple(document["warnings"]),
         )
-        for one in told
+        for document in documents
     )
 
 
-def sweep_from(told: Told) -> Sweep:
+def decode_sweep(document: JsonObject) -> SweepResult:
     """Methods compared over k."""
-    from discreet.assess.sweep import Sweep
+    from discreet.assess.sweep import SweepResult
 
-    points = tuple(map(_point, told["points"]))
-    return Sweep(points, _point(told["recommended"]), told["limit"], tuple(told["left_out"]))
-
-
-def _point(told: Told) -> Point:
-    from discreet.assess.sweep import Point
-
-    return Point(
-        method=told["method"],
-        k=told["k"],
-        loss=told["loss"],
-        risk=told["risk"],
-        il1s=told["il1s"],
-        linkage=told["linkage"],
-        score=told["score"],
-        lost=told["lost"],
+    points = tuple(map(_decode_sweep_point, document["points"]))
+    return SweepResult(
+        points, _decode_sweep_point(document["recommended"]), document["limit"], tuple(document["left_out"])
     )
 
 
-def _exact(text: str | None) -> Fraction | None:
+def _decode_sweep_point(document: JsonObject) -> SweepPoint:
+    from discreet.assess.sweep import SweepPoint
+
+    return SweepPoint(
+        method=document["method"],
+        k=document["k"],
+        loss=document["loss"],
+        risk=document["risk"],
+        il1s=document["il1s"],
+        linkage=document["linkage"],
+        score=document["score"],
+        lost=document["lost"],
+    )
+
+
+def _parse_fraction(text: str | None) -> Fraction | None:
     return None if text is None else Fraction(text)

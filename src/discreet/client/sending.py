@@ -11,47 +11,47 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.accuracy import Accuracy
 from discreet.errors import InvalidInput
-from discreet.exact import between, positive, rational, whole
-from discreet.spend import text
+from discreet.exact import as_int, as_number_between, as_positive, as_rational
+from discreet.spend import require_storable_text
 
 if TYPE_CHECKING:
-    from discreet.planner.asked import Given
+    from discreet.planner.asked import PriorInput
 
-LONGEST_KEY = 200
-NO_CONSTRAINT = 'constraints are sent as a list of texts, such as ["total = 1000"]; one that is no text cannot be'
+MAX_KEY_LENGTH = 200
+CONSTRAINTS_FORMAT = 'constraints are sent as a list of texts, such as ["total = 1000"]; one that is no text cannot be'
 
 
-def ask_of(question: object, given: Mapping[str, Any]) -> dict[str, Any]:
+def encode_question(question: object, options: Mapping[str, Any]) -> dict[str, Any]:
     """A question and what goes with it, as a request has it; what was not said is left out."""
     if not isinstance(question, str):
         raise InvalidInput(f"a question is SQL text, got {type(question).__name__}")
-    said = {
-        name: value for name, value in given.items() if value is not None and (value is not False or name == "tail")
+    stated_options = {
+        name: value for name, value in options.items() if value is not None and (value is not False or name == "tail")
     }
-    read = {name: READ[name](value) for name, value in said.items()}
-    return {"question": question} | read
+    encoded_options = {name: OPTION_ENCODERS[name](value) for name, value in stated_options.items()}
+    return {"question": question} | encoded_options
 
 
-def noisy(given: Mapping[str, Any]) -> dict[str, Any]:
+def require_noise_option(options: Mapping[str, Any]) -> dict[str, Any]:
     """What goes with a question, if it says how much noise there may be."""
-    if all(given[name] is None for name in ("epsilon", "accuracy", "noise_scale")):
+    if all(options[name] is None for name in ("epsilon", "accuracy", "noise_scale")):
         raise InvalidInput("say how much noise there may be: epsilon=0.1 or accuracy='±50 at 95%'")
-    return dict(given)
+    return dict(options)
 
 
-def key_of(key: str | None) -> str:
+def make_request_key(key: str | None) -> str:
     """A name for one request: the caller's, or one that nobody else has."""
     if key is None:
         from discreet.kernel.entropy import SYSTEM
 
         return SYSTEM.take(16).hex()
-    short = text(key, "key", LONGEST_KEY)
-    if not short.isascii() or not short.isprintable() or short != short.strip():
+    key_text = require_storable_text(key, "key", MAX_KEY_LENGTH)
+    if not key_text.isascii() or not key_text.isprintable() or key_text != key_text.strip():
         raise InvalidInput("a key is 1 to 200 letters, digits or signs in ASCII, with no space at its ends")
-    return short
+    return key_text
 
 
-def ends_of(low: object, high: object) -> str:
+def encode_range(low: object, high: object) -> str:
     """A range as it is written, such as 20000..30000."""
     ends = [end.isoformat() if isinstance(end, date) else str(end).strip() for end in (low, high)]
     if any(not end or ".." in end or len(end) > 100 for end in ends):
@@ -59,23 +59,23 @@ def ends_of(low: object, high: object) -> str:
     return "..".join(ends)
 
 
-def recipe_of(given: Mapping[str, object]) -> dict[str, Any]:
+def encode_recipe(options: Mapping[str, object]) -> dict[str, Any]:
     """What is said of a file to be published; numbers by their text."""
-    return {name: _plain(value) for name, value in given.items() if value is not None and value is not False}
+    return {name: _encode_value(value) for name, value in options.items() if value is not None and value is not False}
 
 
-def _plain(value: object) -> Any:
+def _encode_value(value: object) -> Any:
     if isinstance(value, str | int | list):
         return value
     if isinstance(value, float | Fraction | Decimal) or hasattr(value, "__index__"):
-        number = rational(value, "a number")
+        number = as_rational(value, "a number")
         return int(number) if number.denominator == 1 else str(number)
     if isinstance(value, Mapping):
         return dict(value)
-    return list(value) if isinstance(value, Sequence) else _diversity(value)
+    return list(value) if isinstance(value, Sequence) else _encode_diversity(value)
 
 
-def _diversity(value: object) -> str:
+def _encode_diversity(value: object) -> str:
     """What a group must hold, as it is written."""
     from discreet.microdata.diversity import Diversity
 
@@ -84,86 +84,86 @@ def _diversity(value: object) -> str:
     return value.to_text()
 
 
-def _prior(given: Given) -> str:
+def _encode_prior(stated_prior: PriorInput) -> str:
     """Text as it is; a prior made of shapes by its text, so that it can be laid on any grid; weights as JSON."""
     from discreet.prior import Prior
 
-    if isinstance(given, str):
-        return given
-    prior = Prior.weights(given) if isinstance(given, Mapping) else given
+    if isinstance(stated_prior, str):
+        return stated_prior
+    prior = Prior.weights(stated_prior) if isinstance(stated_prior, Mapping) else stated_prior
     if not isinstance(prior, Prior):
         raise InvalidInput(f"a prior is text, weights or a Prior, got {type(prior).__name__}")
     if prior.shape:
         return prior.shape
-    names = [_name(value) for value in prior.support]
+    names = [_format_support_value(value) for value in prior.support]
     return json.dumps(dict(zip(names, prior.mass.tolist(), strict=True)), ensure_ascii=False)
 
 
-def _name(value: object) -> str:
+def _format_support_value(value: object) -> str:
     if isinstance(value, tuple):
         raise InvalidInput("a prior of several components cannot be sent; state one for one number or name")
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-def _distance(given: object) -> str:
+def _encode_distance(distance: object) -> str:
     """By name; a distance with categories or a taxonomy is the schema's own, and named too."""
-    from discreet.distance import Continuous, Nominal
+    from discreet.distance import ContinuousDistance, NominalDistance
 
-    if isinstance(given, str):
-        return given
-    if isinstance(given, Continuous | Nominal):
-        return given.stored_name
+    if isinstance(distance, str):
+        return distance
+    if isinstance(distance, ContinuousDistance | NominalDistance):
+        return distance.stored_name
     raise InvalidInput(
         "a distance is sent by its name: continuous, nominal, ordinal or semantic, by the schema's own categories"
     )
 
 
-def _accuracy(given: object) -> str:
-    told = given if isinstance(given, str) else str(given)
-    if isinstance(given, Accuracy) and Accuracy.parse(told) != given:
+def _encode_accuracy(accuracy: object) -> str:
+    accuracy_text = accuracy if isinstance(accuracy, str) else str(accuracy)
+    if isinstance(accuracy, Accuracy) and Accuracy.parse(accuracy_text) != accuracy:
         raise InvalidInput("this accuracy has more digits than can be written; round it")
-    return told
+    return accuracy_text
 
 
-def _constraints(given: object) -> list[str]:
-    listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
-    texts = [one for one in listed if isinstance(one, str)]
-    if isinstance(given, str) or len(texts) < len(listed):
-        raise InvalidInput(NO_CONSTRAINT)
+def _encode_constraints(constraints: object) -> list[str]:
+    items = list(constraints) if isinstance(constraints, Iterable) and not isinstance(constraints, str) else []
+    texts = [item for item in items if isinstance(item, str)]
+    if isinstance(constraints, str) or len(texts) < len(items):
+        raise InvalidInput(CONSTRAINTS_FORMAT)
     return texts
 
 
-def _tail(given: object) -> bool:
-    if not isinstance(given, bool):
-        raise InvalidInput(f"tail is True, False or left out, got {type(given).__name__}")
-    return given
+def _encode_tail(tail: object) -> bool:
+    if not isinstance(tail, bool):
+        raise InvalidInput(f"tail is True, False or left out, got {type(tail).__name__}")
+    return tail
 
 
-def _reuse(given: object) -> str:
+def _encode_reuse(reuse: object) -> str:
     """As the library reads it."""
     from discreet.custodian.previewing import ANY_PRICE, is_any_price
 
-    is_any_price(given)
+    is_any_price(reuse)
     return ANY_PRICE
 
 
-def _rows(given: object) -> int:
-    return whole(given, "the number of rows expected")
+def _encode_expected_rows(expected_rows: object) -> int:
+    return as_int(expected_rows, "the number of rows expected")
 
 
-READ: Mapping[str, Any] = {
-    "epsilon": lambda given: str(positive(given, "epsilon")),
-    "delta": lambda given: str(between(given, 0, 1, "delta")),
-    "noise_scale": lambda given: str(positive(given, "the noise scale")),
-    "accuracy": _accuracy,
-    "prior": _prior,
-    "distance": _distance,
+OPTION_ENCODERS: Mapping[str, Any] = {
+    "epsilon": lambda given: str(as_positive(given, "epsilon")),
+    "delta": lambda given: str(as_number_between(given, 0, 1, "delta")),
+    "noise_scale": lambda given: str(as_positive(given, "the noise scale")),
+    "accuracy": _encode_accuracy,
+    "prior": _encode_prior,
+    "distance": _encode_distance,
     "model": str,
     "interval": bool,
-    "rows": _rows,
-    "tail": _tail,
-    "constraints": _constraints,
+    "rows": _encode_expected_rows,
+    "tail": _encode_tail,
+    "constraints": _encode_constraints,
     "fresh": bool,
-    "reuse": _reuse,
+    "reuse": _encode_reuse,
 }
 """How what goes with a question is read."""

@@ -9,22 +9,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from discreet.answer import Answer
-from discreet.client.again import Again
-from discreet.client.answers import answer_from
-from discreet.client.dataset import DataSet, paid_once, quoted
-from discreet.client.reading import Told, read
-from discreet.client.sending import ask_of, key_of
+from discreet.client.again import RemoteAnswer
+from discreet.client.answers import decode_answer
+from discreet.client.dataset import RemoteDataset, attach_retry_key, quote_path_part
+from discreet.client.reading import JsonObject, decode_reply
+from discreet.client.sending import encode_question, make_request_key
 from discreet.errors import InvalidInput, Unavailable
-from discreet.exact import positive
+from discreet.exact import as_positive
 
 if TYPE_CHECKING:
     from discreet.custodian.question import Question
 
-OUTSIDE = "ranges and the population are told of answers outside a session; ask the question there"
+NOT_IN_SESSION = "ranges and the population are told of answers outside a session; ask the question there"
 
 
 @dataclass(eq=False, slots=True)
-class Session:
+class RemoteSession:
     """Make one with `Client.session`, and use it in a `with`; threads may share it."""
 
     noise_scale: Fraction
@@ -32,9 +32,9 @@ class Session:
     """What all answers together cost; it was paid on opening."""
     left: Fraction
     """How much of epsilon no answer used yet, as of the last reply."""
-    _dataset: DataSet = field(repr=False)
-    _below: str = field(repr=False)
-    _open: bool = field(default=True, repr=False)
+    _dataset: RemoteDataset = field(repr=False)
+    _subpath: str = field(repr=False)
+    _is_open: bool = field(default=True, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def answer(self, question: Question, noise_scale: object = None) -> Answer:
@@ -42,44 +42,53 @@ class Session:
 
         The same question at the same noise scale gives the same answer for nothing.
         """
-        if not self._open:
+        if not self._is_open:
             raise InvalidInput("the session is closed; open another")
-        body = ask_of(question, {"noise_scale": noise_scale})
-        told = self._dataset.ask(f"{self._below}/answers", body, key_of(None))
-        left = read(lambda document: Fraction(document["left"]), told)
+        body = encode_question(question, {"noise_scale": noise_scale})
+        reply = self._dataset.submit(f"{self._subpath}/answers", body, make_request_key(None))
+        left = decode_reply(lambda document: Fraction(document["left"]), reply)
         with self._lock:
             self.left = min(self.left, left)
-        more = replace(Again(self._dataset, {}, told).more, in_range=_outside, population=_outside)
-        return read(lambda document: answer_from(document, more, prior=False), told)
+        callbacks = replace(
+            RemoteAnswer(self._dataset, {}, reply).callbacks,
+            count_range=_refuse_in_session,
+            estimate_population=_refuse_in_session,
+        )
+        return decode_reply(lambda document: decode_answer(document, callbacks, has_prior=False), reply)
 
     def close(self) -> None:
         """No more answers; what is left is lost, since there are no refunds."""
         with self._lock:
-            was_open, self._open = self._open, False
+            was_open, self._is_open = self._is_open, False
         if was_open:
             try:
-                self._dataset.end(self._below)
+                self._dataset.delete(self._subpath)
             except (InvalidInput, Unavailable):  # it is gone already, or ends by itself: nothing more is paid
                 return
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
 
-def open_session(dataset: DataSet, noise_scale: object, epsilon: object, key: str) -> Session:
+def open_remote_session(dataset: RemoteDataset, noise_scale: object, epsilon: object, key: str) -> RemoteSession:
     """Pay, and open; with the same key never twice."""
-    scale, loss = positive(noise_scale, "noise_scale"), positive(epsilon, "epsilon")
+    scale, session_epsilon = as_positive(noise_scale, "noise_scale"), as_positive(epsilon, "epsilon")
 
-    def opened(document: Told) -> Session:
-        below = f"/sessions/{quoted(document['id'])}"
-        return Session(scale, Fraction(document["epsilon"]), Fraction(document["left"]), dataset, below)
+    def decode_session(document: JsonObject) -> RemoteSession:
+        subpath = f"/sessions/{quote_path_part(document['id'])}"
+        return RemoteSession(scale, Fraction(document["epsilon"]), Fraction(document["left"]), dataset, subpath)
 
-    with paid_once(key):
-        return read(opened, dataset.ask("/sessions", {"noise_scale": str(scale), "epsilon": str(loss)}, key))
+    with attach_retry_key(key):
+        return decode_reply(
+            decode_session,
+            dataset.submit("/sessions", {"noise_scale": str(scale), "epsilon": str(session_epsilon)}, key),
+        )
 
 
-def _outside(*_: object) -> NoReturn:
-    raise InvalidInput(OUTSIDE)
+def _refuse_in_session(*_: object) -> NoReturn:
+    raise InvalidInput(NOT_IN_SESSION)

@@ -16,23 +16,23 @@ from pathlib import Path
 from socket import gaierror
 from typing import Any
 
-from discreet.client.address import Address
-from discreet.client.problem import UNREADABLE, document_of, error_of
+from discreet.client.address import ServiceAddress
+from discreet.client.problem import UNREADABLE, build_reply_error, parse_reply_json
 from discreet.errors import InvalidInput, Unavailable
 from discreet.formatting import format_number
 
-MOST = 64 * 1024 * 1024
+MAX_REPLY_BYTES = 64 * 1024 * 1024
 """Bytes of a reply that is read into memory."""
-AT_ONCE = 256 * 1024
-LONGEST_WAIT = 60.0
+CHUNK_BYTES = 256 * 1024
+MAX_WAIT_SECONDS = 60.0
 """Seconds before a request is sent again, whatever the service asks for."""
-AGAIN = frozenset({429, 502, 503, 504})
+RETRY_STATUSES = frozenset({429, 502, 503, 504})
 """What may be otherwise a moment later."""
-BROKEN = "broke off before its reply was whole; try again"
+INCOMPLETE_REPLY = "broke off before its reply was whole; try again"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """One request; with a `key`, one that is paid for at most once."""
 
     method: str
@@ -41,18 +41,18 @@ class Request:
     key: str | None = None
 
     @staticmethod
-    def get(path: str) -> Request:
+    def get(path: str) -> HttpRequest:
         """Look at something."""
-        return Request("GET", path)
+        return HttpRequest("GET", path)
 
     @staticmethod
-    def post(path: str, document: object, key: str | None = None) -> Request:
+    def post(path: str, document: object, key: str | None = None) -> HttpRequest:
         """Ask for something, in a document."""
-        return Request("POST", path, written(document), key)
+        return HttpRequest("POST", path, encode_document(document), key)
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class HttpReply:
     """A whole reply."""
 
     status: int
@@ -61,23 +61,23 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostReply:
     """No whole reply came, and why; `again` where one may come the next time, `sent` where the request went out."""
 
-    words: str
-    again: bool = True
-    sent: bool = True
+    reason: str
+    is_retryable: bool = True
+    was_sent: bool = True
 
 
-class Unreached(Unavailable):
+class RequestNotSent(Unavailable):
     """A request with a key never went out, so that nothing can have come of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class Transport:
     """Speaks to one service, about one data set. `timeout` is how many seconds of silence mean that a reply is lost."""
 
-    address: Address
+    address: ServiceAddress
     token: str = field(repr=False)
     timeout: float = 60
     retries: int = 5
@@ -85,69 +85,75 @@ class Wire:
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
     dataset: str = ""
 
-    def ask(self, request: Request, into: Path | None = None) -> Any:
+    def send(self, request: HttpRequest, target_file: Path | None = None) -> Any:
         """The document of a reply, or its error; with `into`, the body goes to that file."""
-        received = self._sent(request, into)
-        if received.status == 204 or (into is not None and received.status == 200):
+        reply = self._send_with_retries(request, target_file)
+        if reply.status == 204 or (target_file is not None and reply.status == 200):
             return None
-        if not 200 <= received.status < 300:
-            raise error_of(received.status, received.body, str(self.address), self.token, self.dataset)
-        document = document_of(received.body)
+        if not 200 <= reply.status < 300:
+            raise build_reply_error(reply.status, reply.body, str(self.address), self.token, self.dataset)
+        document = parse_reply_json(reply.body)
         if document is None:
             raise Unavailable(f"{self.address} {UNREADABLE}")
         return document
 
-    def _sent(self, request: Request, into: Path | None) -> Received:
+    def _send_with_retries(self, request: HttpRequest, target_file: Path | None) -> HttpReply:
         """The reply to a request, which is sent again while it is lost and a later one may not be."""
-        outcome = self._once(request, into)
-        sent = _was_sent(outcome)
+        outcome = self._send_once(request, target_file)
+        was_sent = _was_sent(outcome)
         for attempt in range(self.retries):
-            if not _may_change(outcome):
+            if not _is_retryable(outcome):
                 break
-            self.sleep(self._wait(outcome, attempt))
-            outcome = self._once(request, into)
-            sent = sent or _was_sent(outcome)
-        if isinstance(outcome, Received):
+            self.sleep(self._compute_wait(outcome, attempt))
+            outcome = self._send_once(request, target_file)
+            was_sent = was_sent or _was_sent(outcome)
+        if isinstance(outcome, HttpReply):
             return outcome
-        kind = Unavailable if sent or request.key is None else Unreached
-        raise kind(f"{self.address} {outcome.words}")
+        error_class = Unavailable if was_sent or request.key is None else RequestNotSent
+        raise error_class(f"{self.address} {outcome.reason}")
 
-    def _wait(self, outcome: Received | Lost, attempt: int) -> float:
+    def _compute_wait(self, outcome: HttpReply | LostReply, attempt: int) -> float:
         """Twice as long each time, or as long as the service asks for if that is longer."""
-        asked = outcome.retry_after if isinstance(outcome, Received) else None
-        seconds = int(asked) if asked is not None and asked.isdecimal() and len(asked) < 7 else 0
-        return min(max(self.pause * 2.0 ** min(attempt, 20), seconds), LONGEST_WAIT)
+        retry_after = outcome.retry_after if isinstance(outcome, HttpReply) else None
+        seconds = (
+            int(retry_after) if retry_after is not None and retry_after.isdecimal() and len(retry_after) < 7 else 0
+        )
+        return min(max(self.pause * 2.0 ** min(attempt, 20), seconds), MAX_WAIT_SECONDS)
 
-    def _once(self, request: Request, into: Path | None) -> Received | Lost:
+    def _send_once(self, request: HttpRequest, target_file: Path | None) -> HttpReply | LostReply:
         connection = self.address.connect(self.timeout)
         try:
             connection.connect()
         except (OSError, HTTPException) as failure:
             connection.close()
-            return replace(_lost(failure, self.timeout), sent=False)
+            return replace(_explain_failure(failure, self.timeout), was_sent=False)
         try:
             with suppress(
                 BrokenPipeError, ConnectionResetError
             ):  # refused before all of it was read: the reply says why
                 path = self.address.prefix + request.path
-                connection.request(request.method, path, request.body, self._headers(request))
+                connection.request(request.method, path, request.body, self._build_headers(request))
             response = connection.getresponse()
-            body = _saved(response, into) if into is not None and response.status == 200 else _read(response)
-            if isinstance(body, Lost):
+            body = (
+                _save_body(response, target_file)
+                if target_file is not None and response.status == 200
+                else _read_body(response)
+            )
+            if isinstance(body, LostReply):
                 return body
-            return Received(response.status, body, response.getheader("Retry-After"))
+            return HttpReply(response.status, body, response.getheader("Retry-After"))
         except (OSError, HTTPException) as failure:
-            return _lost(failure, self.timeout)
+            return _explain_failure(failure, self.timeout)
         finally:
             connection.close()
 
-    def _headers(self, request: Request) -> Mapping[str, str]:
-        told = {"Authorization": f"Bearer {self.token}", "Accept": "application/json", "Connection": "close"}
-        told |= {} if request.body is None else {"Content-Type": "application/json"}
-        return told if request.key is None else told | {"Idempotency-Key": request.key}
+    def _build_headers(self, request: HttpRequest) -> Mapping[str, str]:
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json", "Connection": "close"}
+        headers |= {} if request.body is None else {"Content-Type": "application/json"}
+        return headers if request.key is None else headers | {"Idempotency-Key": request.key}
 
 
-def written(document: object) -> bytes:
+def encode_document(document: object) -> bytes:
     """A document as it is sent."""
     try:
         return json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
@@ -155,67 +161,72 @@ def written(document: object) -> bytes:
         raise InvalidInput("a question and what goes with it must be text, finite numbers or lists of them") from None
 
 
-def _was_sent(outcome: Received | Lost) -> bool:
-    return outcome.sent if isinstance(outcome, Lost) else True
+def _was_sent(outcome: HttpReply | LostReply) -> bool:
+    return outcome.was_sent if isinstance(outcome, LostReply) else True
 
 
-def _may_change(outcome: Received | Lost) -> bool:
-    return outcome.again if isinstance(outcome, Lost) else outcome.status in AGAIN
+def _is_retryable(outcome: HttpReply | LostReply) -> bool:
+    return outcome.is_retryable if isinstance(outcome, LostReply) else outcome.status in RETRY_STATUSES
 
 
-def _read(response: HTTPResponse) -> bytes | Lost:
+def _read_body(response: HTTPResponse) -> bytes | LostReply:
     """The body, if it is whole and not beyond all measure."""
     parts, size = [], 0
-    while part := response.read(AT_ONCE):
+    while part := response.read(CHUNK_BYTES):
         parts.append(part)
         size += len(part)
-        if size > MOST:
-            return Lost(f"sent a reply of more than {MOST:,} bytes, which is not read; ask for less", again=False)
-    return _broken(response) or b"".join(parts)
+        if size > MAX_REPLY_BYTES:
+            return LostReply(
+                f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes, which is not read; ask for less",
+                is_retryable=False,
+            )
+    return _check_complete(response) or b"".join(parts)
 
 
-def _saved(response: HTTPResponse, into: Path) -> bytes | Lost:
+def _save_body(response: HTTPResponse, target_file: Path) -> bytes | LostReply:
     """The body in a file, from its beginning each time."""
-    with _to_disk(into):
-        file = into.open("wb")
+    with _catch_disk_errors(target_file):
+        file = target_file.open("wb")
     try:
-        while part := response.read(AT_ONCE):
-            with _to_disk(into):
+        while part := response.read(CHUNK_BYTES):
+            with _catch_disk_errors(target_file):
                 file.write(part)
     finally:
-        with _to_disk(into):
+        with _catch_disk_errors(target_file):
             file.close()
-    return _broken(response) or b""
+    return _check_complete(response) or b""
 
 
 @contextmanager
-def _to_disk(path: Path) -> Iterator[None]:
+def _catch_disk_errors(path: Path) -> Iterator[None]:
     """What fails in here is this machine's disk, and not the service."""
     try:
         yield
     except OSError:
-        name = f"{path.name[:60]!r} cannot be written; check the folder and that the disk has room"
-        raise Unavailable(name) from None
+        message = f"{path.name[:60]!r} cannot be written; check the folder and that the disk has room"
+        raise Unavailable(message) from None
 
 
-def _broken(response: HTTPResponse) -> Lost | None:
+def _check_complete(response: HTTPResponse) -> LostReply | None:
     """Whether fewer bytes came than were announced."""
-    return Lost(BROKEN) if response.length else None
+    return LostReply(INCOMPLETE_REPLY) if response.length else None
 
 
-def _lost(failure: OSError | HTTPException, timeout: float) -> Lost:
+def _explain_failure(failure: OSError | HTTPException, timeout: float) -> LostReply:
     """Why no reply came, without the words of whoever noticed it."""
     match failure:
         case ssl.SSLCertVerificationError():
-            return Lost("shows a certificate that is not believed here; give its authority as ca", again=False)
+            return LostReply(
+                "shows a certificate that is not believed here; give its authority as ca", is_retryable=False
+            )
         case ssl.SSLError() if not isinstance(failure, ssl.SSLEOFError):
-            return Lost("does not speak TLS as it should; check the address", again=False)
+            return LostReply("does not speak TLS as it should; check the address", is_retryable=False)
         case TimeoutError():
-            return Lost(
+            return LostReply(
                 f"has not answered within {format_number(timeout)} seconds; try later, or allow a longer timeout"
             )
         case ConnectionRefusedError():
-            return Lost("cannot be reached: no service listens there; check the address, or try later")
+            return LostReply("cannot be reached: no service listens there; check the address, or try later")
         case gaierror():
-            return Lost("cannot be reached: its name is not known; check the address")
-    return Lost(BROKEN)
+            return LostReply("cannot be reached: its name is not known; check the address")
+    return LostReply(INCOMPLETE_REPLY)

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from discreet.accuracy import Accuracy
-from discreet.answer import Interval, Reply
-from discreet.exact import shown
+from discreet.answer import AnswerValue, Interval
+from discreet.exact import format_exact
 from discreet.formatting import VALUE_DIGITS, format_upper
 from discreet.planner.coverage import NOT_STATED
-from discreet.planner.noisy import Noisy
-from discreet.planner.plan import Counted, Known, Measurement, Plan
+from discreet.planner.noisy import AdditiveNoise
+from discreet.planner.plan import Measurement, Plan, PublicConstant, ThresholdedCount
 
 EXAMPLE_ROWS = (100, 1_000, 10_000)
 """The numbers of rows for which the accuracy of a mean is stated, where the number of selected rows is not public."""
-ROUNDING = 1e-9
+ROUNDING_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,160 +27,191 @@ class AccuracyForRows:
     within: float
 
 
-def accuracy_by_rows(plan: Plan, confidence: float) -> tuple[AccuracyForRows, ...]:
+def compute_accuracy_by_rows(plan: Plan, confidence: float) -> tuple[AccuracyForRows, ...]:
     """The accuracy of each number that depends on the private number of rows, for some numbers of rows."""
-    named, each = _names(plan), plan.coverage.each(confidence)
+    labels, interval_confidence = _collect_labels(plan), plan.coverage.adjust_confidence(confidence)
     return tuple(
-        AccuracyForRows(named[at], rows, plan.meaning(one).reach(each, rows))
-        for at, one in enumerate(plan.measurements)
-        if each is not None and at in named and isinstance(one, Noisy) and plan.meaning(one).depends_on_rows
-        for rows in _example_rows(plan)
+        AccuracyForRows(labels[index], rows, plan.build_estimator(measurement).half_width(interval_confidence, rows))
+        for index, measurement in enumerate(plan.measurements)
+        if interval_confidence is not None
+        and index in labels
+        and isinstance(measurement, AdditiveNoise)
+        and plan.build_estimator(measurement).depends_on_rows
+        for rows in _list_example_rows(plan)
     )
 
 
 def state_accuracy(plan: Plan, confidence: float) -> str:
     """What may be said of each number's error before it is drawn; by name where there are several."""
-    return _join(plan, [_state(plan, one, confidence) for one in plan.measurements])
+    return _join_statements(
+        plan, [_state_measurement(plan, measurement, confidence) for measurement in plan.measurements]
+    )
 
 
-def accuracy_of_answer(
-    plan: Plan, rows: Sequence[Mapping[str, Reply]], intervals: Sequence[Mapping[str, Interval]], single: bool
+def state_answer_accuracy(
+    plan: Plan, rows: Sequence[Mapping[str, AnswerValue]], intervals: Sequence[Mapping[str, Interval]], single: bool
 ) -> str:
     """State the accuracy of an answer: where the number of rows matters, only what the answer itself supports.
 
     `single` says that there was one cell: one of several groups has the interval beside it. It is computed from the
     noisy answer and its interval alone, and from nothing else that was read.
     """
-    named, coverage = _names(plan), plan.coverage
-    likely = coverage.likely(plan.confidence)
-    said = []
-    for at, one in enumerate(plan.measurements):
-        depends = isinstance(one, Noisy) and plan.meaning(one).depends_on_rows
-        if at not in named or not depends or coverage.each(plan.confidence) is None:
-            said.append(_state(plan, one, plan.confidence))
+    labels, coverage = _collect_labels(plan), plan.coverage
+    probability_text = coverage.format_probability(plan.confidence)
+    statements = []
+    for index, measurement in enumerate(plan.measurements):
+        depends_on_rows = isinstance(measurement, AdditiveNoise) and plan.build_estimator(measurement).depends_on_rows
+        if index not in labels or not depends_on_rows or coverage.adjust_confidence(plan.confidence) is None:
+            statements.append(_state_measurement(plan, measurement, plan.confidence))
             continue
-        off = _distance(rows[0][named[at]], intervals[0][named[at]]) if single and rows else None
-        if off is None:
-            at_once = coverage.sentence(plan.confidence).rstrip(".")
-            own = f"each group has its own interval, which holds {likely}"
-            said.append(f"{at_once[:1].lower()}{at_once[1:]}" if at_once else own)
+        max_error = _compute_max_error(rows[0][labels[index]], intervals[0][labels[index]]) if single and rows else None
+        if max_error is None:
+            joint_statement = coverage.format_sentence(plan.confidence).rstrip(".")
+            group_statement = f"each group has its own interval, which holds {probability_text}"
+            statements.append(
+                f"{joint_statement[:1].lower()}{joint_statement[1:]}" if joint_statement else group_statement
+            )
         else:
-            said.append(f"within {format_upper(off)} {likely}")
-    return _join(plan, said)
+            statements.append(f"within {format_upper(max_error)} {probability_text}")
+    return _join_statements(plan, statements)
 
 
-def missed_accuracy(
-    plan: Plan, rows: Sequence[Mapping[str, Reply]], intervals: Sequence[Mapping[str, Interval]], single: bool
+def describe_missed_accuracy(
+    plan: Plan, rows: Sequence[Mapping[str, AnswerValue]], intervals: Sequence[Mapping[str, Interval]], single: bool
 ) -> str:
     """State that an answer is less accurate than was requested; empty where it is as accurate.
 
     Like the accuracy of an answer, it follows from the noisy answer alone.
     """
-    if plan.requested is None or not any(isinstance(one, Noisy) for one in plan.measurements):
+    if plan.target_accuracy is None or not any(
+        isinstance(measurement, AdditiveNoise) for measurement in plan.measurements
+    ):
         return ""
     pairs = zip(rows, intervals, strict=True)
-    distances = [_distance(row[name], span) for row, spans in pairs for name, span in spans.items()]
-    known = [off for off in distances if off is not None]
-    missed = [off for off in known if off > _allowed(plan.requested)]
-    if not missed:
+    max_errors = [
+        _compute_max_error(row[name], interval)
+        for row, row_intervals in pairs
+        for name, interval in row_intervals.items()
+    ]
+    known_errors = [error for error in max_errors if error is not None]
+    missed_errors = [error for error in known_errors if error > _get_allowed_error(plan.target_accuracy)]
+    if not missed_errors:
         return ""
-    what = "This answer is" if len(known) == 1 else f"{len(missed):,} of {len(known):,} numbers are"
-    off = format_upper(max(missed))
-    off = (
-        f"it is within {off} {plan.coverage.likely(plan.confidence)}"
-        if single
-        else f"the widest interval goes {off} from its number"
+    subject = (
+        "This answer is" if len(known_errors) == 1 else f"{len(missed_errors):,} of {len(known_errors):,} numbers are"
     )
-    expected = f"; fewer rows than the {plan.expected_rows.number:,} you expected seem to have a value"
-    why = expected if plan.expected_rows.source == "stated" else ""
-    return f"{what} less accurate than the ±{shown(plan.requested.distance)} you requested: {off}{why}."
+    error = format_upper(max(missed_errors))
+    error = (
+        f"it is within {error} {plan.coverage.format_probability(plan.confidence)}"
+        if single
+        else f"the widest interval goes {error} from its number"
+    )
+    rows_clause = f"; fewer rows than the {plan.expected_rows.number:,} you expected seem to have a value"
+    reason = rows_clause if plan.expected_rows.source == "stated" else ""
+    return (
+        f"{subject} less accurate than the ±{format_exact(plan.target_accuracy.distance)} "
+        f"you requested: {error}{reason}."
+    )
 
 
-def _state(plan: Plan, one: Measurement, confidence: float) -> str:
-    each, likely = plan.coverage.each(confidence), plan.coverage.likely(confidence)
-    if isinstance(one, Known):
+def _state_measurement(plan: Plan, measurement: Measurement, confidence: float) -> str:
+    interval_confidence, probability_text = (
+        plan.coverage.adjust_confidence(confidence),
+        plan.coverage.format_probability(confidence),
+    )
+    if isinstance(measurement, PublicConstant):
         return "exact: the schema makes it public"
-    if isinstance(one, Counted):
-        return _state_counted(one, each, likely)
-    if each is None:
+    if isinstance(measurement, ThresholdedCount):
+        return _state_thresholded_count(measurement, interval_confidence, probability_text)
+    if interval_confidence is None:
         return NOT_STATED
-    if not isinstance(one, Noisy):
-        return one.words(each, likely)
-    meaning = plan.meaning(one)
-    if meaning.depends_on_rows:
-        return _state_for_rows(plan, one, each, likely)
-    of = "" if one.form.ranks is None else f" of the {one.form.ranks.name}"
-    return f"within {format_upper(meaning.reach(each), VALUE_DIGITS)}{of} {likely}"
+    if not isinstance(measurement, AdditiveNoise):
+        return measurement.describe_accuracy(interval_confidence, probability_text)
+    estimator = plan.build_estimator(measurement)
+    if estimator.depends_on_rows:
+        return _state_for_rows(plan, measurement, interval_confidence, probability_text)
+    rank_text = "" if measurement.linear_query.ranks is None else f" of the {measurement.linear_query.ranks.name}"
+    return (
+        f"within {format_upper(estimator.half_width(interval_confidence), VALUE_DIGITS)}{rank_text} {probability_text}"
+    )
 
 
-def _state_counted(one: Counted, confidence: float | None, likely: str) -> str:
+def _state_thresholded_count(measurement: ThresholdedCount, confidence: float | None, probability_text: str) -> str:
     """How far off the count of a key is that is shown: a small one is shown only where its noise is large."""
-    said = f"keys of fewer than about {one.threshold.least:,} units are rarely shown, and then with too high a count"
+    statement = (
+        f"keys of fewer than about {measurement.threshold.min_count:,} units are rarely shown, "
+        "and then with too high a count"
+    )
     if confidence is None:
-        return f"{said}; {NOT_STATED}"
-    reach = format_upper(one.threshold.noise.interval(confidence)[1])
-    return f"{said}; others are within {reach} {likely}"
+        return f"{statement}; {NOT_STATED}"
+    half_width = format_upper(measurement.threshold.noise.interval(confidence)[1])
+    return f"{statement}; others are within {half_width} {probability_text}"
 
 
-def _state_for_rows(plan: Plan, one: Noisy, confidence: float, likely: str) -> str:
+def _state_for_rows(plan: Plan, measurement: AdditiveNoise, confidence: float, probability_text: str) -> str:
     """How it depends on the number of rows: for the number that was stated, or else for a few of them."""
-    meaning, expected = plan.meaning(one), plan.expected_rows
-    selected, likely = _selected(plan, one), f"{likely}," if plan.coverage.chosen else likely
+    estimator, expected = plan.build_estimator(measurement), plan.expected_rows
+    condition, probability_text = (
+        _format_row_condition(plan, measurement),
+        f"{probability_text}," if plan.coverage.is_selective else probability_text,
+    )
     if expected.source == "stated":
-        within = format_upper(meaning.reach(confidence, expected.number))
-        return f"within {within} {likely} if {selected.format(f'{expected.number:,}')}"
-    numbers = [(rows, format_upper(meaning.reach(confidence, rows))) for rows in _example_rows(plan)]
-    (first, within), rest = numbers[0], numbers[1:]
-    more = "".join(f", {off} if at least {rows:,}" for rows, off in rest)
-    said = f"within {within} {likely} if {selected.format(f'{first:,}')}{more}"
+        within = format_upper(estimator.half_width(confidence, expected.number))
+        return f"within {within} {probability_text} if {condition.format(f'{expected.number:,}')}"
+    numbers = [(rows, format_upper(estimator.half_width(confidence, rows))) for rows in _list_example_rows(plan)]
+    (first, within), other_numbers = numbers[0], numbers[1:]
+    other_clauses = "".join(f", {max_error} if at least {rows:,}" for rows, max_error in other_numbers)
+    statement = f"within {within} {probability_text} if {condition.format(f'{first:,}')}{other_clauses}"
     if expected.source != "guess":
-        return said
-    guess = format_upper(meaning.reach(confidence, expected.number))
-    if_so = f" if {expected.assumption}" if expected.assumption else ""
-    return f"{said} (only a guess: about {expected.number:,} rows{if_so}, hence within {guess})"
+        return statement
+    guessed_error = format_upper(estimator.half_width(confidence, expected.number))
+    assumption_clause = f" if {expected.assumption}" if expected.assumption else ""
+    return (
+        f"{statement} (only a guess: about {expected.number:,} rows{assumption_clause}, hence within {guessed_error})"
+    )
 
 
-def _selected(plan: Plan, one: Noisy) -> str:
+def _format_row_condition(plan: Plan, measurement: AdditiveNoise) -> str:
     """A condition on the number of rows; rows without a value do not count."""
-    columns = (plan.schema.column(measure.column) for measure in one.form.measures if measure.column)
-    if any(column.nullable for column in columns):
+    columns = (plan.schema.column(measure.column) for measure in measurement.linear_query.measures if measure.column)
+    if any(column.is_nullable for column in columns):
         return (
             "at least {} rows of a group have a value" if plan.query.keys else "at least {} selected rows have a value"
         )
     return "a group has at least {} rows" if plan.query.keys else "at least {} rows are selected"
 
 
-def _example_rows(plan: Plan) -> tuple[int, ...]:
+def _list_example_rows(plan: Plan) -> tuple[int, ...]:
     """Numbers of rows that there can be."""
     units = plan.schema.units
-    most = EXAMPLE_ROWS[-1] if units is None else units * plan.schema.rows
-    return tuple(rows for rows in EXAMPLE_ROWS if rows <= most) or (most,)
+    max_rows = EXAMPLE_ROWS[-1] if units is None else units * plan.schema.rows
+    return tuple(rows for rows in EXAMPLE_ROWS if rows <= max_rows) or (max_rows,)
 
 
-def _names(plan: Plan) -> dict[int, str]:
+def _collect_labels(plan: Plan) -> dict[int, str]:
     """The label of each measurement in the reply."""
     outputs = (output for output in plan.query.presentation.outputs if output.key is None)
     return {output.aggregate or 0: output.label for output in outputs if output.order == 0}
 
 
-def _join(plan: Plan, said: Sequence[str]) -> str:
-    if len(said) == 1:
-        return said[0]
-    named = _names(plan)
-    return "; ".join(f"{named[at]}: {words}" for at, words in enumerate(said) if at in named)
+def _join_statements(plan: Plan, statements: Sequence[str]) -> str:
+    if len(statements) == 1:
+        return statements[0]
+    labels = _collect_labels(plan)
+    return "; ".join(f"{labels[index]}: {statement}" for index, statement in enumerate(statements) if index in labels)
 
 
-def _distance(value: Reply, span: Interval) -> float | None:
+def _compute_max_error(value: AnswerValue, interval: Interval) -> float | None:
     """From a value to the farther end of its interval."""
-    ends = _ends(span)
+    ends = _get_numeric_ends(interval)
     return None if ends is None or not isinstance(value, int | float) else max(ends[1] - value, value - ends[0])
 
 
-def _ends(span: Interval) -> tuple[float, float] | None:
-    if span is None or not isinstance(span[0], int | float) or not isinstance(span[1], int | float):
+def _get_numeric_ends(interval: Interval) -> tuple[float, float] | None:
+    if interval is None or not isinstance(interval[0], int | float) or not isinstance(interval[1], int | float):
         return None
-    return float(span[0]), float(span[1])
+    return float(interval[0]), float(interval[1])
 
 
-def _allowed(requested: Accuracy) -> float:
-    return float(requested.distance) * (1 + ROUNDING)
+def _get_allowed_error(requested: Accuracy) -> float:
+    return float(requested.distance) * (1 + ROUNDING_TOLERANCE)

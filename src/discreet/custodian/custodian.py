@@ -17,52 +17,52 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from discreet.answer import Answer
-from discreet.custodian.binding import bound_ledger
-from discreet.custodian.draw import degrade, draw
-from discreet.custodian.identity import Files, require_current, seen
-from discreet.custodian.later import Later
+from discreet.custodian.binding import open_bound_ledger
+from discreet.custodian.draw import degrade_result, measure_plan
+from discreet.custodian.identity import TrackedFiles, require_current, stat_files
+from discreet.custodian.later import LazySource
 from discreet.custodian.place import Snapshot
 from discreet.custodian.previewing import (
-    ANALYST,
+    DEFAULT_ANALYST,
     Preview,
-    charge_of,
-    count_more,
+    apply_offer,
+    build_plan_charge,
+    build_preview,
+    count_affordable_answers,
+    get_min_left,
     is_any_price,
-    least_left,
-    plan_or_stored,
-    previewed,
-    with_offer,
+    plan_or_find_stored,
 )
-from discreet.custodian.private import expected, publish_private
-from discreet.custodian.private_recipe import METHODS as PRIVATE
-from discreet.custodian.private_recipe import private_recipe_of, recipes_of, said_of
-from discreet.custodian.publishing import Holding, publish
-from discreet.custodian.question import Question, numbers_told, read
-from discreet.custodian.recipe import plain_said, recipe_of
-from discreet.custodian.reconciling import check_stated
-from discreet.custodian.registering import Progress, first_use, open_source, register, silent
-from discreet.custodian.reply import FREE, answer, from_text, public_answer, to_text
-from discreet.custodian.session import Log, Session, open_session
-from discreet.custodian.stating import Stated, plain_stated
-from discreet.custodian.sweeping import swept
-from discreet.custodian.writing import Targets
+from discreet.custodian.private import plan_synthetic_files, publish_synthetic
+from discreet.custodian.private_recipe import SYNTHETIC_METHODS as PRIVATE
+from discreet.custodian.private_recipe import build_synthetic_recipe, build_synthetic_recipes, check_synthetic_options
+from discreet.custodian.publishing import DatasetHandle, publish_protected
+from discreet.custodian.question import Question, count_answer_numbers, parse_question
+from discreet.custodian.recipe import build_protection_recipe, copy_option
+from discreet.custodian.reconciling import check_plan_constraints
+from discreet.custodian.registering import Progress, ensure_snapshot, ignore_stage, open_source, register_snapshot
+from discreet.custodian.reply import FREE, build_answer, build_public_answer, parse_result, serialize_result
+from discreet.custodian.session import CountingSession, SessionLog, start_counting_session
+from discreet.custodian.stating import StatedConstraint, copy_constraints
+from discreet.custodian.sweeping import run_sweep
+from discreet.custodian.writing import ReleaseTargets
 from discreet.distance import Distance
 from discreet.errors import DiscreetError, Internal, InvalidInput, Unavailable
 from discreet.ledger import Balance, Caps, Entry, Ledger
-from discreet.ledger.charge import Receipt, Verified
+from discreet.ledger.charge import LedgerVerification, Receipt
 from discreet.ledger.stored import Offer
-from discreet.plain import plain_text
-from discreet.planner.asked import Asked, Given, asked
-from discreet.planner.choose import plan_like
-from discreet.planner.memory import LARGE_DRAWS, LARGE_REPLY
+from discreet.plain import copy_text
+from discreet.planner.asked import PriorInput, QueryOptions, build_query_options
+from discreet.planner.choose import replan_query
+from discreet.planner.memory import LARGE_REPLY_NUMBERS, MAX_LARGE_ANSWERS
 from discreet.planner.plan import Plan
 from discreet.query import to_sql
 from discreet.release import Release
 from discreet.schema import Budget, Schema, load_schema
 
 if TYPE_CHECKING:
-    from discreet.assess.sweep import Sweep
-    from discreet.planner.private_release import PrivatePlan
+    from discreet.assess.sweep import SweepResult
+    from discreet.planner.private_release import SyntheticPlan
     from discreet.sources.plan import Source
 
 
@@ -76,26 +76,26 @@ class Custodian:
         source: Source,
         ledger: Ledger,
         note: str | None = None,
-        written: Files | None = None,
+        schema_file: TrackedFiles | None = None,
     ) -> None:
         self.schema = schema
         self._note = note
-        self._written = written
+        self._schema_file = schema_file
         self._snapshot = snapshot
         self._source = source
         self._ledger = ledger
         self._caps = Caps(schema.budget, schema.analyst_budget, schema.models)
-        self._payable = self._caps
-        self._draws = True
-        self._settle: Callable[[], None] = _at_once
-        self._few_at_once = BoundedSemaphore(LARGE_DRAWS)
+        self._payable_caps = self._caps
+        self._can_measure = True
+        self._release_barrier: Callable[[], None] = _do_nothing
+        self._large_answer_slots = BoundedSemaphore(MAX_LARGE_ANSWERS)
 
     @staticmethod
     def open(
         schema: str | Path,
         ledger: str | Path | None = None,
         source: object = None,
-        progress: Progress = silent,
+        progress: Progress = ignore_stage,
         wait: float = 10,
         reading: bool = True,
     ) -> Custodian:
@@ -106,15 +106,21 @@ class Custodian:
         seconds a ledger that others hold is waited for. Without `reading` the rows are opened once a question needs
         them, if one ever does.
         """
-        written = _written(schema)
-        declared = load_schema(schema)
-        snapshot = first_use(declared, source, progress)
-        rows = partial(open_source, declared, snapshot, source if isinstance(source, str) else None)
-        opened = rows() if reading else Later(rows)
+        schema_file = _stat_schema_file(schema)
+        loaded_schema = load_schema(schema)
+        snapshot = ensure_snapshot(loaded_schema, source, progress)
+        open_rows = partial(open_source, loaded_schema, snapshot, source if isinstance(source, str) else None)
+        opened_source = open_rows() if reading else LazySource(open_rows)
         try:
-            return Custodian(declared, snapshot, opened, bound_ledger(declared, ledger, wait), written=written)
+            return Custodian(
+                loaded_schema,
+                snapshot,
+                opened_source,
+                open_bound_ledger(loaded_schema, ledger, wait),
+                schema_file=schema_file,
+            )
         except DiscreetError:
-            opened.close()
+            opened_source.close()
             raise
 
     @staticmethod
@@ -123,10 +129,10 @@ class Custodian:
         source: object = None,
         name: str | None = None,
         disjoint: bool = False,
-        progress: Progress = silent,
+        progress: Progress = ignore_stage,
     ) -> Snapshot:
         """Register a new snapshot; spend carries over unless no unit is in both (`disjoint`)."""
-        return register(load_schema(schema), source, name, disjoint, progress)
+        return register_snapshot(load_schema(schema), source, name, disjoint, progress)
 
     @staticmethod
     def rehearse(schema: str | Path, folder: str | Path | None = None) -> Custodian:
@@ -135,18 +141,20 @@ class Custodian:
         What is asked of one person is asked of the units "1", "2", ... The table and its ledger are kept in `folder`,
         for as many processes as like; without one, in a folder that goes on closing.
         """
-        from discreet.custodian.rehearsing import REHEARSAL, rehearsed
+        from discreet.custodian.rehearsing import REHEARSAL_NOTE, open_rehearsal
 
-        written = _written(schema)
-        made = rehearsed(load_schema(schema), folder)
-        return Custodian(made.schema, made.snapshot, made.source, made.ledger, REHEARSAL, written)
+        schema_file = _stat_schema_file(schema)
+        rehearsal = open_rehearsal(load_schema(schema), folder)
+        return Custodian(
+            rehearsal.schema, rehearsal.snapshot, rehearsal.source, rehearsal.ledger, REHEARSAL_NOTE, schema_file
+        )
 
     def answer(
         self,
         question: Question,
         epsilon: object = None,
-        prior: Given = None,
-        analyst: str = ANALYST,
+        prior: PriorInput = None,
+        analyst: str = DEFAULT_ANALYST,
         key: str | None = None,
         delta: object = None,
         model: str | None = None,
@@ -158,7 +166,7 @@ class Custodian:
         interval: bool = False,
         rows: object = None,
         tail: bool | None = None,
-        constraints: Sequence[Stated] = (),
+        constraints: Sequence[StatedConstraint] = (),
         reuse: str | None = None,
     ) -> Answer:
         """Answer, or refuse before anything is charged or read.
@@ -176,51 +184,60 @@ class Custodian:
         returned as it is if it costs no more, or with noise added to your epsilon where its noise is discrete Laplace,
         once for each draw; else a new one is drawn. `reuse="any"` takes it as it is, for what it cost.
         """
-        noise = {"epsilon": epsilon, "delta": delta, "accuracy": accuracy, "noise_scale": noise_scale}
-        more = {"prior": prior, "model": model, "distance": distance, "interval": interval, "rows": rows, "tail": tail}
-        build_answer = self._release(question, analyst, key, fresh, reuse, constraints, **noise, **more)
-        return build_answer()
+        noise_options = {"epsilon": epsilon, "delta": delta, "accuracy": accuracy, "noise_scale": noise_scale}
+        other_options = {
+            "prior": prior,
+            "model": model,
+            "distance": distance,
+            "interval": interval,
+            "rows": rows,
+            "tail": tail,
+        }
+        finish_answer = self._charge_and_measure(
+            question, analyst, key, fresh, reuse, constraints, **noise_options, **other_options
+        )
+        return finish_answer()
 
-    def _release(
+    def _charge_and_measure(
         self,
         question: Question,
         analyst: str,
         key: str | None,
         fresh: bool,
         reuse: str | None,
-        constraints: Sequence[Stated],
+        constraints: Sequence[StatedConstraint],
         **options: Any,
     ) -> Callable[[], Answer]:
         """Do all that `answer` does but build the `Answer`, which takes most memory and can wait for its turn."""
-        query, fresh, any_price = read(question, self.schema), bool(fresh), is_any_price(reuse)
-        analyst, key = _names(analyst, key)
-        request = self._asked(analyst, **options)
-        offer = self._offer(analyst, key, fresh=fresh, any_price=any_price)
-        planned = plan_or_stored(self.schema, query, request, offer)
-        stated = plain_stated(constraints)
-        check_stated(planned, stated)
-        told = to_sql(query, self.schema)
-        if planned.free:
-            return lambda: public_answer(planned, told, self._spent()).noted(self._note)
-        self._ready()
-        charge = charge_of(planned, told, self._snapshot.name, analyst, key, fresh, any_price)
-        receipt = self._ledger.charge(charge, self._payable)
+        query, fresh, any_price = parse_question(question, self.schema), bool(fresh), is_any_price(reuse)
+        analyst, key = _check_names(analyst, key)
+        request = self._build_options(analyst, **options)
+        find_offer = self._make_offer_finder(analyst, key, fresh=fresh, any_price=any_price)
+        planned = plan_or_find_stored(self.schema, query, request, find_offer)
+        stated_constraints = copy_constraints(constraints)
+        check_plan_constraints(planned, stated_constraints)
+        sql = to_sql(query, self.schema)
+        if planned.is_free:
+            return lambda: build_public_answer(planned, sql, self._get_spent_epsilon()).with_note(self._note)
+        self._require_measurable()
+        charge = build_plan_charge(planned, sql, self._snapshot.name, analyst, key, fresh, any_price)
+        receipt = self._ledger.charge(charge, self._payable_caps)
         try:
-            large = receipt.answer is None and numbers_told(query, self.schema) > LARGE_REPLY
-            with self._few_at_once if large else nullcontext():
-                drawn = receipt.answer or self._make_answer(planned, receipt)
+            is_large = receipt.answer is None and count_answer_numbers(query, self.schema) > LARGE_REPLY_NUMBERS
+            with self._large_answer_slots if is_large else nullcontext():
+                outputs = receipt.answer or self._make_answer(planned, receipt)
         finally:
-            self._settle()
-        stored = receipt.answer or self._ledger.store(self.schema.name, receipt.entry, drawn)
-        spent = self._spent()
-        return lambda: self._build_answer(planned, request, told, stored, receipt, stated, spent)
+            self._release_barrier()
+        stored = receipt.answer or self._ledger.store(self.schema.name, receipt.entry, outputs)
+        spent_epsilon = self._get_spent_epsilon()
+        return lambda: self._build_answer(planned, request, sql, stored, receipt, stated_constraints, spent_epsilon)
 
     def preview(
         self,
         question: Question,
         epsilon: object = None,
-        prior: Given = None,
-        analyst: str = ANALYST,
+        prior: PriorInput = None,
+        analyst: str = DEFAULT_ANALYST,
         delta: object = None,
         model: str | None = None,
         *,
@@ -234,40 +251,44 @@ class Custodian:
     ) -> Preview:
         """What the question would cost and be good for, what is left, and how many more such questions that holds."""
         any_price = is_any_price(reuse)
-        query, analyst = read(question, self.schema), _names(analyst, None)[0]
-        more = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
-        request = self._asked(analyst, epsilon, delta, prior, model, **more, rows=rows, tail=tail)
-        offer = self._offer(analyst, any_price=any_price)
-        planned = plan_or_stored(self.schema, query, request, offer)
-        found = None if planned.free else offer(planned)
-        told = with_offer(previewed(planned, to_sql(query, self.schema)), found)
-        charge = charge_of(planned, told.question, self._snapshot.name, analyst)
-        told = told if self._note is None else replace(told, warnings=(self._note, *told.warnings))
-        return replace(told, balances=self.budget(analyst), times=count_more(charge, self._caps, found, self._ledger))
+        query, analyst = parse_question(question, self.schema), _check_names(analyst, None)[0]
+        options = {"noise_scale": noise_scale, "accuracy": accuracy, "distance": distance, "interval": interval}
+        request = self._build_options(analyst, epsilon, delta, prior, model, **options, rows=rows, tail=tail)
+        find_offer = self._make_offer_finder(analyst, any_price=any_price)
+        planned = plan_or_find_stored(self.schema, query, request, find_offer)
+        stored_offer = None if planned.is_free else find_offer(planned)
+        result = apply_offer(build_preview(planned, to_sql(query, self.schema)), stored_offer)
+        charge = build_plan_charge(planned, result.question, self._snapshot.name, analyst)
+        result = result if self._note is None else replace(result, warnings=(self._note, *result.warnings))
+        return replace(
+            result,
+            balances=self.budget(analyst),
+            times=count_affordable_answers(charge, self._caps, stored_offer, self._ledger),
+        )
 
     def session(
         self,
         noise_scale: object,
         epsilon: object,
-        analyst: str = ANALYST,
+        analyst: str = DEFAULT_ANALYST,
         key: str | None = None,
-    ) -> Session:
+    ) -> CountingSession:
         """Protocol 1: pay epsilon at once, then count with noise of this scale as long as joint sensitivity allows."""
-        return self._shared_session(noise_scale, epsilon, analyst, key, None)
+        return self._open_shared_session(noise_scale, epsilon, analyst, key, None)
 
-    def _shared_session(
-        self, noise_scale: object, epsilon: object, analyst: str, key: str | None, log: Log | None
-    ) -> Session:
+    def _open_shared_session(
+        self, noise_scale: object, epsilon: object, analyst: str, key: str | None, log: SessionLog | None
+    ) -> CountingSession:
         """Open a session that several processes answer in under the same key: for the service alone.
 
         The log decides what was admitted and drawn before: whoever chooses it has answers drawn again for one charge.
         """
-        analyst, key = _names(analyst, key)
+        analyst, key = _check_names(analyst, key)
         self._require_current()
         names = self.schema, self._source, self._ledger, self._caps, self._snapshot.name
-        opened = open_session(*names, noise_scale, epsilon, analyst, key, log)
-        opened.note, opened._settle = self._note, self._settle
-        return opened
+        session = start_counting_session(*names, noise_scale, epsilon, analyst, key, log)
+        session.note, session._release_barrier = self._note, self._release_barrier
+        return session
 
     def publish(
         self,
@@ -279,9 +300,9 @@ class Custodian:
         report: str | Path | None = None,
         *,
         force: bool = False,
-        progress: Progress = silent,
+        progress: Progress = ignore_stage,
         key: str | None = None,
-        **more: Any,
+        **options: Any,
     ) -> Release:
         """Protect the table by a method and write it to a .csv or .parquet file, its manifest beside it.
 
@@ -291,27 +312,33 @@ class Custodian:
         or .json file, is for the custodian alone. A `key` that has paid for a private file is refused, so that a retry
         cannot pay again. `more` is what the method takes besides: `discreet publish --help`.
         """
-        method, key = plain_text(method, "a method"), None if key is None else plain_text(key, "key")
-        more = {name: plain_said(value) for name, value in more.items()}
+        method, key = copy_text(method, "a method"), None if key is None else copy_text(key, "key")
+        options = {name: copy_option(value) for name, value in options.items()}
         if method in PRIVATE:
-            private = private_recipe_of(self.schema, method, epsilon, k=k, **said_of(method, {"t": t} | more))
-            targets = Targets.folder(out, report, force) if private.apart else Targets.of(out, report, force)
+            synthetic_recipe = build_synthetic_recipe(
+                self.schema, method, epsilon, k=k, **check_synthetic_options(method, {"t": t} | options)
+            )
+            targets = (
+                ReleaseTargets.for_folder(out, report, force)
+                if synthetic_recipe.apart
+                else ReleaseTargets.for_table(out, report, force)
+            )
             self._require_current()
-            return publish_private(self._holding(), private, targets, progress, key)
-        recipe = recipe_of(self.schema, method, k, epsilon, t=t, **more)
-        two = recipe.method == "anatomy" or recipe.form == "anatomy"
-        targets = Targets.of(out, report, force, two)
+            return publish_synthetic(self._get_handle(), synthetic_recipe, targets, progress, key)
+        recipe = build_protection_recipe(self.schema, method, k, epsilon, t=t, **options)
+        has_second_table = recipe.method == "anatomy" or recipe.form == "anatomy"
+        targets = ReleaseTargets.for_table(out, report, force, has_second_table)
         self._require_current()
-        return publish(self._holding(), recipe, targets, progress)
+        return publish_protected(self._get_handle(), recipe, targets, progress)
 
-    def expected(
-        self, method: str | None = None, k: object = None, epsilon: object = None, **more: Any
-    ) -> tuple[PrivatePlan, ...]:
+    def estimate_error(
+        self, method: str | None = None, k: object = None, epsilon: object = None, **options: Any
+    ) -> tuple[SyntheticPlan, ...]:
         """What a private file would promise, how it would be made, and how far off every column would be: for nothing.
 
         Without a method, of every one that can be made of these columns.
         """
-        return expected(self.schema, recipes_of(self.schema, method, epsilon, k, more))
+        return plan_synthetic_files(self.schema, build_synthetic_recipes(self.schema, method, epsilon, k, options))
 
     def sweep(
         self,
@@ -321,57 +348,61 @@ class Custodian:
         *,
         t: object = None,
         force: bool = False,
-        progress: Progress = silent,
-    ) -> Sweep:
+        progress: Progress = ignore_stage,
+    ) -> SweepResult:
         """Risk and utility of methods over k, and which to choose; nothing is released. For the custodian alone.
 
         t-closeness, if it is among the methods, is tried at `t`, which is 2 unless it is said.
         """
         self._require_current()
-        return swept(self._holding(), ks, methods, 2 if t is None else t, report, force, progress)
+        return run_sweep(self._get_handle(), ks, methods, 2 if t is None else t, report, force, progress)
 
     def budget(self, analyst: str | None = None) -> tuple[Balance, ...]:
         """What is spent and left, of the data set and of one analyst, in every model."""
-        whole = self._ledger.balance(self.schema.name, self._caps)
-        return whole if analyst is None else (*whole, *self._ledger.balance(self.schema.name, self._caps, analyst))
+        dataset_balances = self._ledger.balance(self.schema.name, self._caps)
+        return (
+            dataset_balances
+            if analyst is None
+            else (*dataset_balances, *self._ledger.balance(self.schema.name, self._caps, analyst))
+        )
 
     def history(self, analyst: str | None = None, limit: int = 100, before: int | None = None) -> list[Entry]:
         """What was asked, the latest first; with `before`, what was asked before this entry."""
         return self._ledger.history(self.schema.name, analyst, limit, before)
 
-    def notable(self) -> list[Entry]:
+    def notable_entries(self) -> list[Entry]:
         """Every release, and every answer with an epsilon above 5, the latest first: for the custodian's eyes."""
-        return self._ledger.notable(self.schema.name)
+        return self._ledger.notable_entries(self.schema.name)
 
-    def stale(self) -> bool:
+    def is_stale(self) -> bool:
         """Whether to open the data set again: it has a newer snapshot, or a file of this one or its schema changed."""
-        if self._written is not None and not self._written.same:
+        if self._schema_file is not None and not self._schema_file.is_unchanged:
             return True
-        source = self._source.source if isinstance(self._source, Later) else self._source
+        source = self._source.source if isinstance(self._source, LazySource) else self._source
         try:
             require_current(self.schema, self._snapshot, source)
         except Unavailable:
             return True
         return False
 
-    def unpaid(self) -> Custodian:
+    def cached_only(self) -> Custodian:
         """The same, open as long as this is: answers that were paid for are told again, and no other can be paid."""
-        made = copy(self)
-        made._payable = Caps(Budget(Fraction(0)), Budget(Fraction(0)), self._caps.models)
-        made._draws = False
-        return made
+        custodian = copy(self)
+        custodian._payable_caps = Caps(Budget(Fraction(0)), Budget(Fraction(0)), self._caps.models)
+        custodian._can_measure = False
+        return custodian
 
-    def _settling(self, wait: Callable[[], None]) -> Custodian:
+    def _with_release_barrier(self, wait: Callable[[], None]) -> Custodian:
         """The same, open as long as this is: `wait` is called between a draw and all that shows that it was made.
 
         How long reading took is then told by nothing that others can see, if `wait` ends at a moment that does not
         depend on it.
         """
-        made = copy(self)
-        made._settle = wait
-        return made
+        custodian = copy(self)
+        custodian._release_barrier = wait
+        return custodian
 
-    def verify(self) -> Verified:
+    def verify(self) -> LedgerVerification:
         """Recompute the ledger's chain of this data set; ClaimFailed names the first entry that is not as written."""
         return self._ledger.verify(self.schema.name)
 
@@ -383,93 +414,101 @@ class Custodian:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
-    def _ready(self) -> None:
-        if self._draws:
+    def _require_measurable(self) -> None:
+        if self._can_measure:
             self._require_current()
 
     def _require_current(self) -> None:
         """Refuse before anything is charged; rows that were to be opened later are opened now, or refused."""
-        source = self._source.opened() if isinstance(self._source, Later) else self._source
+        source = self._source.ensure_open() if isinstance(self._source, LazySource) else self._source
         require_current(self.schema, self._snapshot, source)
 
-    def _holding(self) -> Holding:
-        return Holding(self.schema, self._snapshot, self._source, self._ledger, self._note)
+    def _get_handle(self) -> DatasetHandle:
+        return DatasetHandle(self.schema, self._snapshot, self._source, self._ledger, self._note)
 
-    def _spent(self) -> dict[str, Fraction | None]:
-        return {one.model: one.epsilon for one in self._ledger.balance(self.schema.name, self._caps)}
+    def _get_spent_epsilon(self) -> dict[str, Fraction | None]:
+        return {balance.model: balance.epsilon for balance in self._ledger.balance(self.schema.name, self._caps)}
 
-    def _offer(
+    def _make_offer_finder(
         self, analyst: str, key: str | None = None, *, fresh: bool = False, any_price: bool = False
     ) -> Callable[[Plan], Offer | None]:
         """What is stored for a plan already, or paid for under a key."""
-        return lambda planned: self._ledger.offered(
-            charge_of(planned, "a question", self._snapshot.name, analyst, key, fresh, any_price)
+        return lambda planned: self._ledger.find_offer(
+            build_plan_charge(planned, "a question", self._snapshot.name, analyst, key, fresh, any_price)
         )
 
-    def _asked(self, analyst: str, epsilon: object, delta: object, *given: Any, **more: Any) -> Asked:
+    def _build_options(
+        self, analyst: str, epsilon: object, delta: object, *arguments: Any, **options: Any
+    ) -> QueryOptions:
         """What was asked; an accuracy may cost what is left to both payers in the model it is asked in."""
         model = "dp" if delta is None else "approx-dp"
-        most = None if more["accuracy"] is None else least_left(self.budget(analyst), model)
-        return asked(epsilon, delta, *given, **more, most=most)
+        max_epsilon = None if options["accuracy"] is None else get_min_left(self.budget(analyst), model)
+        return build_query_options(epsilon, delta, *arguments, **options, max_epsilon=max_epsilon)
 
-    def _planned_at(self, planned: Plan, request: Asked, epsilon: Fraction, rho: Fraction | None) -> Plan:
+    def _plan_as_stored(self, planned: Plan, request: QueryOptions, epsilon: Fraction, rho: Fraction | None) -> Plan:
         """The plan that a stored answer to the same question was drawn by."""
-        size = None if rho is not None else epsilon
-        drawn = replace(request, accuracy=None, noise_scale=None, near=None, epsilon=size, rho=rho)
-        stored = plan_like(planned, drawn)
-        if stored.question() != planned.question():
+        noise_epsilon = None if rho is not None else epsilon
+        stored_request = replace(
+            request, accuracy=None, noise_scale=None, target_accuracy=None, epsilon=noise_epsilon, rho=rho
+        )
+        stored_plan = replan_query(planned, stored_request)
+        if stored_plan.build_question_key() != planned.build_question_key():
             raise Internal("a stored answer was drawn by another plan")
-        return replace(stored, requested=planned.requested)
+        return replace(stored_plan, target_accuracy=planned.target_accuracy)
 
     def _build_answer(
         self,
         planned: Plan,
-        request: Asked,
+        request: QueryOptions,
         question: str,
         stored: str,
         receipt: Receipt,
-        constraints: tuple[Stated, ...],
-        spent: dict[str, Fraction | None],
+        constraints: tuple[StatedConstraint, ...],
+        spent_epsilon: dict[str, Fraction | None],
     ) -> Answer:
         """The answer from what is stored of it; nothing is charged or read."""
-        epsilon_drawn, rho, released = from_text(stored)
-        if (epsilon_drawn, rho) != (planned.epsilon, planned.rho):
-            planned = self._planned_at(planned, request, epsilon_drawn, rho)
-        paid = planned.epsilon if receipt.charged else FREE
-        return answer(planned, released, question, paid, receipt.entry, spent, constraints).noted(self._note)
+        stored_epsilon, rho, noisy_result = parse_result(stored)
+        if (stored_epsilon, rho) != (planned.epsilon, planned.rho):
+            planned = self._plan_as_stored(planned, request, stored_epsilon, rho)
+        paid_epsilon = planned.epsilon if receipt.charged else FREE
+        return build_answer(
+            planned, noisy_result, question, paid_epsilon, receipt.entry, spent_epsilon, constraints
+        ).with_note(self._note)
 
     def _make_answer(self, planned: Plan, receipt: Receipt) -> str:
         """Make what was paid for, after the charge: whatever happens here the charge stands."""
-        if not self._draws:
+        if not self._can_measure:
             raise InvalidInput("this question has no stored answer; ask it without saying that it must have one")
-        if receipt.degrades is None:
-            return self._draw(planned)
-        epsilon, _, released = from_text(receipt.degrades)
-        return to_text(planned, degrade(released, epsilon, planned))
+        if receipt.answer_to_degrade is None:
+            return self._measure_plan(planned)
+        epsilon, _, noisy_result = parse_result(receipt.answer_to_degrade)
+        return serialize_result(planned, degrade_result(noisy_result, epsilon, planned))
 
-    def _draw(self, planned: Plan) -> str:
+    def _measure_plan(self, planned: Plan) -> str:
         """Read rows and draw."""
         try:
-            return to_text(planned, draw(planned, self._source))
+            return serialize_result(planned, measure_plan(planned, self._source))
         except Unavailable as failure:
             raise Unavailable(
                 f"{failure}; what was charged stays charged, and a retry with the same key is free"
             ) from None
 
 
-def _written(schema: str | Path) -> Files:
+def _stat_schema_file(schema: str | Path) -> TrackedFiles:
     """The schema's file as it is before it is read."""
     path = Path(schema).absolute()
-    return Files("the schema", path, seen(path))
+    return TrackedFiles("the schema", path, stat_files(path))
 
 
-def _names(analyst: object, key: object) -> tuple[str, str | None]:
+def _check_names(analyst: object, key: object) -> tuple[str, str | None]:
     """The analyst and the key of a request, as plain text."""
-    return plain_text(analyst, "analyst"), None if key is None else plain_text(key, "key")
+    return copy_text(analyst, "analyst"), None if key is None else copy_text(key, "key")
 
 
-def _at_once() -> None:
+def _do_nothing() -> None:
     """Wait for nothing."""

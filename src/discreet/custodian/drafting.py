@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.schema import Address
+from discreet.schema import SourceAddress
 from discreet.sources.draft import draft_schema
 
 
-def draft(data: str) -> str:
+def build_draft_text(data: str) -> str:
     """The text of a draft."""
     return draft_schema(data)
 
 
 def write_draft(data: str, file: Path) -> str:
     """The text of a draft, written to a new file; a file that is there is never touched."""
-    beside = file.absolute().parent == Path.cwd()
-    text = draft_schema(data if beside else from_anywhere(data))
+    is_current_folder = file.absolute().parent == Path.cwd()
+    text = draft_schema(data if is_current_folder else make_address_absolute(data))
     try:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
@@ -32,6 +32,6 @@ def write_draft(data: str, file: Path) -> str:
     return text
 
 
-def from_anywhere(data: str) -> str:
+def make_address_absolute(data: str) -> str:
     """The address of the same table, whichever folder it is sought from."""
-    return str(Path(data).absolute()) if Address.of(data).engine in {"csv", "parquet"} else data
+    return str(Path(data).absolute()) if SourceAddress.of(data).engine in {"csv", "parquet"} else data

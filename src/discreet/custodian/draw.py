@@ -19,186 +19,205 @@ from discreet.kernel.degradation import LaplaceDegradation
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import SYSTEM
 from discreet.kernel.noise import Noise
-from discreet.planner.chosen import Chosen
-from discreet.planner.individual import AboutOne, OrderStatistic
-from discreet.planner.nested import Nested
-from discreet.planner.noisy import Noisy
-from discreet.planner.plan import Counted, Known, Measurement, Plan, independent_noises
-from discreet.planner.positions import Candidates
+from discreet.planner.chosen import CandidateSelection
+from discreet.planner.individual import OrderStatistic, UnitQuery
+from discreet.planner.nested import HierarchicalHistogram
+from discreet.planner.noisy import AdditiveNoise
+from discreet.planner.plan import Measurement, Plan, PublicConstant, ThresholdedCount, list_independent_noises
+from discreet.planner.positions import CandidateGrid
 from discreet.planner.refined import RefinedTotal
-from discreet.planner.threshold import UNITS, Threshold
-from discreet.query.predicate import All, OneOf, Predicate
-from discreet.query.totals import Amounts, Cell, Histogram, Totals
+from discreet.planner.threshold import UNIT_MEASURES, Threshold
+from discreet.query.predicate import AllOf, InTexts, Predicate
+from discreet.query.totals import Amounts, Cell, HistogramScan, TotalsScan
 from discreet.sources.plan import Source
 
-Input = tuple[int, ...] | NDArray[np.int64] | int | None
-Numbers = tuple[int, ...]
+ExactInput = tuple[int, ...] | NDArray[np.int64] | int | None
+NoisyOutputs = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Exact:
+class ExactInputs:
     """The exact inputs of every measurement in every cell. Secret."""
 
     cells: Sequence[Cell]
-    inputs: Sequence[Sequence[Input]]
+    inputs: Sequence[Sequence[ExactInput]]
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class NoisyResult:
     """What was drawn: for every cell, and there for every measurement, whole numbers."""
 
     cells: tuple[Cell, ...]
-    numbers: tuple[tuple[Numbers, ...], ...]
+    numbers: tuple[tuple[NoisyOutputs, ...], ...]
 
 
-def draw(plan: Plan, source: Source) -> Released:
+def measure_plan(plan: Plan, source: Source) -> NoisyResult:
     """Read and draw. Keys that are not public are chosen first; then only of those shown is anything more read."""
     if plan.threshold is None:
-        cells = plan.cells()
-        return release(plan, exact(plan, source, cells, plan.query.where), [0] * len(cells))
-    shown = _shown(plan.threshold, units(plan, source))
-    keys = tuple(sorted(shown))
-    only = All((plan.query.where, OneOf(plan.query.keys[0].column, keys)))
-    return release(plan, exact(plan, source, [(key,) for key in keys], only), [shown[key] for key in keys])
+        cells = plan.list_cells()
+        return sample_noisy_outputs(plan, read_exact_inputs(plan, source, cells, plan.query.where), [0] * len(cells))
+    noisy_units = _select_keys(plan.threshold, count_key_units(plan, source))
+    keys = tuple(sorted(noisy_units))
+    key_condition = AllOf((plan.query.where, InTexts(plan.query.keys[0].column, keys)))
+    return sample_noisy_outputs(
+        plan,
+        read_exact_inputs(plan, source, [(key,) for key in keys], key_condition),
+        [noisy_units[key] for key in keys],
+    )
 
 
-def units(plan: Plan, source: Source) -> dict[str, int]:
+def count_key_units(plan: Plan, source: Source) -> dict[str, int]:
     """How many units each key has that is not public; rows without a key count nowhere. Secret."""
-    found = source.totals(Totals(UNITS, plan.keys, plan.query.where))
-    return {key: amounts[0] for (key,), amounts in found.items() if isinstance(key, str)}
+    unit_totals = source.totals(TotalsScan(UNIT_MEASURES, plan.keys, plan.query.where))
+    return {key: amounts[0] for (key,), amounts in unit_totals.items() if isinstance(key, str)}
 
 
-def _shown(threshold: Threshold, counts: Mapping[str, int]) -> dict[str, int]:
+def _select_keys(threshold: Threshold, counts: Mapping[str, int]) -> dict[str, int]:
     """The keys whose noisy number of units passes the threshold, and that number."""
-    noisy = _plus_noise(list(counts.values()), threshold.noise)
-    return {key: count for key, count in zip(counts, noisy, strict=True) if count >= threshold.least}
+    noisy_counts = _add_noise(list(counts.values()), threshold.noise)
+    return {key: count for key, count in zip(counts, noisy_counts, strict=True) if count >= threshold.min_count}
 
 
-def exact(plan: Plan, source: Source, cells: Sequence[Cell], where: Predicate) -> Exact:
+def read_exact_inputs(plan: Plan, source: Source, cells: Sequence[Cell], where: Predicate) -> ExactInputs:
     """Read what the mechanisms need."""
     measures = plan.measures
-    totals = source.totals(Totals(measures, plan.keys, where)) if measures else {}
-    places = {measure: at for at, measure in enumerate(measures)}
-    inputs: list[Sequence[Input]] = []
-    for one in plan.measurements:
-        if isinstance(one, Noisy | RefinedTotal) and one.form.ranks is not None:
-            ranks = one.form.ranks
-            inputs.append([(ranks.total(counts),) for counts in _counts(plan, source, ranks.candidates, cells, where)])
-        elif isinstance(one, Noisy | RefinedTotal):
-            wanted = [places[measure] for measure in one.form.measures]
-            inputs.append([one.inputs(_picked(totals.get(cell), wanted)) for cell in cells])
-        elif isinstance(one, Nested):
-            wanted = [places[measure] for measure in one.form.measures]
-            inputs.append(one.inputs([sum(_picked(totals.get(cell), wanted)) for cell in cells]))
-        elif isinstance(one, Chosen | OrderStatistic):
-            inputs.append(_counts(plan, source, one.candidates, cells, where))
-        elif isinstance(one, AboutOne):
-            inputs.append([source.individual(one.candidates.column.name, plan.query.unit or "")])
+    totals = source.totals(TotalsScan(measures, plan.keys, where)) if measures else {}
+    places = {measure: index for index, measure in enumerate(measures)}
+    inputs: list[Sequence[ExactInput]] = []
+    for measurement in plan.measurements:
+        if isinstance(measurement, AdditiveNoise | RefinedTotal) and measurement.linear_query.ranks is not None:
+            ranks = measurement.linear_query.ranks
+            inputs.append(
+                [
+                    (ranks.sum_positions(counts),)
+                    for counts in _count_candidates(plan, source, ranks.candidates, cells, where)
+                ]
+            )
+        elif isinstance(measurement, AdditiveNoise | RefinedTotal):
+            wanted = [places[measure] for measure in measurement.linear_query.measures]
+            inputs.append([measurement.compute_inputs(_pick_amounts(totals.get(cell), wanted)) for cell in cells])
+        elif isinstance(measurement, HierarchicalHistogram):
+            wanted = [places[measure] for measure in measurement.linear_query.measures]
+            inputs.append(measurement.compute_inputs([sum(_pick_amounts(totals.get(cell), wanted)) for cell in cells]))
+        elif isinstance(measurement, CandidateSelection | OrderStatistic):
+            inputs.append(_count_candidates(plan, source, measurement.candidates, cells, where))
+        elif isinstance(measurement, UnitQuery):
+            inputs.append([source.individual(measurement.candidates.column.name, plan.query.unit or "")])
         else:
             inputs.append([None] * len(cells))
-    return Exact(cells, inputs)
+    return ExactInputs(cells, inputs)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _OfCells(Sequence[NDArray[np.int64]]):
+class _CellHistograms(Sequence[NDArray[np.int64]]):
     """How many rows each candidate has, cell by cell; each cell's counts are made when it is its turn. Secret."""
 
-    found: Mapping[Cell, NDArray[np.int64]]
+    histograms: Mapping[Cell, NDArray[np.int64]]
     cells: Sequence[Cell]
     candidates: int
 
     @overload
-    def __getitem__(self, at: int) -> NDArray[np.int64]: ...
+    def __getitem__(self, index: int) -> NDArray[np.int64]: ...
 
     @overload
-    def __getitem__(self, at: slice) -> list[NDArray[np.int64]]: ...
+    def __getitem__(self, index: slice) -> list[NDArray[np.int64]]: ...
 
-    def __getitem__(self, at: int | slice) -> NDArray[np.int64] | list[NDArray[np.int64]]:
-        if isinstance(at, slice):
-            return [self[place] for place in range(*at.indices(len(self)))]
-        cell = self.cells[at]
-        return self.found[cell] if cell in self.found else np.zeros(self.candidates, dtype=np.int64)
+    def __getitem__(self, index: int | slice) -> NDArray[np.int64] | list[NDArray[np.int64]]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        cell = self.cells[index]
+        return self.histograms[cell] if cell in self.histograms else np.zeros(self.candidates, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.cells)
 
 
-def _counts(
-    plan: Plan, source: Source, candidates: Candidates, cells: Sequence[Cell], where: Predicate
+def _count_candidates(
+    plan: Plan, source: Source, candidates: CandidateGrid, cells: Sequence[Cell], where: Predicate
 ) -> Sequence[NDArray[np.int64]]:
     """How many rows each candidate has, in every cell. Secret."""
-    found = source.histogram(Histogram(candidates.bins, candidates.count, plan.keys, where))
-    return _OfCells(found, cells, candidates.count)
+    histograms = source.histogram(HistogramScan(candidates.bins, candidates.count, plan.keys, where))
+    return _CellHistograms(histograms, cells, candidates.count)
 
 
-def _picked(amounts: Amounts | None, wanted: Sequence[int]) -> Amounts:
+def _pick_amounts(amounts: Amounts | None, wanted: Sequence[int]) -> Amounts:
     return tuple(0 if amounts is None else amounts[place] for place in wanted)
 
 
-def release(plan: Plan, secret: Exact, counts: Sequence[int]) -> Released:
+def sample_noisy_outputs(plan: Plan, exact_inputs: ExactInputs, counts: Sequence[int]) -> NoisyResult:
     """Draw every measurement in every cell; `counts` are the noisy units by which the cells were chosen."""
-    columns: list[list[Numbers]] = []
-    once: dict[int, list[Numbers]] = {}
-    for one, inputs in zip(plan.measurements, secret.inputs, strict=True):
-        group = one.together if isinstance(one, Noisy) else 0
-        column = once[group] if group in once else _drawn(one, inputs, counts)
+    columns: list[list[NoisyOutputs]] = []
+    shared_columns: dict[int, list[NoisyOutputs]] = {}
+    for measurement, inputs in zip(plan.measurements, exact_inputs.inputs, strict=True):
+        group = measurement.joint_group if isinstance(measurement, AdditiveNoise) else 0
+        column = shared_columns[group] if group in shared_columns else _sample_measurement(measurement, inputs, counts)
         if group:
-            once[group] = column
+            shared_columns[group] = column
         columns.append(column)
-    return Released(tuple(secret.cells), tuple(zip(*columns, strict=True)))
+    return NoisyResult(tuple(exact_inputs.cells), tuple(zip(*columns, strict=True)))
 
 
-def degrade(released: Released, epsilon: Fraction, plan: Plan) -> Released:
+def degrade_result(noisy_result: NoisyResult, epsilon: Fraction, plan: Plan) -> NoisyResult:
     """Add noise to what was drawn with a larger epsilon, so that it is as if drawn by a plan that is degradable.
 
     The rates of its noises are in proportion to epsilon, so those of the larger one are known.
     """
-    columns: list[list[Numbers]] = []
-    once: dict[int, list[Numbers]] = {}
-    for one, numbers in zip(plan.measurements, zip(*released.numbers, strict=True), strict=True):
-        group = one.together if isinstance(one, Noisy) else 0
-        column = once[group] if group in once else _degraded(one, epsilon / plan.epsilon, numbers)
+    columns: list[list[NoisyOutputs]] = []
+    shared_columns: dict[int, list[NoisyOutputs]] = {}
+    for measurement, numbers in zip(plan.measurements, zip(*noisy_result.numbers, strict=True), strict=True):
+        group = measurement.joint_group if isinstance(measurement, AdditiveNoise) else 0
+        column = (
+            shared_columns[group]
+            if group in shared_columns
+            else _degrade_measurement(measurement, epsilon / plan.epsilon, numbers)
+        )
         if group:
-            once[group] = column
+            shared_columns[group] = column
         columns.append(column)
-    return Released(released.cells, tuple(zip(*columns, strict=True)))
+    return NoisyResult(noisy_result.cells, tuple(zip(*columns, strict=True)))
 
 
-def _degraded(measurement: Measurement, times: Fraction, numbers: Sequence[Numbers]) -> list[Numbers]:
+def _degrade_measurement(
+    measurement: Measurement, rate_factor: Fraction, numbers: Sequence[NoisyOutputs]
+) -> list[NoisyOutputs]:
     """The numbers of one measurement in every cell, with noise added; they were drawn with so many times the rate."""
-    extra = [_extra(noise, times) for noise in independent_noises(measurement)]
-    if isinstance(measurement, Nested):
-        blocks = zip(extra, measurement.measured_levels, strict=True)
-        drawn = [one.draw_units(len(level.starts), SYSTEM) for one, level in blocks]
-        added = measurement.by_cell(drawn, len(numbers))
-    elif extra:
-        columns = [one.draw_units(len(numbers), SYSTEM) for one in extra]
-        added = [tuple(map(int, row)) for row in zip(*columns, strict=True)]
+    degradations = [_build_degradation(noise, rate_factor) for noise in list_independent_noises(measurement)]
+    if isinstance(measurement, HierarchicalHistogram):
+        blocks = zip(degradations, measurement.measured_levels, strict=True)
+        level_noises = [degradation.sample_units(len(level.starts), SYSTEM) for degradation, level in blocks]
+        added_noise = measurement.group_by_cell(level_noises, len(numbers))
+    elif degradations:
+        columns = [degradation.sample_units(len(numbers), SYSTEM) for degradation in degradations]
+        added_noise = [tuple(map(int, row)) for row in zip(*columns, strict=True)]
     else:  # public
         return list(numbers)
-    return [tuple(map(add, *pair)) for pair in zip(numbers, added, strict=True)]
+    return [tuple(map(add, *pair)) for pair in zip(numbers, added_noise, strict=True)]
 
 
-def _extra(noise: Noise, times: Fraction) -> LaplaceDegradation:
+def _build_degradation(noise: Noise, rate_factor: Fraction) -> LaplaceDegradation:
     if not isinstance(noise, DiscreteLaplace):
         raise Internal("a stored answer without discrete Laplace noise was to be degraded")
-    return LaplaceDegradation(DiscreteLaplace(noise.epsilon * times, noise.sensitivity, noise.step), noise)
+    return LaplaceDegradation(DiscreteLaplace(noise.epsilon * rate_factor, noise.sensitivity, noise.step), noise)
 
 
-def _drawn(one: Measurement, inputs: Sequence[Any], counts: Sequence[int]) -> list[Numbers]:
+def _sample_measurement(measurement: Measurement, inputs: Sequence[Any], counts: Sequence[int]) -> list[NoisyOutputs]:
     """The numbers of one measurement in every cell."""
-    if isinstance(one, Noisy):
-        noise = one.noise.draw_units(len(inputs), SYSTEM) if inputs else ()
+    if isinstance(measurement, AdditiveNoise):
+        noise = measurement.noise.sample_units(len(inputs), SYSTEM) if inputs else ()
         return [tuple(x + int(n) for x, n in zip(*row, strict=True)) for row in zip(inputs, noise, strict=True)]
-    if isinstance(one, Nested):
-        drawn = [level.noise.draw_units(len(level.starts), SYSTEM) for level in one.levels if level.noise is not None]
-        noises = one.by_cell(drawn, len(inputs))
+    if isinstance(measurement, HierarchicalHistogram):
+        level_noises = [
+            level.noise.sample_units(len(level.starts), SYSTEM)
+            for level in measurement.levels
+            if level.noise is not None
+        ]
+        noises = measurement.group_by_cell(level_noises, len(inputs))
         return [tuple(map(add, *pair)) for pair in zip(inputs, noises, strict=True)]
-    if isinstance(one, Known | Counted):
+    if isinstance(measurement, PublicConstant | ThresholdedCount):
         return [(count,) for count in counts]
-    return [one.release(secret) for secret in inputs]
+    return [measurement.measure(secret) for secret in inputs]
 
 
-def _plus_noise(exact_numbers: Sequence[int], noise: Noise) -> list[int]:
-    drawn = noise.draw_units(len(exact_numbers), SYSTEM)
-    return [number + int(shift) for number, shift in zip(exact_numbers, drawn, strict=True)]
+def _add_noise(exact_numbers: Sequence[int], noise: Noise) -> list[int]:
+    shifts = noise.sample_units(len(exact_numbers), SYSTEM)
+    return [number + int(shift) for number, shift in zip(exact_numbers, shifts, strict=True)]

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.custodian.protecting import Made, released_columns
-from discreet.custodian.recipe import Recipe
+from discreet.custodian.protecting import ProtectedRelease, select_released_columns
+from discreet.custodian.recipe import ProtectionRecipe
 from discreet.custodian.registering import Progress
-from discreet.custodian.rows import Codes, attribute_of, places_in_one_order
+from discreet.custodian.rows import Codes, build_attribute, rank_rows_by_codes
 from discreet.custodian.spool import Spool
 from discreet.kernel.entropy import Entropy, KeyedEntropy
 from discreet.microdata.checks import check_informative, check_k
-from discreet.microdata.protected import Protected
+from discreet.microdata.protected import ProtectedTable
 from discreet.microdata.table import Table
-from discreet.query.released import Anatomise, Batch, ReleasePlan, Runs, Swap
+from discreet.query.released import AnatomyPlan, RankRuns, ReleaseBatch, ReleasePlan, SwapPlan
 from discreet.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Labels = Mapping[str, NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reply:
+class EngineReply:
     """What an engine gave, on disk: the records in the order they leave in, what it changed, and the groups."""
 
     table: Table
@@ -37,122 +37,129 @@ class Reply:
     spool: Spool
 
 
-Way = tuple[Sequence[ReleasePlan], Callable[[Reply, Entropy], Protected]]
+EngineMethod = tuple[Sequence[ReleasePlan], Callable[[EngineReply, Entropy], ProtectedTable]]
 """What the engine is asked for, one statement after another, and how its reply becomes a release."""
-MOST_SWAPPED = 6
+MAX_SWAPPED_COLUMNS = 6
 """Columns that one statement swaps: engines plan for ever longer where there are many."""
 
 
-def made_by_engine(
-    recipe: Recipe, schema: Schema, source: Source, key: bytes, spool: Spool, progress: Progress
-) -> Made | None:
+def protect_in_engine(
+    recipe: ProtectionRecipe, schema: Schema, source: Source, key: bytes, spool: Spool, progress: Progress
+) -> ProtectedRelease | None:
     """The release, made where the rows are, from where it comes in batches; None where an engine cannot make it."""
     columns = [schema.columns[name] for name in recipe.confidential]
-    if recipe.method not in WAYS or recipe.strata or recipe.diversity or not all(map(_ranked, columns)):
+    if recipe.method not in ENGINE_METHODS or recipe.strata or recipe.diversity or not all(map(_is_ordered, columns)):
         return None
     rows = source.count()
     check_k(recipe.k, rows)
-    way = WAYS[recipe.method](recipe, schema, rows)
-    if way is None:
+    engine_method = ENGINE_METHODS[recipe.method](recipe, schema, rows)
+    if engine_method is None:
         return None
-    plans, finish = way
+    plans, finish = engine_method
     progress("protecting")
-    codes, reply = _spooled(recipe, schema, [source.released(plan, key.hex()) for plan in plans], rows, spool)
+    codes, reply = _spool_replies(recipe, schema, [source.release_rows(plan, key.hex()) for plan in plans], rows, spool)
     for name in (*recipe.quasi, *recipe.confidential):
         check_informative(reply.table[name])
     protected = finish(reply, KeyedEntropy(key, "finish"))
-    return Made(
+    return ProtectedRelease(
         reply.table,
-        released_columns(recipe, reply.table.attributes, protected),
+        select_released_columns(recipe, reply.table.attributes, protected),
         protected.groups,
         protected.second,
         protected.guarantee,
         protected.facts,
-        spool.keep(places_in_one_order(codes)),
+        spool.store_array(rank_rows_by_codes(codes)),
         rows,
     )
 
 
-def _spooled(
-    recipe: Recipe, schema: Schema, replies: Sequence[Iterable[Batch]], rows: int, spool: Spool
-) -> tuple[Codes, Reply]:
+def _spool_replies(
+    recipe: ProtectionRecipe, schema: Schema, replies: Sequence[Iterable[ReleaseBatch]], rows: int, spool: Spool
+) -> tuple[Codes, EngineReply]:
     """All codes, and the reply with the recipe's columns; rows are in the same order in all replies."""
-    found: dict[tuple[int, str], NDArray[Any]] = {}
+    arrays: dict[tuple[int, str], NDArray[Any]] = {}
     for batches in replies:
-        found |= spool.gathered((_parts(batch, bool(found)) for batch in batches), rows)
-    codes, changed, groups = ({name: found[i, name] for i, name in found if i == part} for part in range(3))
-    table = Table({name: spool.kept(attribute_of(schema.columns[name], codes[name])) for name in recipe.columns})
-    return codes, Reply(table, changed, groups, spool)
+        arrays |= spool.gather_columns((_split_batch(batch, bool(arrays)) for batch in batches), rows)
+    codes, changed, groups = ({name: arrays[i, name] for i, name in arrays if i == part} for part in range(3))
+    table = Table(
+        {name: spool.store_attribute(build_attribute(schema.columns[name], codes[name])) for name in recipe.columns}
+    )
+    return codes, EngineReply(table, changed, groups, spool)
 
 
-def _parts(batch: Batch, again: bool) -> dict[tuple[int, str], NDArray[Any]]:
+def _split_batch(batch: ReleaseBatch, is_repeated: bool) -> dict[tuple[int, str], NDArray[Any]]:
     """What is kept of a batch, by its part and name; the codes themselves are in the first reply."""
-    parts = ({} if again else batch.original, batch.changed, batch.groups)
+    parts = ({} if is_repeated else batch.original, batch.changed, batch.groups)
     return {(part, name): values for part, columns in enumerate(parts) for name, values in columns.items()}
 
 
-def _ranked(column: Column) -> bool:
+def _is_ordered(column: Column) -> bool:
     """Whether the order of its codes is that of its values."""
-    return column.ordered and column.kind != "boolean"
+    return column.is_ordered and column.kind != "boolean"
 
 
-def _swap(recipe: Recipe, schema: Schema, rows: int) -> Way:
-    from discreet.microdata.partition import sizes_told
-    from discreet.microdata.swapping import RANKED, swap_promise
+def _plan_swap(recipe: ProtectionRecipe, schema: Schema, rows: int) -> EngineMethod:
+    from discreet.microdata.partition import summarize_group_sizes
+    from discreet.microdata.swapping import RANK_ASSUMPTION, build_swap_guarantee
 
-    least = {name: check_k(recipe.ks.get(name, recipe.k), rows) for name in recipe.confidential}
+    min_sizes = {name: check_k(recipe.ks.get(name, recipe.k), rows) for name in recipe.confidential}
 
-    def finish(reply: Reply, _: Entropy) -> Protected:
-        swapped = (reply.spool.kept(attribute_of(schema.columns[name], reply.changed[name])) for name in least)
-        return Protected(
-            reply.table.put(*swapped),
-            swap_promise(least, RANKED),
+    def finish(reply: EngineReply, _: Entropy) -> ProtectedTable:
+        swapped_columns = (
+            reply.spool.store_attribute(build_attribute(schema.columns[name], reply.changed[name]))
+            for name in min_sizes
+        )
+        return ProtectedTable(
+            reply.table.put(*swapped_columns),
+            build_swap_guarantee(min_sizes, RANK_ASSUMPTION),
             reply.groups,
             np.arange(rows),
-            facts=sizes_told(reply.groups),
+            facts=summarize_group_sizes(reply.groups),
         )
 
-    runs = [(name, Runs.both_ends(rows, k)) for name, k in least.items()]
-    some = [tuple(runs[first : first + MOST_SWAPPED]) for first in range(0, len(runs), MOST_SWAPPED)]
-    return [Swap(each) for each in some], finish
+    runs = [(name, RankRuns.both_ends(rows, k)) for name, k in min_sizes.items()]
+    chunks = [tuple(runs[first : first + MAX_SWAPPED_COLUMNS]) for first in range(0, len(runs), MAX_SWAPPED_COLUMNS)]
+    return [SwapPlan(chunk) for chunk in chunks], finish
 
 
-def _anatomise(recipe: Recipe, _: Schema, rows: int) -> Way | None:
-    from discreet.microdata.anatomy import anatomised
+def _plan_anatomy(recipe: ProtectionRecipe, _: Schema, rows: int) -> EngineMethod | None:
+    from discreet.microdata.anatomy import anatomize_groups
 
     if len(recipe.confidential) > 1 or recipe.partition == "quasi":
         return None
 
-    def finish(reply: Reply, entropy: Entropy) -> Protected:
-        return anatomised(reply.table, recipe.quasi, recipe.confidential, recipe.k, reply.groups["records"], entropy)
+    def finish(reply: EngineReply, entropy: Entropy) -> ProtectedTable:
+        return anatomize_groups(
+            reply.table, recipe.quasi, recipe.confidential, recipe.k, reply.groups["records"], entropy
+        )
 
-    return [Anatomise(recipe.confidential[0], Runs.both_ends(rows, recipe.k))], finish
+    return [AnatomyPlan(recipe.confidential[0], RankRuns.both_ends(rows, recipe.k))], finish
 
 
-def _bucketise(recipe: Recipe, _: Schema, rows: int) -> Way | None:
-    from discreet.microdata.arranging import Wish, arranged, bucketise_plan
-    from discreet.microdata.bucketing import bucketing, cut_sizes
-    from discreet.microdata.t_close import Parted, closed
+def _plan_buckets(recipe: ProtectionRecipe, _: Schema, rows: int) -> EngineMethod | None:
+    from discreet.microdata.arranging import ClosenessRequest, plan_bucketization, plan_buckets
+    from discreet.microdata.bucketing import choose_bucketing, compute_cut_sizes
+    from discreet.microdata.t_close import GroupAssignment, build_t_close_release
 
     if len(recipe.confidential) > 1:
         return None
-    many: dict[str, int | None] = {"buckets": recipe.buckets, "groups_per_bucket": recipe.groups_per_bucket}
-    wish = Wish.of(recipe.t, recipe.k, **many)
-    found = arranged(wish, rows, lambda count: cut_sizes(rows, count))
-    plan = bucketise_plan(recipe.confidential[0], rows, recipe.t, recipe.k, **many, form=recipe.form)
+    bucket_options: dict[str, int | None] = {"buckets": recipe.buckets, "groups_per_bucket": recipe.groups_per_bucket}
+    wish = ClosenessRequest.of(recipe.t, recipe.k, **bucket_options)
+    arrangement = plan_buckets(wish, rows, lambda count: compute_cut_sizes(rows, count))
+    plan = plan_bucketization(recipe.confidential[0], rows, recipe.t, recipe.k, **bucket_options, form=recipe.form)
 
-    def finish(reply: Reply, entropy: Entropy) -> Protected:
+    def finish(reply: EngineReply, entropy: Entropy) -> ProtectedTable:
         values = reply.table.select(recipe.confidential)
         carried = reply.changed[recipe.confidential[0]]
-        own = bucketing(values)(found.asked) if plan.hidden else carried
-        parted = Parted(own, reply.groups["records"], carried if plan.hidden else None)
-        return closed(reply.table.select(recipe.quasi), values, wish, found, parted, entropy)
+        bucket_labels = choose_bucketing(values)(arrangement.requested_buckets) if plan.hidden else carried
+        partition = GroupAssignment(bucket_labels, reply.groups["records"], carried if plan.hidden else None)
+        return build_t_close_release(reply.table.select(recipe.quasi), values, wish, arrangement, partition, entropy)
 
     return [plan], finish
 
 
-WAYS: Mapping[str, Callable[[Recipe, Schema, int], Way | None]] = {
-    "ir-swap": _swap,
-    "anatomy": _anatomise,
-    "t-closeness": _bucketise,
+ENGINE_METHODS: Mapping[str, Callable[[ProtectionRecipe, Schema, int], EngineMethod | None]] = {
+    "ir-swap": _plan_swap,
+    "anatomy": _plan_anatomy,
+    "t-closeness": _plan_buckets,
 }

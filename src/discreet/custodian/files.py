@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.custodian.spool import Spool
-from discreet.custodian.writing import MANIFEST, RELEASE, digest, manifest_of
+from discreet.custodian.writing import MANIFEST_NAME, RELEASE_FORMAT, get_manifest_path, hash_file
 from discreet.errors import ClaimFailed, InvalidInput, Unavailable
-from discreet.guarantee import DIFFERENTIAL, Guarantee
-from discreet.microdata.reading import KINDS, read_coded, read_table
-from discreet.microdata.table import ABSENT, Attribute, Kind, Places, Table
+from discreet.guarantee import DP_MODELS, Guarantee
+from discreet.microdata.reading import KINDS, build_coded_attribute, read_table
+from discreet.microdata.table import ABSENT, Attribute, Integers, Kind, Table
 from discreet.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     import duckdb
 
 READERS = {".csv": "read_csv(?, header = true, parallel = false)", ".parquet": "read_parquet(?)"}
-OWN_CSV = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"', escape = '"',
-    allow_quoted_nulls = false)"""
+RELEASED_CSV_READER = """read_csv(?, header = true, parallel = false, all_varchar = true, delim = ',', quote = '"',
+    escape = '"', allow_quoted_nulls = false)"""
 """A CSV file of ours: what a text looks like does not say what it is."""
 CASTS = {"integer": "DOUBLE", "number": "DOUBLE", "date": "DATE", "truth": "BOOLEAN", "text": "VARCHAR"}
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ManifestColumn:
     """What a manifest says of a column."""
 
     name: str
@@ -42,7 +42,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ReleaseManifest:
     """What a released table says of itself."""
 
     release: str
@@ -50,24 +50,24 @@ class Manifest:
     k: int
     quasi: tuple[str, ...]
     confidential: tuple[str, ...]
-    kept: tuple[str, ...]
-    columns: tuple[Known, ...]
-    second_columns: tuple[Known, ...]
+    unchanged: tuple[str, ...]
+    columns: tuple[ManifestColumn, ...]
+    second_columns: tuple[ManifestColumn, ...]
     files: tuple[tuple[str, str], ...]
     """Names and hashes: the table, and Anatomy's other one."""
 
-    def columns_of(self, file: Path) -> tuple[Known, ...]:
+    def get_file_columns(self, file: Path) -> tuple[ManifestColumn, ...]:
         """The columns of one of the files: of those that are kept apart, its own."""
         apart = len(self.files) > 1 and not self.second_columns
-        return tuple(one for one in self.columns if one.name == file.stem) if apart else self.columns
+        return tuple(column for column in self.columns if column.name == file.stem) if apart else self.columns
 
     @property
-    def second(self) -> str | None:
+    def second_file(self) -> str | None:
         """The name of the other table of Anatomy."""
         return self.files[1][0] if self.second_columns else None
 
 
-def table_file(path: str | Path) -> Path:
+def check_table_file(path: str | Path) -> Path:
     """A file with a table, refused where there is none."""
     file = Path(path).absolute()
     if file.suffix.lower() not in READERS:
@@ -77,170 +77,186 @@ def table_file(path: str | Path) -> Path:
     return file
 
 
-def read_released(
+def read_released_table(
     file: Path,
-    columns: Sequence[Known],
+    columns: Sequence[ManifestColumn],
     taxonomies: Mapping[str, Taxonomy] | None = None,
     spool: Spool | None = None,
 ) -> Table:
     """A table of ours, its columns as its manifest tells of them; one after another where there is a spool."""
     import duckdb
 
-    meant = taxonomies or {}
+    column_taxonomies = taxonomies or {}
     try:
-        beside = None if spool is None else spool.folder
-        with duckdb.connect() as engine, TemporaryDirectory(prefix=".discreet-", dir=beside) as folder:
-            source, types = _as_parquet(engine, file, columns, Path(folder) / "released.parquet")
+        parent_folder = None if spool is None else spool.folder
+        with duckdb.connect() as engine, TemporaryDirectory(prefix=".discreet-", dir=parent_folder) as folder:
+            source, types = _convert_to_parquet(engine, file, columns, Path(folder) / "released.parquet")
             each = zip(columns, types, strict=True)
-            found = (_read_column(engine, source, column, as_type, meant.get(column.name)) for column, as_type in each)
-            return Table({each.name: spool.kept(each) if spool else each for each in found})
+            attributes = (
+                _read_column(engine, source, column, as_type, column_taxonomies.get(column.name))
+                for column, as_type in each
+            )
+            return Table({each.name: spool.store_attribute(each) if spool else each for each in attributes})
     except duckdb.Error:
         raise InvalidInput(f"{file.name[:60]!r} cannot be read as a table; check the file") from None
     except OSError:
         raise Unavailable("there is no room for temporary files; check the disk") from None
 
 
-def _as_parquet(
-    engine: duckdb.DuckDBPyConnection, file: Path, columns: Sequence[Known], where: Path
+def _convert_to_parquet(
+    engine: duckdb.DuckDBPyConnection, file: Path, columns: Sequence[ManifestColumn], target: Path
 ) -> tuple[str, list[str]]:
     """The columns of a file in a file that they can be read from one by one, and the type of each."""
-    own = file.suffix.lower() == ".csv"
-    source, path = OWN_CSV if own else READERS[".parquet"], glob.escape(str(file))
-    named = engine.execute(f"DESCRIBE SELECT * FROM {source}", [path]).fetchall()
-    if [str(row[0]) for row in named] != [column.name for column in columns]:
+    is_csv = file.suffix.lower() == ".csv"
+    source, path = RELEASED_CSV_READER if is_csv else READERS[".parquet"], glob.escape(str(file))
+    described_columns = engine.execute(f"DESCRIBE SELECT * FROM {source}", [path]).fetchall()
+    if [str(row[0]) for row in described_columns] != [column.name for column in columns]:
         raise ClaimFailed(f"{file.name[:60]!r} has other columns than its manifest tells of")
-    types = [str(row[1]) for row in named]
-    if not own:
+    types = [str(row[1]) for row in described_columns]
+    if not is_csv:
         return path, types
-    quoted = str(where).replace("'", "''")
-    engine.execute(f"COPY (SELECT * FROM {source}) TO '{quoted}' (FORMAT parquet)", [path])
-    return glob.escape(str(where)), types
+    quoted_target = str(target).replace("'", "''")
+    engine.execute(f"COPY (SELECT * FROM {source}) TO '{quoted_target}' (FORMAT parquet)", [path])
+    return glob.escape(str(target)), types
 
 
 def _read_column(
-    engine: duckdb.DuckDBPyConnection, path: str, column: Known, as_type: str, taxonomy: Taxonomy | None
+    engine: duckdb.DuckDBPyConnection, path: str, column: ManifestColumn, as_type: str, taxonomy: Taxonomy | None
 ) -> Attribute:
-    name, meaning, read_as = column.name, taxonomy if column.kind == "nominal" else None, CASTS[column.holds]
-    values = f"SELECT TRY_CAST({_quoted(name)} AS {read_as}) AS v FROM {READERS['.parquet']}"
-    if as_type != read_as and not _told_truly(engine, name, read_as, path):  # nothing changes what it is already
+    name, column_taxonomy, read_as = column.name, taxonomy if column.kind == "nominal" else None, CASTS[column.holds]
+    values = f"SELECT TRY_CAST({_quote_identifier(name)} AS {read_as}) AS v FROM {READERS['.parquet']}"
+    if as_type != read_as and not _is_lossless_cast(engine, name, read_as, path):  # nothing changes what it is already
         raise ClaimFailed(f"the column {name[:40]!r} holds other values than its manifest tells of")
     if column.holds == "text":
-        return read_coded(name, column.kind, *_coded(engine, values, path), column.categories or None, meaning)
-    found = engine.execute(values, [path]).fetchnumpy()["v"]
-    orders, meant = {name: column.categories} if column.categories else {}, {name: meaning} if meaning else {}
-    return read_table({name: found}, {name: column.kind}, orders, meant)[name]
+        return build_coded_attribute(
+            name, column.kind, *_read_text_codes(engine, values, path), column.categories or None, column_taxonomy
+        )
+    array = engine.execute(values, [path]).fetchnumpy()["v"]
+    orders, taxonomies = (
+        {name: column.categories} if column.categories else {},
+        {name: column_taxonomy} if column_taxonomy else {},
+    )
+    return read_table({name: array}, {name: column.kind}, orders, taxonomies)[name]
 
 
-def _told_truly(engine: duckdb.DuckDBPyConnection, name: str, read_as: str, path: str) -> bool:
+def _is_lossless_cast(engine: duckdb.DuckDBPyConnection, name: str, read_as: str, path: str) -> bool:
     """Whether no value is lost and no two become one where they are read as what the manifest says they are."""
-    both = f"SELECT {_quoted(name)} AS r, TRY_CAST({_quoted(name)} AS {read_as}) AS v FROM {READERS['.parquet']}"
+    both_columns = (
+        f"SELECT {_quote_identifier(name)} AS r, TRY_CAST({_quote_identifier(name)} AS {read_as}) "
+        f"AS v FROM {READERS['.parquet']}"
+    )
     counts = "count(r), count(DISTINCT r), count(v), count(DISTINCT v)"
-    [found] = engine.execute(f"SELECT {counts} FROM ({both})", [path]).fetchall()
-    return bool(found[:2] == found[2:])
+    [totals] = engine.execute(f"SELECT {counts} FROM ({both_columns})", [path]).fetchall()
+    return bool(totals[:2] == totals[2:])
 
 
-def _coded(engine: duckdb.DuckDBPyConnection, values: str, path: str) -> tuple[list[str], Places]:
+def _read_text_codes(engine: duckdb.DuckDBPyConnection, values: str, path: str) -> tuple[list[str], Integers]:
     """The texts that there are, and their places: as many Python strings as rows would fill the memory."""
-    found = engine.execute(f"SELECT DISTINCT v FROM ({values}) WHERE v IS NOT NULL", [path]).fetchall()
-    seen = sorted(str(text) for (text,) in found)
-    if not seen:
+    distinct_rows = engine.execute(f"SELECT DISTINCT v FROM ({values}) WHERE v IS NOT NULL", [path]).fetchall()
+    texts = sorted(str(text) for (text,) in distinct_rows)
+    if not texts:
         [[rows]] = engine.execute(f"SELECT count(*) FROM ({values})", [path]).fetchall()
-        return seen, np.full(rows, ABSENT)
-    engine.execute("CREATE OR REPLACE TEMP TABLE seen AS SELECT unnest(?::VARCHAR[]) AS v", [seen])
+        return texts, np.full(rows, ABSENT)
+    engine.execute("CREATE OR REPLACE TEMP TABLE seen AS SELECT unnest(?::VARCHAR[]) AS v", [texts])
     engine.execute("DROP TYPE IF EXISTS seen_text")
     engine.execute("CREATE TYPE seen_text AS ENUM (SELECT v FROM seen)")
     places = engine.execute(f"SELECT enum_code(v::seen_text)::BIGINT AS v FROM ({values})", [path]).fetchnumpy()["v"]
-    return seen, np.ma.filled(places, ABSENT)
+    return texts, np.ma.filled(places, ABSENT)
 
 
-def read_second(file: Path, manifest: Manifest | None) -> Table | None:
+def read_second_table(file: Path, manifest: ReleaseManifest | None) -> Table | None:
     """The other table of an Anatomy, beside the first."""
-    if manifest is None or manifest.second is None:
+    if manifest is None or manifest.second_file is None:
         return None
-    return read_released(file.with_name(manifest.second), manifest.second_columns)
+    return read_released_table(file.with_name(manifest.second_file), manifest.second_columns)
 
 
-def read_file(file: Path, kinds: Mapping[str, str] | None = None) -> Table:
+def read_table_file(file: Path, kinds: Mapping[str, str] | None = None) -> Table:
     """The table in any file; what its columns are is taken from how they look."""
     import duckdb
 
     try:
         with duckdb.connect() as engine:
             relation = engine.sql(f"SELECT * FROM {READERS[file.suffix.lower()]}", params=[glob.escape(str(file))])
-            here = {name: kind for name, kind in (kinds or {}).items() if name in relation.columns}
-            return read_table(relation, here)
+            present_kinds = {name: kind for name, kind in (kinds or {}).items() if name in relation.columns}
+            return read_table(relation, present_kinds)
     except duckdb.Error:
         raise InvalidInput(f"{file.name[:60]!r} cannot be read as a table; check the file") from None
 
 
-def _quoted(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def read_manifest(table: Path) -> Manifest | None:
+def read_manifest(table: Path) -> ReleaseManifest | None:
     """The manifest beside a released table, or in a folder of columns; None where there is none."""
-    file = manifest_of(table)
+    file = get_manifest_path(table)
     if not file.is_file():
-        file = table.with_name(MANIFEST)
-        if not file.is_file() or RELEASE not in file.read_text(encoding="utf-8", errors="replace"):
+        file = table.with_name(MANIFEST_NAME)
+        if not file.is_file() or RELEASE_FORMAT not in file.read_text(encoding="utf-8", errors="replace"):
             return None
     try:
-        return manifest_from(json.loads(file.read_text(encoding="utf-8")))
+        return parse_manifest(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         raise InvalidInput(f"the manifest {file.name[:60]!r} cannot be read; restore it, or move it away") from None
 
 
-def manifest_from(document: object) -> Manifest:
+def parse_manifest(document: object) -> ReleaseManifest:
     """What a manifest says; ValueError where it is none."""
     try:
-        told = cast("dict[str, Any]", document)
-        recipe, files = told["recipe"], tuple((str(one["name"]), str(one["sha256"])) for one in told["files"])
+        payload = cast("dict[str, Any]", document)
+        recipe, files = (
+            payload["recipe"],
+            tuple((str(entry["name"]), str(entry["sha256"])) for entry in payload["files"]),
+        )
         if not files or any(Path(name).name != name for name, _ in files):
             raise ValueError
-        guarantee = _guarantee(told["guarantee"])
-        return Manifest(
-            str(told["release"]),
+        guarantee = _parse_guarantee(payload["guarantee"])
+        return ReleaseManifest(
+            str(payload["release"]),
             guarantee,
-            int(recipe["k"]) if guarantee.model not in DIFFERENTIAL else 0,
+            int(recipe["k"]) if guarantee.model not in DP_MODELS else 0,
             tuple(map(str, recipe.get("quasi_identifiers", ()))),
             tuple(map(str, recipe.get("confidential", ()))),
             tuple(map(str, recipe.get("kept_as_they_are", ()))),
-            tuple(map(_known, told["columns"])),
-            tuple(map(_known, told["second_columns"])),
+            tuple(map(_parse_column, payload["columns"])),
+            tuple(map(_parse_column, payload["second_columns"])),
             files,
         )
     except (KeyError, TypeError, AttributeError, InvalidInput):
         raise ValueError from None
 
 
-def _known(column: Mapping[str, Any]) -> Known:
+def _parse_column(column: Mapping[str, Any]) -> ManifestColumn:
     if column["holds"] not in CASTS or column["kind"] not in KINDS:
         raise ValueError
-    return Known(str(column["name"]), column["kind"], str(column["holds"]), tuple(column.get("categories", ())))
+    return ManifestColumn(
+        str(column["name"]), column["kind"], str(column["holds"]), tuple(column.get("categories", ()))
+    )
 
 
-def _guarantee(told: Mapping[str, Any]) -> Guarantee:
-    if told["model"] == "t-closeness":
-        return Guarantee.t_closeness(Fraction(told["t"]), str(told["distance"]), str(told["unit"]))
-    if told["model"] == "dp":
-        return Guarantee.dp(Fraction(told["epsilon"]), str(told["neighbours"]), str(told["unit"]))
-    if told["model"] == "approx-dp":
-        exact = Fraction(told["epsilon"]), Fraction(told["delta"])
-        return Guarantee.approx_dp(*exact, str(told["neighbours"]), str(told["unit"]))
-    if told["model"] not in {"k-anonymity", "probabilistic-k-anonymity"}:
+def _parse_guarantee(payload: Mapping[str, Any]) -> Guarantee:
+    if payload["model"] == "t-closeness":
+        return Guarantee.t_closeness(Fraction(payload["t"]), str(payload["distance"]), str(payload["unit"]))
+    if payload["model"] == "dp":
+        return Guarantee.dp(Fraction(payload["epsilon"]), str(payload["neighbours"]), str(payload["unit"]))
+    if payload["model"] == "approx-dp":
+        exact = Fraction(payload["epsilon"]), Fraction(payload["delta"])
+        return Guarantee.approx_dp(*exact, str(payload["neighbours"]), str(payload["unit"]))
+    if payload["model"] not in {"k-anonymity", "probabilistic-k-anonymity"}:
         raise ValueError
-    probabilistic = told["model"] == "probabilistic-k-anonymity"
-    return Guarantee.k_anonymity(told["k"], probabilistic=probabilistic, unit=str(told["unit"]))
+    probabilistic = payload["model"] == "probabilistic-k-anonymity"
+    return Guarantee.k_anonymity(payload["k"], probabilistic=probabilistic, unit=str(payload["unit"]))
 
 
-def require_untouched(table: Path, manifest: Manifest) -> None:
+def require_matching_files(table: Path, manifest: ReleaseManifest) -> None:
     """The table is the one that the manifest was written for, under whatever name, and the other one is beside it."""
     files = manifest.files
-    if len(files) > 1 and manifest.second is None:  # one of the columns that are kept apart
-        files = tuple(each for each in files if each[0] == table.name) or files[:1]
+    if len(files) > 1 and manifest.second_file is None:  # one of the columns that are kept apart
+        files = tuple(entry for entry in files if entry[0] == table.name) or files[:1]
     paths = [table, *(table.with_name(name) for name, _ in files[1:])]
     for path, (_, sha256) in zip(paths, files, strict=True):
-        if not path.is_file() or digest(path) != sha256:
+        if not path.is_file() or hash_file(path) != sha256:
             raise ClaimFailed(
                 f"{path.name[:60]!r} is not the file that the manifest was written for; get the release again"
             )

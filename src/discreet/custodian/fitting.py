@@ -9,173 +9,209 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.custodian.parts import nearest_whole
-from discreet.custodian.stating import Rules
+from discreet.custodian.parts import fit_integer_counts
+from discreet.custodian.stating import CountRules
 from discreet.errors import Unsupported
 from discreet.inference.constraints import Constraint, at_least, at_most, fixed, increasing, total
 from discreet.inference.reconcile import reconcile
 from discreet.inference.refined import Refined
 
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
-NEAR = 1e-6
-KEEPING = 10
+CountArray = NDArray[np.float64]
+CellIndices = NDArray[np.intp]
+END_TOLERANCE = 1e-6
+MIN_CELLS_KEEPING_TOTAL = 10
 """From so many cells on, counts that may not be below 0 are nearer the truth if their total stays as it was drawn."""
-KEPT = "together the counts keep the total they were drawn with, as far as that fits"
+KEPT_TOTAL_REASON = "together the counts keep the total they were drawn with, as far as that fits"
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class CountFit:
     """Noisy counts with their variances, by count and cell, and the rules that they are made to fit."""
 
-    rules: Rules
-    noisy: Array
-    variance: Array
+    rules: CountRules
+    noisy: CountArray
+    variance: CountArray
 
     @property
-    def values(self) -> Array:
+    def values(self) -> CountArray:
         """The numbers that fit; refused where there are none."""
-        return self._solved[0]
+        return self._solution[0]
 
     @property
-    def parts(self) -> list[tuple[Places, Refined]]:
+    def parts(self) -> list[tuple[CellIndices, Refined]]:
         """What was solved alone: its places, flat, and the numbers before any total was put to an end of its range."""
-        return self._solved[1]
+        return self._solution[1]
 
     @cached_property
-    def _solved(self) -> tuple[Array, list[tuple[Places, Refined]]]:
-        if self.noisy.size == 1 and not self.rules.own:
-            return self._one(), []
+    def _solution(self) -> tuple[CountArray, list[tuple[CellIndices, Refined]]]:
+        if self.noisy.size == 1 and not self.rules.constraints:
+            return self._fit_single_count(), []
         if self.rules.structure.parts is not None:
-            return nearest_whole(self.rules.structure.parts, self.noisy, self.variance, keeping=KEEPING), []
-        if self.rules.structure.pairs:
-            return self._together()
+            return fit_integer_counts(
+                self.rules.structure.parts, self.noisy, self.variance, min_cells_keeping_total=MIN_CELLS_KEEPING_TOTAL
+            ), []
+        if self.rules.structure.ordered_pairs:
+            return self._fit_ordered_counts()
         values, parts = np.zeros(self.noisy.shape), []
-        for count, own in enumerate(self.noisy):
-            cells = self._cells(count)
+        for count, noisy_row in enumerate(self.noisy):
+            cells = self._find_cells(count)
             if len(cells):
-                first, fit = self._alone(count, own)
-                values[count][cells] = fit.values
-                parts.append((cells + count * self.noisy.shape[1], first))
+                free_fit, bounded_fit = self._fit_one_count(count, noisy_row)
+                values[count][cells] = bounded_fit.values
+                parts.append((cells + count * self.noisy.shape[1], free_fit))
         return values, parts
 
-    def _one(self) -> Array:
+    def _fit_single_count(self) -> CountArray:
         """A single count, which is nearest where it is, or at an end; no solver is loaded for that."""
-        ends = self.rules.structure.ends[0]
-        tops = [most for most in (ends.most, ends.each) if most is not None]
-        nearest = min([max(round(float(self.noisy[0, 0])), ends.least), *tops])
+        ends = self.rules.structure.limits[0]
+        upper_limits = [limit for limit in (ends.max_total, ends.max_cell) if limit is not None]
+        nearest = min([max(round(float(self.noisy[0, 0])), ends.min_total), *upper_limits])
         return np.where(self.rules.structure.possible, float(nearest), 0.0)
 
-    def tied(self, count: int) -> bool:
+    def is_tied(self, count: int) -> bool:
         """Whether its cells are tied by an equation, so that each tells something of the others."""
-        ends = self.rules.structure.ends[count]
-        return ends.least == ends.most or bool(self.rules.own)
+        ends = self.rules.structure.limits[count]
+        return ends.min_total == ends.max_total or bool(self.rules.constraints)
 
-    def keeps(self, count: int) -> bool:
+    def keeps_total(self, count: int) -> bool:
         """Whether its cells keep their total: else each that is lifted to 0 would lift the total too."""
-        made = self.rules.structure
-        if made.parts is not None:
-            return made.ends[count].least != made.ends[count].most and self.noisy.shape[1] >= KEEPING
-        free = made.ends[count].least != made.ends[count].most and count not in made.chained
-        return free and not made.pairs and not self.rules.own and len(self._cells(count)) >= KEEPING
+        structure = self.rules.structure
+        if structure.parts is not None:
+            return (
+                structure.limits[count].min_total != structure.limits[count].max_total
+                and self.noisy.shape[1] >= MIN_CELLS_KEEPING_TOTAL
+            )
+        free = (
+            structure.limits[count].min_total != structure.limits[count].max_total
+            and count not in structure.rising_counts
+        )
+        return (
+            free
+            and not structure.ordered_pairs
+            and not self.rules.constraints
+            and len(self._find_cells(count)) >= MIN_CELLS_KEEPING_TOTAL
+        )
 
-    def _kept(self, count: int, drawn: int, cells: int) -> int:
+    def _clip_total(self, count: int, noisy_total: int, cells: int) -> int:
         """The total that was drawn, as far as it is possible."""
-        ends = self.rules.structure.ends[count]
-        tops = [ends.most, None if ends.each is None else ends.each * cells]
-        return min([max(drawn, ends.least), *(top for top in tops if top is not None)])
+        ends = self.rules.structure.limits[count]
+        upper_limits = [ends.max_total, None if ends.max_cell is None else ends.max_cell * cells]
+        return min([max(noisy_total, ends.min_total), *(limit for limit in upper_limits if limit is not None)])
 
-    def _cells(self, count: int) -> Places:
+    def _find_cells(self, count: int) -> CellIndices:
         """The cells that are solved for: those that cannot have a row are left out, unless the analyst names cells."""
-        return np.flatnonzero(self.rules.structure.possible[count] | bool(self.rules.own))
+        return np.flatnonzero(self.rules.structure.possible[count] | bool(self.rules.constraints))
 
-    def _alone(self, count: int, noisy: Array, below: Array | None = None) -> tuple[Refined, Refined]:
+    def _fit_one_count(self, count: int, noisy: CountArray, below: CountArray | None = None) -> tuple[Refined, Refined]:
         """One count in whole numbers, in each cell at most what is `below` which it must stay."""
-        cells = self._cells(count)
-        at = np.full(self.noisy.shape[1], -1, dtype=np.intp)
-        at[cells] = np.arange(len(cells))
-        rules = [at_least(0), *self._of_count(count, at), *self._stated()]
+        cells = self._find_cells(count)
+        positions = np.full(self.noisy.shape[1], -1, dtype=np.intp)
+        positions[cells] = np.arange(len(cells))
+        rules = [at_least(0), *self._iterate_count_constraints(count, positions), *self._list_stated_constraints()]
         if below is not None:
             rules.append(at_most(below[cells]))
-        if self.keeps(count):
-            rules.append(total(self._kept(count, round(float(noisy[cells].sum())), len(cells))))
+        if self.keeps_total(count):
+            rules.append(total(self._clip_total(count, round(float(noisy[cells].sum())), len(cells))))
         try:
-            return self._settled(noisy[cells], self.variance[count][cells], rules, {count: at[cells]}, whole=True)
+            return self._fit_within_ends(
+                noisy[cells], self.variance[count][cells], rules, {count: positions[cells]}, whole=True
+            )
         except Unsupported:
-            return self._settled(noisy[cells], self.variance[count][cells], rules, {count: at[cells]}, whole=False)
+            return self._fit_within_ends(
+                noisy[cells], self.variance[count][cells], rules, {count: positions[cells]}, whole=False
+            )
 
-    def _together(self) -> tuple[Array, list[tuple[Places, Refined]]]:
+    def _fit_ordered_counts(self) -> tuple[CountArray, list[tuple[CellIndices, Refined]]]:
         """Counts that are ordered in every cell: all at once, then in whole numbers one by one, the larger first."""
         places = np.flatnonzero(self.rules.structure.possible)
-        at = np.full(self.noisy.shape, -1, dtype=np.intp)
-        at.flat[places] = np.arange(len(places))
-        own = {count: row[row >= 0] for count, row in enumerate(at)}
-        rules = [at_least(0), *(rule for count, row in enumerate(at) for rule in self._of_count(count, row))]
-        rules.extend(self._in_every_cell(at))
-        first, fit = self._settled(self.noisy.flat[places], self.variance.flat[places], rules, own, whole=False)
-        near, values = np.zeros(at.shape), np.zeros(at.shape)
-        near.flat[places] = fit.values
-        for count in self._larger_first():
-            cells = self._cells(count)
-            larger = [values[j] for i, j in self.rules.structure.pairs if i == count]
+        positions = np.full(self.noisy.shape, -1, dtype=np.intp)
+        positions.flat[places] = np.arange(len(places))
+        count_positions = {count: row[row >= 0] for count, row in enumerate(positions)}
+        rules = [
+            at_least(0),
+            *(rule for count, row in enumerate(positions) for rule in self._iterate_count_constraints(count, row)),
+        ]
+        rules.extend(self._iterate_cell_constraints(positions))
+        free_fit, bounded_fit = self._fit_within_ends(
+            self.noisy.flat[places], self.variance.flat[places], rules, count_positions, whole=False
+        )
+        near, values = np.zeros(positions.shape), np.zeros(positions.shape)
+        near.flat[places] = bounded_fit.values
+        for count in self._sort_larger_first():
+            cells = self._find_cells(count)
+            larger = [values[j] for i, j in self.rules.structure.ordered_pairs if i == count]
             if len(cells):
                 below = np.minimum.reduce(larger) if larger else None
-                values[count][cells] = self._alone(count, near[count], below)[1].values
-        return values, [(places, first)]
+                values[count][cells] = self._fit_one_count(count, near[count], below)[1].values
+        return values, [(places, free_fit)]
 
-    def _larger_first(self) -> list[int]:
-        pairs = self.rules.structure.pairs
+    def _sort_larger_first(self) -> list[int]:
+        pairs = self.rules.structure.ordered_pairs
 
-        def depth(count: int) -> int:
-            return max((1 + depth(j) for i, j in pairs if i == count), default=0)
+        def compute_depth(count: int) -> int:
+            return max((1 + compute_depth(j) for i, j in pairs if i == count), default=0)
 
-        return sorted(range(len(self.noisy)), key=depth)
+        return sorted(range(len(self.noisy)), key=compute_depth)
 
-    def _of_count(self, count: int, at: Places) -> Iterator[Constraint]:
+    def _iterate_count_constraints(self, count: int, positions: CellIndices) -> Iterator[Constraint]:
         """The rules of one count, whose cells are at these places; -1 where a cell is left out."""
-        made, own = self.rules.structure, at[at >= 0]
-        ends = made.ends[count]
-        if len(own) and ends.most == ends.least:
-            yield total(ends.least, of=own)
+        structure, used_positions = self.rules.structure, positions[positions >= 0]
+        ends = structure.limits[count]
+        if len(used_positions) and ends.max_total == ends.min_total:
+            yield total(ends.min_total, of=used_positions)
         # The most of all cells is the most of each, too.
-        if len(own) and ends.each is not None and (ends.most is None or ends.each < ends.most):
-            yield at_most(ends.each, of=own)
-        if count in made.chained:
-            yield increasing(of=at[list(made.chain)])
+        if (
+            len(used_positions)
+            and ends.max_cell is not None
+            and (ends.max_total is None or ends.max_cell < ends.max_total)
+        ):
+            yield at_most(ends.max_cell, of=used_positions)
+        if count in structure.rising_counts:
+            yield increasing(of=positions[list(structure.rising_cells)])
 
-    def _in_every_cell(self, at: Places) -> Iterator[Constraint]:
-        for smaller, larger in self.rules.structure.pairs:
-            both = np.column_stack((at[smaller], at[larger]))
+    def _iterate_cell_constraints(self, positions: CellIndices) -> Iterator[Constraint]:
+        for smaller, larger in self.rules.structure.ordered_pairs:
+            both = np.column_stack((positions[smaller], positions[larger]))
             yield from (increasing(of=pair) for pair in both[(both >= 0).all(axis=1)])
 
-    def _stated(self) -> list[Constraint]:
+    def _list_stated_constraints(self) -> list[Constraint]:
         """What the analyst states of the cells of the one count, all of which are there then."""
-        if not self.rules.own:
+        if not self.rules.constraints:
             return []
         empty = np.flatnonzero(~self.rules.structure.possible[0])
-        return [*self.rules.own, *([fixed(0, of=empty)] if len(empty) else [])]
+        return [*self.rules.constraints, *([fixed(0, of=empty)] if len(empty) else [])]
 
-    def _settled(
-        self, noisy: Array, variance: Array, rules: list[Constraint], own: Mapping[int, Places], *, whole: bool
+    def _fit_within_ends(
+        self,
+        noisy: CountArray,
+        variance: CountArray,
+        rules: list[Constraint],
+        count_positions: Mapping[int, CellIndices],
+        *,
+        whole: bool,
     ) -> tuple[Refined, Refined]:
         """The nearest numbers, first with the cells of each count free to add up to anything, then within their ends.
 
         Beyond an end, by convexity, the nearest numbers that fit add up to that end; one count at a time, the farthest
         first, since what is forced on one may bring another back.
         """
-        first = fit = reconcile(noisy, rules, variance, whole=whole)
-        for _ in own:
-            forced = max(self._forced(fit.values, own), key=lambda one: one[0], default=None)
-            if forced is None:
+        free_fit = fit = reconcile(noisy, rules, variance, whole=whole)
+        for _ in count_positions:
+            forced_total = max(
+                self._find_forced_totals(fit.values, count_positions), key=lambda candidate: candidate[0], default=None
+            )
+            if forced_total is None:
                 break
-            rules = [*rules, forced[1]]
+            rules = [*rules, forced_total[1]]
             fit = reconcile(noisy, rules, variance, whole=whole)
-        return first, fit
+        return free_fit, fit
 
-    def _forced(self, values: Array, own: Mapping[int, Places]) -> Iterator[tuple[float, Constraint]]:
+    def _find_forced_totals(
+        self, values: CountArray, count_positions: Mapping[int, CellIndices]
+    ) -> Iterator[tuple[float, Constraint]]:
         """How far each count adds up to more or less than it may, and the total at the end it is beyond."""
-        for count, places in own.items():
-            ends, found = self.rules.structure.ends[count], float(values[places].sum())
-            end = max(ends.least, found if ends.most is None else min(found, ends.most))
-            if len(places) and ends.least != ends.most and abs(end - found) > NEAR:
-                yield abs(end - found), total(end, of=places)
+        for count, places in count_positions.items():
+            ends, count_sum = self.rules.structure.limits[count], float(values[places].sum())
+            end = max(ends.min_total, count_sum if ends.max_total is None else min(count_sum, ends.max_total))
+            if len(places) and ends.min_total != ends.max_total and abs(end - count_sum) > END_TOLERANCE:
+                yield abs(end - count_sum), total(end, of=places)

@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import mkstemp
 
-from discreet.custodian.place import Place
+from discreet.custodian.place import DatasetDir
 from discreet.ledger.recorded import RecordedHead
 
-NAME = "ledger-head.json"
+HEAD_FILE = "ledger-head.json"
 
 
 class FolderHeads:
@@ -25,19 +25,22 @@ class FolderHeads:
     is harmless.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._file: Path = place.folder / NAME
+    def __init__(self, dataset_dir: DatasetDir) -> None:
+        self._file: Path = dataset_dir.folder / HEAD_FILE
 
     def read(self, dataset: str) -> RecordedHead | None:
         """The last head that was recorded; None where there is none that can be read."""
         try:
-            told = json.loads(self._file.read_text(encoding="utf-8"))
-            if told.pop("dataset") != dataset:
+            payload = json.loads(self._file.read_text(encoding="utf-8"))
+            if payload.pop("dataset") != dataset:
                 return None
-            if not set(told) <= {"ledger", "entry", "hash", "restores"}:
+            if not set(payload) <= {"ledger", "entry", "hash", "restores"}:
                 return None
             return RecordedHead(
-                ledger=told["ledger"], entry=told["entry"], hash=told["hash"], restores=tuple(told["restores"])
+                ledger=payload["ledger"],
+                entry=payload["entry"],
+                hash=payload["hash"],
+                restores=tuple(payload["restores"]),
             )
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
@@ -45,11 +48,11 @@ class FolderHeads:
     def advance(self, dataset: str, head: RecordedHead) -> None:
         """Replace the record, if that can be. Of two at once the last one stays, which may be the earlier head."""
         with suppress(OSError):
-            handle, name = mkstemp(prefix=f".{NAME}-", dir=self._file.parent)
+            handle, name = mkstemp(prefix=f".{HEAD_FILE}-", dir=self._file.parent)
             try:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    told = {"dataset": dataset, "ledger": head.ledger, "entry": head.entry, "hash": head.hash}
-                    json.dump(told | {"restores": head.restores}, file)
+                    document = {"dataset": dataset, "ledger": head.ledger, "entry": head.entry, "hash": head.hash}
+                    json.dump(document | {"restores": head.restores}, file)
                 os.replace(name, self._file)
             except OSError:
                 os.unlink(name)

@@ -9,36 +9,36 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.query.released import Batch, ReleasePlan
-from discreet.query.totals import Amounts, Cell, Histogram, Totals
+from discreet.query.released import ReleaseBatch, ReleasePlan
+from discreet.query.totals import Amounts, Cell, HistogramScan, TotalsScan
 from discreet.sources.plan import Source
 
 
 @dataclass(slots=True)
-class Later:
+class LazySource:
     """What `opening` opens, once; threads may share it."""
 
-    opening: Callable[[], Source]
+    opener: Callable[[], Source]
     _source: Source | None = None
     _lock: Lock = field(default_factory=Lock)
 
-    def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
-        return self.opened().totals(plan)
+    def totals(self, plan: TotalsScan) -> Mapping[Cell, Amounts]:
+        return self.ensure_open().totals(plan)
 
-    def histogram(self, plan: Histogram) -> Mapping[Cell, NDArray[np.int64]]:
-        return self.opened().histogram(plan)
+    def histogram(self, plan: HistogramScan) -> Mapping[Cell, NDArray[np.int64]]:
+        return self.ensure_open().histogram(plan)
 
     def individual(self, column: str, unit: str) -> int | None:
-        return self.opened().individual(column, unit)
+        return self.ensure_open().individual(column, unit)
 
     def count(self) -> int:
-        return self.opened().count()
+        return self.ensure_open().count()
 
-    def records(self) -> Iterator[Batch]:
-        return self.opened().records()
+    def records(self) -> Iterator[ReleaseBatch]:
+        return self.ensure_open().records()
 
-    def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
-        return self.opened().released(plan, key)
+    def release_rows(self, plan: ReleasePlan, key: str) -> Iterator[ReleaseBatch]:
+        return self.ensure_open().release_rows(plan, key)
 
     def close(self) -> None:
         if self._source is not None:
@@ -49,9 +49,9 @@ class Later:
         """What is open, if it is."""
         return self._source
 
-    def opened(self) -> Source:
+    def ensure_open(self) -> Source:
         """Open it, unless it is open."""
         with self._lock:
             if self._source is None:
-                self._source = self.opening()
+                self._source = self.opener()
             return self._source

@@ -16,114 +16,128 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import Unavailable
-from discreet.planner.impossible import impossible
-from discreet.query.released import MISSING
+from discreet.planner.impossible import read_structural_zeros
+from discreet.query.released import MISSING_CODE
 from discreet.schema import Column, Schema
 
-MOST_UNITS, UNCOUNTED = 10_000, 1000
+MAX_UNITS, DEFAULT_UNITS = 10_000, 1000
 """How many units there are at most, and where their number is not public."""
-MOST_ROWS = 3
+MAX_ROWS_PER_UNIT = 3
 """Of one unit, where it may have several."""
-ONE_IN = 50
+MISSING_ONE_IN = 50
 """One value of so many is missing."""
-KEYS = 5
+PRIVATE_KEY_COUNT = 5
 """How many values a column has whose keys are private."""
-TRIES = 20
+MAX_TRIES = 20
 
 Codes = NDArray[np.int64]
 Columns = Mapping[str, list[str | None]]
 
 
-def units_of(schema: Schema) -> int:
+def count_fake_units(schema: Schema) -> int:
     """How many units are made up."""
-    return min(schema.units or UNCOUNTED, MOST_UNITS)
+    return min(schema.units or DEFAULT_UNITS, MAX_UNITS)
 
 
-def made_up(schema: Schema) -> Columns:
+def generate_fake_columns(schema: Schema) -> Columns:
     """The columns of a source of this schema, as texts."""
-    owners = _owners(schema)
-    codes = _codes(schema, len(owners))
-    told: dict[str, list[str | None]] = {} if schema.unit is None else {schema.unit: [str(one) for one in owners]}
+    row_units = _assign_units(schema)
+    codes = _generate_codes(schema, len(row_units))
+    columns: dict[str, list[str | None]] = (
+        {} if schema.unit is None else {schema.unit: [str(unit) for unit in row_units]}
+    )
     for name, column in schema.columns.items():
         if column.derived is None:
-            own = codes[name].tolist()
-            texts = {code: None if code == MISSING else _text(column, code) for code in set(own)}
-            told[name] = [texts[code] for code in own]
-    return told
+            column_codes = codes[name].tolist()
+            texts = {code: None if code == MISSING_CODE else _format_code(column, code) for code in set(column_codes)}
+            columns[name] = [texts[code] for code in column_codes]
+    return columns
 
 
-def _owners(schema: Schema) -> list[int]:
+def _assign_units(schema: Schema) -> list[int]:
     """The unit of every row."""
-    units = units_of(schema)
-    most = min(schema.rows, MOST_ROWS)
-    own = 1 + _numbers("how many rows a unit has", units, most)
-    return [int(unit) for unit in np.repeat(np.arange(1, units + 1), own)]
+    units = count_fake_units(schema)
+    max_rows = min(schema.rows, MAX_ROWS_PER_UNIT)
+    row_counts = 1 + _hash_to_numbers("how many rows a unit has", units, max_rows)
+    return [int(unit) for unit in np.repeat(np.arange(1, units + 1), row_counts)]
 
 
-def _codes(schema: Schema, rows: int) -> dict[str, Codes]:
+def _generate_codes(schema: Schema, rows: int) -> dict[str, Codes]:
     """Every column; rows that cannot be are made up again."""
-    never = impossible(schema)
-    codes = _attempt(schema, rows, 0)
-    for tried in range(1, TRIES):
-        wrong = never.rows(codes | _derived(schema, codes))
-        if not wrong.any():
+    structural_zeros = read_structural_zeros(schema)
+    codes = _generate_attempt(schema, rows, 0)
+    for attempt in range(1, MAX_TRIES):
+        impossible_rows = structural_zeros.find_impossible_rows(codes | _derive_columns(schema, codes))
+        if not impossible_rows.any():
             break
-        again = _attempt(schema, rows, tried)
-        codes = {name: np.where(wrong, again[name], own) for name, own in codes.items()}
+        replacements = _generate_attempt(schema, rows, attempt)
+        codes = {
+            name: np.where(impossible_rows, replacements[name], column_codes) for name, column_codes in codes.items()
+        }
     return codes
 
 
-def _attempt(schema: Schema, rows: int, tried: int) -> dict[str, Codes]:
-    return {name: _column(column, rows, tried) for name, column in schema.columns.items() if column.derived is None}
+def _generate_attempt(schema: Schema, rows: int, attempt: int) -> dict[str, Codes]:
+    return {
+        name: _generate_column(column, rows, attempt)
+        for name, column in schema.columns.items()
+        if column.derived is None
+    }
 
 
-def _column(column: Column, rows: int, tried: int) -> Codes:
-    size = KEYS if column.private_keys else column.size
-    codes = column.lower + _numbers(f"{tried} value {column.name}", rows, size)
-    absent = _numbers(f"{tried} missing {column.name}", rows, ONE_IN) == 0
-    return np.where(absent, MISSING if column.missing is None else column.missing, codes)
+def _generate_column(column: Column, rows: int, attempt: int) -> Codes:
+    size = PRIVATE_KEY_COUNT if column.private_keys else column.size
+    codes = column.lower + _hash_to_numbers(f"{attempt} value {column.name}", rows, size)
+    absent = _hash_to_numbers(f"{attempt} missing {column.name}", rows, MISSING_ONE_IN) == 0
+    return np.where(absent, MISSING_CODE if column.missing is None else column.missing, codes)
 
 
-def _derived(schema: Schema, codes: Mapping[str, Codes]) -> dict[str, Codes]:
+def _derive_columns(schema: Schema, codes: Mapping[str, Codes]) -> dict[str, Codes]:
     """The columns of public lookup tables, which follow from others."""
-    found = {}
+    derived_codes = {}
     for name, column in schema.columns.items():
         if column.derived is not None:
             key = schema.columns[column.derived.key]
-            none = MISSING if column.missing is None else column.missing
-            known = np.array([none if code is None else code for code in column.derived.codes] + [none])
-            own = codes[key.name]
-            found[name] = known[np.where(own == MISSING, len(known) - 1, own - key.lower)]
-    return found
+            missing_code = MISSING_CODE if column.missing is None else column.missing
+            lookup_codes = np.array(
+                [missing_code if code is None else code for code in column.derived.codes] + [missing_code]
+            )
+            key_codes = codes[key.name]
+            derived_codes[name] = lookup_codes[
+                np.where(key_codes == MISSING_CODE, len(lookup_codes) - 1, key_codes - key.lower)
+            ]
+    return derived_codes
 
 
-def _numbers(purpose: str, count: int, below: int) -> Codes:
+def _hash_to_numbers(purpose: str, count: int, below: int) -> Codes:
     """As many whole numbers from 0, even but for what 2^63 is no multiple of."""
-    taken = hashlib.shake_256(f"discreet rehearsal: {purpose}".encode()).digest(8 * count)
-    return (np.frombuffer(taken, dtype="<u8") >> np.uint64(1)).astype(np.int64) % below
+    digest = hashlib.shake_256(f"discreet rehearsal: {purpose}".encode()).digest(8 * count)
+    return (np.frombuffer(digest, dtype="<u8") >> np.uint64(1)).astype(np.int64) % below
 
 
-def _text(column: Column, code: int) -> str:
+def _format_code(column: Column, code: int) -> str:
     """A value as a source may hold it."""
     if column.private_keys:
         return f"{column.name} {code + 1}"
     if column.categories:
         return column.categories[code]
-    return str(column.value(code)) if column.kind in {"integer", "date"} else repr(float(code * column.step))
+    return str(column.decode(code)) if column.kind in {"integer", "date"} else repr(float(code * column.step))
 
 
-def write_made_up(schema: Schema, path: Path) -> None:
+def write_fake_table(schema: Schema, path: Path) -> None:
     """Write the table to a Parquet file, whole or not at all."""
     import duckdb
     from sqlglot import exp
 
-    columns = made_up(schema)
-    named = (f"unnest(?::VARCHAR[]) AS {exp.to_identifier(name, quoted=True).sql('duckdb')}" for name in columns)
+    columns = generate_fake_columns(schema)
+    selected_columns = (
+        f"unnest(?::VARCHAR[]) AS {exp.to_identifier(name, quoted=True).sql('duckdb')}" for name in columns
+    )
     try:
         with tempfile.TemporaryDirectory(prefix=".discreet-", dir=path.parent) as folder, duckdb.connect() as engine:
-            made = Path(folder) / path.name
-            engine.execute(f"CREATE TABLE made AS SELECT {', '.join(named)}", list(columns.values()))
-            engine.execute(f"COPY made TO {exp.convert(str(made)).sql('duckdb')} (FORMAT parquet)")
-            os.replace(made, path)
+            temporary_file = Path(folder) / path.name
+            engine.execute(f"CREATE TABLE made AS SELECT {', '.join(selected_columns)}", list(columns.values()))
+            engine.execute(f"COPY made TO {exp.convert(str(temporary_file)).sql('duckdb')} (FORMAT parquet)")
+            os.replace(temporary_file, path)
     except (duckdb.Error, OSError):
         raise Unavailable("the made-up table was not written; check that the disk has room, and try again") from None

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.custodian.counting import column_counts, occupied_cells, pair_tables
-from discreet.inference.margins import keeping
+from discreet.custodian.counting import count_column_cells, count_occupied_cells, count_pair_tables
+from discreet.inference.margins import rake_counts
 from discreet.kernel.entropy import Entropy
-from discreet.microdata.permuting import permuted_inside
+from discreet.microdata.permuting import permute_within_groups
 from discreet.microdata.private.columns import ColumnPlan
-from discreet.microdata.private.cumulative import Cumulative
-from discreet.microdata.private.grid import Counts, Grid
-from discreet.microdata.private.linked import Linked, LinkedPlan, draw_linked
-from discreet.microdata.private.linked_rows import Rules, rows_of
+from discreet.microdata.private.cumulative import CumulativeCounts
+from discreet.microdata.private.grid import ColumnGrid, Counts
+from discreet.microdata.private.linked import MarginalsPlan, NoisyMarginals, measure_marginals
+from discreet.microdata.private.linked_rows import RowRules, sample_marginal_rows
 from discreet.microdata.private.records import RecordsPlan
-from discreet.planner.impossible import Impossible, impossible
-from discreet.planner.margins import Margin, margins
-from discreet.planner.private_release import PrivatePlan
+from discreet.planner.impossible import StructuralZeros, read_structural_zeros
+from discreet.planner.margins import PublicMarginal, list_public_marginals
+from discreet.planner.private_release import SyntheticPlan
 from discreet.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -32,81 +32,114 @@ Codes = dict[str, NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PublicRowFacts:
     """What no row may be, the codes of one that can be whatever is drawn, and counts that are public already."""
 
-    never: Impossible
-    spare: Mapping[str, int]
-    margins: tuple[Margin, ...] = ()
+    structural_zeros: StructuralZeros
+    spare_codes: Mapping[str, int]
+    public_marginals: tuple[PublicMarginal, ...] = ()
 
     @staticmethod
-    def of(schema: Schema, columns: Sequence[Column], missing: bool) -> Known:
+    def from_schema(schema: Schema, columns: Sequence[Column], missing: bool) -> PublicRowFacts:
         """Refused where no row can be; whether a value may be missing depends on the method."""
-        grids = [replace(each, missing=each.missing and missing) for each in map(Grid.of, columns)]
-        never = impossible(schema).among([column.name for column in columns])
-        return Known(never, never.spare({grid.column: grid.all_codes() for grid in grids}), margins(schema))
+        grids = [
+            replace(column_grid, has_missing=column_grid.has_missing and missing)
+            for column_grid in map(ColumnGrid.of, columns)
+        ]
+        structural_zeros = read_structural_zeros(schema).restrict_to([column.name for column in columns])
+        return PublicRowFacts(
+            structural_zeros,
+            structural_zeros.find_possible_row({grid.column: grid.compute_all_codes() for grid in grids}),
+            list_public_marginals(schema),
+        )
 
 
-def made(plan: PrivatePlan, source: Source, known: Known, entropy: Entropy) -> Codes:
+def synthesize_codes(plan: SyntheticPlan, source: Source, public_facts: PublicRowFacts, entropy: Entropy) -> Codes:
     """The codes of every row, in an order that tells nothing."""
-    if isinstance(plan.made, RecordsPlan):
-        return _records(plan.made, source, known, entropy)
+    if isinstance(plan.method_plan, RecordsPlan):
+        return _synthesize_records(plan.method_plan, source, public_facts, entropy)
     if plan.method == "private-linked":
-        linked, columns = plan.made
-        return _linked(linked, columns, source, known, entropy)
-    counts = _private_counts(plan.made, source, known, entropy)
-    codes = {one.grid.column: np.repeat(one.grid.all_codes(), counts[one.grid.column]) for one in plan.made}
-    return {name: _shuffled(own, entropy) for name, own in codes.items()}
+        marginals_plan, columns = plan.method_plan
+        return _synthesize_from_marginals(marginals_plan, columns, source, public_facts, entropy)
+    counts = _sample_column_counts(plan.method_plan, source, public_facts, entropy)
+    codes = {
+        column_plan.grid.column: np.repeat(column_plan.grid.all_codes(), counts[column_plan.grid.column])
+        for column_plan in plan.method_plan
+    }
+    return {name: _shuffle_codes(column_codes, entropy) for name, column_codes in codes.items()}
 
 
-def _private_counts(plans: Sequence[ColumnPlan], source: Source, known: Known, entropy: Entropy) -> dict[str, Counts]:
+def _sample_column_counts(
+    plans: Sequence[ColumnPlan], source: Source, public_facts: PublicRowFacts, entropy: Entropy
+) -> dict[str, Counts]:
     """How many rows each cell of each column is said to have."""
-    found = {}
+    counts = {}
     for plan in plans:
-        drawn = plan.draw(column_counts(source, plan.grid), entropy)
-        found[plan.grid.column] = _kept_counts(plan.estimate(drawn), plan.grid, known)
-    return found
+        noisy_outputs = plan.measure(count_column_cells(source, plan.grid), entropy)
+        counts[plan.grid.column] = _apply_public_facts(plan.estimate_counts(noisy_outputs), plan.grid, public_facts)
+    return counts
 
 
-def _kept_counts(counts: Counts, grid: Grid, known: Known) -> Counts:
+def _apply_public_facts(counts: Counts, grid: ColumnGrid, public_facts: PublicRowFacts) -> Counts:
     """Without what is impossible by itself, and with what was published."""
-    codes = {grid.column: grid.all_codes()}
-    never = known.never.among((grid.column,)).rows(codes)
-    own = [one for one in known.margins if one.column == grid.column]
-    if not own and not never.any():
+    codes = {grid.column: grid.compute_all_codes()}
+    impossible_cells = public_facts.structural_zeros.restrict_to((grid.column,)).find_impossible_rows(codes)
+    column_marginals = [marginal for marginal in public_facts.public_marginals if marginal.column == grid.column]
+    if not column_marginals and not impossible_cells.any():
         return counts
-    inside = [Impossible((one.where,)).rows(codes) for one in own]
-    return keeping(counts, inside, [one.rows for one in own], never)
+    memberships = [StructuralZeros((marginal.where,)).find_impossible_rows(codes) for marginal in column_marginals]
+    return rake_counts(counts, memberships, [marginal.rows for marginal in column_marginals], impossible_cells)
 
 
-def _records(plan: RecordsPlan, source: Source, known: Known, entropy: Entropy) -> Codes:
-    drawn = plan.draw(*occupied_cells(source, plan.keys, [axis.middle for axis in plan.axes]), entropy)
-    if not known.never.predicates:
-        return plan.estimate(drawn)
+def _synthesize_records(plan: RecordsPlan, source: Source, public_facts: PublicRowFacts, entropy: Entropy) -> Codes:
+    noisy_outputs = plan.measure(*count_occupied_cells(source, plan.keys, [axis.middle for axis in plan.axes]), entropy)
+    if not public_facts.structural_zeros.predicates:
+        return plan.estimate_records(noisy_outputs)
     names = [axis.grid.column for axis in plan.axes]
-    spare = np.array([known.spare[name] for name in names], dtype=np.int64)
-    return plan.estimate(drawn, lambda codes: ~known.never.rows(dict(zip(names, codes.T, strict=True))), spare)
+    spare_codes = np.array([public_facts.spare_codes[name] for name in names], dtype=np.int64)
+    return plan.estimate_records(
+        noisy_outputs,
+        lambda codes: ~public_facts.structural_zeros.find_impossible_rows(dict(zip(names, codes.T, strict=True))),
+        spare_codes,
+    )
 
 
-def _linked(plan: LinkedPlan, columns: Sequence[ColumnPlan], source: Source, known: Known, entropy: Entropy) -> Codes:
-    counts = _private_counts(columns, source, known, entropy)
-    runs = {one.grid.column: one.edges[:-1] for one in columns if isinstance(one, Cumulative)}
-    linked = draw_linked(plan, counts, lambda pairs: pair_tables(source, pairs), entropy, runs)
-    rows = rows_of(linked, entropy, _rules(linked, known) if known.never.predicates else None)
-    order = permuted_inside(np.zeros(plan.rows, dtype=np.int64), entropy)
+def _synthesize_from_marginals(
+    plan: MarginalsPlan, columns: Sequence[ColumnPlan], source: Source, public_facts: PublicRowFacts, entropy: Entropy
+) -> Codes:
+    counts = _sample_column_counts(columns, source, public_facts, entropy)
+    runs = {
+        column_plan.grid.column: column_plan.edges[:-1]
+        for column_plan in columns
+        if isinstance(column_plan, CumulativeCounts)
+    }
+    marginals = measure_marginals(plan, counts, lambda pairs: count_pair_tables(source, pairs), entropy, runs)
+    rows = sample_marginal_rows(
+        marginals,
+        entropy,
+        _build_row_rules(marginals, public_facts) if public_facts.structural_zeros.predicates else None,
+    )
+    order = permute_within_groups(np.zeros(plan.rows, dtype=np.int64), entropy)
     return {name: codes[order] for name, codes in rows.items()}
 
 
-def _rules(linked: Linked, known: Known) -> Rules:
-    masks, told = {}, [(column.name, column.members()) for column in linked.columns]
-    for one, other in combinations(told, 2):
-        mask = known.never.table(one, other)
+def _build_row_rules(marginals: NoisyMarginals, public_facts: PublicRowFacts) -> RowRules:
+    masks, column_members = {}, [(column.name, column.list_bin_codes()) for column in marginals.columns]
+    for first, second in combinations(column_members, 2):
+        mask = public_facts.structural_zeros.find_empty_cells(first, second)
         if mask.any():
-            masks[one[0], other[0]] = mask
-    spare = [int((column.codes == known.spare[column.name]).argmax()) for column in linked.columns]
-    fixed = tuple(margin.column for margin in known.margins)
-    return Rules(masks, lambda codes: ~known.never.rows(codes), np.array(spare, dtype=np.int64), fixed)
+            masks[first[0], second[0]] = mask
+    spare_indices = [
+        int((column.codes == public_facts.spare_codes[column.name]).argmax()) for column in marginals.columns
+    ]
+    fixed_columns = tuple(marginal.column for marginal in public_facts.public_marginals)
+    return RowRules(
+        masks,
+        lambda codes: ~public_facts.structural_zeros.find_impossible_rows(codes),
+        np.array(spare_indices, dtype=np.int64),
+        fixed_columns,
+    )
 
 
-def _shuffled(codes: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
-    return codes[permuted_inside(np.zeros(len(codes), dtype=np.int64), entropy)]
+def _shuffle_codes(codes: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+    return codes[permute_within_groups(np.zeros(len(codes), dtype=np.int64), entropy)]

@@ -19,8 +19,8 @@ from discreet.errors import InvalidInput, Unavailable
 from discreet.kernel.entropy import SYSTEM
 from discreet.schema import Schema
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
-FIRST = "1"
+SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+FIRST_SNAPSHOT = "1"
 MANIFEST = ("identity", "key", "promise", "ledger", "snapshots")
 SNAPSHOT = ("name", "engine", "target", "layout", "made", "disjoint", "report", "sha256", "stamp")
 """What a manifest has, and each of its snapshots."""
@@ -57,24 +57,24 @@ class Snapshot:
         }
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> Snapshot:
+    def from_json(document: Mapping[str, Any]) -> Snapshot:
         """The same, read back; KeyError or ValueError where it is none."""
-        _require_known(told, SNAPSHOT)
+        _require_known(document, SNAPSHOT)
         return Snapshot(
-            name=told["name"],
-            engine=told["engine"],
-            target=told["target"],
-            layout=told["layout"],
-            made=told["made"],
-            disjoint=told["disjoint"],
-            report=told["report"],
-            sha256=told.get("sha256"),
-            stamp=told.get("stamp"),
+            name=document["name"],
+            engine=document["engine"],
+            target=document["target"],
+            layout=document["layout"],
+            made=document["made"],
+            disjoint=document["disjoint"],
+            report=document["report"],
+            sha256=document.get("sha256"),
+            stamp=document.get("stamp"),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class DatasetManifest:
     """A data set: made once, with a secret key that chooses which rows of a unit are kept."""
 
     identity: str
@@ -84,47 +84,47 @@ class Manifest:
     snapshots: tuple[Snapshot, ...] = ()
 
     @staticmethod
-    def new(schema: Schema) -> Manifest:
+    def new(schema: Schema) -> DatasetManifest:
         """A new data set."""
-        return Manifest(SYSTEM.take(16).hex(), SYSTEM.take(32).hex(), promise(schema))
+        return DatasetManifest(SYSTEM.take(16).hex(), SYSTEM.take(32).hex(), describe_promise(schema))
 
     def to_json(self) -> dict[str, object]:
         """As it is kept."""
-        told: dict[str, object] = {"identity": self.identity, "key": self.key, "promise": self.promise}
-        return told | {"ledger": self.ledger, "snapshots": [one.to_json() for one in self.snapshots]}
+        document: dict[str, object] = {"identity": self.identity, "key": self.key, "promise": self.promise}
+        return document | {"ledger": self.ledger, "snapshots": [snapshot.to_json() for snapshot in self.snapshots]}
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> Manifest:
+    def from_json(document: Mapping[str, Any]) -> DatasetManifest:
         """The same, read back; KeyError, TypeError or ValueError where it is none."""
-        _require_known(told, MANIFEST)
-        return Manifest(
-            identity=told["identity"],
-            key=told["key"],
-            promise=told["promise"],
-            ledger=told.get("ledger"),
-            snapshots=tuple(map(Snapshot.from_json, told["snapshots"])),
+        _require_known(document, MANIFEST)
+        return DatasetManifest(
+            identity=document["identity"],
+            key=document["key"],
+            promise=document["promise"],
+            ledger=document.get("ledger"),
+            snapshots=tuple(map(Snapshot.from_json, document["snapshots"])),
         )
 
     def require_promise(self, schema: Schema) -> None:
         """What was spent was promised to a unit, under a relation: another of either would be another sum."""
-        if self.promise != promise(schema):
+        if self.promise != describe_promise(schema):
             raise InvalidInput(
-                f"what {schema.name} has spent was promised for {self.promise}, not for {promise(schema)}; "
+                f"what {schema.name} has spent was promised for {self.promise}, not for {describe_promise(schema)}; "
                 "go back to that, or give the data set another name"
             )
 
-    def with_snapshot(self, snapshot: Snapshot) -> Manifest:
+    def with_snapshot(self, snapshot: Snapshot) -> DatasetManifest:
         """The same, with one more snapshot, which is the current one."""
         return replace(self, snapshots=(*self.snapshots, snapshot))
 
 
-def _require_known(told: Mapping[str, Any], names: tuple[str, ...]) -> None:
+def _require_known(document: Mapping[str, Any], names: tuple[str, ...]) -> None:
     """Refuse what a later discreet may have written, and we would lose."""
-    if not set(told) <= set(names):
+    if not set(document) <= set(names):
         raise ValueError
 
 
-class Place:
+class DatasetDir:
     """The folder `<name>.discreet` beside the schema file."""
 
     def __init__(self, schema: Schema) -> None:
@@ -132,7 +132,7 @@ class Place:
         self._file = self.folder / "manifest.json"
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """One process at a time registers or binds."""
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
@@ -147,10 +147,10 @@ class Place:
         finally:
             os.close(handle)
 
-    def read(self) -> Manifest | None:
+    def read_manifest(self) -> DatasetManifest | None:
         """The manifest, if the data set was registered."""
         try:
-            return Manifest.from_json(json.loads(self._file.read_text(encoding="utf-8")))
+            return DatasetManifest.from_json(json.loads(self._file.read_text(encoding="utf-8")))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except PermissionError:
@@ -158,40 +158,40 @@ class Place:
         except (OSError, ValueError, TypeError, KeyError):
             raise Unavailable(f"the manifest in {self.folder.name} cannot be read; restore it from a backup") from None
 
-    def write(self, manifest: Manifest) -> None:
+    def write_manifest(self, manifest: DatasetManifest) -> None:
         """Replace the manifest, durably and at once."""
-        waiting = self._file.with_suffix(".new")
+        temporary_file = self._file.with_suffix(".new")
         try:
-            handle = os.open(waiting, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            handle = os.open(temporary_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump(manifest.to_json(), file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
-            waiting.replace(self._file)
+            temporary_file.replace(self._file)
         except OSError:
             raise Unavailable(
                 f"the manifest in {self.folder.name} cannot be written; check its owner and the disk"
             ) from None
 
 
-def promise(schema: Schema) -> str:
+def describe_promise(schema: Schema) -> str:
     """Whom the promises of a data set are made to."""
     return f"{schema.unit_name} under {schema.neighbours}"
 
 
-def snapshot_name(name: str) -> str:
+def check_snapshot_name(name: str) -> str:
     """A name for a snapshot that is safe in a file name and a table name."""
-    if not NAME.fullmatch(name):
+    if not SNAPSHOT_NAME.fullmatch(name):
         raise InvalidInput(f"a snapshot is named with letters, digits, _ . or -, at most 40, got {name[:40]!r}")
     return name
 
 
-def layout(schema: Schema) -> str:
+def hash_layout(schema: Schema) -> str:
     """A digest of all that decides what a snapshot holds; a schema with another one needs another snapshot."""
     columns = []
     for column in schema.columns.values():
         derived = None if column.derived is None else [column.derived.key, column.derived.codes]
         bounds = [column.lower, column.upper, str(column.step), column.categories, column.missing]
         columns.append([column.name, column.kind, bounds, column.missing_values, column.private_keys, derived])
-    told = json.dumps([columns, schema.unit, schema.rows, schema.partition], ensure_ascii=False)
-    return hashlib.sha256(told.encode()).hexdigest()
+    text = json.dumps([columns, schema.unit, schema.rows, schema.partition], ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

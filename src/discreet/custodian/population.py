@@ -12,72 +12,84 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, cast
 
-from discreet.answer import NO_POPULATION, Population
-from discreet.custodian.draw import Released
-from discreet.custodian.question import Question, read
-from discreet.custodian.reader import Reader
+from discreet.answer import NO_POPULATION, PopulationEstimate
+from discreet.custodian.draw import NoisyResult
+from discreet.custodian.question import Question, parse_question
+from discreet.custodian.reader import Decoder
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import whole
-from discreet.inference.line import Spread
-from discreet.inference.sampling import Above, Law, Sampled, binomial, hypergeometric, normal, poisson, tabulated
+from discreet.exact import as_int
+from discreet.inference.line import ScaledNoise
+from discreet.inference.sampling import (
+    NoisySample,
+    SamplingDistribution,
+    UpperTail,
+    build_binomial,
+    build_hypergeometric,
+    build_normal,
+    compute_poisson,
+    tabulate_upper_tail,
+)
 from discreet.planner.choose import plan
-from discreet.planner.meaning import Meaning
-from discreet.planner.noisy import Noisy
-from discreet.planner.plan import Counted, Known, Plan
+from discreet.planner.meaning import Estimator
+from discreet.planner.noisy import AdditiveNoise
+from discreet.planner.plan import Plan, PublicConstant, ThresholdedCount
 from discreet.schema import Column, Schema
 
-Numbers = Sequence[tuple[int, ...]]
+CellOutputs = Sequence[tuple[int, ...]]
 
-ASKED = frozenset({"count", "count_distinct", "avg"})
-SPREADS = frozenset({"var", "stddev"})
-SIDE = 0.1
+POPULATION_FUNCTIONS = frozenset({"count", "count_distinct", "avg"})
+VARIANCE_FUNCTIONS = frozenset({"var", "stddev"})
+SIDE_MISS_SHARE = 0.1
 """The part of the miss that each number has which only helps."""
-FEW = 30
+MIN_NORMAL_UNITS = 30
 """Of fewer units a mean is not taken as normal, whatever its variance."""
-RANDOM = "the units are taken as a simple random sample"
-TOLD = "the most that was told, and what a sample may hide of it"
-LARGEST = "the largest that mean and bounds allow"
-NOT_SHOWN = (
+RANDOM_SAMPLE_NOTE = "the units are taken as a simple random sample"
+STATED_VARIANCE_NOTE = "the most that was told, and what a sample may hide of it"
+LARGEST_VARIANCE_NOTE = "the largest that mean and bounds allow"
+PRIVATE_KEYS_REFUSED = (
     "rows that are chosen by their noisy numbers among private keys have no interval for the population; leave out "
     "HAVING, and LIMIT after ORDER BY"
 )
 
 
-def check_population(schema: Schema, question: Question, size: object, *given: Any, **more: Any) -> None:
+def check_population(schema: Schema, question: Question, size: object, *arguments: Any, **options: Any) -> None:
     """Refuse, before anything is charged, what has no interval for the population."""
-    _check(plan(schema, read(question, schema), *given, **more), size)
+    _check_population_size(plan(schema, parse_question(question, schema), *arguments, **options), size)
 
 
-def generalises(plan: Plan) -> bool:
+def has_population_numbers(plan: Plan) -> bool:
     """Whether a number of the plan is a count, mean or proportion with noise of its own."""
-    return bool(_told(plan))
+    return bool(_find_population_numbers(plan))
 
 
-def _told(plan: Plan) -> dict[str, int]:
+def _find_population_numbers(plan: Plan) -> dict[str, int]:
     """The numbers that speak for a population, by name, and the measurement each is of."""
     outputs = plan.query.presentation.outputs
-    named = {output.label: output.aggregate for output in outputs if output.aggregate is not None}
-    return {label: at for label, at in named.items() if _speaks(plan, at)}
+    indices = {output.label: output.aggregate for output in outputs if output.aggregate is not None}
+    return {label: index for label, index in indices.items() if _is_population_number(plan, index)}
 
 
-def _speaks(plan: Plan, at: int) -> bool:
-    own = plan.query.aggregates[at].function in ASKED
-    return own and isinstance(plan.measurements[at], Known | Counted | Noisy)
+def _is_population_number(plan: Plan, index: int) -> bool:
+    is_supported = plan.query.aggregates[index].function in POPULATION_FUNCTIONS
+    return is_supported and isinstance(plan.measurements[index], PublicConstant | ThresholdedCount | AdditiveNoise)
 
 
-def _check(plan: Plan, size: object) -> int | None:
+def _check_population_size(plan: Plan, size: object) -> int | None:
     """The size of the population, if it was given and can be used."""
-    schema, told = plan.schema, _told(plan)
-    if not told:
+    schema, population_numbers = plan.schema, _find_population_numbers(plan)
+    if not population_numbers:
         raise InvalidInput(NO_POPULATION)
-    of_rows = [name for name, at in told.items() if plan.query.aggregates[at].function != "count_distinct"]
-    if schema.rows > 1 and of_rows:
+    row_numbers = [
+        name for name, index in population_numbers.items() if plan.query.aggregates[index].function != "count_distinct"
+    ]
+    if schema.rows > 1 and row_numbers:
         raise Unsupported(
-            f"units are drawn from a population, and one may have {schema.rows} rows here, so {of_rows[0][:40]} has no "
+            f"units are drawn from a population, and one may have {schema.rows} rows here, so "
+            f"{row_numbers[0][:40]} has no "
             f"interval for it; ask for COUNT(DISTINCT {schema.unit}) alone"
         )
-    if plan.coverage.chosen and plan.coverage.rows is None:
-        raise Unsupported(NOT_SHOWN)
+    if plan.coverage.is_selective and plan.coverage.rows is None:
+        raise Unsupported(PRIVATE_KEYS_REFUSED)
     if size is None:
         return None
     if schema.units is None:
@@ -85,7 +97,7 @@ def _check(plan: Plan, size: object) -> int | None:
             f"the size of a population is of use where the number of units is public; that of {schema.name} is not, "
             "so leave it out"
         )
-    population = whole(size, "the size of the population")
+    population = as_int(size, "the size of the population")
     if population < schema.units:
         raise InvalidInput(
             f"the population has at least the {schema.units:,} units of {schema.name}; got {population:,}"
@@ -93,180 +105,229 @@ def _check(plan: Plan, size: object) -> int | None:
     return population
 
 
-def generalised(
-    reader: Reader, released: Released, order: Sequence[int], confidence: float, size: object
-) -> tuple[Mapping[str, Population], ...]:
+def estimate_population(
+    decoder: Decoder, noisy_result: NoisyResult, order: Sequence[int], confidence: float, size: object
+) -> tuple[Mapping[str, PopulationEstimate], ...]:
     """For each row of the reply its numbers as estimates for the population."""
-    population, told, coverage = _check(reader.plan, size), _told(reader.plan), reader.plan.coverage
-    each = coverage.each(confidence)
-    if each is None:
-        raise Unsupported(NOT_SHOWN)
-    sample, at_once = Sample(reader, each, population), coverage.sentence(confidence)
+    population_size, population_numbers, coverage = (
+        _check_population_size(decoder.plan, size),
+        _find_population_numbers(decoder.plan),
+        decoder.plan.coverage,
+    )
+    interval_confidence = coverage.adjust_confidence(confidence)
+    if interval_confidence is None:
+        raise Unsupported(PRIVATE_KEYS_REFUSED)
+    sample, joint_statement = (
+        SampleEstimator(decoder, interval_confidence, population_size),
+        coverage.format_sentence(confidence),
+    )
 
-    def number(name: str, at: int, numbers: Numbers) -> Population:
-        own = sample.number(name, at, numbers)
-        words = f"{own.words}; {at_once[:1].lower()}{at_once[1:-1]}" if at_once else own.words
-        return replace(own, confidence=confidence, words=words)
+    def estimate_number(name: str, index: int, numbers: CellOutputs) -> PopulationEstimate:
+        estimate = sample.estimate_number(name, index, numbers)
+        words = (
+            f"{estimate.words}; {joint_statement[:1].lower()}{joint_statement[1:-1]}"
+            if joint_statement
+            else estimate.words
+        )
+        return replace(estimate, confidence=confidence, words=words)
 
-    return tuple({name: number(name, at, released.numbers[row]) for name, at in told.items()} for row in order)
+    return tuple(
+        {name: estimate_number(name, index, noisy_result.numbers[row]) for name, index in population_numbers.items()}
+        for row in order
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Sample:
+class SampleEstimator:
     """The units of one reply as a random sample; `size` is that of the population, where it is given."""
 
-    reader: Reader
+    decoder: Decoder
     confidence: float
     size: int | None
-    _meanings: dict[int, Meaning] = field(default_factory=dict)
-    _noises: dict[int, Above] = field(default_factory=dict)
-    _found: dict[tuple[int, Numbers], Population] = field(default_factory=dict)
+    _estimators: dict[int, Estimator] = field(default_factory=dict)
+    _noise_tails: dict[int, UpperTail] = field(default_factory=dict)
+    _estimates: dict[tuple[int, CellOutputs], PopulationEstimate] = field(default_factory=dict)
 
-    def number(self, name: str, at: int, numbers: Numbers) -> Population:
+    def estimate_number(self, name: str, index: int, numbers: CellOutputs) -> PopulationEstimate:
         """One number of one row; the same draws tell the same."""
-        if (at, numbers) not in self._found:
-            self._found[at, numbers] = self._number(name, at, numbers)
-        return self._found[at, numbers]
+        if (index, numbers) not in self._estimates:
+            self._estimates[index, numbers] = self._estimate_number(name, index, numbers)
+        return self._estimates[index, numbers]
 
-    def _number(self, name: str, at: int, numbers: Numbers) -> Population:
-        if isinstance(self.reader.plan.measurements[at], Known):
-            return self._all(name)
-        value = float(cast(Fraction, self.reader.values(at, numbers[at])[0]))
-        if self.reader.plan.query.aggregates[at].function == "avg":
-            return self._mean(name, at, value, numbers)
-        made = self._count(name, at, value, numbers)
-        return made if self._clear(at, numbers[at]) else replace(made, interval=(0.0, made.interval[1]))
+    def _estimate_number(self, name: str, index: int, numbers: CellOutputs) -> PopulationEstimate:
+        if isinstance(self.decoder.plan.measurements[index], PublicConstant):
+            return self._estimate_all_units(name)
+        value = float(cast(Fraction, self.decoder.decode_values(index, numbers[index])[0]))
+        if self.decoder.plan.query.aggregates[index].function == "avg":
+            return self._estimate_mean(name, index, value, numbers)
+        estimate = self._estimate_count(name, index, value, numbers)
+        return (
+            estimate
+            if self._is_clear_of_threshold(index, numbers[index])
+            else replace(estimate, interval=(0.0, estimate.interval[1]))
+        )
 
-    def _all(self, name: str) -> Population:
+    def _estimate_all_units(self, name: str) -> PopulationEstimate:
         """A count of every unit: neither noise nor the draw of the sample moves it."""
-        count = float(self.size or self.reader.plan.schema.units or 0)
+        count = float(self.size or self.decoder.plan.schema.units or 0)
         words = f"every unit counts, so that it is the size of the {'sample' if self.size is None else 'population'}"
-        return Population(name, count, (count, count), self.confidence, 0.0, 0.0, words)
+        return PopulationEstimate(name, count, (count, count), self.confidence, 0.0, 0.0, words)
 
-    def _count(self, name: str, at: int, value: float, numbers: Numbers) -> Population:
-        units, noise, reach = self.reader.plan.schema.units, self._noise(at), self._reach(at, numbers[at])
+    def _estimate_count(self, name: str, index: int, value: float, numbers: CellOutputs) -> PopulationEstimate:
+        units, noise, half_width = (
+            self.decoder.plan.schema.units,
+            self._get_noise_tail(index),
+            self._compute_noise_half_width(index, numbers[index]),
+        )
         if units is None:
-            told = Sampled(value, poisson, noise, (0.0, math.inf), math.sqrt(max(value, 0.0) + 1))
-            words = f"the count to be expected in such a sample; {RANDOM}, their number not being public"
-            return self._made(name, told, self.confidence, (0.0, 1.0), reach, words)
-        told = _share(value / units, _drawn(units, self.size), noise, units, units)
-        words = f"the count to be expected in such a sample of {units:,}; {RANDOM}"
+            sampled_value = NoisySample(value, compute_poisson, noise, (0.0, math.inf), math.sqrt(max(value, 0.0) + 1))
+            words = f"the count to be expected in such a sample; {RANDOM_SAMPLE_NOTE}, their number not being public"
+            return self._build_population(name, sampled_value, self.confidence, (0.0, 1.0), half_width, words)
+        sampled_value = _build_share(value / units, _choose_share_distribution(units, self.size), noise, units, units)
+        words = f"the count to be expected in such a sample of {units:,}; {RANDOM_SAMPLE_NOTE}"
         if self.size is not None:
-            words = f"the count in the population of {self.size:,}; {RANDOM} of {units:,}"
-        most = float(self.size or units)
-        return self._made(name, told, self.confidence, (0.0, most), reach * most / units, words)
+            words = f"the count in the population of {self.size:,}; {RANDOM_SAMPLE_NOTE} of {units:,}"
+        max_count = float(self.size or units)
+        return self._build_population(
+            name, sampled_value, self.confidence, (0.0, max_count), half_width * max_count / units, words
+        )
 
-    def _noise(self, at: int) -> Above:
+    def _get_noise_tail(self, index: int) -> UpperTail:
         """The noise of a number that is one total."""
-        if at not in self._noises:
-            one = self.reader.plan.measurements[at]
-            line = Spread(one.threshold.noise, 1.0) if isinstance(one, Counted) else self._meaning(at).line()
-            self._noises[at] = tabulated(line)
-        return self._noises[at]
+        if index not in self._noise_tails:
+            measurement = self.decoder.plan.measurements[index]
+            line = (
+                ScaledNoise(measurement.threshold.noise, 1.0)
+                if isinstance(measurement, ThresholdedCount)
+                else self._get_estimator(index).build_line_noise()
+            )
+            self._noise_tails[index] = tabulate_upper_tail(line)
+        return self._noise_tails[index]
 
-    def _clear(self, at: int, drawn: tuple[int, ...]) -> bool:
+    def _is_clear_of_threshold(self, index: int, outputs: tuple[int, ...]) -> bool:
         """Whether a key would have been shown without its noise; if not, only the upper end says anything."""
-        one = self.reader.plan.measurements[at]
-        if not isinstance(one, Counted):
+        measurement = self.decoder.plan.measurements[index]
+        if not isinstance(measurement, ThresholdedCount):
             return True
-        return drawn[0] - one.threshold.noise.interval(self.confidence)[1] > one.threshold.least
+        return outputs[0] - measurement.threshold.noise.interval(self.confidence)[1] > measurement.threshold.min_count
 
-    def _mean(self, name: str, at: int, value: float, numbers: Numbers) -> Population:
-        column = self.reader.plan.schema.column(self.reader.plan.query.aggregates[at].column or "")
+    def _estimate_mean(self, name: str, index: int, value: float, numbers: CellOutputs) -> PopulationEstimate:
+        column = self.decoder.plan.schema.column(self.decoder.plan.query.aggregates[index].column or "")
         low, width = float(column.lower * column.step), float((column.upper - column.lower) * column.step)
-        units, noise, public = self._behind(at, value, numbers[at])
+        units, noise, is_public = self._find_mean_units(index, value, numbers[index])
         if units < 1 or not width:
-            words = self._words(column, public, beside=False)
-            return Population(name, value, (low, low + width), self.confidence, width / 2, width / 2, words)
-        share, size = (value - low) / width, self.size if public else None
-        variance = self._hidden(self._variance(at, numbers) / width**2, units)
-        beside = units >= FEW and variance < share * (1 - share)
-        law = _averaged(units, size, variance) if beside else _drawn(units, size)
-        miss = (1 - self.confidence) * (1 - SIDE * ((not public) + 2 * math.isfinite(variance)))
-        told = _share(share, law, noise, width, units)
-        reach, words = self._reach(at, numbers[at]), self._words(column, public, beside)
-        return self._made(name, told, 1 - miss, (low, width), reach, words)
+            words = self._describe_mean(column, is_public, uses_variance=False)
+            return PopulationEstimate(name, value, (low, low + width), self.confidence, width / 2, width / 2, words)
+        share, size = (value - low) / width, self.size if is_public else None
+        variance = self._add_hidden_variance(self._bound_variance(index, numbers) / width**2, units)
+        uses_variance = units >= MIN_NORMAL_UNITS and variance < share * (1 - share)
+        distribution = (
+            _build_mean_distribution(units, size, variance)
+            if uses_variance
+            else _choose_share_distribution(units, size)
+        )
+        miss = (1 - self.confidence) * (1 - SIDE_MISS_SHARE * ((not is_public) + 2 * math.isfinite(variance)))
+        sampled_value = _build_share(share, distribution, noise, width, units)
+        half_width, words = (
+            self._compute_noise_half_width(index, numbers[index]),
+            self._describe_mean(column, is_public, uses_variance),
+        )
+        return self._build_population(name, sampled_value, 1 - miss, (low, width), half_width, words)
 
-    def _behind(self, at: int, value: float, drawn: tuple[int, ...]) -> tuple[int, Above, bool]:
+    def _find_mean_units(self, index: int, value: float, outputs: tuple[int, ...]) -> tuple[int, UpperTail, bool]:
         """Of how many units a mean is, its noise, and whether their number is public.
 
         The totals tell a mean times the noisy number of rows m, not the exact one n (Fieller 1954): the sample's error
         is told n / m times, so it is as that of m^2 / n units.
         """
-        ratio, most = self._meaning(at).ratio, self.reader.plan.schema.units
+        ratio, max_units = self._get_estimator(index).ratio, self.decoder.plan.schema.units
         if ratio is None:
-            return most or 0, self._noise(at), True
-        rows = max(ratio.rows(drawn), 0.0)
-        beyond = max(ratio.most_rows(drawn, self._side), 1.0)
-        units = math.floor(min(rows, rows**2 / min(beyond, most or math.inf)))
-        line = ratio.line(ratio.share(value), rows)
-        half = sum(map(abs, ratio.scaled(ratio.share(value), rows))) / 2
+            return max_units or 0, self._get_noise_tail(index), True
+        rows = max(ratio.estimate_rows(outputs), 0.0)
+        max_rows = max(ratio.bound_rows(outputs, self._side_confidence), 1.0)
+        units = math.floor(min(rows, rows**2 / min(max_rows, max_units or math.inf)))
+        line = ratio.build_mean_noise(ratio.compute_share(value), rows)
+        half = sum(map(abs, ratio.compute_error_weights(ratio.compute_share(value), rows))) / 2
         # The tails of a weighted sum are those of noises spread over their cells, half a unit farther than they are.
-        return units, lambda away: line.above(away - half), False
+        return units, lambda distance: line.compute_upper_tail(distance - half), False
 
-    def _variance(self, at: int, numbers: Numbers) -> float:
+    def _bound_variance(self, index: int, numbers: CellOutputs) -> float:
         """The most that the variance under a mean may be, where it was asked for beside it."""
-        aggregates = self.reader.plan.query.aggregates
-        for place, beside in enumerate(aggregates):
-            if beside.function in SPREADS and beside.column == aggregates[at].column:
-                span = self.reader.span(place, numbers[place], self._side)
-                most = math.inf if span is None else float(cast(float, span[1]))
-                return most if beside.function == "var" else most**2
+        aggregates = self.decoder.plan.query.aggregates
+        for place, aggregate in enumerate(aggregates):
+            if aggregate.function in VARIANCE_FUNCTIONS and aggregate.column == aggregates[index].column:
+                interval = self.decoder.compute_interval(place, numbers[place], self._side_confidence)
+                max_deviation = math.inf if interval is None else float(cast(float, interval[1]))
+                return max_deviation if aggregate.function == "var" else max_deviation**2
         return math.inf
 
-    def _hidden(self, variance: float, units: int) -> float:
+    def _add_hidden_variance(self, variance: float, units: int) -> float:
         """With what a sample may hide of the population's variance, between 0 and 1 (Maurer and Pontil 2009)."""
-        if units < FEW or math.isinf(variance):
+        if units < MIN_NORMAL_UNITS or math.isinf(variance):
             return math.inf
-        beyond = math.sqrt(2 * math.log(1 / (1 - self._side)) / (units - 1))
-        return (math.sqrt(variance) + beyond) ** 2
+        allowance = math.sqrt(2 * math.log(1 / (1 - self._side_confidence)) / (units - 1))
+        return (math.sqrt(variance) + allowance) ** 2
 
-    def _words(self, column: Column, public: bool, beside: bool) -> str:
-        what = "proportion" if column.kind == "boolean" else "mean"
-        own = f" of {self.size:,}" if self.size is not None and public else ""
-        said = [f"the {what} in the population{own}", RANDOM]
-        if self.size is not None and not public:
-            said.append("the size does not enter, since the number of rows behind it is not public")
+    def _describe_mean(self, column: Column, is_public: bool, uses_variance: bool) -> str:
+        quantity = "proportion" if column.kind == "boolean" else "mean"
+        size_text = f" of {self.size:,}" if self.size is not None and is_public else ""
+        statements = [f"the {quantity} in the population{size_text}", RANDOM_SAMPLE_NOTE]
+        if self.size is not None and not is_public:
+            statements.append("the size does not enter, since the number of rows behind it is not public")
         if column.kind != "boolean":
-            said.append(f"their variance is taken as {TOLD if beside else LARGEST}")
-        return "; ".join(said)
+            statements.append(
+                f"their variance is taken as {STATED_VARIANCE_NOTE if uses_variance else LARGEST_VARIANCE_NOTE}"
+            )
+        return "; ".join(statements)
 
-    def _made(
-        self, name: str, told: Sampled, confidence: float, place: tuple[float, float], reach: float, words: str
-    ) -> Population:
+    def _build_population(
+        self,
+        name: str,
+        sampled_value: NoisySample,
+        confidence: float,
+        scale: tuple[float, float],
+        half_width: float,
+        words: str,
+    ) -> PopulationEstimate:
         """In units of the answer, from where it is counted and by how much."""
-        low, width = place
-        least, most = told.interval(confidence)
-        span = low + width * least, low + width * most
-        sampling = width * told.by_sampling(self.confidence)
-        return Population(name, low + width * told.value, span, self.confidence, reach, sampling, words)
+        low, width = scale
+        least, most = sampled_value.interval(confidence)
+        interval = low + width * least, low + width * most
+        sampling = width * sampled_value.compute_sampling_half_width(self.confidence)
+        return PopulationEstimate(
+            name, low + width * sampled_value.value, interval, self.confidence, half_width, sampling, words
+        )
 
-    def _reach(self, at: int, drawn: tuple[int, ...]) -> float:
+    def _compute_noise_half_width(self, index: int, outputs: tuple[int, ...]) -> float:
         """How far the noise alone goes: half the interval of the exact number."""
-        low, high = cast("tuple[float, float]", self.reader.span(at, drawn, self.confidence))
+        low, high = cast("tuple[float, float]", self.decoder.compute_interval(index, outputs, self.confidence))
         return (high - low) / 2
 
     @property
-    def _side(self) -> float:
-        return 1 - (1 - self.confidence) * SIDE
+    def _side_confidence(self) -> float:
+        return 1 - (1 - self.confidence) * SIDE_MISS_SHARE
 
-    def _meaning(self, at: int) -> Meaning:
-        if at not in self._meanings:
-            self._meanings[at] = self.reader.plan.meaning(cast(Noisy, self.reader.plan.measurements[at]))
-        return self._meanings[at]
+    def _get_estimator(self, index: int) -> Estimator:
+        if index not in self._estimators:
+            self._estimators[index] = self.decoder.plan.build_estimator(
+                cast(AdditiveNoise, self.decoder.plan.measurements[index])
+            )
+        return self._estimators[index]
 
 
-def _share(told: float, law: Law, noise: Above, unit: float, units: int) -> Sampled:
+def _build_share(
+    value: float, distribution: SamplingDistribution, noise: UpperTail, unit: float, units: int
+) -> NoisySample:
     """A number between 0 and 1, whose noise is told in other units."""
-    return Sampled(told, law, lambda away: noise(away * unit), (0.0, 1.0), units**-0.5)
+    return NoisySample(value, distribution, lambda distance: noise(distance * unit), (0.0, 1.0), units**-0.5)
 
 
-def _drawn(units: int, size: int | None) -> Law:
+def _choose_share_distribution(units: int, size: int | None) -> SamplingDistribution:
     """The share of a sample, or a mean of which no variance is known."""
-    return binomial(units) if size is None else hypergeometric(units, size)
+    return build_binomial(units) if size is None else build_hypergeometric(units, size)
 
 
-def _averaged(units: int, size: int | None, variance: float) -> Law:
+def _build_mean_distribution(units: int, size: int | None, variance: float) -> SamplingDistribution:
     """A mean of known variance, no more than it can be about a target."""
-    left = 1.0 if size is None else 1 - units / size
-    return normal(lambda share: math.sqrt(min(variance, share * (1 - share)) * left / units))
+    unsampled_share = 1.0 if size is None else 1 - units / size
+    return build_normal(lambda share: math.sqrt(min(variance, share * (1 - share)) * unsampled_share / units))

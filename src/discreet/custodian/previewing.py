@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from discreet.custodian.accuracy import AccuracyForRows, accuracy_by_rows, state_accuracy
-from discreet.custodian.question import Question, read
-from discreet.custodian.reader import Reader
+from discreet.custodian.accuracy import AccuracyForRows, compute_accuracy_by_rows, state_accuracy
+from discreet.custodian.question import Question, parse_question
+from discreet.custodian.reader import Decoder
 from discreet.errors import BudgetExceeded, InvalidInput
 from discreet.formatting import format_number
 from discreet.guarantee import Guarantee
 from discreet.ledger import Balance, Caps, Charge, Ledger
-from discreet.ledger.refusal import times, untouched
+from discreet.ledger.refusal import build_unspent_owners, count_affordable_charges
 from discreet.ledger.stored import Offer
-from discreet.plain import plain_text
-from discreet.planner.asked import Asked, Given
-from discreet.planner.choose import plan, plan_asked
-from discreet.planner.chosen import Chosen
-from discreet.planner.compared import ComparedWithDp, compare_with_dp
+from discreet.plain import copy_text
+from discreet.planner.asked import PriorInput, QueryOptions
+from discreet.planner.choose import plan, plan_query
+from discreet.planner.chosen import CandidateSelection
+from discreet.planner.compared import DpComparison, compare_with_dp
 from discreet.planner.individual import OrderStatistic
-from discreet.planner.nested import Nested
-from discreet.planner.noisy import Noisy
+from discreet.planner.nested import HierarchicalHistogram
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Candidate, Plan
 from discreet.planner.ranks import MEAN_OF_RANKS
-from discreet.planner.together import mean_errors
+from discreet.planner.together import compute_mean_errors
 from discreet.query import to_sql
 from discreet.query.query import Query
 from discreet.schema import Schema
@@ -34,10 +34,10 @@ from discreet.schema import Schema
 if TYPE_CHECKING:
     from discreet.ledger.charge import Model
 
-ANALYST = "analyst"
+DEFAULT_ANALYST = "analyst"
 ANY_PRICE = "any"
-HARDLY = 0.95
-WEAK = "an epsilon above 5 is weak formal protection"
+LITTLE_GAIN_RATIO = 0.95
+WEAK_EPSILON_WARNING = "an epsilon above 5 is weak formal protection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,13 @@ class Preview:
     times: int = 0
     accuracy_by_rows: tuple[AccuracyForRows, ...] = ()
     """How the accuracy of a mean or variance depends on the number of rows selected, where that is not public."""
-    compared_with_dp: ComparedWithDp | None = None
+    compared_with_dp: DpComparison | None = None
     """Of an individual-dp question: its error and that of plain differential privacy, and which to prefer."""
 
 
-def charge_of(
+def build_plan_charge(
     planned: Plan,
-    told: str,
+    question: str,
     snapshot: str,
     analyst: str,
     key: str | None = None,
@@ -92,16 +92,16 @@ def charge_of(
         dataset=planned.schema.name,
         snapshot=snapshot,
         analyst=analyst,
-        question=planned.question(),
-        query=told,
-        model=cast("Model", planned.account),
+        question=planned.build_question_key(),
+        query=question,
+        model=cast("Model", planned.account_model),
         spend=planned.cost,
         epsilon=planned.epsilon,
-        part=planned.region(),
+        part=planned.get_sub_account(),
         key=key,
         fresh=fresh,
         any_price=any_price,
-        degradable=planned.degradable,
+        degradable=planned.is_degradable,
     )
 
 
@@ -109,7 +109,7 @@ def is_any_price(reuse: object) -> bool:
     """Whether an analyst takes another's stored answer at any price; left out, for what she offers at the most."""
     if reuse is None:
         return False
-    if plain_text(reuse, "reuse") != ANY_PRICE:
+    if copy_text(reuse, "reuse") != ANY_PRICE:
         raise InvalidInput(
             f'reuse is "{ANY_PRICE}", to take another analyst\'s stored answer also if it costs more than you offer; '
             "otherwise leave it out"
@@ -117,167 +117,186 @@ def is_any_price(reuse: object) -> bool:
     return True
 
 
-def preview(
+def preview_from_schema(
     schema: Schema,
     question: Question,
     epsilon: object = None,
-    prior: Given = None,
+    prior: PriorInput = None,
     delta: object = None,
     model: str | None = None,
-    **more: Any,
+    **options: Any,
 ) -> Preview:
     """What a question would cost and be good for, from the schema alone: as if nothing had been spent."""
-    most = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
-    planned = plan(schema, read(question, schema), epsilon, delta, prior, model, most=most, **more)
-    told = previewed(planned, to_sql(planned.query, schema))
+    max_epsilon = min(schema.budget.epsilon, schema.analyst_budget.epsilon)
+    planned = plan(schema, parse_question(question, schema), epsilon, delta, prior, model, most=max_epsilon, **options)
+    result = build_preview(planned, to_sql(planned.query, schema))
     caps = Caps(schema.budget, schema.analyst_budget, schema.models)
-    charge = charge_of(planned, told.question, "none yet", ANALYST)
-    return replace(told, times=times(charge, untouched(charge, caps)))
+    charge = build_plan_charge(planned, result.question, "none yet", DEFAULT_ANALYST)
+    return replace(result, times=count_affordable_charges(charge, build_unspent_owners(charge, caps)))
 
 
-def previewed(planned: Plan, question: str) -> Preview:
+def build_preview(planned: Plan, question: str) -> Preview:
     """A plan as a preview."""
-    nothing = Guarantee.dp(0, planned.schema.neighbours, planned.schema.unit_name)
-    weak = [WEAK] if planned.guarantee.epsilon is not None and planned.guarantee.epsilon > 5 else []
-    alone, error = planned.prior_error, planned.expected_error
-    if alone is not None and error is not None and error > HARDLY * alone:
-        weak.append(f"your prior alone has an expected error of about {format_number(alone)}: {_hardly(error > alone)}")
+    no_cost = Guarantee.dp(0, planned.schema.neighbours, planned.schema.unit_name)
+    warnings = [WEAK_EPSILON_WARNING] if planned.guarantee.epsilon is not None and planned.guarantee.epsilon > 5 else []
+    prior_error, expected_error = planned.prior_error, planned.expected_error
+    if prior_error is not None and expected_error is not None and expected_error > LITTLE_GAIN_RATIO * prior_error:
+        warnings.append(
+            f"your prior alone has an expected error of about {format_number(prior_error)}: "
+            f"{_describe_little_gain(expected_error > prior_error)}"
+        )
     return Preview(
         question=question,
         mechanism=planned.mechanism,
-        cost=nothing if planned.free else planned.guarantee,
+        cost=no_cost if planned.is_free else planned.guarantee,
         expected_error=planned.expected_error,
         candidates=planned.candidates,
         accuracy=state_accuracy(planned, planned.confidence),
-        accuracy_by_rows=accuracy_by_rows(planned, planned.confidence),
+        accuracy_by_rows=compute_accuracy_by_rows(planned, planned.confidence),
         guarantee=planned.guarantee,
-        reason=reason(planned),
-        warnings=tuple(weak),
-        prior_error=alone,
-        pictured=pictured(planned),
-        error_of=error_of(planned) if error else "",
-        prior_use=planned.prior_words,
+        reason=explain_mechanism(planned),
+        warnings=tuple(warnings),
+        prior_error=prior_error,
+        pictured=is_plan_plottable(planned),
+        error_of=describe_error_meaning(planned) if expected_error else "",
+        prior_use=planned.prior_description,
         compared_with_dp=compare_with_dp(planned),
     )
 
 
-def _hardly(worse: bool) -> str:
+def _describe_little_gain(is_worse: bool) -> str:
     """What an answer is worth beside a prior that is nearly as good; worse only by the tail mixed into the prior."""
-    if not worse:
+    if not is_worse:
         return "the answer would tell you hardly more"
     return "if it is right, it is nearer than the answer, which allows for its being wrong; more epsilon helps"
 
 
-def error_of(planned: Plan) -> str:
+def describe_error_meaning(planned: Plan) -> str:
     """What the expected error is of: of nested counts it is a mean over all that they tell."""
-    if planned.belief is not None or planned.prior is not None:
-        return f"of what you will know: your prior and the answer together{_for_rows(planned)}"
-    if not isinstance(planned.measurements[0], Nested):
-        chosen = ", before rows are chosen by it" if planned.coverage.chosen else ""
-        return f"of the raw answer{chosen}{_for_rows(planned)}"
-    ranges = planned.query.nesting == "ranges"
-    return "of a range, on average over all ranges" if ranges else "of a count, on average over all rows"
+    if planned.grid_prior is not None or planned.prior is not None:
+        return f"of what you will know: your prior and the answer together{_describe_expected_rows(planned)}"
+    if not isinstance(planned.measurements[0], HierarchicalHistogram):
+        selection_clause = ", before rows are chosen by it" if planned.coverage.is_selective else ""
+        return f"of the raw answer{selection_clause}{_describe_expected_rows(planned)}"
+    is_histogram = planned.query.nesting == "ranges"
+    return "of a range, on average over all ranges" if is_histogram else "of a count, on average over all rows"
 
 
-def _for_rows(planned: Plan) -> str:
+def _describe_expected_rows(planned: Plan) -> str:
     """The number of rows that an expected error is for, where it is not public."""
-    noisy = [one for one in planned.measurements if isinstance(one, Noisy)]
-    if not any(planned.meaning(one).depends_on_rows for one in noisy):
+    noisy_measurements = [measurement for measurement in planned.measurements if isinstance(measurement, AdditiveNoise)]
+    if not any(planned.build_estimator(measurement).depends_on_rows for measurement in noisy_measurements):
         return ""
     expected = planned.expected_rows
-    guess = "" if expected.source == "stated" else ", which is only a guess"
-    return f", if about {expected.number:,} rows are selected{guess}"
+    guess_note = "" if expected.source == "stated" else ", which is only a guess"
+    return f", if about {expected.number:,} rows are selected{guess_note}"
 
 
-def pictured(planned: Plan) -> bool:
+def is_plan_plottable(planned: Plan) -> bool:
     """Whether the answer can be drawn: a histogram, or one number with a law to show."""
     if planned.query.nesting == "ranges":
         return True
-    return not planned.query.keys and len(planned.measurements) == 1 and Reader(planned).pictured(0)
+    return not planned.query.keys and len(planned.measurements) == 1 and Decoder(planned).is_plottable(0)
 
 
-def reason(planned: Plan) -> str:
+def explain_mechanism(planned: Plan) -> str:
     """Why this mechanism."""
-    if sum(one.chosen for one in planned.candidates) > 1:
-        return _reason_of_several(planned)
-    own, one = planned.expected_error, planned.measurements[0]
-    if isinstance(one, OrderStatistic):
+    if sum(item.chosen for item in planned.candidates) > 1:
+        return _explain_joint_mechanism(planned)
+    expected_error, item = planned.expected_error, planned.measurements[0]
+    if isinstance(item, OrderStatistic):
         return "the one that individual-dp has for order statistics"
-    by_rank = one.why_by_rank() if isinstance(one, Chosen) else ""
+    by_rank = item.explain_rank_choice() if isinstance(item, CandidateSelection) else ""
     if by_rank:
         return by_rank
-    rivals = [one for one in planned.candidates if not (one.chosen or _looks_alike(one.expected_error, own))]
-    known = [one for one in rivals if one.expected_error is not None]
-    if own is None and not known:
+    rivals = [
+        item
+        for item in planned.candidates
+        if not (item.chosen or _has_same_digits(item.expected_error, expected_error))
+    ]
+    known_rivals = [item for item in rivals if item.expected_error is not None]
+    if expected_error is None and not known_rivals:
         return "its error depends on the rows, so that it is told in numbers of rows" if planned.candidates else ""
-    if own is None:
-        return f"it uses all rows; a {known[0].mechanism} would tell hardly more than the prior does"
+    if expected_error is None:
+        return f"it uses all rows; a {known_rivals[0].mechanism} would tell hardly more than the prior does"
     if not rivals:
         return "the one that fits what was asked"
-    if not known and planned.mechanism.startswith(MEAN_OF_RANKS):
+    if not known_rivals and planned.mechanism.startswith(MEAN_OF_RANKS):
         return f"of so few rows it is nearer than the {rivals[0].mechanism}, if they are spread evenly"
-    if not known:
+    if not known_rivals:
         return f"its error is known beforehand; that of the {rivals[0].mechanism} depends on the rows"
-    nearest = min(known, key=lambda one: one.expected_error or 0.0)
-    other = format_number(nearest.expected_error or 0.0)
-    return f"its expected error is about {format_number(own)}, that of the {nearest.mechanism} is about {other}"
+    nearest = min(known_rivals, key=lambda item: item.expected_error or 0.0)
+    nearest_error = format_number(nearest.expected_error or 0.0)
+    return (
+        f"its expected error is about {format_number(expected_error)}, that of the "
+        f"{nearest.mechanism} is about {nearest_error}"
+    )
 
 
-def _looks_alike(one: float | None, two: float | None) -> bool:
+def _has_same_digits(first: float | None, second: float | None) -> bool:
     """Whether two errors are told by the same digits."""
-    return one is not None and two is not None and format_number(one) == format_number(two)
+    return first is not None and second is not None and format_number(first) == format_number(second)
 
 
-def _reason_of_several(planned: Plan) -> str:
+def _explain_joint_mechanism(planned: Plan) -> str:
     """Counts are measured by the strategy with the least mean variance, all else one by one."""
-    means = mean_errors(planned.candidates)
+    means = compute_mean_errors(planned.candidates)
     if len(means) < 2:
         return "each number by the mechanism that fits it best"
-    (first, least), (second, next_best) = sorted(means.items(), key=lambda one: one[1])[:2]
+    (first, least), (second, next_best) = sorted(means.items(), key=lambda pair: pair[1])[:2]
     both = f"about {format_number(least)} by {first}, about {format_number(next_best)} by {second}"
     return f"the counts together have an expected error of {both}"
 
 
-def with_offer(told: Preview, offer: Offer | None) -> Preview:
+def apply_offer(preview: Preview, offer: Offer | None) -> Preview:
     """A preview that knows of a stored answer; of another's that is degraded, only that there is one."""
     if offer is None:
-        return told
+        return preview
     if offer.kind == "degraded":
-        return replace(told, reuse=offer.kind)
-    price, label = offer.price, told.guarantee
-    if label.model == "zcdp":
-        cost = replace(label, rho=price.other)
-    elif price.other or price.delta:
-        cost = replace(label, epsilon=offer.epsilon)
+        return replace(preview, reuse=offer.kind)
+    price, guarantee = offer.price, preview.guarantee
+    if guarantee.model == "zcdp":
+        cost = replace(guarantee, rho=price.gaussian_rho)
+    elif price.gaussian_rho or price.delta:
+        cost = replace(guarantee, epsilon=offer.epsilon)
     else:
-        cost = replace(label, model="dp", epsilon=price.epsilon, delta=None)
-    own = offer.epsilon if offer.kind == "own" else None
-    weak = (WEAK,) if price.epsilon > 5 and WEAK not in told.warnings else ()
-    return replace(told, stored=own, reuse=offer.kind, cost=cost, warnings=(*told.warnings, *weak))
+        cost = replace(guarantee, model="dp", epsilon=price.epsilon, delta=None)
+    stored_epsilon = offer.epsilon if offer.kind == "own" else None
+    extra_warnings = (
+        (WEAK_EPSILON_WARNING,) if price.epsilon > 5 and WEAK_EPSILON_WARNING not in preview.warnings else ()
+    )
+    return replace(
+        preview, stored=stored_epsilon, reuse=offer.kind, cost=cost, warnings=(*preview.warnings, *extra_warnings)
+    )
 
 
-def count_more(charge: Charge, caps: Caps, offer: Offer | None, ledger: Ledger) -> int:
+def count_affordable_answers(charge: Charge, caps: Caps, offer: Offer | None, ledger: Ledger) -> int:
     """How many more new answers of the same cost the budgets hold; this one at least, where the analyst can pay it."""
     if offer is None or offer.kind == "own":
-        return ledger.times(charge, caps)
-    priced = replace(charge, spend=offer.price)
-    return max(ledger.times(priced, caps), min(1, ledger.times(priced, caps, alone=True)))
+        return ledger.count_affordable(charge, caps)
+    priced_charge = replace(charge, spend=offer.price)
+    return max(
+        ledger.count_affordable(priced_charge, caps),
+        min(1, ledger.count_affordable(priced_charge, caps, analyst_only=True)),
+    )
 
 
-def plan_or_stored(schema: Schema, query: Query, request: Asked, offer: Callable[[Plan], Offer | None]) -> Plan:
+def plan_or_find_stored(
+    schema: Schema, query: Query, request: QueryOptions, find_offer: Callable[[Plan], Offer | None]
+) -> Plan:
     """A plan; of an accuracy that what is left cannot reach, only where a stored answer has it."""
     try:
-        return plan_asked(schema, query, request)
+        return plan_query(schema, query, request)
     except BudgetExceeded as refusal:
         try:
-            dear = plan_asked(schema, query, replace(request, most=None))
+            uncapped_plan = plan_query(schema, query, replace(request, max_epsilon=None))
         except BudgetExceeded:  # no epsilon reaches it; only the first refusal says what is left
             raise refusal from None
-        if offer(dear) is None:
+        if find_offer(uncapped_plan) is None:
             raise
-        return dear
+        return uncapped_plan
 
 
-def least_left(balances: tuple[Balance, ...], model: str) -> Fraction:
+def get_min_left(balances: tuple[Balance, ...], model: str) -> Fraction:
     """The least that is left among the accounts that an answer in a model is paid from: a pure one from all."""
-    return min((one.left for one in balances if model in ("dp", one.model)), default=Fraction(0))
+    return min((balance.left for balance in balances if model in ("dp", balance.model)), default=Fraction(0))

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.custodian.recipe import Recipe
+from discreet.custodian.recipe import ProtectionRecipe
 from discreet.custodian.registering import Progress
-from discreet.custodian.rows import Codes, originals, places_in_one_order, table_of
+from discreet.custodian.rows import Codes, build_code_table, concatenate_originals, rank_rows_by_codes
 from discreet.errors import InvalidInput
 from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import Entropy, KeyedEntropy
 from discreet.microdata.checks import check_informative, check_k
-from discreet.microdata.protected import Protected
+from discreet.microdata.protected import ProtectedTable
 from discreet.microdata.table import Attribute, Table
 from discreet.schema import Schema
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
+class ProtectedRelease:
     """A release in the order it leaves in: row i of `released` was made of row i of `original`.
 
     `rows` are the places of the rows among all of the snapshot sorted by their codes, of which there are
@@ -42,69 +42,75 @@ class Made:
     snapshot_rows: int
 
 
-def records_of(schema: Schema, source: Source) -> Table:
+def read_records(schema: Schema, source: Source) -> Table:
     """All rows of the snapshot."""
-    return table_of(schema, _codes(schema, source))
+    return build_code_table(schema, _read_codes(schema, source))
 
 
-def _codes(schema: Schema, source: Source) -> Codes:
-    codes = originals(source.records())
+def _read_codes(schema: Schema, source: Source) -> Codes:
+    codes = concatenate_originals(source.records())
     if not codes:
         raise InvalidInput(f"{schema.name} has no rows, so there is nothing to release")
     return codes
 
 
-def made_in_memory(recipe: Recipe, schema: Schema, source: Source, key: bytes, progress: Progress) -> Made:
+def protect_in_memory(
+    recipe: ProtectionRecipe, schema: Schema, source: Source, key: bytes, progress: Progress
+) -> ProtectedRelease:
     """All rows read, protected, and put in an order that tells nothing."""
-    codes = _codes(schema, source)
-    table = table_of(schema, codes)
+    codes = _read_codes(schema, source)
+    table = build_code_table(schema, codes)
     check_k(recipe.k, table.rows)
     for name in (*recipe.quasi, *recipe.confidential):
         check_informative(table[name])
     progress("protecting")
-    protected = protect(recipe, table, KeyedEntropy(key, "protect"))
-    return in_random_order(recipe, table, protected, places_in_one_order(codes), key)
+    protected = protect_table(recipe, table, KeyedEntropy(key, "protect"))
+    return shuffle_release(recipe, table, protected, rank_rows_by_codes(codes), key)
 
 
-def in_random_order(recipe: Recipe, table: Table, protected: Protected, places: NDArray[np.int64], key: bytes) -> Made:
+def shuffle_release(
+    recipe: ProtectionRecipe, table: Table, protected: ProtectedTable, places: NDArray[np.int64], key: bytes
+) -> ProtectedRelease:
     """The rows shuffled: where a row stands in the file must not tell whose it is."""
-    from discreet.microdata.permuting import permuted_inside
+    from discreet.microdata.permuting import permute_within_groups
 
-    order = permuted_inside(np.zeros(len(protected.kept), dtype=np.int64), KeyedEntropy(key, "order"))
-    kept = protected.kept[order]
-    kept_as_they_are = {name: table[name].take(protected.kept) for name in recipe.keep}
-    return Made(
-        table.select(recipe.columns).take(kept),
-        released_columns(recipe, kept_as_they_are, protected).take(order),
+    order = permute_within_groups(np.zeros(len(protected.source_rows), dtype=np.int64), KeyedEntropy(key, "order"))
+    kept_rows = protected.source_rows[order]
+    unchanged_columns = {name: table[name].take(protected.source_rows) for name in recipe.keep}
+    return ProtectedRelease(
+        table.select(recipe.columns).take(kept_rows),
+        select_released_columns(recipe, unchanged_columns, protected).take(order),
         {name: labels[order] for name, labels in protected.groups.items()},
         protected.second,
         protected.guarantee,
         protected.facts,
-        places[kept],
+        places[kept_rows],
         table.rows,
     )
 
 
-def released_columns(recipe: Recipe, records: Mapping[str, Attribute], protected: Protected) -> Table:
+def select_released_columns(
+    recipe: ProtectionRecipe, records: Mapping[str, Attribute], protected: ProtectedTable
+) -> Table:
     """The columns that leave: those of the recipe, and what a method adds, as the number of a group.
 
     `records` are row for row those that the protected table was made of.
     """
-    made, only_used = protected.table, {recipe.weights, recipe.strata} - set(recipe.columns)
-    kept = {name: records[name] for name in recipe.keep}
-    return Table({name: made[name] for name in made if name not in only_used} | kept)
+    protected_table, only_used = protected.table, {recipe.weights, recipe.strata} - set(recipe.columns)
+    unchanged_columns = {name: records[name] for name in recipe.keep}
+    return Table({name: protected_table[name] for name in protected_table if name not in only_used} | unchanged_columns)
 
 
-def used_columns(recipe: Recipe) -> tuple[str, ...]:
+def list_used_columns(recipe: ProtectionRecipe) -> tuple[str, ...]:
     """What a method may see: what is released, weights and strata."""
-    more = (name for name in (recipe.weights, recipe.strata) if name is not None)
-    return tuple(dict.fromkeys((*recipe.columns, *more)))
+    extra_columns = (name for name in (recipe.weights, recipe.strata) if name is not None)
+    return tuple(dict.fromkeys((*recipe.columns, *extra_columns)))
 
 
-def protect(recipe: Recipe, records: Table, entropy: Entropy) -> Protected:
+def protect_table(recipe: ProtectionRecipe, records: Table, entropy: Entropy) -> ProtectedTable:
     """The recipe's columns, protected; row for row beside the records but for those left out."""
-    table = records.select(used_columns(recipe))
-    near: dict[str, Any] = {
+    table = records.select(list_used_columns(recipe))
+    grouping_options: dict[str, Any] = {
         "method": recipe.grouping,
         "weights": recipe.weights,
         "strata": recipe.strata,
@@ -118,35 +124,39 @@ def protect(recipe: Recipe, records: Table, entropy: Entropy) -> Protected:
         case "mdav":
             from discreet.microdata.mdav_id import mdav_id
 
-            made = mdav_id(table, recipe.k, recipe.quasi, **near)
+            protected = mdav_id(table, recipe.k, recipe.quasi, **grouping_options)
         case "mdav-swap":
             from discreet.microdata.swapping import mdav_swap
 
             intruder = "informed" if recipe.informed else "uninformed"
-            made = mdav_swap(table, k, *roles, intruder=intruder, swap=recipe.swap, diversity=recipe.diversity, **near)
+            protected = mdav_swap(
+                table, k, *roles, intruder=intruder, swap=recipe.swap, diversity=recipe.diversity, **grouping_options
+            )
         case "ir-swap":
             from discreet.microdata.swapping import ir_swap
 
-            swapping: dict[str, Any] = {"diversity": recipe.diversity, "strata": recipe.strata, "entropy": entropy}
-            made = ir_swap(table, k, recipe.confidential, **swapping)
+            swap_options: dict[str, Any] = {"diversity": recipe.diversity, "strata": recipe.strata, "entropy": entropy}
+            protected = ir_swap(table, k, recipe.confidential, **swap_options)
         case "anatomy":
             from discreet.microdata.anatomy import anatomy
 
-            made = anatomy(table, recipe.k, *roles, partition=recipe.partition, diversity=recipe.diversity, **near)
+            protected = anatomy(
+                table, recipe.k, *roles, partition=recipe.partition, diversity=recipe.diversity, **grouping_options
+            )
         case "t-closeness":
             from discreet.microdata.t_close import t_close
 
-            more: dict[str, Any] = {
+            closeness_options: dict[str, Any] = {
                 "buckets": recipe.buckets,
                 "groups_per_bucket": recipe.groups_per_bucket,
                 "form": recipe.form,
             }
-            made = t_close(table, recipe.t, recipe.k, *roles, **more, entropy=entropy)
+            protected = t_close(table, recipe.t, recipe.k, *roles, **closeness_options, entropy=entropy)
         case _:
             from discreet.microdata.generalise import generalise
 
             limits: dict[str, Any] = {"loss": recipe.loss, "suppress": recipe.suppress}
-            made = generalise(
+            protected = generalise(
                 table, recipe.k, recipe.quasi, recipe.hierarchies, confidential=recipe.confidential, **limits
             )
-    return made
+    return protected

@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import discreet
-from discreet.custodian.engines import made_by_engine
-from discreet.custodian.files import manifest_from, read_manifest, read_released
-from discreet.custodian.place import Place, Snapshot
-from discreet.custodian.protecting import Made, made_in_memory
-from discreet.custodian.recipe import Recipe
+from discreet.custodian.engines import protect_in_engine
+from discreet.custodian.files import parse_manifest, read_manifest, read_released_table
+from discreet.custodian.place import DatasetDir, Snapshot
+from discreet.custodian.protecting import ProtectedRelease, protect_in_memory
+from discreet.custodian.recipe import ProtectionRecipe
 from discreet.custodian.registering import Progress
 from discreet.custodian.releases import (
     Alignment,
-    Kept,
-    alignment_of,
-    keep_release,
-    kept_releases,
-    labels_for,
-    next_number,
+    ReleaseRecord,
+    find_next_release_number,
+    map_labels_to_rows,
+    read_alignment,
+    read_release_records,
+    store_release,
 )
 from discreet.custodian.spool import Spool
 from discreet.custodian.writing import (
-    RELEASE,
-    Targets,
-    digest,
-    move,
-    staging,
-    write_for_custodian,
+    RELEASE_FORMAT,
+    ReleaseTargets,
+    hash_file,
+    move_staged_files,
+    stage_targets,
     write_json,
-    write_table,
+    write_private_json,
+    write_released_table,
 )
 from discreet.errors import InvalidInput
 from discreet.formatting import format_percent
@@ -45,18 +45,18 @@ from discreet.schema import Schema
 
 if TYPE_CHECKING:
     from discreet.assess.comparison import Comparison
-    from discreet.assess.evidence import Checked
+    from discreet.assess.evidence import CheckedClaim
     from discreet.ledger import Ledger
     from discreet.sources.plan import Source
 
-NOTABLE = 0.01
+MIN_NOTABLE_SHARE = 0.01
 """A share of rows from which on it is warned of."""
-ASSESSED = 2_000_000
+MAX_ASSESSED_ROWS = 2_000_000
 """Up to so many rows utility and risk are measured even where no report is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class DatasetHandle:
     """What publishing needs of a custodian."""
 
     schema: Schema
@@ -72,56 +72,62 @@ class Holding:
         return () if self.note is None else (self.note,)
 
     @property
-    def marked(self) -> dict[str, object]:
+    def note_fields(self) -> dict[str, object]:
         """The same, in the manifest."""
         return {} if self.note is None else {"note": self.note}
 
 
-def publish(holding: Holding, recipe: Recipe, targets: Targets, progress: Progress) -> Release:
+def publish_protected(
+    handle: DatasetHandle, recipe: ProtectionRecipe, targets: ReleaseTargets, progress: Progress
+) -> Release:
     """Make one release; whatever fails before the end leaves no file.
 
     It is entered before its files are put in place: after a crash between the two it is told of and not there.
     """
-    place = Place(holding.schema)
+    dataset_dir = DatasetDir(handle.schema)
     key = SYSTEM.take(32)
-    with staging(targets) as staged:
+    with stage_targets(targets) as staged:
         progress("reading")
-        spool = Spool(place.folder)
-        made = _made(holding, recipe, key, spool, progress)
-        with place.locked():
-            earlier, number = kept_releases(place), next_number(place)
-            name = f"{holding.schema.name}-{number}"
+        spool = Spool(dataset_dir.folder)
+        protected = _protect_records(handle, recipe, key, spool, progress)
+        with dataset_dir.lock():
+            earlier_records, number = read_release_records(dataset_dir), find_next_release_number(dataset_dir)
+            name = f"{handle.schema.name}-{number}"
             progress("writing")
-            manifest = _written(holding, name, recipe, made, targets, staged)
+            manifest = _write_files(handle, name, recipe, protected, targets, staged)
             progress("checking the claim")
-            checked = _checked(recipe, made, manifest, targets, staged, spool)
-            comparison = _assessed(holding, recipe, made, earlier, targets, progress)
-            seen = (*_disclosed(checked), *_kept_unique(recipe, made), *_elsewhere(holding, place, earlier))
-            warnings = (*holding.notes, *seen)
+            checked_claim = _check_claim(recipe, protected, manifest, targets, staged, spool)
+            comparison = _compare_with_original(handle, recipe, protected, earlier_records, targets, progress)
+            risk_warnings = (
+                *_warn_of_disclosure(checked_claim),
+                *_warn_of_unique_rows(recipe, protected),
+                *_warn_of_other_snapshots(handle, dataset_dir, earlier_records),
+            )
+            warnings = (*handle.notes, *risk_warnings)
             if targets.report is not None and comparison is not None:
-                _write_report(staged[targets.report], name, recipe, made, comparison, warnings)
-            kept = Kept(
+                _write_report(staged[targets.report], name, recipe, protected, comparison, warnings)
+            record = ReleaseRecord(
                 number,
                 name,
-                holding.snapshot.name,
+                handle.snapshot.name,
                 recipe.method,
                 recipe.k,
-                digest(staged[targets.table]),
-                digest(staged[targets.manifest]),
+                hash_file(staged[targets.table]),
+                hash_file(staged[targets.manifest]),
             )
-            targets.require_free(made.second is not None)  # others may have been quicker
-            entry = _entered(holding, place, kept, made, staged[targets.manifest])
-            move(staged, targets.force, _gone(targets, made))
+            targets.require_free(protected.second is not None)  # others may have been quicker
+            entry = _record_release(handle, dataset_dir, record, protected, staged[targets.manifest])
+            move_staged_files(staged, targets.force, _find_obsolete_files(targets, protected))
     return Release(
         name,
         recipe.method,
-        made.guarantee,
-        made.released.rows,
-        (targets.table,) if made.second is None else (targets.table, targets.second),
+        protected.guarantee,
+        protected.released.rows,
+        (targets.table,) if protected.second is None else (targets.table, targets.second),
         manifest,
         targets.manifest,
         entry,
-        checked.to_json(),
+        checked_claim.to_json(),
         targets.report,
         None if comparison is None else comparison.risk,
         None if comparison is None else comparison.utility,
@@ -129,167 +135,218 @@ def publish(holding: Holding, recipe: Recipe, targets: Targets, progress: Progre
     )
 
 
-def _made(holding: Holding, recipe: Recipe, key: bytes, spool: Spool, progress: Progress) -> Made:
+def _protect_records(
+    handle: DatasetHandle, recipe: ProtectionRecipe, key: bytes, spool: Spool, progress: Progress
+) -> ProtectedRelease:
     """The release, made where the rows are if an engine can; a row is a unit, since `roles_of` saw to that."""
-    by_engine = made_by_engine(recipe, holding.schema, holding.source, key, spool, progress)
-    made = by_engine or made_in_memory(recipe, holding.schema, holding.source, key, progress)
-    return replace(made, guarantee=replace(made.guarantee, unit=holding.schema.unit_name))
+    engine_release = protect_in_engine(recipe, handle.schema, handle.source, key, spool, progress)
+    protected = engine_release or protect_in_memory(recipe, handle.schema, handle.source, key, progress)
+    return replace(protected, guarantee=replace(protected.guarantee, unit=handle.schema.unit_name))
 
 
-def _written(
-    holding: Holding, name: str, recipe: Recipe, made: Made, targets: Targets, staged: Mapping[Path, Path]
+def _write_files(
+    handle: DatasetHandle,
+    name: str,
+    recipe: ProtectionRecipe,
+    protected: ProtectedRelease,
+    targets: ReleaseTargets,
+    staged: Mapping[Path, Path],
 ) -> dict[str, object]:
     """The tables and what is told of them, not yet in their places."""
-    write_table(staged[targets.table], made.released)
-    if made.second is not None:
-        write_table(staged[targets.second], made.second)
-    manifest = _manifest(holding, name, recipe, made, targets, staged)
+    write_released_table(staged[targets.table], protected.released)
+    if protected.second is not None:
+        write_released_table(staged[targets.second], protected.second)
+    manifest = _build_manifest(handle, name, recipe, protected, targets, staged)
     write_json(staged[targets.manifest], manifest)
     return manifest
 
 
-def _checked(
-    recipe: Recipe, made: Made, manifest: object, targets: Targets, staged: Mapping[Path, Path], spool: Spool
-) -> Checked:
+def _check_claim(
+    recipe: ProtectionRecipe,
+    protected: ProtectedRelease,
+    manifest: object,
+    targets: ReleaseTargets,
+    staged: Mapping[Path, Path],
+    spool: Spool,
+) -> CheckedClaim:
     """The claim, checked on the files as anybody will read them; it hides something, or it does not leave."""
     from discreet.assess.claims import check_claim
 
-    told = manifest_from(manifest)
-    second = None if made.second is None else read_released(staged[targets.second], told.second_columns)
-    checked = check_claim(
-        made.guarantee,
-        read_released(staged[targets.table], told.columns, spool=spool),
+    parsed_manifest = parse_manifest(manifest)
+    second = (
+        None
+        if protected.second is None
+        else read_released_table(staged[targets.second], parsed_manifest.second_columns)
+    )
+    checked_claim = check_claim(
+        protected.guarantee,
+        read_released_table(staged[targets.table], parsed_manifest.columns, spool=spool),
         recipe.quasi,
         recipe.confidential,
-        original=made.original,
-        groups=made.groups,
+        original=protected.original,
+        groups=protected.groups,
         second=second,
         kept=recipe.keep,
     )
-    if _certain(checked) == 1:
+    if _get_certain_share(checked_claim) == 1:
         raise InvalidInput(
             f"{recipe.method} with k {recipe.k} would hide nothing: in every group all have the same value of a "
             "confidential column; ask for a larger k, for --diversity 'distinct 2', or for another method"
         )
-    return checked
+    return checked_claim
 
 
-def _certain(checked: Checked) -> float:
+def _get_certain_share(checked_claim: CheckedClaim) -> float:
     """The share of rows that are in groups with one value only, in the worst confidential column."""
-    found = checked.measured.get("certain", 0.0)
-    return float(found) if isinstance(found, int | float) else 0.0
+    share = checked_claim.measured.get("certain", 0.0)
+    return float(share) if isinstance(share, int | float) else 0.0
 
 
-def _disclosed(checked: Checked) -> tuple[str, ...]:
-    share = _certain(checked)
-    if share < NOTABLE:
+def _warn_of_disclosure(checked_claim: CheckedClaim) -> tuple[str, ...]:
+    share = _get_certain_share(checked_claim)
+    if share < MIN_NOTABLE_SHARE:
         return ()
     return (
         f"{format_percent(share)} of the rows are in groups with one value of a confidential column: it is disclosed.",
     )
 
 
-def _kept_unique(recipe: Recipe, made: Made) -> tuple[str, ...]:
+def _warn_of_unique_rows(recipe: ProtectionRecipe, protected: ProtectedRelease) -> tuple[str, ...]:
     """Who knows the columns that are kept as they are may find people by them."""
     if not recipe.keep:
         return ()
-    from discreet.assess.coding import classes_of
+    from discreet.assess.coding import find_classes
 
-    alone = np.count_nonzero(np.bincount(classes_of(made.released, recipe.keep)) == 1)
-    share = alone / made.released.rows
-    if share < NOTABLE:
+    unique_rows = np.count_nonzero(np.bincount(find_classes(protected.released, recipe.keep)) == 1)
+    share = unique_rows / protected.released.rows
+    if share < MIN_NOTABLE_SHARE:
         return ()
     names = ", ".join(recipe.keep)
     return (f"{format_percent(share, 2)} of the rows are the only ones with their {names}: who knows that finds them.",)
 
 
-def _elsewhere(holding: Holding, place: Place, earlier: Sequence[Kept]) -> tuple[str, ...]:
+def _warn_of_other_snapshots(
+    handle: DatasetHandle, dataset_dir: DatasetDir, earlier_records: Sequence[ReleaseRecord]
+) -> tuple[str, ...]:
     """Earlier releases that could not be laid over this one, unless they are of other people."""
-    manifest = place.read()
+    manifest = dataset_dir.read_manifest()
     snapshots = [] if manifest is None else list(manifest.snapshots)
-    apart = next((at for at in range(len(snapshots) - 1, -1, -1) if snapshots[at].disjoint), 0)
-    same = {one.name for one in snapshots[apart:]} - {holding.snapshot.name}
-    names = [one.name for one in earlier if one.snapshot in same]
+    first_shared = next((index for index in range(len(snapshots) - 1, -1, -1) if snapshots[index].disjoint), 0)
+    other_names = {item.name for item in snapshots[first_shared:]} - {handle.snapshot.name}
+    names = [item.name for item in earlier_records if item.snapshot in other_names]
     if not names:
         return ()
     return (f"{', '.join(names)}: made of other snapshots of this data set, and not laid over this one.",)
 
 
-def _gone(targets: Targets, made: Made) -> tuple[Path, ...]:
+def _find_obsolete_files(targets: ReleaseTargets, protected: ProtectedRelease) -> tuple[Path, ...]:
     """The other table of an Anatomy that is overwritten by a release without one."""
     try:
-        before = read_manifest(targets.table)
+        previous_manifest = read_manifest(targets.table)
     except InvalidInput:
         return ()
-    stale = before is not None and before.second == targets.second.name and made.second is None
-    return (targets.second,) if stale else ()
-
-
-def _manifest(
-    holding: Holding, name: str, recipe: Recipe, made: Made, targets: Targets, staged: Mapping[Path, Path]
-) -> dict[str, object]:
-    paths = [targets.table] if made.second is None else [targets.table, targets.second]
-    told: dict[str, object] = {"format": RELEASE, "release": name, "dataset": holding.schema.name} | holding.marked
-    told |= {"made_by": f"discreet {discreet.__version__}", "guarantee": made.guarantee.to_json()}
-    told |= {"recipe": recipe.to_json(), "measured": dict(made.facts)}
-    told["columns"] = [column_told(each) for each in made.released.attributes.values()]
-    told["second_columns"] = (
-        [] if made.second is None else [column_told(each) for each in made.second.attributes.values()]
+    is_obsolete = (
+        previous_manifest is not None
+        and previous_manifest.second_file == targets.second.name
+        and protected.second is None
     )
-    return told | {"files": files_told([staged[path] for path in paths])}
+    return (targets.second,) if is_obsolete else ()
 
 
-def files_told(files: Sequence[Path]) -> list[dict[str, str]]:
+def _build_manifest(
+    handle: DatasetHandle,
+    name: str,
+    recipe: ProtectionRecipe,
+    protected: ProtectedRelease,
+    targets: ReleaseTargets,
+    staged: Mapping[Path, Path],
+) -> dict[str, object]:
+    paths = [targets.table] if protected.second is None else [targets.table, targets.second]
+    document: dict[str, object] = {
+        "format": RELEASE_FORMAT,
+        "release": name,
+        "dataset": handle.schema.name,
+    } | handle.note_fields
+    document |= {"made_by": f"discreet {discreet.__version__}", "guarantee": protected.guarantee.to_json()}
+    document |= {"recipe": recipe.to_json(), "measured": dict(protected.facts)}
+    document["columns"] = [describe_column(attribute) for attribute in protected.released.attributes.values()]
+    document["second_columns"] = (
+        []
+        if protected.second is None
+        else [describe_column(attribute) for attribute in protected.second.attributes.values()]
+    )
+    return document | {"files": describe_files([staged[path] for path in paths])}
+
+
+def describe_files(files: Sequence[Path]) -> list[dict[str, str]]:
     """What a manifest says of the files, which have their names already."""
-    return [{"name": file.name, "sha256": digest(file)} for file in files]
+    return [{"name": file.name, "sha256": hash_file(file)} for file in files]
 
 
-def column_told(attribute: Attribute) -> dict[str, object]:
+def describe_column(attribute: Attribute) -> dict[str, object]:
     """What a manifest says of a column."""
-    told: dict[str, object] = {"name": attribute.name, "kind": attribute.kind, "holds": attribute.holds}
-    return told | ({"categories": list(attribute.categories)} if attribute.kind == "ordinal" else {})
+    description: dict[str, object] = {"name": attribute.name, "kind": attribute.kind, "holds": attribute.output_type}
+    return description | ({"categories": list(attribute.categories)} if attribute.kind == "ordinal" else {})
 
 
-def _assessed(
-    holding: Holding, recipe: Recipe, made: Made, earlier: Sequence[Kept], targets: Targets, progress: Progress
+def _compare_with_original(
+    handle: DatasetHandle,
+    recipe: ProtectionRecipe,
+    protected: ProtectedRelease,
+    earlier_records: Sequence[ReleaseRecord],
+    targets: ReleaseTargets,
+    progress: Progress,
 ) -> Comparison | None:
-    if targets.report is None and made.released.rows > ASSESSED:
+    if targets.report is None and protected.released.rows > MAX_ASSESSED_ROWS:
         return None
     from discreet.assess.compare import compare_release
 
     progress("assessing")
-    place, same = Place(holding.schema), [one for one in earlier if one.snapshot == holding.snapshot.name]
-    before = [(one.name, labels_for(alignment_of(place, one), made.rows)) for one in same]
+    dataset_dir, same_snapshot = (
+        DatasetDir(handle.schema),
+        [record for record in earlier_records if record.snapshot == handle.snapshot.name],
+    )
+    earlier_labels = [
+        (record.name, map_labels_to_rows(read_alignment(dataset_dir, record), protected.rows))
+        for record in same_snapshot
+    ]
     return compare_release(
-        made.original,
-        made.released,
+        protected.original,
+        protected.released,
         recipe.quasi,
         recipe.confidential,
-        groups=made.groups,
-        earlier=before,
+        groups=protected.groups,
+        earlier=earlier_labels,
         k=recipe.k,
-        second=made.second,
+        second=protected.second,
     )
 
 
 def _write_report(
-    path: Path, name: str, recipe: Recipe, made: Made, comparison: Comparison, warnings: Sequence[str]
+    path: Path,
+    name: str,
+    recipe: ProtectionRecipe,
+    protected: ProtectedRelease,
+    comparison: Comparison,
+    warnings: Sequence[str],
 ) -> None:
-    from discreet.assess.report import report_json, write_report
+    from discreet.assess.report import build_report_json, write_report
 
     facts: dict[str, object] = {"title": name, "method": recipe.method, "k": recipe.k}
     facts |= {} if recipe.t is None else {"t": str(recipe.t)}
-    facts |= {"guarantee": made.guarantee.words(), "assumptions": list(made.guarantee.assumptions)}
+    facts |= {"guarantee": protected.guarantee.words(), "assumptions": list(protected.guarantee.assumptions)}
     facts |= {"warnings": list(warnings)} if warnings else {}
     if path.suffix.lower() == ".json":
-        write_for_custodian(path, report_json(facts, comparison))
+        write_private_json(path, build_report_json(facts, comparison))
     else:
-        write_report(path, facts, comparison, made.original, made.released)
+        write_report(path, facts, comparison, protected.original, protected.released)
 
 
-def _entered(holding: Holding, place: Place, kept: Kept, made: Made, manifest: Path) -> int:
+def _record_release(
+    handle: DatasetHandle, dataset_dir: DatasetDir, record: ReleaseRecord, protected: ProtectedRelease, manifest: Path
+) -> int:
     """Kept in the data set's folder and entered in the ledger: before anybody can see the file."""
-    keep_release(place, kept, Alignment(made.rows, made.groups))
-    what = f"released {kept.name} by {kept.method}: {made.guarantee.words()}"
-    told = manifest.read_text(encoding="utf-8")
-    return holding.ledger.release(holding.schema.name, holding.snapshot.name, what, told)
+    store_release(dataset_dir, record, Alignment(protected.rows, protected.groups))
+    entry_text = f"released {record.name} by {record.method}: {protected.guarantee.words()}"
+    manifest_text = manifest.read_text(encoding="utf-8")
+    return handle.ledger.release(handle.schema.name, handle.snapshot.name, entry_text, manifest_text)

@@ -12,116 +12,130 @@ from typing import cast
 
 from discreet.answer import Interval
 from discreet.errors import Internal
-from discreet.planner.chosen import Chosen
-from discreet.planner.individual import AboutOne
-from discreet.planner.meaning import Meaning
-from discreet.planner.nested import Nested
-from discreet.planner.noisy import Noisy
-from discreet.planner.plan import Counted, Known, Plan
+from discreet.planner.chosen import CandidateSelection
+from discreet.planner.individual import UnitQuery
+from discreet.planner.meaning import Estimator
+from discreet.planner.nested import HierarchicalHistogram
+from discreet.planner.noisy import AdditiveNoise
+from discreet.planner.plan import Plan, PublicConstant, ThresholdedCount
 from discreet.planner.refined import RefinedTotal
 from discreet.posterior import Posterior
 from discreet.schema.column import Value
 
-SURPRISING = 0.005
+SURPRISE_TAIL = 0.005
 """On either side: an answer in the 1 % tails of what the prior predicts."""
-BRACKETED = 0.95
-Drawn = tuple[int, ...]
+BRACKET_CONFIDENCE = 0.95
+NoisyOutputs = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Reader:
+class Decoder:
     """Reads the draws of one plan; what is worked out for one cell serves the others."""
 
     plan: Plan
-    _meanings: dict[int, Meaning] = field(default_factory=dict)
-    _laws: dict[tuple[int, Drawn], Posterior | None] = field(default_factory=dict)
+    _estimators: dict[int, Estimator] = field(default_factory=dict)
+    _posteriors: dict[tuple[int, NoisyOutputs], Posterior | None] = field(default_factory=dict)
 
-    def _meaning(self, at: int, one: Noisy) -> Meaning:
-        if at not in self._meanings:
-            self._meanings[at] = self.plan.meaning(one)
-        return self._meanings[at]
+    def _get_estimator(self, index: int, measurement: AdditiveNoise) -> Estimator:
+        if index not in self._estimators:
+            self._estimators[index] = self.plan.build_estimator(measurement)
+        return self._estimators[index]
 
-    def values(self, at: int, drawn: Drawn) -> Sequence[Value]:
+    def decode_values(self, index: int, outputs: NoisyOutputs) -> Sequence[Value]:
         """The value, or for several quantiles the values, of one measurement."""
-        one = self.plan.measurements[at]
-        if isinstance(one, Known):
-            return (one.value,)
-        if isinstance(one, Counted):
-            return (drawn[0],)
-        if isinstance(one, Noisy):
-            return (self._meaning(at, one).raw(drawn, self.plan.belief),)
-        if isinstance(one, Nested):
+        measurement = self.plan.measurements[index]
+        if isinstance(measurement, PublicConstant):
+            return (measurement.value,)
+        if isinstance(measurement, ThresholdedCount):
+            return (outputs[0],)
+        if isinstance(measurement, AdditiveNoise):
+            return (self._get_estimator(index, measurement).raw_value(outputs, self.plan.grid_prior),)
+        if isinstance(measurement, HierarchicalHistogram):
             raise Internal("nested counts are read together, not one by one")
-        return (one.value(drawn),) if isinstance(one, RefinedTotal) else one.values(drawn)
+        return (measurement.value(outputs),) if isinstance(measurement, RefinedTotal) else measurement.values(outputs)
 
-    def shown_span(self, at: int, drawn: Drawn, confidence: float) -> Interval:
+    def compute_shown_interval(self, index: int, outputs: NoisyOutputs, confidence: float) -> Interval:
         """Where the exact number lies with at least this probability, of a row that is shown.
 
         Where rows are chosen by their noisy numbers, the intervals of all rows hold at once, so that they are wider.
         """
-        if isinstance(self.plan.measurements[at], Known):
-            return self.span(at, drawn, confidence)
-        each = self.plan.coverage.each(confidence)
-        return None if each is None else self.span(at, drawn, each)
+        if isinstance(self.plan.measurements[index], PublicConstant):
+            return self.compute_interval(index, outputs, confidence)
+        interval_confidence = self.plan.coverage.adjust_confidence(confidence)
+        return None if interval_confidence is None else self.compute_interval(index, outputs, interval_confidence)
 
-    def span(self, at: int, drawn: Drawn, confidence: float) -> Interval:
+    def compute_interval(self, index: int, outputs: NoisyOutputs, confidence: float) -> Interval:
         """The same of a number by itself, of a row not chosen by it; None where it cannot be said in values."""
-        one = self.plan.measurements[at]
-        if isinstance(one, Known):
-            return float(one.value), float(one.value)
-        if isinstance(one, Counted):
-            reach = one.threshold.noise.interval(confidence)[1]
-            least = drawn[0] - reach
+        measurement = self.plan.measurements[index]
+        if isinstance(measurement, PublicConstant):
+            return float(measurement.value), float(measurement.value)
+        if isinstance(measurement, ThresholdedCount):
+            half_width = measurement.threshold.noise.interval(confidence)[1]
+            lower_end = outputs[0] - half_width
             # A small key that is shown owes it to its noise: near the threshold only the upper end says anything.
-            return (least if least > one.threshold.least else 1.0), drawn[0] + reach
-        if isinstance(one, Noisy):
-            return self._meaning(at, one).interval(drawn, confidence)
-        if isinstance(one, Chosen) and confidence <= BRACKETED:
-            return _numbers(one.bracket(drawn))
+            return (lower_end if lower_end > measurement.threshold.min_count else 1.0), outputs[0] + half_width
+        if isinstance(measurement, AdditiveNoise):
+            return self._get_estimator(index, measurement).interval(outputs, confidence)
+        if isinstance(measurement, CandidateSelection) and confidence <= BRACKET_CONFIDENCE:
+            return _to_float_interval(measurement.bracket_values(outputs))
         return None
 
-    def posterior(self, at: int, drawn: Drawn) -> Posterior | None:
+    def compute_posterior(self, index: int, outputs: NoisyOutputs) -> Posterior | None:
         """What someone who held the prior knows now; None without a prior, or where the law is not public."""
-        if (at, drawn) not in self._laws:
-            self._laws[at, drawn] = self._posterior(at, drawn)
-        return self._laws[at, drawn]
+        if (index, outputs) not in self._posteriors:
+            self._posteriors[index, outputs] = self._compute_posterior(index, outputs)
+        return self._posteriors[index, outputs]
 
-    def _posterior(self, at: int, drawn: Drawn) -> Posterior | None:
-        one, belief = self.plan.measurements[at], self.plan.belief
-        if isinstance(one, Noisy):
-            return None if belief is None else self._meaning(at, one).posterior(belief, drawn)
-        return one.posterior(drawn) if isinstance(one, RefinedTotal | Chosen | AboutOne) else None
-
-    def before(self, at: int) -> Posterior | None:
-        """The prior, as it was stated."""
-        one, belief = self.plan.measurements[at], self.plan.belief
-        if isinstance(one, Noisy):
-            return None if belief is None else belief.cells().before()
-        return one.before() if isinstance(one, RefinedTotal | Chosen | AboutOne) else None
-
-    def around(self, at: int, drawn: Drawn) -> Posterior | None:
-        """The noise law about the raw answer."""
-        one = self.plan.measurements[at]
-        return self._meaning(at, one).around(drawn) if isinstance(one, Noisy) else None
-
-    def pictured(self, at: int) -> bool:
-        """Whether there is a law to show."""
-        one = self.plan.measurements[at]
-        return isinstance(one, Noisy | RefinedTotal | AboutOne) or (
-            isinstance(one, Chosen) and one.before() is not None
+    def _compute_posterior(self, index: int, outputs: NoisyOutputs) -> Posterior | None:
+        measurement, grid_prior = self.plan.measurements[index], self.plan.grid_prior
+        if isinstance(measurement, AdditiveNoise):
+            return (
+                None if grid_prior is None else self._get_estimator(index, measurement).posterior(grid_prior, outputs)
+            )
+        return (
+            measurement.posterior(outputs)
+            if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery)
+            else None
         )
 
-    def surprising(self, at: int, drawn: Drawn) -> bool:
+    def get_prior(self, index: int) -> Posterior | None:
+        """The prior, as it was stated."""
+        measurement, grid_prior = self.plan.measurements[index], self.plan.grid_prior
+        if isinstance(measurement, AdditiveNoise):
+            return None if grid_prior is None else grid_prior.build_cells().get_stated_distribution()
+        return (
+            measurement.get_stated_distribution()
+            if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery)
+            else None
+        )
+
+    def get_noise_distribution(self, index: int, outputs: NoisyOutputs) -> Posterior | None:
+        """The noise law about the raw answer."""
+        measurement = self.plan.measurements[index]
+        return (
+            self._get_estimator(index, measurement).build_noise_posterior(outputs)
+            if isinstance(measurement, AdditiveNoise)
+            else None
+        )
+
+    def is_plottable(self, index: int) -> bool:
+        """Whether there is a law to show."""
+        measurement = self.plan.measurements[index]
+        return isinstance(measurement, AdditiveNoise | RefinedTotal | UnitQuery) or (
+            isinstance(measurement, CandidateSelection) and measurement.get_stated_distribution() is not None
+        )
+
+    def is_surprising(self, index: int, outputs: NoisyOutputs) -> bool:
         """Whether the raw answer lies in the 1 % tails of what the prior predicts."""
-        one, belief = self.plan.measurements[at], self.plan.belief
-        if isinstance(one, Chosen):
-            return one.surprising(drawn, SURPRISING)
-        if belief is None or not isinstance(one, Noisy):
+        measurement, grid_prior = self.plan.measurements[index], self.plan.grid_prior
+        if isinstance(measurement, CandidateSelection):
+            return measurement.is_surprising(outputs, SURPRISE_TAIL)
+        if grid_prior is None or not isinstance(measurement, AdditiveNoise):
             return False
-        return self._meaning(at, one).surprise(belief, drawn) < SURPRISING
+        return self._get_estimator(index, measurement).compute_surprise(grid_prior, outputs) < SURPRISE_TAIL
 
 
-def _numbers(ends: tuple[Value, Value] | None) -> Interval:
+def _to_float_interval(ends: tuple[Value, Value] | None) -> Interval:
     """Two ends as they leave: numbers as floats, the rest as it is."""
     if ends is None:
         return None

@@ -9,15 +9,15 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, get_args
 
-from discreet.custodian.private_recipe import METHODS as PRIVATE
+from discreet.custodian.private_recipe import SYNTHETIC_METHODS as PRIVATE
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import rational, rational_text, shown, whole
+from discreet.exact import as_int, as_rational, format_exact, parse_rational
 from discreet.microdata.diversity import Closeness, Distinct, Diversity, Spread
-from discreet.plain import is_a, plain_tree, require_own
+from discreet.plain import copy_tree, has_type, require_exact_class
 from discreet.schema import Column, Schema
 from discreet.schema.column import Role
 
-METHODS: Mapping[str, frozenset[str]] = {
+METHOD_OPTIONS: Mapping[str, frozenset[str]] = {
     "mdav": frozenset({"weights", "strata", "keep", "grouping"}),
     "generalise": frozenset({"keep", "hierarchies", "loss", "suppress"}),
     "mdav-swap": frozenset({"weights", "strata", "keep", "grouping", "informed", "swap", "ks", "diversity"}),
@@ -29,12 +29,14 @@ METHODS: Mapping[str, frozenset[str]] = {
 
 NEEDS_QUASI = frozenset({"mdav", "generalise", "mdav-swap", "t-closeness", "anatomy"})
 NEEDS_CONFIDENTIAL = frozenset({"mdav-swap", "ir-swap", "t-closeness", "anatomy"})
-FLOORS: Mapping[str, Callable[[Any], Diversity]] = {one.stored_name: one for one in (Distinct, Spread, Closeness)}
-NOTHING: Mapping[str, int] = MappingProxyType({})
+DIVERSITY_KINDS: Mapping[str, Callable[[Any], Diversity]] = {
+    one.stored_name: one for one in (Distinct, Spread, Closeness)
+}
+NO_KS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ProtectionRecipe:
     """One way to protect a table; made by `recipe_of`, which checks it."""
 
     method: str
@@ -43,7 +45,7 @@ class Recipe:
     confidential: tuple[str, ...]
     keep: tuple[str, ...] = ()
     t: Fraction | None = None
-    ks: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    ks: Mapping[str, int] = field(default_factory=lambda: NO_KS)
     informed: bool = False
     swap: str = "confidential"
     diversity: Diversity | None = None
@@ -65,12 +67,16 @@ class Recipe:
 
     def to_json(self) -> dict[str, object]:
         """What may be told of it with the release."""
-        said = METHODS[self.method] - {"keep", "hierarchies"}
-        told = {name: _plain(value) for name, value in sorted(self._said().items()) if name in said and value}
+        option_names = METHOD_OPTIONS[self.method] - {"keep", "hierarchies"}
+        options = {
+            name: _to_json_value(value)
+            for name, value in sorted(self._list_options().items())
+            if name in option_names and value
+        }
         roles = {"quasi_identifiers": list(self.quasi), "confidential": list(self.confidential)}
-        return {"method": self.method, "k": self.k} | told | roles | {"kept_as_they_are": list(self.keep)}
+        return {"method": self.method, "k": self.k} | options | roles | {"kept_as_they_are": list(self.keep)}
 
-    def _said(self) -> dict[str, object]:
+    def _list_options(self) -> dict[str, object]:
         """What can be said of a method, by the names that manifests have for it."""
         return {
             "buckets": self.buckets,
@@ -90,44 +96,50 @@ class Recipe:
         }
 
 
-def _plain(value: object) -> object:
+def _to_json_value(value: object) -> object:
     if isinstance(value, Diversity):
         return value.to_text()
     return dict(value) if isinstance(value, Mapping) else str(value) if isinstance(value, Fraction) else value
 
 
-def plain_said(value: object) -> object:
+def copy_option(value: object) -> object:
     """What is said of a method, copied as plain values: it is held against the rows."""
-    floors = get_args(Diversity)
-    if is_a(value, floors):
-        own = require_own(value, floors, "diversity is Distinct, Spread or Closeness")
-        return type(own)(*astuple(own))
-    return plain_tree(value, "what is said of a method")
+    diversity_kinds = get_args(Diversity)
+    if has_type(value, diversity_kinds):
+        diversity = require_exact_class(value, diversity_kinds, "diversity is Distinct, Spread or Closeness")
+        return type(diversity)(*astuple(diversity))
+    return copy_tree(value, "what is said of a method")
 
 
-def recipe_of(schema: Schema, method: object, k: object, epsilon: object = None, **given: object) -> Recipe:
+def build_protection_recipe(
+    schema: Schema, method: object, k: object, epsilon: object = None, **options: object
+) -> ProtectionRecipe:
     """The recipe, or one sentence about what is wrong with it."""
-    if method not in METHODS:
-        listed = ", ".join((*PRIVATE, *METHODS))
+    if method not in METHOD_OPTIONS:
+        listed = ", ".join((*PRIVATE, *METHOD_OPTIONS))
         raise InvalidInput(f"a file is protected by {listed}; {str(method)[:40]!r} is none of them")
-    named = str(method)
+    method_name = str(method)
     if epsilon is not None:
-        raise InvalidInput(f"{named} promises no differential privacy and has no epsilon; leave it out")
-    said = {name: value for name, value in given.items() if value not in (None, False, (), [], {}, "")}
-    for name in sorted(said.keys() - METHODS[named]):
-        raise InvalidInput(f"{named} has no {name.replace('_', ' ')}; leave it out, or choose another method")
+        raise InvalidInput(f"{method_name} promises no differential privacy and has no epsilon; leave it out")
+    stated_options = {name: value for name, value in options.items() if value not in (None, False, (), [], {}, "")}
+    for name in sorted(stated_options.keys() - METHOD_OPTIONS[method_name]):
+        raise InvalidInput(f"{method_name} has no {name.replace('_', ' ')}; leave it out, or choose another method")
     if k is None:
-        raise InvalidInput(f"{named} needs k, how many people each hides among; give k, such as 10")
-    names = {name: _NAMES[name](schema, said.pop(name)) for name in _NAMES if name in said}
-    read = {name: _READ[name](value) for name, value in said.items()}
-    quasi, confidential = _roles(schema, named)
+        raise InvalidInput(f"{method_name} needs k, how many people each hides among; give k, such as 10")
+    column_options = {
+        name: _COLUMN_PARSERS[name](schema, stated_options.pop(name))
+        for name in _COLUMN_PARSERS
+        if name in stated_options
+    }
+    parsed_options = {name: _OPTION_PARSERS[name](value) for name, value in stated_options.items()}
+    quasi, confidential = _require_roles(schema, method_name)
     roles: dict[str, Any] = {"quasi": quasi, "confidential": confidential}
-    recipe = Recipe(named, _at_least_2(k), **roles, **names, **read)
-    _check(recipe)
+    recipe = ProtectionRecipe(method_name, _parse_at_least_two(k), **roles, **column_options, **parsed_options)
+    _check_recipe(recipe)
     return recipe
 
 
-def roles_of(schema: Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def get_column_roles(schema: Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The quasi-identifiers and the confidential columns; a file hides rows, so a row must be a unit."""
     if schema.rows > 1:
         raise Unsupported(
@@ -139,133 +151,141 @@ def roles_of(schema: Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return quasi, confidential
 
 
-def _roles(schema: Schema, method: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    quasi, confidential = roles_of(schema)
-    for needed, names, role in (
+def _require_roles(schema: Schema, method: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    quasi, confidential = get_column_roles(schema)
+    for methods, names, role in (
         (NEEDS_QUASI, quasi, "quasi-identifier"),
         (NEEDS_CONFIDENTIAL, confidential, "confidential"),
     ):
-        if method in needed and not names:
+        if method in methods and not names:
             raise InvalidInput(
                 f"{method} needs a column with the role {role} and {schema.name} declares none; add role: {role}"
             )
     return quasi, confidential
 
 
-def _check(recipe: Recipe) -> None:
+def _check_recipe(recipe: ProtectionRecipe) -> None:
     if recipe.method == "t-closeness" and recipe.t is None:
         raise InvalidInput("t-closeness needs t, how far a group may be from the whole; give t, such as 2")
-    both = sorted(set(recipe.keep) & {*recipe.quasi, *recipe.confidential})
-    if both:
-        raise InvalidInput(f"{both[0]} is a quasi-identifier or confidential and is not kept as it is; leave it out")
-    taken = sorted(name for name in recipe.columns if name.lower() in {"group", "count"})
-    if taken and (recipe.method == "anatomy" or recipe.form == "anatomy"):
-        raise InvalidInput(f"Anatomy writes a column {taken[0]!r} of its own; rename that of the table")
-    strange = sorted(set(recipe.ks) - set(recipe.confidential))
-    if strange:
-        raise InvalidInput(f"a k of its own is for a confidential column; {strange[0][:40]!r} is none")
+    protected_names = sorted(set(recipe.keep) & {*recipe.quasi, *recipe.confidential})
+    if protected_names:
+        raise InvalidInput(
+            f"{protected_names[0]} is a quasi-identifier or confidential and is not kept as it is; leave it out"
+        )
+    reserved_names = sorted(name for name in recipe.columns if name.lower() in {"group", "count"})
+    if reserved_names and (recipe.method == "anatomy" or recipe.form == "anatomy"):
+        raise InvalidInput(f"Anatomy writes a column {reserved_names[0]!r} of its own; rename that of the table")
+    unknown_names = sorted(set(recipe.ks) - set(recipe.confidential))
+    if unknown_names:
+        raise InvalidInput(f"a k of its own is for a confidential column; {unknown_names[0][:40]!r} is none")
 
 
-def _at_least_2(value: object, name: str = "k") -> int:
-    return whole(value, name, 2)
+def _parse_at_least_two(value: object, name: str = "k") -> int:
+    return as_int(value, name, 2)
 
 
-def _t(value: object) -> Fraction:
-    t = rational(value, "t")
+def _parse_t(value: object) -> Fraction:
+    t = as_rational(value, "t")
     if t < 1:
-        raise InvalidInput(f"t must be at least 1, got {shown(t)}; at 1 every group is like the whole")
+        raise InvalidInput(f"t must be at least 1, got {format_exact(t)}; at 1 every group is like the whole")
     return t
 
 
-def _ks(value: object) -> Mapping[str, int]:
+def _parse_ks(value: object) -> Mapping[str, int]:
     if not isinstance(value, Mapping):
         raise InvalidInput("a k for each column is a mapping such as {'income': 20}")
-    return MappingProxyType({str(name): _at_least_2(k, f"the k of {str(name)[:40]!r}") for name, k in value.items()})
+    return MappingProxyType(
+        {str(name): _parse_at_least_two(k, f"the k of {str(name)[:40]!r}") for name, k in value.items()}
+    )
 
 
-def _diversity(value: object) -> Diversity:
+def _parse_diversity(value: object) -> Diversity:
     if isinstance(value, Diversity):
         return value
     name, _, amount = str(value).strip().partition(" ")
-    if name not in FLOORS or not amount:
+    if name not in DIVERSITY_KINDS or not amount:
         raise InvalidInput(f"diversity is 'distinct 3', 'spread 1000' or 'closeness 0.2'; got {str(value)[:40]!r}")
-    return FLOORS[name](rational_text(amount.strip(), f"the amount of {name}"))
+    return DIVERSITY_KINDS[name](parse_rational(amount.strip(), f"the amount of {name}"))
 
 
-def _hierarchies(value: object) -> Mapping[str, object]:
+def _parse_hierarchies(value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         raise InvalidInput("hierarchies are a mapping such as {'age': [5, 10], 'sex': [{'F': 'any', 'M': 'any'}]}")
     return MappingProxyType(dict(value))
 
 
-def _share(value: object) -> Fraction:
-    share = rational(value, "suppress")
+def _parse_suppress(value: object) -> Fraction:
+    share = as_rational(value, "suppress")
     if not 0 <= share < 1:
         raise InvalidInput(
-            f"suppress, the share of rows that may be left out, is at least 0 and below 1; got {shown(share)}"
+            f"suppress, the share of rows that may be left out, is at least 0 and below 1; got {format_exact(share)}"
         )
     return share
 
 
-def _one_of(what: str, *allowed: str) -> Callable[[object], str]:
-    def read(value: object) -> str:
+def _make_choice_parser(what: str, *allowed: str) -> Callable[[object], str]:
+    def parse_choice(value: object) -> str:
         if value not in allowed:
             raise InvalidInput(f"{what} is {' or '.join(allowed)}; got {str(value)[:40]!r}")
         return str(value)
 
-    return read
+    return parse_choice
 
 
-def _kept(schema: Schema, value: object) -> tuple[str, ...]:
+def _parse_keep(schema: Schema, value: object) -> tuple[str, ...]:
     listed = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else ()
     columns = [schema.column(str(name)) for name in listed]
     for column in columns:
-        if column.derived is not None and _role(schema, column) != "other":
+        if column.derived is not None and _get_role(schema, column) != "other":
             raise InvalidInput(
                 f"{column.name} follows from {column.derived.key}, which is protected; kept, it would undo that"
             )
     return tuple(column.name for column in columns)
 
 
-def _role(schema: Schema, column: Column) -> Role:
+def _get_role(schema: Schema, column: Column) -> Role:
     """The role of a column, or of the one it follows from."""
     return column.role if column.derived is None else schema.columns[column.derived.key].role
 
 
-def _not_confidential(schema: Schema, name: object, what: str) -> Column:
+def _require_not_confidential(schema: Schema, name: object, what: str) -> Column:
     column = schema.column(str(name))
-    if _role(schema, column) == "confidential":
+    if _get_role(schema, column) == "confidential":
         raise InvalidInput(f"{what} cannot come from {column.name}, which is confidential: groups would give it away")
     return column
 
 
-def _strata(schema: Schema, value: object) -> str:
-    return _not_confidential(schema, value, "strata").name
+def _parse_strata(schema: Schema, value: object) -> str:
+    return _require_not_confidential(schema, value, "strata").name
 
 
-def _weights(schema: Schema, value: object) -> str:
-    column = _not_confidential(schema, value, "weights")
-    if not column.numeric or column.lower <= 0 or (column.nullable and column.private_keys):
+def _parse_weights(schema: Schema, value: object) -> str:
+    column = _require_not_confidential(schema, value, "weights")
+    if not column.is_numeric or column.lower <= 0 or (column.is_nullable and column.private_keys):
         raise InvalidInput(
             f"weights are numbers above 0; {column.name} is not declared so, by its kind and lower bound"
         )
     return column.name
 
 
-_NAMES: Mapping[str, Callable[[Schema, object], Any]] = {"keep": _kept, "weights": _weights, "strata": _strata}
-_READ: Mapping[str, Callable[[object], Any]] = {
-    "t": _t,
-    "ks": _ks,
+_COLUMN_PARSERS: Mapping[str, Callable[[Schema, object], Any]] = {
+    "keep": _parse_keep,
+    "weights": _parse_weights,
+    "strata": _parse_strata,
+}
+_OPTION_PARSERS: Mapping[str, Callable[[object], Any]] = {
+    "t": _parse_t,
+    "ks": _parse_ks,
     "informed": bool,
-    "swap": _one_of("swap", "confidential", "quasi"),
-    "diversity": _diversity,
-    "grouping": _one_of("grouping", "mdav", "v-mdav", "insensitive", "random"),
-    "hierarchies": _hierarchies,
-    "loss": _one_of("loss", "precision", "discernibility", "class-size", "ncp"),
-    "suppress": _share,
-    "form": _one_of("form", "hidden", "anatomy"),
-    "partition": _one_of("partition", "confidential", "quasi"),
-    "buckets": partial(_at_least_2, name="buckets"),
-    "groups_per_bucket": partial(whole, name="groups per bucket"),
+    "swap": _make_choice_parser("swap", "confidential", "quasi"),
+    "diversity": _parse_diversity,
+    "grouping": _make_choice_parser("grouping", "mdav", "v-mdav", "insensitive", "random"),
+    "hierarchies": _parse_hierarchies,
+    "loss": _make_choice_parser("loss", "precision", "discernibility", "class-size", "ncp"),
+    "suppress": _parse_suppress,
+    "form": _make_choice_parser("form", "hidden", "anatomy"),
+    "partition": _make_choice_parser("partition", "confidential", "quasi"),
+    "buckets": partial(_parse_at_least_two, name="buckets"),
+    "groups_per_bucket": partial(as_int, name="groups per bucket"),
 }
 """How what is said of a method is read."""

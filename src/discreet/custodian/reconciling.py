@@ -15,246 +15,304 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.answer import Answer, Interval, Reconciled, Reply
-from discreet.custodian.draw import Released
-from discreet.custodian.fitting import KEPT, Fit
-from discreet.custodian.question import Question, read
-from discreet.custodian.reader import Reader
-from discreet.custodian.stating import Stated, plain_stated, require_countable, rules_of
+from discreet.answer import Answer, AnswerValue, Interval, ReconciledRows
+from discreet.custodian.draw import NoisyResult
+from discreet.custodian.fitting import KEPT_TOTAL_REASON, CountFit
+from discreet.custodian.question import Question, parse_question
+from discreet.custodian.reader import Decoder
+from discreet.custodian.stating import StatedConstraint, build_count_rules, copy_constraints, require_countable
 from discreet.errors import DiscreetError
 from discreet.formatting import format_number
-from discreet.inference.refined import WHOLE, quantile
+from discreet.inference.refined import INTEGER_NOISE_VARIANCE, compute_worst_quantile
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.planner.choose import plan
 from discreet.planner.estimates import Linear
-from discreet.planner.noisy import Noisy
-from discreet.planner.plan import Known, Plan
-from discreet.planner.structure import COUNTS
+from discreet.planner.noisy import AdditiveNoise
+from discreet.planner.plan import Plan, PublicConstant
+from discreet.planner.structure import COUNT_FUNCTIONS
 from discreet.posterior import Posterior
 from discreet.schema import Schema
 
 Array = NDArray[np.float64]
-STEP = 1.0
+COUNT_STEP = 1.0
 """Counts are whole, and so are their noises."""
-LEAST_REFINED = 0.8
+MIN_REFINED_CONFIDENCE = 0.8
 """At lower confidences a refined interval is not known to hold."""
-MOST_LAWS = 512
+MAX_WEIGHED_POSTERIORS = 512
 """So many different draws are weighed with a prior, no more."""
-KEPT_BY_PRIOR = "together the counts keep the total of what your prior made of them, as far as that fits"
-LIFTED = 2.0
+PRIOR_TOTAL_REASON = "together the counts keep the total of what your prior made of them, as far as that fits"
+MAX_CELL_DEVIATIONS = 2.0
 """A sum of reconciled counts that is this many standard deviations of one cell above the raw sum is worse than it.
 
 Lifting a noise below 0 to 0 takes 1.25 b^2 off the variance of a sum of Laplace noises of scale b, and adds b/2 to its
 bias. So m empty cells make the square error of the sum larger from m = 5 on, where the bias is 1.8 standard deviations.
 """
-NOTICED = 0.25
+MAX_SUM_DEVIATIONS = 0.25
 """A bias below this share of the standard deviation of the whole sum is not worth a word."""
-BY_PRIOR = "each count was first weighed with your prior by itself"
-NOT_BY_PRIOR = "there are too many different counts to weigh each with your prior"
+PRIOR_WEIGHED_NOTE = "each count was first weighed with your prior by itself"
+PRIOR_SKIPPED_NOTE = "there are too many different counts to weigh each with your prior"
 
 
-def counted(plan: Plan) -> list[int]:
+def find_noisy_counts(plan: Plan) -> list[int]:
     """The measurements of a plan that are counts with noise, or public, in every cell; none where that is not all."""
     pairs = zip(plan.query.aggregates, plan.measurements, strict=False)
-    places = [at for at, (one, _) in enumerate(pairs) if one.function in COUNTS]
-    own = [plan.measurements[at] for at in places]
-    able = plan.threshold is None and all(isinstance(one, Noisy | Known) for one in own)
-    return places if able and any(isinstance(one, Noisy) for one in own) else []
+    indices = [index for index, (item, _) in enumerate(pairs) if item.function in COUNT_FUNCTIONS]
+    measurements = [plan.measurements[index] for index in indices]
+    is_reconcilable = plan.threshold is None and all(
+        isinstance(item, AdditiveNoise | PublicConstant) for item in measurements
+    )
+    return indices if is_reconcilable and any(isinstance(item, AdditiveNoise) for item in measurements) else []
 
 
-def check_stated(plan: Plan, stated: Sequence[Stated]) -> None:
+def check_plan_constraints(plan: Plan, constraints: Sequence[StatedConstraint]) -> None:
     """Refuse what cannot be stated of a plan's count, and what no numbers fit, whatever the draw."""
-    stated = plain_stated(stated)
-    require_countable(len(counted(plan)), stated)
-    if stated:
-        rules = rules_of(plan, stated)
+    constraints = copy_constraints(constraints)
+    require_countable(len(find_noisy_counts(plan)), constraints)
+    if constraints:
+        rules = build_count_rules(plan, constraints)
         shape = rules.structure.possible.shape
-        _ = Fit(rules, np.zeros(shape), np.ones(shape)).values
+        _ = CountFit(rules, np.zeros(shape), np.ones(shape)).values
 
 
-def check_constraints(schema: Schema, question: Question, stated: Sequence[Stated], *given: Any, **more: Any) -> None:
+def check_constraints(
+    schema: Schema, question: Question, constraints: Sequence[StatedConstraint], *arguments: Any, **options: Any
+) -> None:
     """Refuse, before anything is registered or charged, what cannot be stated of a question's count."""
-    if stated:
-        check_stated(plan(schema, read(question, schema), *given, **more), stated)
+    if constraints:
+        check_plan_constraints(plan(schema, parse_question(question, schema), *arguments, **options), constraints)
 
 
-def or_as_drawn(made: Answer, fitting: Callable[[], Reconciled | None]) -> Reconciled | None:
+def reconcile_or_keep_raw(answer: Answer, reconcile_rows: Callable[[], ReconciledRows | None]) -> ReconciledRows | None:
     """What fits; where no such numbers were found, the rows as they were drawn, and why: they were paid for."""
     try:
-        return fitting()
+        return reconcile_rows()
     except DiscreetError as refusal:
-        return Reconciled(made.rows, made.intervals, (f"as drawn, since nothing that fits was found: {refusal}",))
-
-
-def reconciled(
-    made: Answer, reader: Reader, released: Released, order: Sequence[int], stated: Sequence[Stated]
-) -> Reconciled | None:
-    """The rows of an answer with their counts made to fit, over all cells and before HAVING and LIMIT."""
-    noisy = Counts(reader, released, tuple(counted(reader.plan)))
-    if not noisy.places:
-        return None
-    rules = rules_of(reader.plan, stated)
-    fit = Fit(rules, noisy.values, noisy.variances)
-    outputs = reader.plan.query.presentation.outputs
-    labels = {one.label: noisy.places.index(one.aggregate) for one in outputs if one.aggregate in noisy.places}
-    rows = tuple(
-        {**row, **{label: _plain(fit.values[count, at]) for label, count in labels.items()}}
-        for row, at in zip(made.rows, order, strict=True)
-    )
-
-    def intervals(confidence: float) -> tuple[Mapping[str, Interval], ...]:
-        told = [{}] * len(order) if set(made.numbers) <= set(labels) else made.intervals(confidence)
-        each = reader.plan.coverage.each(confidence)
-        if each is None:
-            return tuple({**row, **dict.fromkeys(labels)} for row in told)
-        low, high = _spans(fit, noisy, each)
-        return tuple(
-            {**row, **{label: (float(low[count, at]), float(high[count, at])) for label, count in labels.items()}}
-            for row, at in zip(told, order, strict=True)
+        return ReconciledRows(
+            answer.rows, answer.intervals, (f"as drawn, since nothing that fits was found: {refusal}",)
         )
 
-    words = KEPT if noisy.laws is None else KEPT_BY_PRIOR
-    kept = [words] if any(map(fit.keeps, range(len(noisy.places)))) else []
-    told = _advice(fit, noisy, labels) if noisy.laws is None and not rules.own else ""
-    return Reconciled(rows, intervals, (*noisy.words, *rules.words, *kept), told)
+
+def reconcile_answer(
+    answer: Answer,
+    decoder: Decoder,
+    noisy_result: NoisyResult,
+    order: Sequence[int],
+    constraints: Sequence[StatedConstraint],
+) -> ReconciledRows | None:
+    """The rows of an answer with their counts made to fit, over all cells and before HAVING and LIMIT."""
+    noisy_counts = NoisyCounts(decoder, noisy_result, tuple(find_noisy_counts(decoder.plan)))
+    if not noisy_counts.indices:
+        return None
+    rules = build_count_rules(decoder.plan, constraints)
+    fit = CountFit(rules, noisy_counts.values, noisy_counts.variances)
+    outputs = decoder.plan.query.presentation.outputs
+    labels = {
+        output.label: noisy_counts.indices.index(output.aggregate)
+        for output in outputs
+        if output.aggregate in noisy_counts.indices
+    }
+    rows = tuple(
+        {**row, **{label: _to_number(fit.values[count, index]) for label, count in labels.items()}}
+        for row, index in zip(answer.rows, order, strict=True)
+    )
+
+    def compute_intervals(confidence: float) -> tuple[Mapping[str, Interval], ...]:
+        raw_intervals = [{}] * len(order) if set(answer.numbers) <= set(labels) else answer.intervals(confidence)
+        interval_confidence = decoder.plan.coverage.adjust_confidence(confidence)
+        if interval_confidence is None:
+            return tuple({**row, **dict.fromkeys(labels)} for row in raw_intervals)
+        low, high = _compute_intervals(fit, noisy_counts, interval_confidence)
+        return tuple(
+            {**row, **{label: (float(low[count, index]), float(high[count, index])) for label, count in labels.items()}}
+            for row, index in zip(raw_intervals, order, strict=True)
+        )
+
+    total_reason = KEPT_TOTAL_REASON if noisy_counts.posteriors is None else PRIOR_TOTAL_REASON
+    total_reasons = [total_reason] if any(map(fit.keeps_total, range(len(noisy_counts.indices)))) else []
+    advice = (
+        _build_advice(fit, noisy_counts, labels) if noisy_counts.posteriors is None and not rules.constraints else ""
+    )
+    return ReconciledRows(rows, compute_intervals, (*noisy_counts.prior_notes, *rules.reasons, *total_reasons), advice)
 
 
-def _advice(fit: Fit, noisy: Counts, labels: Mapping[str, int]) -> str:
+def _build_advice(fit: CountFit, noisy_counts: NoisyCounts, labels: Mapping[str, int]) -> str:
     """Of each count whose reconciled cells add up worse than its raw ones."""
-    found = []
+    sentences = []
     for label, count in labels.items():
         possible = fit.rules.structure.possible[count]
-        variances, ends = noisy.variances[count][possible], fit.rules.structure.ends[count]
+        variances, ends = noisy_counts.variances[count][possible], fit.rules.structure.limits[count]
         if not len(variances):
             continue
-        raw, made = float(noisy.raw[count][possible].sum()), float(fit.values[count][possible].sum())
-        limits = Sums(raw, made, float(variances.max()), float(variances.sum()), ends.least, ends.most)
-        said = limits.advice
-        found += [f"{label}: {said}" if said and len(labels) > 1 else said]
-    return " ".join(filter(None, found))
+        raw_total, reconciled_total = (
+            float(noisy_counts.raw_values[count][possible].sum()),
+            float(fit.values[count][possible].sum()),
+        )
+        count_sums = CountSums(
+            raw_total, reconciled_total, float(variances.max()), float(variances.sum()), ends.min_total, ends.max_total
+        )
+        advice = count_sums.advice
+        sentences += [f"{label}: {advice}" if advice and len(labels) > 1 else advice]
+    return " ".join(filter(None, sentences))
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class CountSums:
     """What the cells of a count add up to, raw and reconciled; from released numbers and public laws alone."""
 
-    raw: float
-    made: float
-    cell: float
+    raw_total: float
+    reconciled_total: float
+    cell_variance: float
     """The variance of the noise of one cell."""
-    whole: float
+    total_variance: float
     """The variance of the noise of the raw sum."""
-    least: int = 0
-    most: int | None = None
+    min_total: int = 0
+    max_total: int | None = None
 
     @property
-    def worse(self) -> bool:
+    def is_worse(self) -> bool:
         """Whether the reconciled sum is worse: moved by more than noise explains, and not into what is possible."""
-        nearest = max(self.raw, self.least) if self.most is None else min(max(self.raw, self.least), self.most)
-        return abs(self.made - nearest) > max(LIFTED * math.sqrt(self.cell), NOTICED * math.sqrt(self.whole))
+        nearest_total = (
+            max(self.raw_total, self.min_total)
+            if self.max_total is None
+            else min(max(self.raw_total, self.min_total), self.max_total)
+        )
+        return abs(self.reconciled_total - nearest_total) > max(
+            MAX_CELL_DEVIATIONS * math.sqrt(self.cell_variance), MAX_SUM_DEVIATIONS * math.sqrt(self.total_variance)
+        )
 
     @property
     def advice(self) -> str:
         """Which numbers to use for what; nothing where the reconciled ones serve for sums too."""
-        if not self.worse:
+        if not self.is_worse:
             return ""
-        made, raw, off = (format_number(number) for number in (self.made, self.raw, math.sqrt(self.whole)))
+        reconciled_text, raw_text, deviation_text = (
+            format_number(number) for number in (self.reconciled_total, self.raw_total, math.sqrt(self.total_variance))
+        )
         return (
             f"Use the raw counts for sums and totals, and the reconciled ones for single cells. Most cells seem to be "
             f"nearly empty, and counts that are lifted to 0 make a sum too large: the reconciled counts add up to "
-            f"{made}, the raw ones to {raw}, with a standard deviation of {off}."
+            f"{reconciled_text}, the raw ones to {raw_text}, with a standard deviation of {deviation_text}."
         )
 
 
-def _plain(value: float) -> Reply:
+def _to_number(value: float) -> AnswerValue:
     return int(value) if value == int(value) else float(value)
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class NoisyCounts:
     """The noisy counts of a reply, by count and cell, and how far each is off."""
 
-    reader: Reader
-    released: Released
-    places: tuple[int, ...]
+    decoder: Decoder
+    noisy_result: NoisyResult
+    indices: tuple[int, ...]
 
     @cached_property
-    def laws(self) -> list[Posterior] | None:
+    def posteriors(self) -> list[Posterior] | None:
         """What each cell's count is to someone with a prior; None without one, or where the draws are too many."""
-        plan = self.reader.plan
-        if plan.belief is None or len(self.places) != 1 or not isinstance(plan.measurements[self.places[0]], Noisy):
+        plan = self.decoder.plan
+        if (
+            plan.grid_prior is None
+            or len(self.indices) != 1
+            or not isinstance(plan.measurements[self.indices[0]], AdditiveNoise)
+        ):
             return None
-        at = self.places[0]
-        if len({numbers[at] for numbers in self.released.numbers}) > MOST_LAWS:
+        index = self.indices[0]
+        if len({numbers[index] for numbers in self.noisy_result.numbers}) > MAX_WEIGHED_POSTERIORS:
             return None
-        return [cast(Posterior, self.reader.posterior(at, numbers[at])) for numbers in self.released.numbers]
+        return [
+            cast(Posterior, self.decoder.compute_posterior(index, numbers[index]))
+            for numbers in self.noisy_result.numbers
+        ]
 
     @cached_property
-    def raw(self) -> Array:
+    def raw_values(self) -> Array:
         """As they were drawn."""
-        own = [[self.reader.values(at, cell[at])[0] for cell in self.released.numbers] for at in self.places]
-        return np.array(own, dtype=np.float64)
+        count_rows = [
+            [self.decoder.decode_values(index, cell[index])[0] for cell in self.noisy_result.numbers]
+            for index in self.indices
+        ]
+        return np.array(count_rows, dtype=np.float64)
 
     @property
     def values(self) -> Array:
         """What is made to fit: posterior means where there is a prior, else the raw counts."""
-        return self.raw if self.laws is None else np.array([[law.mean() for law in self.laws]])
+        return (
+            self.raw_values
+            if self.posteriors is None
+            else np.array([[posterior.mean() for posterior in self.posteriors]])
+        )
 
     @property
-    def words(self) -> list[str]:
+    def prior_notes(self) -> list[str]:
         """What became of a prior."""
-        if self.reader.plan.belief is None:
+        if self.decoder.plan.grid_prior is None:
             return []
-        return [NOT_BY_PRIOR if self.laws is None else BY_PRIOR]
+        return [PRIOR_SKIPPED_NOTE if self.posteriors is None else PRIOR_WEIGHED_NOTE]
 
     @property
     def variances(self) -> Array:
         """How far each count varies."""
-        if self.laws is not None:
-            return np.array([[law.variance() + WHOLE for law in self.laws]])
-        return np.repeat([[self._variance(at)] for at in self.places], len(self.released.cells), axis=1)
+        if self.posteriors is not None:
+            return np.array([[posterior.variance() + INTEGER_NOISE_VARIANCE for posterior in self.posteriors]])
+        return np.repeat([[self._get_variance(index)] for index in self.indices], len(self.noisy_result.cells), axis=1)
 
-    def _variance(self, at: int) -> float:
-        one = self.reader.plan.measurements[at]
-        return 1.0 if not isinstance(one, Noisy) else self.reader.plan.meaning(one).line().sd ** 2 + WHOLE
+    def _get_variance(self, index: int) -> float:
+        measurement = self.decoder.plan.measurements[index]
+        return (
+            1.0
+            if not isinstance(measurement, AdditiveNoise)
+            else self.decoder.plan.build_estimator(measurement).build_line_noise().sd ** 2 + INTEGER_NOISE_VARIANCE
+        )
 
-    def spans(self, confidence: float) -> tuple[Array, Array]:
+    def compute_intervals(self, confidence: float) -> tuple[Array, Array]:
         """Where each count lies by itself, from the law of its own noise, or from its posterior."""
-        if self.laws is not None:
-            ends = np.array([[law.interval(confidence) for law in self.laws]])
+        if self.posteriors is not None:
+            ends = np.array([[posterior.interval(confidence) for posterior in self.posteriors]])
             return ends[..., 0], ends[..., 1]
-        reach = np.array([[self._reach(at, confidence)] for at in self.places])
-        return self.raw - reach, self.raw + reach
+        half_widths = np.array([[self._compute_half_width(index, confidence)] for index in self.indices])
+        return self.raw_values - half_widths, self.raw_values + half_widths
 
-    def _reach(self, at: int, confidence: float) -> float:
-        one = self.reader.plan.measurements[at]
-        return self.reader.plan.meaning(one).reach(confidence) if isinstance(one, Noisy) else 0.0
+    def _compute_half_width(self, index: int, confidence: float) -> float:
+        measurement = self.decoder.plan.measurements[index]
+        return (
+            self.decoder.plan.build_estimator(measurement).half_width(confidence)
+            if isinstance(measurement, AdditiveNoise)
+            else 0.0
+        )
 
-    def plainly_noisy(self, count: int) -> bool:
+    def has_plain_noise(self, count: int) -> bool:
         """Whether each cell has Laplace or Gaussian noise of its own, which is what a refined interval assumes."""
-        one = self.reader.plan.measurements[self.places[count]]
-        plain = isinstance(one, Noisy) and isinstance(one.form.estimate, Linear)
-        return self.laws is None and plain and isinstance(one.single, DiscreteLaplace | DiscreteGaussian)  # type: ignore[union-attr]
+        measurement = self.decoder.plan.measurements[self.indices[count]]
+        if self.posteriors is not None or not isinstance(measurement, AdditiveNoise):
+            return False
+        is_linear = isinstance(measurement.linear_query.estimate, Linear)
+        return is_linear and isinstance(measurement.single_noise, DiscreteLaplace | DiscreteGaussian)
 
 
-def _spans(fit: Fit, noisy: Counts, confidence: float) -> tuple[Array, Array]:
+def _compute_intervals(fit: CountFit, noisy_counts: NoisyCounts, confidence: float) -> tuple[Array, Array]:
     """Where each count lies: of its own interval and the refined one the narrower, which is settled before any draw.
 
     Cut to what is possible, and widened to hold the number that is told.
     """
-    low, high = noisy.spans(confidence)
+    low, high = noisy_counts.compute_intervals(confidence)
     counts, cells = fit.noisy.shape
-    for places, first in fit.parts if confidence >= LEAST_REFINED else ():
-        plain = np.array([fit.tied(count) and noisy.plainly_noisy(count) for count in range(counts)])[places // cells]
-        if not plain.any():
+    for places, free_fit in fit.parts if confidence >= MIN_REFINED_CONFIDENCE else ():
+        is_refinable = np.array(
+            [fit.is_tied(count) and noisy_counts.has_plain_noise(count) for count in range(counts)]
+        )[places // cells]
+        if not is_refinable.any():
             continue
-        half = quantile(confidence) * np.sqrt(first.variances()) + STEP / 2
-        better = places[plain & (2 * half < (high - low).flat[places])]
-        at = np.searchsorted(places, better)
-        low.flat[better], high.flat[better] = first.centre[at] - half[at], first.centre[at] + half[at]
-    most = np.array([[np.inf if ends.each is None else ends.each] for ends in fit.rules.structure.ends])
-    low, high = np.clip(low, 0, most), np.clip(high, 0, most)
+        half_widths = compute_worst_quantile(confidence) * np.sqrt(free_fit.variances()) + COUNT_STEP / 2
+        narrower_places = places[is_refinable & (2 * half_widths < (high - low).flat[places])]
+        indices = np.searchsorted(places, narrower_places)
+        low.flat[narrower_places], high.flat[narrower_places] = (
+            free_fit.centre[indices] - half_widths[indices],
+            free_fit.centre[indices] + half_widths[indices],
+        )
+    max_counts = np.array([[np.inf if ends.max_cell is None else ends.max_cell] for ends in fit.rules.structure.limits])
+    low, high = np.clip(low, 0, max_counts), np.clip(high, 0, max_counts)
     low, high = np.minimum(low, fit.values), np.maximum(high, fit.values)
-    empty = ~fit.rules.structure.possible
-    return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
+    impossible_cells = ~fit.rules.structure.possible
+    return np.where(impossible_cells, 0.0, low), np.where(impossible_cells, 0.0, high)

@@ -9,56 +9,79 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from discreet.custodian.identity import Files, Watched, marks
-from discreet.custodian.place import FIRST, Manifest, Place, Snapshot, layout, snapshot_name
+from discreet.custodian.identity import IntegrityCheckedSource, TrackedFiles, fingerprint_files
+from discreet.custodian.place import (
+    FIRST_SNAPSHOT,
+    DatasetDir,
+    DatasetManifest,
+    Snapshot,
+    check_snapshot_name,
+    hash_layout,
+)
 from discreet.errors import InvalidInput, Unavailable
-from discreet.planner.impossible import impossible
+from discreet.planner.impossible import read_structural_zeros
 from discreet.planner.published import check_published
 from discreet.schema import Schema
-from discreet.schema.address import Address
+from discreet.schema.address import SourceAddress
 
 if TYPE_CHECKING:
     from discreet.sources.plan import Source
-    from discreet.sources.registration import Report
+    from discreet.sources.registration import RegistrationReport
 
 Progress = Callable[[str], None]
-AGAIN = ".again-"
+COMPARISON_PREFIX = ".again-"
 """How folders begin in which a table in memory is read once more, to be compared."""
 
 
-def silent(stage: str) -> None:
+def ignore_stage(stage: str) -> None:
     """Show nothing."""
 
 
-def _check(schema: Schema) -> None:
+def _check_declarations(schema: Schema) -> None:
     """What a schema says in SQL can be read."""
     check_published(schema)
-    impossible(schema)
+    read_structural_zeros(schema)
 
 
-def register(
-    schema: Schema, raw: object = None, name: str | None = None, disjoint: bool = False, progress: Progress = silent
+def register_snapshot(
+    schema: Schema,
+    raw: object = None,
+    name: str | None = None,
+    disjoint: bool = False,
+    progress: Progress = ignore_stage,
 ) -> Snapshot:
     """Turn the source into a new snapshot, which becomes the current one."""
-    _check(schema)
-    place = Place(schema)
-    with place.locked():
-        return _registered(schema, place, place.read() or Manifest.new(schema), raw, name, disjoint, progress)
+    _check_declarations(schema)
+    dataset_dir = DatasetDir(schema)
+    with dataset_dir.lock():
+        return _register_locked(
+            schema,
+            dataset_dir,
+            dataset_dir.read_manifest() or DatasetManifest.new(schema),
+            raw,
+            name,
+            disjoint,
+            progress,
+        )
 
 
-def first_use(schema: Schema, raw: object = None, progress: Progress = silent) -> Snapshot:
+def ensure_snapshot(schema: Schema, raw: object = None, progress: Progress = ignore_stage) -> Snapshot:
     """The current snapshot; registered now if there is none. Who finds one waits for no registration under way."""
-    _check(schema)
-    place = Place(schema)
-    manifest = place.read()
+    _check_declarations(schema)
+    dataset_dir = DatasetDir(schema)
+    manifest = dataset_dir.read_manifest()
     if manifest is None or not manifest.snapshots:
-        with place.locked():
-            manifest = place.read() or Manifest.new(schema)
+        with dataset_dir.lock():
+            manifest = dataset_dir.read_manifest() or DatasetManifest.new(schema)
             if not manifest.snapshots:
-                return _registered(schema, place, manifest, raw, FIRST, False, progress)
+                return _register_locked(schema, dataset_dir, manifest, raw, FIRST_SNAPSHOT, False, progress)
     manifest.require_promise(schema)
     snapshot = manifest.snapshots[-1]
-    if raw is not None and not isinstance(raw, str | Path) and not _same(schema, place, manifest, raw, progress):
+    if (
+        raw is not None
+        and not isinstance(raw, str | Path)
+        and not _is_same_table(schema, dataset_dir, manifest, raw, progress)
+    ):
         raise InvalidInput(
             f"{schema.name} is registered already, of another table; leave source out, "
             "or make a new snapshot with Custodian.check(schema, source=...)"
@@ -66,42 +89,46 @@ def first_use(schema: Schema, raw: object = None, progress: Progress = silent) -
     return snapshot
 
 
-def _same(schema: Schema, place: Place, manifest: Manifest, raw: object, progress: Progress) -> bool:
+def _is_same_table(
+    schema: Schema, dataset_dir: DatasetDir, manifest: DatasetManifest, raw: object, progress: Progress
+) -> bool:
     """Whether a table in memory is the one of the current snapshot, as when a notebook's cell is run again."""
     from discreet.sources.registration import register_duckdb
 
     snapshot = manifest.snapshots[-1]
     require_layout(schema, snapshot)
-    with place.locked():
-        for left in place.folder.glob(f"{AGAIN}*"):
-            rmtree(left)  # of a process that was killed
-        with TemporaryDirectory(prefix=AGAIN, dir=place.folder) as folder:
+    with dataset_dir.lock():
+        for leftover in dataset_dir.folder.glob(f"{COMPARISON_PREFIX}*"):
+            rmtree(leftover)  # of a process that was killed
+        with TemporaryDirectory(prefix=COMPARISON_PREFIX, dir=dataset_dir.folder) as folder:
             report = register_duckdb(schema, raw, Path(folder) / "again.duckdb", manifest.key, progress)
-    return _told(report) == snapshot.report
+    return _report_to_dict(report) == snapshot.report
 
 
-def _registered(
+def _register_locked(
     schema: Schema,
-    place: Place,
-    manifest: Manifest,
+    dataset_dir: DatasetDir,
+    manifest: DatasetManifest,
     raw: object,
     name: str | None,
     disjoint: bool,
     progress: Progress,
 ) -> Snapshot:
     manifest.require_promise(schema)
-    own = snapshot_name(name or str(len(manifest.snapshots) + 1))
-    if own in {snapshot.name for snapshot in manifest.snapshots}:
-        raise InvalidInput(f"there is a snapshot {own!r} already; name the new one otherwise")
-    engine, target, report = _read(schema, place.folder, manifest, raw, own, progress)
-    made = datetime.now(UTC).isoformat(timespec="seconds")
-    kept = (None, None) if engine == "postgres" else marks(place.folder / target)
-    snapshot = Snapshot(own, engine, target, layout(schema), made, disjoint, _told(report), *kept)
-    place.write(manifest.with_snapshot(snapshot))
+    new_name = check_snapshot_name(name or str(len(manifest.snapshots) + 1))
+    if new_name in {snapshot.name for snapshot in manifest.snapshots}:
+        raise InvalidInput(f"there is a snapshot {new_name!r} already; name the new one otherwise")
+    engine, target, report = _read_source(schema, dataset_dir.folder, manifest, raw, new_name, progress)
+    timestamp = datetime.now(UTC).isoformat(timespec="seconds")
+    fingerprints = (None, None) if engine == "postgres" else fingerprint_files(dataset_dir.folder / target)
+    snapshot = Snapshot(
+        new_name, engine, target, hash_layout(schema), timestamp, disjoint, _report_to_dict(report), *fingerprints
+    )
+    dataset_dir.write_manifest(manifest.with_snapshot(snapshot))
     return snapshot
 
 
-def _told(report: Report) -> dict[str, object]:
+def _report_to_dict(report: RegistrationReport) -> dict[str, object]:
     """A report as it is kept."""
     return {
         "rows_read": report.rows_read,
@@ -116,33 +143,33 @@ def _told(report: Report) -> dict[str, object]:
     }
 
 
-def _read(
-    schema: Schema, folder: Path, manifest: Manifest, raw: object, name: str, progress: Progress
-) -> tuple[str, str, Report]:
+def _read_source(
+    schema: Schema, folder: Path, manifest: DatasetManifest, raw: object, name: str, progress: Progress
+) -> tuple[str, str, RegistrationReport]:
     """Read the source once with its engine: files and tables in memory with DuckDB."""
     if raw is not None and not isinstance(raw, str | Path):
-        return _on_duckdb(schema, raw, folder, name, manifest.key, progress)
-    address = Address.of(str(raw or schema.source))
+        return _register_in_duckdb(schema, raw, folder, name, manifest.key, progress)
+    address = SourceAddress.of(str(raw or schema.source))
     if address.engine == "memory":
         raise InvalidInput(f"the source of {schema.name} is memory: hand the table over with source=, once")
     if address.engine == "postgres":
         from discreet.sources.registration import register_postgres
 
         target = f"{schema.name}_{manifest.identity[:8]}_{name}"
-        report = register_postgres(schema, address.place, address.table, target, manifest.key, progress)
+        report = register_postgres(schema, address.location, address.table, target, manifest.key, progress)
         return "postgres", target, report
     if address.engine == "spark":
         from discreet.sources.registration import register_spark
 
         target = f"snapshot-{name}.parquet"
-        report = register_spark(schema, spark_session(), address.table, folder / target, manifest.key, progress)
+        report = register_spark(schema, get_spark_session(), address.table, folder / target, manifest.key, progress)
         return "spark", target, report
-    return _on_duckdb(schema, schema.folder / address.place, folder, name, manifest.key, progress)
+    return _register_in_duckdb(schema, schema.folder / address.location, folder, name, manifest.key, progress)
 
 
-def _on_duckdb(
+def _register_in_duckdb(
     schema: Schema, raw: object, folder: Path, name: str, key: str, progress: Progress
-) -> tuple[str, str, Report]:
+) -> tuple[str, str, RegistrationReport]:
     from discreet.sources.registration import register_duckdb
 
     target = f"snapshot-{name}.duckdb"
@@ -152,7 +179,7 @@ def _on_duckdb(
 
 def require_layout(schema: Schema, snapshot: Snapshot) -> None:
     """Refuse a snapshot that was made of another schema."""
-    if snapshot.layout != layout(schema):
+    if snapshot.layout != hash_layout(schema):
         raise InvalidInput(
             f"the columns, unit or partition of {schema.name} changed since snapshot {snapshot.name!r} was made; "
             "register a new one with: discreet check --refresh"
@@ -165,38 +192,38 @@ def open_source(schema: Schema, snapshot: Snapshot, raw: object = None) -> Sourc
     if snapshot.engine == "postgres":
         from discreet.sources.postgres import PostgresSource
 
-        return PostgresSource(schema, Address.of(str(raw or schema.source)).place, snapshot.target)
-    path = Place(schema).folder / snapshot.target
-    files = Files.registered(schema, snapshot, path)
-    source = _on_spark(schema, path) if snapshot.engine == "spark" else _in_duckdb(schema, path)
+        return PostgresSource(schema, SourceAddress.of(str(raw or schema.source)).location, snapshot.target)
+    path = DatasetDir(schema).folder / snapshot.target
+    files = TrackedFiles.open_registered(schema, snapshot, path)
+    source = _open_spark_source(schema, path) if snapshot.engine == "spark" else _open_duckdb_source(schema, path)
     try:
-        files.require_same()  # the engine may have opened another one than was looked at
+        files.require_unchanged()  # the engine may have opened another one than was looked at
     except Unavailable:
         source.close()
         raise
-    return Watched(source, files)
+    return IntegrityCheckedSource(source, files)
 
 
-def _on_spark(schema: Schema, path: Path) -> Source:
+def _open_spark_source(schema: Schema, path: Path) -> Source:
     from discreet.sources.spark import SparkSource
 
-    return SparkSource(schema, spark_session(), path)
+    return SparkSource(schema, get_spark_session(), path)
 
 
-def _in_duckdb(schema: Schema, path: Path) -> Source:
+def _open_duckdb_source(schema: Schema, path: Path) -> Source:
     from discreet.sources.duckdb import DuckDBSource
 
     return DuckDBSource(schema, path)
 
 
-def spark_session() -> Any:
+def get_spark_session() -> Any:
     """The Spark session there is, or a quiet local one."""
-    from discreet.sources.silence import silence
+    from discreet.sources.silence import silence_spark
 
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise Unavailable("Spark is not installed; install discreet with its spark extra") from None
     session = SparkSession.builder.appName("discreet").getOrCreate()
-    silence(session)
+    silence_spark(session)
     return session

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.custodian.place import Place
+from discreet.custodian.place import DatasetDir
 from discreet.errors import Unavailable
 
 Labels = Mapping[str, NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ReleaseRecord:
     """One release: its number, the snapshot it was made of, and the hashes of its table and of its manifest."""
 
     number: int
@@ -35,22 +35,22 @@ class Kept:
 
     def to_json(self) -> dict[str, object]:
         """As it is kept."""
-        told: dict[str, object] = {"number": self.number, "name": self.name, "snapshot": self.snapshot}
-        return told | {"method": self.method, "k": self.k, "sha256": self.sha256, "manifest": self.manifest}
+        document: dict[str, object] = {"number": self.number, "name": self.name, "snapshot": self.snapshot}
+        return document | {"method": self.method, "k": self.k, "sha256": self.sha256, "manifest": self.manifest}
 
     @staticmethod
-    def from_json(told: Mapping[str, Any]) -> Kept:
+    def from_json(document: Mapping[str, Any]) -> ReleaseRecord:
         """The same, read back; ValueError where it is none."""
-        if set(told) != {"number", "name", "snapshot", "method", "k", "sha256", "manifest"}:
+        if set(document) != {"number", "name", "snapshot", "method", "k", "sha256", "manifest"}:
             raise ValueError
-        return Kept(
-            number=told["number"],
-            name=told["name"],
-            snapshot=told["snapshot"],
-            method=told["method"],
-            k=told["k"],
-            sha256=told["sha256"],
-            manifest=told["manifest"],
+        return ReleaseRecord(
+            number=document["number"],
+            name=document["name"],
+            snapshot=document["snapshot"],
+            method=document["method"],
+            k=document["k"],
+            sha256=document["sha256"],
+            manifest=document["manifest"],
         )
 
 
@@ -62,51 +62,52 @@ class Alignment:
     groups: Labels
 
 
-def kept_releases(place: Place) -> list[Kept]:
+def read_release_records(dataset_dir: DatasetDir) -> list[ReleaseRecord]:
     """All releases so far, the first one first."""
-    files = sorted((place.folder / "releases").glob("*.json"))
+    files = sorted((dataset_dir.folder / "releases").glob("*.json"))
     try:
         return sorted(
-            (Kept.from_json(json.loads(file.read_text(encoding="utf-8"))) for file in files), key=lambda one: one.number
+            (ReleaseRecord.from_json(json.loads(file.read_text(encoding="utf-8"))) for file in files),
+            key=lambda record: record.number,
         )
     except (OSError, ValueError, TypeError):
         raise Unavailable(
-            f"the record of a release in {place.folder} cannot be read; restore it from a backup"
+            f"the record of a release in {dataset_dir.folder} cannot be read; restore it from a backup"
         ) from None
 
 
-def next_number(place: Place) -> int:
+def find_next_release_number(dataset_dir: DatasetDir) -> int:
     """A number that no release, and no trace of one, has."""
-    found = (file.stem for file in (place.folder / "releases").glob("*.*"))
-    return 1 + max((int(stem) for stem in found if stem.isdecimal()), default=0)
+    stems = (file.stem for file in (dataset_dir.folder / "releases").glob("*.*"))
+    return 1 + max((int(stem) for stem in stems if stem.isdecimal()), default=0)
 
 
-def take_number(place: Place, number: int) -> None:
+def reserve_release_number(dataset_dir: DatasetDir, number: int) -> None:
     """A trace of a private file, which no row of belongs to anybody: its number is not given again."""
-    folder = place.folder / "releases"
+    folder = dataset_dir.folder / "releases"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         os.close(os.open(folder / f"{number}.private", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
-        raise Unavailable(f"the folder {place.folder} cannot be written; check its owner and the disk") from None
+        raise Unavailable(f"the folder {dataset_dir.folder} cannot be written; check its owner and the disk") from None
 
 
-def keep_release(place: Place, kept: Kept, alignment: Alignment) -> None:
+def store_release(dataset_dir: DatasetDir, record: ReleaseRecord, alignment: Alignment) -> None:
     """Write it down, durably; the description last, so that what it describes is there."""
-    folder = place.folder / "releases"
+    folder = dataset_dir.folder / "releases"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        _write(folder / f"{kept.number}.npz", alignment)
-        handle = os.open(folder / f"{kept.number}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        _write_alignment(folder / f"{record.number}.npz", alignment)
+        handle = os.open(folder / f"{record.number}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(kept.to_json(), file)
+            json.dump(record.to_json(), file)
             file.flush()
             os.fsync(file.fileno())
     except OSError:
-        raise Unavailable(f"the folder {place.folder} cannot be written; check its owner and the disk") from None
+        raise Unavailable(f"the folder {dataset_dir.folder} cannot be written; check its owner and the disk") from None
 
 
-def _write(path: Path, alignment: Alignment) -> None:
+def _write_alignment(path: Path, alignment: Alignment) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         labels = {f"group {name}": values for name, values in alignment.groups.items()}
@@ -115,22 +116,22 @@ def _write(path: Path, alignment: Alignment) -> None:
         os.fsync(file.fileno())
 
 
-def alignment_of(place: Place, kept: Kept) -> Alignment:
+def read_alignment(dataset_dir: DatasetDir, record: ReleaseRecord) -> Alignment:
     """Which row of a release is which of the snapshot."""
     try:
-        with np.load(place.folder / "releases" / f"{kept.number}.npz") as found:
-            groups = {name.removeprefix("group "): found[name] for name in found.files if name != "rows"}
-            return Alignment(found["rows"], groups)
+        with np.load(dataset_dir.folder / "releases" / f"{record.number}.npz") as archive:
+            groups = {name.removeprefix("group "): archive[name] for name in archive.files if name != "rows"}
+            return Alignment(archive["rows"], groups)
     except (OSError, ValueError, KeyError):
-        raise Unavailable(f"the record of release {kept.number} cannot be read; restore it from a backup") from None
+        raise Unavailable(f"the record of release {record.number} cannot be read; restore it from a backup") from None
 
 
-def labels_for(then: Alignment, rows: NDArray[np.int64]) -> Labels:
+def map_labels_to_rows(alignment: Alignment, rows: NDArray[np.int64]) -> Labels:
     """The groups of an earlier release for other rows of its snapshot; rows that it left out stand alone."""
-    found = {}
-    for name, labels in then.groups.items():
-        most = int(max(then.rows.max(initial=0), rows.max(initial=0))) + 1
-        at = labels.max(initial=0) + 1 + np.arange(most)
-        at[then.rows] = labels
-        found[name] = at[rows]
-    return found
+    row_labels = {}
+    for name, labels in alignment.groups.items():
+        row_count = int(max(alignment.rows.max(initial=0), rows.max(initial=0))) + 1
+        all_labels = labels.max(initial=0) + 1 + np.arange(row_count)
+        all_labels[alignment.rows] = labels
+        row_labels[name] = all_labels[rows]
+    return row_labels

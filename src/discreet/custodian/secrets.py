@@ -6,15 +6,15 @@ import base64
 
 from discreet.kernel.entropy import SYSTEM
 
-NAMED = 16
+IDENTIFIER_BYTES = 16
 """Bytes of an identifier: two alike are not to be expected."""
 
 
-def secret(count: int = 32) -> str:
+def generate_secret(count: int = 32) -> str:
     """`count` fresh bytes as base64url text without padding."""
     return base64.urlsafe_b64encode(SYSTEM.take(count)).rstrip(b"=").decode()
 
 
-def identifier() -> str:
+def generate_identifier() -> str:
     """A fresh name of 32 hexadecimal digits."""
-    return SYSTEM.take(NAMED).hex()
+    return SYSTEM.take(IDENTIFIER_BYTES).hex()

@@ -22,7 +22,7 @@ from discreet.microdata.table import Attribute
 
 Name = TypeVar("Name", bound=Hashable)
 Array = NDArray[Any]
-SIZE = 8
+ITEM_BYTES = 8
 """Of a code or a number, in bytes."""
 
 
@@ -31,43 +31,43 @@ class Spool:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # every array that is on disk holds a file open
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        _, file_limit = resource.getrlimit(resource.RLIMIT_NOFILE)  # every array that is on disk holds a file open
+        resource.setrlimit(resource.RLIMIT_NOFILE, (file_limit, file_limit))
 
-    def keep(self, values: Array) -> Array:
+    def store_array(self, values: Array) -> Array:
         """The same values, on disk."""
-        with self._told(), TemporaryFile(dir=self.folder) as file:
+        with self._translate_errors(), TemporaryFile(dir=self.folder) as file:
             file.write(np.ascontiguousarray(values).data)
             file.flush()
             return np.memmap(file, values.dtype, mode="r").view(np.ndarray)
 
-    def kept(self, attribute: Attribute) -> Attribute:
+    def store_attribute(self, attribute: Attribute) -> Attribute:
         """The same attribute, its values on disk."""
-        return replace(attribute, values=self.keep(attribute.values))
+        return replace(attribute, values=self.store_array(attribute.values))
 
-    def gathered(self, parts: Iterable[Mapping[Name, Array]], rows: int) -> dict[Name, Array]:
+    def gather_columns(self, parts: Iterable[Mapping[Name, Array]], rows: int) -> dict[Name, Array]:
         """Parts of columns of whole numbers or texts one after another, all in one file; there are so many rows."""
         texts: dict[Name, list[Array]] = {}
         places: dict[Name, int] = {}
-        done = 0
-        with self._told(), TemporaryFile(dir=self.folder) as file:
+        rows_done = 0
+        with self._translate_errors(), TemporaryFile(dir=self.folder) as file:
             for part in parts:
                 for name, values in part.items():
                     if values.dtype.kind == "O":
                         texts.setdefault(name, []).append(values)
                         continue
-                    file.seek(SIZE * (places.setdefault(name, len(places)) * rows + done))
+                    file.seek(ITEM_BYTES * (places.setdefault(name, len(places)) * rows + rows_done))
                     file.write(np.ascontiguousarray(values, np.int64).data)
-                done += len(next(iter(part.values())))
-            if done != rows:
+                rows_done += len(next(iter(part.values())))
+            if rows_done != rows:
                 raise Unavailable("the source changed while it was read; try again")
             file.flush()
             numbers = np.memmap(file, np.int64, mode="r").view(np.ndarray).reshape(len(places), rows) if places else ()
-            listed = {name: np.concatenate(several) for name, several in texts.items()}
-            return listed | {name: numbers[place] for name, place in places.items()}
+            text_columns = {name: np.concatenate(pieces) for name, pieces in texts.items()}
+            return text_columns | {name: numbers[place] for name, place in places.items()}
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as failure:

@@ -6,57 +6,63 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.custodian.protecting import records_of
-from discreet.custodian.publishing import Holding
-from discreet.custodian.recipe import roles_of
+from discreet.custodian.protecting import read_records
+from discreet.custodian.publishing import DatasetHandle
+from discreet.custodian.recipe import get_column_roles
 from discreet.custodian.registering import Progress
-from discreet.custodian.writing import check_report, write_for_custodian
+from discreet.custodian.writing import check_report_target, write_private_json
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from discreet.assess.sweep import Sweep, Trial
+    from discreet.assess.sweep import SweepResult, SweepTrial
 
 
-def swept(
-    holding: Holding,
+def run_sweep(
+    handle: DatasetHandle,
     ks: str | Sequence[int],
     methods: str | Sequence[str],
     t: object,
     report: str | Path | None,
     force: bool,
     progress: Progress,
-) -> Sweep:
+) -> SweepResult:
     """Every method at every k; with a report, the page shows the recommended one."""
-    from discreet.assess.sweep import METHODS, Trial, check_ks, check_methods, read_ks, sweep
+    from discreet.assess.sweep import DEFAULT_METHODS, SweepTrial, check_ks, check_methods, parse_ks, sweep_parameters
 
-    tried = check_methods((methods,) if isinstance(methods, str) else tuple(methods) or METHODS)
-    listed = read_ks(ks) if isinstance(ks, str) else check_ks(ks)
-    quasi, confidential = roles_of(holding.schema)
+    method_names = check_methods((methods,) if isinstance(methods, str) else tuple(methods) or DEFAULT_METHODS)
+    k_values = parse_ks(ks) if isinstance(ks, str) else check_ks(ks)
+    quasi, confidential = get_column_roles(handle.schema)
     if not quasi or not confidential:
         raise InvalidInput("a sweep needs columns with the roles quasi-identifier and confidential; add role: to some")
-    page = None if report is None else check_report(report, force)
+    report_path = None if report is None else check_report_target(report, force)
     progress("reading")
-    table = records_of(holding.schema, holding.source).select((*quasi, *confidential))
-    found = sweep(
-        table, quasi, confidential, listed, tried, t=t, progress=lambda done, of: progress(f"trying: {done} of {of}")
+    table = read_records(handle.schema, handle.source).select((*quasi, *confidential))
+    sweep_result = sweep_parameters(
+        table,
+        quasi,
+        confidential,
+        k_values,
+        method_names,
+        t=t,
+        progress=lambda done, of: progress(f"trying: {done} of {of}"),
     )
-    if page is not None:
-        _write(page, found, Trial(table, quasi, confidential, "domain", t, None))
-    return found
+    if report_path is not None:
+        _write_sweep(report_path, sweep_result, SweepTrial(table, quasi, confidential, "domain", t, None))
+    return sweep_result
 
 
-def _write(page: Path, found: Sweep, trial: Trial) -> None:
+def _write_sweep(path: Path, sweep_result: SweepResult, trial: SweepTrial) -> None:
     """The page shows the recommended point, made once more."""
-    from discreet.assess.report import report_json, write_report
+    from discreet.assess.report import build_report_json, write_report
 
-    best = found.recommended
+    best = sweep_result.recommended
     protected = trial.protect(best.method, best.k)
     comparison = trial.compare(protected, best.k)
-    chosen = "recommended" if found.useful else "nearest to safe and useful"
-    title = f"{best.method} with k = {best.k}, {chosen}; nothing was released"
+    verdict = "recommended" if sweep_result.useful else "nearest to safe and useful"
+    title = f"{best.method} with k = {best.k}, {verdict}; nothing was released"
     facts: dict[str, object] = {"title": title, "method": best.method}
     facts |= {"guarantee": protected.guarantee.words(), "assumptions": protected.guarantee.assumptions}
-    if page.suffix.lower() == ".json":
-        write_for_custodian(page, report_json(facts, comparison, found))
+    if path.suffix.lower() == ".json":
+        write_private_json(path, build_report_json(facts, comparison, sweep_result))
     else:
-        write_report(page, facts, comparison, trial.table.take(protected.kept), protected.table, found)
+        write_report(path, facts, comparison, trial.table.take(protected.source_rows), protected.table, sweep_result)

@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInput, Unavailable, Unsupported
 from discreet.microdata.table import Attribute, Table
-from discreet.pictures import MISSING as NO_PICTURES
+from discreet.pictures import MISSING_PACKAGES as NO_PICTURES
 
 if TYPE_CHECKING:
     import duckdb
 
-MANIFEST = "manifest.json"
+MANIFEST_NAME = "manifest.json"
 """Its name in a folder of columns."""
-RELEASE = "discreet release 1"
+RELEASE_FORMAT = "discreet release 1"
 """What a manifest begins with."""
-KINDS = {".csv": "(FORMAT csv, HEADER true)", ".parquet": "(FORMAT parquet)"}
-AT_ONCE = 100_000
+COPY_OPTIONS = {".csv": "(FORMAT csv, HEADER true)", ".parquet": "(FORMAT parquet)"}
+BATCH_ROWS = 100_000
 """How many rows are written at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
+class ReleaseTargets:
     """Where a release goes: the table, the second table of Anatomy, what is told of them, and the report.
 
     Columns that are kept apart go to a folder, in the table's place, and the manifest is in it.
@@ -46,46 +46,46 @@ class Targets:
     apart: bool = False
 
     @staticmethod
-    def of(out: object, report: object, force: bool, two: bool = False) -> Targets:
+    def for_table(out: object, report: object, force: bool, has_second_table: bool = False) -> ReleaseTargets:
         """Refused at once where nothing could be written; `two` tables are written by Anatomy."""
-        table = _path(out, tuple(KINDS), "the released table")
-        page = None if report is None else check_report(report, force)
+        table = _check_target_path(out, tuple(COPY_OPTIONS), "the released table")
+        report_path = None if report is None else check_report_target(report, force)
         second = table.with_name(f"{table.stem}-values{table.suffix}")
-        targets = Targets(table, second, manifest_of(table), page, force)
-        targets.require_free(two)
-        if page in (table, second, targets.manifest):
+        targets = ReleaseTargets(table, second, get_manifest_path(table), report_path, force)
+        targets.require_free(has_second_table)
+        if report_path in (table, second, targets.manifest):
             raise InvalidInput("the report and the release must go to different files; name the report otherwise")
         return targets
 
-    def require_free(self, two: bool) -> None:
+    def require_free(self, has_second_table: bool) -> None:
         """Refused where a file is there that may not be overwritten."""
-        tables = () if self.apart else (self.table, self.manifest, *([self.second] if two else []))
+        tables = () if self.apart else (self.table, self.manifest, *([self.second] if has_second_table else []))
         for path in (*tables, *([self.report] if self.report else [])):
             _refuse_existing(path, self.force)
         if self.apart:
-            _refuse_folder(self.table, self.force)
+            _refuse_existing_folder(self.table, self.force)
 
     @staticmethod
-    def folder(out: object, report: object, force: bool) -> Targets:
+    def for_folder(out: object, report: object, force: bool) -> ReleaseTargets:
         """A folder of columns; refused at once where it could not be made."""
         if Path(str(out)).suffix:
             raise InvalidInput(f"columns that are kept apart go to a folder, not to a file; got {str(out)[-40:]!r}")
-        folder = _path(out, ("",), "a folder")
-        page = None if report is None else check_report(report, force)
-        targets = Targets(folder, folder, folder / MANIFEST, page, force, apart=True)
-        targets.require_free(two=False)
+        folder = _check_target_path(out, ("",), "a folder")
+        report_path = None if report is None else check_report_target(report, force)
+        targets = ReleaseTargets(folder, folder, folder / MANIFEST_NAME, report_path, force, apart=True)
+        targets.require_free(has_second_table=False)
         return targets
 
     @property
-    def all(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Path, ...]:
         """Every path that may be written and moved to its place."""
-        made = (self.table,) if self.apart else (self.table, self.second, self.manifest)
-        return (*made, *([] if self.report is None else [self.report]))
+        tables = (self.table,) if self.apart else (self.table, self.second, self.manifest)
+        return (*tables, *([] if self.report is None else [self.report]))
 
 
-def check_report(report: object, force: bool) -> Path:
+def check_report_target(report: object, force: bool) -> Path:
     """Where a report goes, refused at once where none could be written."""
-    path = _path(report, (".html", ".json"), "a report")
+    path = _check_target_path(report, (".html", ".json"), "a report")
     if path.suffix.lower() == ".html" and find_spec("vl_convert") is None:
         raise Unsupported(NO_PICTURES)
     _refuse_existing(path, force)
@@ -97,30 +97,32 @@ def _refuse_existing(path: Path, force: bool) -> None:
         raise InvalidInput(f"{path.name[:60]!r} is a folder; name a file")
     if path.exists() and not force:
         raise InvalidInput(f"{path.name[:60]!r} is there already; name another, or overwrite it with --force")
-    if path.exists() and not _ours(path):
+    if path.exists() and not _is_ours(path):
         raise InvalidInput(f"{path.name[:60]!r} is there and is no release or report of ours; name another file")
 
 
-def _refuse_folder(folder: Path, force: bool) -> None:
+def _refuse_existing_folder(folder: Path, force: bool) -> None:
     if folder.exists() and not force:
         raise InvalidInput(f"{folder.name[:60]!r} is there already; name another, or overwrite it with --force")
-    if folder.exists() and RELEASE not in _start(folder / MANIFEST):
+    if folder.exists() and RELEASE_FORMAT not in _read_start(folder / MANIFEST_NAME):
         raise InvalidInput(f"{folder.name[:60]!r} is there and is no release of ours; name another folder")
 
 
-def _ours(path: Path) -> bool:
+def _is_ours(path: Path) -> bool:
     """Whether a file was written here: only such files are ever overwritten."""
-    from discreet.assess.report import KEEP
+    from discreet.assess.report import CUSTODIAN_NOTICE
 
     if path.name.endswith(".manifest.json"):
-        return RELEASE in _start(path)
+        return RELEASE_FORMAT in _read_start(path)
     if path.suffix.lower() in {".html", ".json"}:
-        return KEEP in _start(path)
-    beside = [manifest_of(path), manifest_of(path.with_name(path.name.replace("-values.", ".")))]
-    return any(RELEASE in _start(manifest) and path.name in _start(manifest, None) for manifest in beside)
+        return CUSTODIAN_NOTICE in _read_start(path)
+    manifests = [get_manifest_path(path), get_manifest_path(path.with_name(path.name.replace("-values.", ".")))]
+    return any(
+        RELEASE_FORMAT in _read_start(manifest) and path.name in _read_start(manifest, None) for manifest in manifests
+    )
 
 
-def _start(path: Path, length: int | None = 20_000) -> str:
+def _read_start(path: Path, length: int | None = 20_000) -> str:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return file.read(-1 if length is None else length)
@@ -128,13 +130,13 @@ def _start(path: Path, length: int | None = 20_000) -> str:
         return ""
 
 
-def manifest_of(table: Path) -> Path:
+def get_manifest_path(table: Path) -> Path:
     """Where the manifest of a released table is."""
     return table.with_name(f"{table.name}.manifest.json")
 
 
-def _path(given: object, suffixes: Sequence[str], what: str) -> Path:
-    path = Path(str(given))
+def _check_target_path(target: object, suffixes: Sequence[str], what: str) -> Path:
+    path = Path(str(target))
     if path.suffix.lower() not in suffixes:
         raise InvalidInput(f"{what} is named {' or '.join(suffixes)}, got {path.name[:40]!r}")
     if not path.absolute().parent.is_dir():
@@ -143,41 +145,41 @@ def _path(given: object, suffixes: Sequence[str], what: str) -> Path:
 
 
 @contextmanager
-def staging(targets: Targets) -> Iterator[Mapping[Path, Path]]:
+def stage_targets(targets: ReleaseTargets) -> Iterator[Mapping[Path, Path]]:
     """A place to write each target first, on the same disk; all that was written there is moved once nothing failed."""
     folders: dict[Path, tempfile.TemporaryDirectory[str]] = {}
     try:
-        for parent in {path.parent for path in targets.all}:
+        for parent in {path.parent for path in targets.paths}:
             folders[parent] = tempfile.TemporaryDirectory(prefix=".discreet-", dir=parent)
     except OSError:
-        _clean(folders)
+        _remove_folders(folders)
         raise Unavailable("the folder for the release cannot be written; check its owner and the disk") from None
     try:
-        yield {path: Path(folders[path.parent].name) / path.name for path in targets.all}
+        yield {path: Path(folders[path.parent].name) / path.name for path in targets.paths}
     finally:
-        _clean(folders)
+        _remove_folders(folders)
 
 
-def _clean(folders: Mapping[Path, tempfile.TemporaryDirectory[str]]) -> None:
+def _remove_folders(folders: Mapping[Path, tempfile.TemporaryDirectory[str]]) -> None:
     for folder in folders.values():
         folder.cleanup()
 
 
-def move(staged: Mapping[Path, Path], force: bool, gone: Collection[Path] = ()) -> None:
+def move_staged_files(staged: Mapping[Path, Path], force: bool, obsolete: Collection[Path] = ()) -> None:
     """Put what was written in its place, the manifest first; where one cannot be, all is as it was before.
 
     What is there is overwritten only by `force`, which also takes away the files that are `gone` from a release.
     """
     undo: list[tuple[Path, Path | None]] = []
-    moved = {target: written for target, written in staged.items() if written.exists() or target in gone}
+    files = {target: written for target, written in staged.items() if written.exists() or target in obsolete}
     try:
-        for target, written in sorted(moved.items(), key=lambda pair: pair[0].suffix != ".json"):
+        for target, written in sorted(files.items(), key=lambda pair: pair[0].suffix != ".json"):
             aside = written.with_name(f"{written.name}.before")
             if force and target.exists():
                 os.replace(target, aside)
                 undo.append((target, aside))
             if written.exists():
-                _put(written, target)
+                _put_file(written, target)
                 undo.append((target, None))
     except BaseException as failure:
         for target, before in reversed(undo):
@@ -194,7 +196,7 @@ def move(staged: Mapping[Path, Path], force: bool, gone: Collection[Path] = ()) 
         raise
 
 
-def _put(written: Path, target: Path) -> None:
+def _put_file(written: Path, target: Path) -> None:
     """Never over a file that is there: two releases may come at once."""
     if written.is_dir():
         written.rename(target)  # over nothing but an empty folder
@@ -209,19 +211,19 @@ def _put(written: Path, target: Path) -> None:
         os.replace(written, target)
 
 
-def write_json(path: Path, told: object) -> None:
+def write_json(path: Path, document: object) -> None:
     """A document, as it will be kept."""
-    path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def write_for_custodian(path: Path, told: object) -> None:
+def write_private_json(path: Path, document: object) -> None:
     """A document that nobody else may read."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+        file.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
-def digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """The SHA-256 of a file."""
     try:
         with path.open("rb") as file:
@@ -230,31 +232,35 @@ def digest(path: Path) -> str:
         raise Unavailable(f"{path.name[:60]!r} cannot be read; check who may read it") from None
 
 
-def write_table(path: Path, table: Table) -> None:
+def write_released_table(path: Path, table: Table) -> None:
     """A CSV or Parquet file of it, written some rows at a time."""
     import duckdb
 
-    holds = {name: attribute.holds for name, attribute in table.attributes.items()}
+    holds = {name: attribute.output_type for name, attribute in table.attributes.items()}
     try:
         with duckdb.connect(str(path.with_suffix(".duckdb"))) as engine:
-            for first, part in enumerate(table.parts(AT_ONCE)):
-                _insert(engine, part, holds, "INSERT INTO released" if first else "CREATE TABLE released AS")
-            engine.execute(f"COPY released TO '{str(path).replace(chr(39), chr(39) * 2)}' {KINDS[path.suffix.lower()]}")
+            for number, part in enumerate(table.split_batches(BATCH_ROWS)):
+                _insert_rows(engine, part, holds, "INSERT INTO released" if number else "CREATE TABLE released AS")
+            engine.execute(
+                f"COPY released TO '{str(path).replace(chr(39), chr(39) * 2)}' {COPY_OPTIONS[path.suffix.lower()]}"
+            )
     except (duckdb.Error, OSError):
         raise Unavailable("the released table cannot be written; check that the disk has room") from None
     path.with_suffix(".duckdb").unlink()
 
 
-def _insert(engine: duckdb.DuckDBPyConnection, part: Table, holds: Mapping[str, str], into: str) -> None:
+def _insert_rows(engine: duckdb.DuckDBPyConnection, part: Table, holds: Mapping[str, str], into: str) -> None:
     columns = list(part.attributes.values())
-    listed = [list(each.categories) for each in columns if each.kind != "numeric"]
-    chosen = ", ".join(_column(f"v{i}", each, holds[each.name]) for i, each in enumerate(columns))
-    engine.register("part", {f"v{i}": each.values for i, each in enumerate(columns)})
-    engine.execute(f"{into} SELECT {chosen} FROM part", listed)
+    category_lists = [list(attribute.categories) for attribute in columns if attribute.kind != "numeric"]
+    selected_columns = ", ".join(
+        _format_sql_column(f"v{i}", attribute, holds[attribute.name]) for i, attribute in enumerate(columns)
+    )
+    engine.register("part", {f"v{i}": attribute.values for i, attribute in enumerate(columns)})
+    engine.execute(f"{into} SELECT {selected_columns} FROM part", category_lists)
     engine.unregister("part")
 
 
-def _column(value: str, attribute: Attribute, holds: str) -> str:
+def _format_sql_column(value: str, attribute: Attribute, holds: str) -> str:
     """One column in SQL, missing values as NULL."""
     name = '"' + attribute.name.replace('"', '""') + '"'
     if attribute.kind != "numeric":

@@ -19,22 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import shown
+from discreet.exact import format_exact
 from discreet.formatting import format_ends
 from discreet.posterior import Posterior
 from discreet.prior import Grid, Prior
-from discreet.shapes import GRAMMAR, Shapes, read_shapes
+from discreet.shapes import GRAMMAR, ShapeMixture, parse_shapes
 
 Array = NDArray[np.float64]
 Knot = tuple[float, float]
 """A place where a law has its detail, and the scale of it."""
-TAIL = 0.1
-LEAST_INSIDE = 1e-3
-FINE, COARSE = 480, 100
-MOST_POINTS = 600
-FARTHEST = 2**62
+TAIL_WEIGHT = 0.1
+MIN_MASS_INSIDE = 1e-3
+FINE_RESOLUTION, COARSE_RESOLUTION = 480, 100
+MAX_POINTS = 600
+MAX_CODE = 2**62
 """Codes are counted up to here."""
-RELAID = (8, 9)
+COARSE_GRID_RULES = (8, 9)
 """The rules of `PriorUse` for shapes that were given on a coarser grid, without and with a tail."""
 ONLY_POINTS = (
     "Only the values that it gives a weight to are possible, but {} can lie between them; "
@@ -42,31 +42,31 @@ ONLY_POINTS = (
 )
 
 
-def mixes_tail(tail: bool | None, heavy: bool, ended: bool, drawn: bool) -> bool:
+def should_mix_tail(tail: bool | None, heavy: bool, is_bounded: bool, is_sampled: bool) -> bool:
     """Whether a tail is mixed into a prior: never into one that is heavy already, else as the analyst says.
 
     Where she does not say it is mixed in, but for one with ends that the answer is drawn from or chosen by.
     """
     if heavy:
         return False
-    return not (drawn and ended) if tail is None else tail
+    return not (is_sampled and is_bounded) if tail is None else tail
 
 
-def rule_of(tail: bool, heavy: bool, moved: bool) -> int:
+def get_prior_rule(tail: bool, heavy: bool, has_moved_values: bool) -> int:
     """The rule of `PriorUse` that a law was made by: another one for every law that a prior may lead to.
 
     `tail` is whether one was mixed in, `moved` whether numbers went elsewhere than to the nearest values there are.
     """
     if heavy:  # no tail is ever mixed in
-        return 5 if moved else 1
-    if moved:
+        return 5 if has_moved_values else 1
+    if has_moved_values:
         return 4 if tail else 3
     return 1 if tail else 2
 
 
-def relaid_rule(tail: bool) -> int:
+def get_coarse_grid_rule(tail: bool) -> int:
     """The rule of `PriorUse` for shapes that were given on a coarser grid than the values have."""
-    return RELAID[tail]
+    return COARSE_GRID_RULES[tail]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,16 @@ class PriorUse:
     rules 8 and 9, without and with a tail, shapes that were given on a coarser grid are laid on the values themselves;
     answers were drawn once from the points of that grid.
     """
-    between: str = ""
+    quantity_between: str = ""
     """The number that may lie between the values of the prior, which alone are possible, such as "AVG of age"."""
 
     @property
     def words(self) -> str:
         """One sentence; a second where the number may lie between the values that the prior names."""
-        return f"{self._used} {ONLY_POINTS.format(self.between)}" if self.between else self._used
+        return f"{self._usage} {ONLY_POINTS.format(self.quantity_between)}" if self.quantity_between else self._usage
 
     @property
-    def _used(self) -> str:
+    def _usage(self) -> str:
         if self.tail:
             within = "" if self.ends is None else f", between {self.ends[0]} and {self.ends[1]}"
             return f"A tenth of the prior's weight is given to a heavy tail{within}."
@@ -107,26 +107,26 @@ class PriorUse:
         return f"The prior is used as stated: {what} are impossible, also if the truth is one of them."
 
 
-def ends_told(hull: tuple[Fraction, Fraction] | None, low: Fraction, high: Fraction) -> tuple[str, str] | None:
+def format_prior_ends(hull: tuple[Fraction, Fraction] | None, low: Fraction, high: Fraction) -> tuple[str, str] | None:
     """The ends of a prior as people read them, rounded outwards, as far as they lie between low and high."""
     return None if hull is None else format_ends(max(hull[0], low), min(hull[1], high))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Cells:
+class PriorCells:
     """Places on the line, the edges between them, and their probabilities, stated and used."""
 
     values: Array
     edges: Array
     stated: Array
     used: Array
-    atoms: bool = False
+    has_atoms: bool = False
     """Whether the values are all there is, rather than the middles of cells."""
 
     @property
     def points(self) -> Array | None:
         """The values, where they are not the middles of the cells."""
-        return self.values if self.atoms else None
+        return self.values if self.has_atoms else None
 
     def posterior(self, log_likelihood: Array) -> Posterior:
         """Bayes' rule."""
@@ -135,12 +135,12 @@ class Cells:
         weight = np.where(possible, self.used * np.exp(np.minimum(log_likelihood - highest, 0.0)), 0.0)
         return Posterior(weight / weight.sum(), self.edges, None, self.points)
 
-    def before(self) -> Posterior:
+    def get_stated_distribution(self) -> Posterior:
         """What was stated."""
         return Posterior(self.stated / self.stated.sum(), self.edges, None, self.points)
 
 
-class Belief(ABC):
+class GridPrior(ABC):
     """A law on the line between two ends."""
 
     step: float
@@ -149,31 +149,33 @@ class Belief(ABC):
     """Whether a tail is mixed in, where the analyst says so."""
     heavy: bool
     """Whether it has heavy tails of its own."""
-    ended: bool
+    is_bounded: bool
     """Whether it holds nothing possible beyond the ends of what was stated."""
     ends: tuple[str, str] | None
     """The ends that nothing lies beyond, as people read them; of one that is ended, or is stated between two."""
-    moved: bool = False
+    has_moved_values: bool = False
     """Whether numbers that were stated are left out or moved to others, since the number cannot be them."""
 
-    def tailed(self, drawn: bool) -> bool:
+    def has_tail(self, is_sampled: bool) -> bool:
         """Whether a tail is mixed in: where the answer is drawn from it, or where it only weighs noise."""
-        return mixes_tail(self.tail, self.heavy, self.ended, drawn)
+        return should_mix_tail(self.tail, self.heavy, self.is_bounded, is_sampled)
 
-    def use(self, drawn: bool) -> PriorUse:
+    def get_use(self, is_sampled: bool) -> PriorUse:
         """How it is used there."""
-        tailed = self.tailed(drawn)
-        ends = None if tailed and self.ended else self.ends
-        return PriorUse(tailed, ends, rule=rule_of(tailed, self.heavy, self.moved))
+        has_tail = self.has_tail(is_sampled)
+        ends = None if has_tail and self.is_bounded else self.ends
+        return PriorUse(has_tail, ends, rule=get_prior_rule(has_tail, self.heavy, self.has_moved_values))
 
     @abstractmethod
-    def cells(self, knots: Sequence[Knot] = (), fine: int = FINE, edges: Array | None = None) -> Cells:
+    def build_cells(
+        self, knots: Sequence[Knot] = (), resolution: int = FINE_RESOLUTION, edges: Array | None = None
+    ) -> PriorCells:
         """The line in cells, small where this law or one of the knots has detail, and cut at some more edges."""
 
     @cached_property
     def moments(self) -> tuple[float, float]:
         """The mean and the standard deviation of what was stated."""
-        cells = self.cells()
+        cells = self.build_cells()
         mean = float(cells.stated @ cells.values)
         return mean, math.sqrt(float(cells.stated @ (cells.values - mean) ** 2))
 
@@ -189,21 +191,21 @@ class Belief(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Shaped(Belief):
+class ShapedGridPrior(GridPrior):
     """Shapes on a grid of so many points, each a value that the number can have."""
 
-    shapes: Shapes
+    shapes: ShapeMixture
     grid: Grid
     count: int
     ends: tuple[str, str] | None = None
     tail: bool | None = None
     top: Fraction | None = None
     """The greatest value of a number that is not always on the grid, a mean or a variance; None where it is."""
-    anew: bool = False
+    has_new_names: bool = False
     """Whether it was laid once on other places than values of the number, so that its answers have new names."""
-    cut_anew: bool = False
+    has_new_names_if_bounded: bool = False
     """The same, but only where what lies beyond the ends of its shapes is impossible."""
-    relaid: bool = False
+    from_coarse_grid: bool = False
     """Whether the shapes were given on a coarser grid: its ends hold, as those of every `Prior` do."""
 
     @cached_property
@@ -224,72 +226,78 @@ class Shaped(Belief):
     @property
     def heavy(self) -> bool:  # type: ignore[override] # worked out from the shapes
         """Whether a shape has heavy tails."""
-        return self.shapes.heavy
+        return self.shapes.is_heavy_tailed
 
     @property
-    def ended(self) -> bool:  # type: ignore[override] # worked out from the shapes
+    def is_bounded(self) -> bool:  # type: ignore[override] # worked out from the shapes
         """Whether all shapes have ends, or the grid that they were given on has."""
-        return self.relaid or self.shapes.ended
+        return self.from_coarse_grid or self.shapes.is_bounded
 
-    def use(self, drawn: bool) -> PriorUse:
-        use = super().use(drawn)
-        if self.relaid:
-            return replace(use, ends=self.ends, rule=relaid_rule(use.tail))
-        if self.anew or (self.cut_anew and self.ended and not use.tail):
+    def get_use(self, is_sampled: bool) -> PriorUse:
+        use = super().get_use(is_sampled)
+        if self.from_coarse_grid:
+            return replace(use, ends=self.ends, rule=get_coarse_grid_rule(use.tail))
+        if self.has_new_names or (self.has_new_names_if_bounded and self.is_bounded and not use.tail):
             return replace(use, rule=7 if use.tail else 6)
         return use
 
-    def cells(self, knots: Sequence[Knot] = (), fine: int = FINE, edges: Array | None = None) -> Cells:
-        cuts = self._edges((*self._knots, *knots), fine, edges)
-        stated = self._mass(cuts)
-        used = (1 - TAIL) * stated + TAIL * self.tail_on(cuts) if self.tailed(drawn=False) else stated
-        return Cells((cuts[1:] + cuts[:-1]) / 2, cuts, stated, used)
+    def build_cells(
+        self, knots: Sequence[Knot] = (), resolution: int = FINE_RESOLUTION, edges: Array | None = None
+    ) -> PriorCells:
+        cuts = self._build_edges((*self._knots, *knots), resolution, edges)
+        stated = self._compute_mass(cuts)
+        used = (
+            (1 - TAIL_WEIGHT) * stated + TAIL_WEIGHT * self.compute_tail_mass(cuts)
+            if self.has_tail(is_sampled=False)
+            else stated
+        )
+        return PriorCells((cuts[1:] + cuts[:-1]) / 2, cuts, stated, used)
 
     @cached_property
     def _knots(self) -> tuple[Knot, ...]:
-        return tuple((min(max(term.centre, self.low), self.high), term.scale) for term in self.shapes.possible)
+        return tuple((min(max(term.center, self.low), self.high), term.scale) for term in self.shapes.possible_terms)
 
     @cached_property
-    def _own(self) -> Knot:
+    def _center_and_scale(self) -> Knot:
         """Centre and scale of the whole: the tail's."""
-        edges = self._edges(self._knots, FINE)
-        stated, values = self._mass(edges), (edges[1:] + edges[:-1]) / 2
+        edges = self._build_edges(self._knots, FINE_RESOLUTION)
+        stated, values = self._compute_mass(edges), (edges[1:] + edges[:-1]) / 2
         mean = float(stated @ values)
         return mean, max(math.sqrt(float(stated @ (values - mean) ** 2)), self.step)
 
-    def _edges(self, knots: Sequence[Knot], fine: int, more: Array | None = None) -> Array:
+    def _build_edges(self, knots: Sequence[Knot], resolution: int, extra_edges: Array | None = None) -> Array:
         """Edges half way between grid points, ever wider away from every knot."""
         low, high = self.low - self.step / 2, self.high + self.step / 2
-        if (high - low) / self.step <= fine:
+        if (high - low) / self.step <= resolution:
             return low + self.step * np.arange(round((high - low) / self.step) + 1, dtype=np.float64)
-        found = [np.array([low, high]), *(() if more is None else (more,))]
+        edge_parts = [np.array([low, high]), *(() if extra_edges is None else (extra_edges,))]
         for centre, scale in knots:
             size = max(scale, self.step)
             farthest = math.asinh(max(high - centre, centre - low, size) / size)
-            away = size * np.sinh(np.linspace(0, farthest, fine))
-            found += [centre + away, centre - away]
-        places = np.concatenate(found)
+            offsets = size * np.sinh(np.linspace(0, farthest, resolution))
+            edge_parts += [centre + offsets, centre - offsets]
+        places = np.concatenate(edge_parts)
         inside = np.clip(places, low, high)
         steps: Array = np.unique(np.floor((inside - low) / self.step + 0.5))
         return low + self.step * steps
 
-    def _mass(self, edges: Array) -> Array:
+    def _compute_mass(self, edges: Array) -> Array:
         """The probability of every cell: each shape cut to the ends, then by their weights."""
         mass = np.zeros(len(edges) - 1)
-        for term in self.shapes.possible:
-            own = term.between(edges)
-            if (inside := float(own.sum())) > 0:
-                mass += float(term.share) * own / inside
-        return _scaled(mass)
+        for term in self.shapes.possible_terms:
+            term_mass = term.compute_cell_masses(edges)
+            if (inside := float(term_mass.sum())) > 0:
+                mass += float(term.share) * term_mass / inside
+        return _normalize_mass(mass)
 
-    def tail_on(self, edges: Array) -> Array:
+    def compute_tail_mass(self, edges: Array) -> Array:
         """The heavy tail alone: how likely every cell between some edges is."""
-        centre, scale = self._own
-        return _scaled(np.diff(np.arctan((edges - centre) / scale)))
+        centre, scale = self._center_and_scale
+        return _normalize_mass(np.diff(np.arctan((edges - centre) / scale)))
 
 
 @dataclass(frozen=True, eq=False)
-class Pointed(Belief):
+class PointGridPrior(GridPrior):
     """Numbers and their probabilities, as given one by one; no other number is held possible.
 
     Each is a value that the number can have. Where it is `moved` some that were given are none: of a grid that is finer
@@ -298,14 +306,14 @@ class Pointed(Belief):
 
     prior: Prior
     tail: bool | None = None
-    moved: bool = False
-    between: str = ""
+    has_moved_values: bool = False
+    quantity_between: str = ""
     """The number that may lie between these, by name; empty where it may not."""
     heavy: bool = False
-    ended: bool = True
+    is_bounded: bool = True
 
-    def use(self, drawn: bool) -> PriorUse:
-        return replace(super().use(drawn), between=self.between)
+    def get_use(self, is_sampled: bool) -> PriorUse:
+        return replace(super().get_use(is_sampled), quantity_between=self.quantity_between)
 
     @cached_property
     def ends(self) -> tuple[str, str] | None:  # type: ignore[override] # worked out from the points
@@ -327,90 +335,101 @@ class Pointed(Belief):
         """How near two of them can be."""
         return float(self.prior.grid.step) if self.prior.grid else 1.0
 
-    def cells(
+    def build_cells(
         self,
         knots: Sequence[Knot] = (),  # noqa: ARG002 (its points are its cells)
-        fine: int = FINE,
+        resolution: int = FINE_RESOLUTION,
         edges: Array | None = None,
-    ) -> Cells:
-        values, stated, used = self.values, self.mass, self.used if self.tailed(drawn=False) else self.mass
-        if fine < FINE and len(values) > MOST_POINTS:
-            values, stated, used = self._gathered(used)
+    ) -> PriorCells:
+        values, stated, used = (
+            self.values,
+            self.mass,
+            self.mass_with_tail if self.has_tail(is_sampled=False) else self.mass,
+        )
+        if resolution < FINE_RESOLUTION and len(values) > MAX_POINTS:
+            values, stated, used = self._merge_points(used)
         middle = (values[1:] + values[:-1]) / 2
         edges = np.concatenate(([values[0] - self.step / 2], middle, [values[-1] + self.step / 2]))
-        return Cells(values, edges, stated, used, atoms=True)
+        return PriorCells(values, edges, stated, used, has_atoms=True)
 
     @cached_property
-    def used(self) -> Array:
+    def mass_with_tail(self) -> Array:
         """Their probabilities with a tail on the same numbers."""
         mean = float(self.mass @ self.values)
         scale = max(math.sqrt(float(self.mass @ (self.values - mean) ** 2)), self.step)
         tail: Array = 1 / (1 + ((self.values - mean) / scale) ** 2)
-        return (1 - TAIL) * self.mass + TAIL * _scaled(tail)
+        return (1 - TAIL_WEIGHT) * self.mass + TAIL_WEIGHT * _normalize_mass(tail)
 
-    def _gathered(self, used: Array) -> tuple[Array, Array, Array]:
+    def _merge_points(self, used: Array) -> tuple[Array, Array, Array]:
         """Fewer points, each the mean of its neighbours: enough to compare mechanisms."""
-        place = np.floor(np.linspace(0, MOST_POINTS, len(self.values), endpoint=False)).astype(np.int64)
-        sums = [_sums(place, mass) for mass in (self.mass, used, self.values * used)]
+        place = np.floor(np.linspace(0, MAX_POINTS, len(self.values), endpoint=False)).astype(np.int64)
+        sums = [_sum_by_place(place, mass) for mass in (self.mass, used, self.values * used)]
         return sums[2] / sums[1], sums[0], sums[1]
 
 
-def _sums(place: NDArray[np.int64], mass: Array) -> Array:
+def _sum_by_place(place: NDArray[np.int64], mass: Array) -> Array:
     return np.bincount(place, mass).astype(np.float64)
 
 
-def _scaled(mass: Array) -> Array:
+def _normalize_mass(mass: Array) -> Array:
     """Probabilities in proportion to the masses."""
-    law: Array = mass / mass.sum()
-    return law
+    probabilities: Array = mass / mass.sum()
+    return probabilities
 
 
-def believed(
-    given: str | Prior,
+def parse_grid_prior(
+    prior_input: str | Prior,
     low: Fraction,
     high: Fraction,
     step: Fraction,
     what: str,
     tail: bool | None = None,
     dense: bool = False,
-    once: Fraction | None = None,
-) -> Belief:
+    former_step: Fraction | None = None,
+) -> GridPrior:
     """What an analyst gave, as a belief about a number between low and high; refused from it alone.
 
     With `dense` the number can have values between the steps too. A mean of a public number of rows cannot, but its law
     was once laid as if it could, at steps of `once`: names of answers tell the two laws apart. Numbers that are given
     one by one for a mean stay what they are. Shapes on a grid that does not hold all values are laid on the values.
     """
-    if isinstance(given, str) and not given.lstrip().startswith("{"):
-        shapes = read_shapes(given)
-        own = _shaped(shapes, low, high, step, what, dense)
-        return replace(own if once is None else _told_anew(own, shapes, low, high, step, once), tail=tail)
-    prior = Prior.parse(given) if isinstance(given, str) else given
+    if isinstance(prior_input, str) and not prior_input.lstrip().startswith("{"):
+        shapes = parse_shapes(prior_input)
+        shaped_prior = _build_shaped_prior(shapes, low, high, step, what, dense)
+        return replace(
+            shaped_prior
+            if former_step is None
+            else _mark_renamed_answers(shaped_prior, shapes, low, high, step, former_step),
+            tail=tail,
+        )
+    prior = Prior.parse(prior_input) if isinstance(prior_input, str) else prior_input
     if not isinstance(prior, Prior):
         raise InvalidInput(f"a prior is text or a Prior, got {type(prior).__name__}; {GRAMMAR}")
     if prior.grid is None:
         raise InvalidInput(f"{what} is a number; its prior must be over numbers; {GRAMMAR}")
     first, stride = (prior.grid.origin - low) / step, prior.grid.step / step
-    finer = isinstance(given, Prior) and (1 / stride).denominator == (first / stride).denominator == 1
-    if prior.shape and (dense or once is not None or not finer):
-        return replace(_relaid(read_shapes(prior.shape), low, high, step, what, dense), tail=tail)
+    finer = isinstance(prior_input, Prior) and (1 / stride).denominator == (first / stride).denominator == 1
+    if prior.shape and (dense or former_step is not None or not finer):
+        return replace(_rebuild_on_values(parse_shapes(prior.shape), low, high, step, what, dense), tail=tail)
     values, mass = prior.floats(), prior.mass / prior.total
     inside = (values >= float(low)) & (values <= float(high))
-    if float(mass[inside].sum()) < LEAST_INSIDE:
-        raise outside(low, high, what)
-    if dense or once is not None:
-        return Pointed(Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail, between=what)
-    between = inside & _are_between(prior.index, first, stride)
-    kept = inside & ~between
-    found = Prior(prior.mass[kept], prior.index[kept], prior.grid, None) if kept.any() else None
-    if finer and between.any():
-        found = _at_nearest(prior, prior.grid, inside, low, high, step)
-    if found is None or found.total < LEAST_INSIDE * prior.total:
-        raise no_value(step, what, "give weights to such values")
-    return Pointed(found, tail, moved=bool(between.any()))
+    if float(mass[inside].sum()) < MIN_MASS_INSIDE:
+        raise build_outside_error(low, high, what)
+    if dense or former_step is not None:
+        return PointGridPrior(
+            Prior(prior.mass[inside], prior.index[inside], prior.grid, None), tail, quantity_between=what
+        )
+    not_codes = inside & _are_not_codes(prior.index, first, stride)
+    usable = inside & ~not_codes
+    usable_prior = Prior(prior.mass[usable], prior.index[usable], prior.grid, None) if usable.any() else None
+    if finer and not_codes.any():
+        usable_prior = _move_to_nearest(prior, prior.grid, inside, low, high, step)
+    if usable_prior is None or usable_prior.total < MIN_MASS_INSIDE * prior.total:
+        raise build_no_value_error(step, what, "give weights to such values")
+    return PointGridPrior(usable_prior, tail, has_moved_values=bool(not_codes.any()))
 
 
-def _at_nearest(
+def _move_to_nearest(
     prior: Prior, finer: Grid, inside: NDArray[np.bool_], low: Fraction, high: Fraction, step: Fraction
 ) -> Prior | None:
     """A prior on a grid finer than the values, its points at the values nearest to them between the ends of their run.
@@ -421,15 +440,15 @@ def _at_nearest(
     grid = Grid(low + near * step, step)
     first, stride = (finer.origin - grid.origin) / step, finer.step / step
     least, most = bound_runs(prior.index, first, stride, -near, math.floor((high - low) / step) - near, joined=True)
-    kept = np.flatnonzero(inside & (least <= most))
-    if not len(kept):
+    movable = np.flatnonzero(inside & (least <= most))
+    if not len(movable):
         return None
     scale = 2 * math.lcm(first.denominator, stride.denominator)
     offset, slope = int(first * scale) + scale // 2, int(stride * scale)
-    nearest = (offset + slope * prior.index[kept].astype(object)) // scale  # of two, the upper one
-    codes = np.clip(nearest.astype(np.int64), least[kept], most[kept])
-    new = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
-    return Prior(np.add.reduceat(prior.mass[kept], new), codes[new], grid, None)
+    nearest = (offset + slope * prior.index[movable].astype(object)) // scale  # of two, the upper one
+    codes = np.clip(nearest.astype(np.int64), least[movable], most[movable])
+    starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
+    return Prior(np.add.reduceat(prior.mass[movable], starts), codes[starts], grid, None)
 
 
 def bound_runs(
@@ -446,7 +465,7 @@ def bound_runs(
     lasts = np.append(starts[1:], len(index)) - 1
     scale = math.lcm(first.denominator, stride.denominator)
     offset, slope = int(first * scale), int(stride * scale)
-    lowest, highest = max(lowest, -FARTHEST), min(highest, FARTHEST)
+    lowest, highest = max(lowest, -MAX_CODE), min(highest, MAX_CODE)
     # Whole numbers of any size: a code beyond an end by rounding would be an impossible answer.
     low, high = (offset + slope * index[ends].astype(object) for ends in (starts, lasts))
     least, most = np.clip(-(-low // scale), lowest, highest + 1), np.clip(high // scale, lowest - 1, highest)
@@ -454,7 +473,7 @@ def bound_runs(
     return np.repeat(least.astype(np.int64), sizes), np.repeat(most.astype(np.int64), sizes)
 
 
-def _are_between(index: NDArray[np.int64], first: Fraction, stride: Fraction) -> NDArray[np.bool_]:
+def _are_not_codes(index: NDArray[np.int64], first: Fraction, stride: Fraction) -> NDArray[np.bool_]:
     """Which points first + stride * index are no codes. In whole numbers: one that is off by little is impossible."""
     scale = math.lcm(first.denominator, stride.denominator)
     offset, slope = int(first * scale) % scale, int(stride * scale) % scale
@@ -463,7 +482,9 @@ def _are_between(index: NDArray[np.int64], first: Fraction, stride: Fraction) ->
     return np.asarray((offset + slope * index.astype(object)) % scale != 0, dtype=bool)
 
 
-def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what: str, dense: bool) -> Shaped:
+def _build_shaped_prior(
+    shapes: ShapeMixture, low: Fraction, high: Fraction, step: Fraction, what: str, dense: bool
+) -> ShapedGridPrior:
     lower, upper = shapes.ends or (low, high)
     first = max(math.ceil((lower - low) / step), 0)
     last = min(math.floor((upper - low) / step), math.floor((high - low) / step))
@@ -471,60 +492,85 @@ def _shaped(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what:
     if dense:
         ends = max(lower, low), min(upper, high)
     if ends[1] < ends[0]:
-        raise outside(low, high, what) if upper < low or high < lower else no_value(step, what, "widen it")
-    own = shapes.within(*ends)
-    whole = np.array([float(ends[0] - step / 2), float(ends[1] + step / 2)])
-    held = sum(float(term.share) * float(term.between(whole)[0]) for term in own.possible)
-    if held < LEAST_INSIDE * float(own.total):
-        raise outside(low, high, what)
-    hull = ends_told(own.hull if shapes.ended else shapes.ends, *ends)
-    return Shaped(
-        own, Grid(ends[0], step), math.floor((ends[1] - ends[0]) / step) + 1, hull, None, ends[1] if dense else None
+        raise (
+            build_outside_error(low, high, what)
+            if upper < low or high < lower
+            else build_no_value_error(step, what, "widen it")
+        )
+    inner_shapes = shapes.fill_uniform_ends(*ends)
+    whole_range = np.array([float(ends[0] - step / 2), float(ends[1] + step / 2)])
+    mass_inside = sum(
+        float(term.share) * float(term.compute_cell_masses(whole_range)[0]) for term in inner_shapes.possible_terms
+    )
+    if mass_inside < MIN_MASS_INSIDE * float(inner_shapes.total_weight):
+        raise build_outside_error(low, high, what)
+    hull = format_prior_ends(inner_shapes.hull if shapes.is_bounded else shapes.ends, *ends)
+    return ShapedGridPrior(
+        inner_shapes,
+        Grid(ends[0], step),
+        math.floor((ends[1] - ends[0]) / step) + 1,
+        hull,
+        None,
+        ends[1] if dense else None,
     )
 
 
-def _relaid(shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, what: str, dense: bool) -> Shaped:
+def _rebuild_on_values(
+    shapes: ShapeMixture, low: Fraction, high: Fraction, step: Fraction, what: str, dense: bool
+) -> ShapedGridPrior:
     """The shapes of a `Prior`, which has ends, on the values of the number."""
-    require_within(shapes)
-    return replace(_shaped(shapes, low, high, step, what, dense), relaid=True)
+    require_mass_within(shapes)
+    return replace(_build_shaped_prior(shapes, low, high, step, what, dense), from_coarse_grid=True)
 
 
-def require_within(shapes: Shapes) -> None:
+def require_mass_within(shapes: ShapeMixture) -> None:
     """Refuse shapes of which nearly nothing lies between the ends of their own grid."""
     lower, upper = shapes.ends or (Fraction(0), Fraction(0))
     half = (shapes.step or Fraction(1)) / 2
     edges = np.array([float(lower - half), float(upper + half)])
-    held = sum(float(term.share / shapes.total) * float(term.between(edges)[0]) for term in shapes.possible)
-    if held < LEAST_INSIDE:
+    mass_inside = sum(
+        float(term.share / shapes.total_weight) * float(term.compute_cell_masses(edges)[0])
+        for term in shapes.possible_terms
+    )
+    if mass_inside < MIN_MASS_INSIDE:
         raise InvalidInput(
-            f"less than a thousandth of the prior lies between its own ends, {shown(lower)} and {shown(upper)}; "
+            f"less than a thousandth of the prior lies between its own ends, {format_exact(lower)} and "
+            f"{format_exact(upper)}; "
             "widen the ends, or move the shapes between them"
         )
 
 
-def _told_anew(own: Shaped, shapes: Shapes, low: Fraction, high: Fraction, step: Fraction, once: Fraction) -> Shaped:
+def _mark_renamed_answers(
+    shaped_prior: ShapedGridPrior,
+    shapes: ShapeMixture,
+    low: Fraction,
+    high: Fraction,
+    step: Fraction,
+    former_step: Fraction,
+) -> ShapedGridPrior:
     """The same, and whether its law was another when places went by steps of `once` from the lower end of the prior.
 
     Where nothing beyond the ends of shapes is possible these were places too, however fine that made the others.
     """
     lower, upper = (min(max(end, low), high) for end in shapes.ends or (low, high))
-    bare = any(not term.numbers for term in shapes.possible)
+    bare = any(not term.numbers for term in shapes.possible_terms)
     places = {lower, upper} if bare else {lower}
-    cuts = {end for term in own.shapes.possible for end in term.ends if lower <= end <= upper}
-    moved, cut = (any((end - low) % step for end in ends) for ends in (places, cuts))
-    return replace(own, anew=moved or once != step, cut_anew=cut)
+    cuts = {end for term in shaped_prior.shapes.possible_terms for end in term.ends if lower <= end <= upper}
+    has_moved, is_cut = (any((end - low) % step for end in ends) for ends in (places, cuts))
+    return replace(shaped_prior, has_new_names=has_moved or former_step != step, has_new_names_if_bounded=is_cut)
 
 
-def no_value(step: Fraction, what: str, instead: str) -> InvalidInput:
+def build_no_value_error(step: Fraction, what: str, advice: str) -> InvalidInput:
     """Why a prior cannot be used: it lies between the values that the number can have."""
     return InvalidInput(
-        f"the prior gives no probability to any value that {what} can have; these are {shown(step)} apart; {instead}"
+        f"the prior gives no probability to any value that {what} can have; these are "
+        f"{format_exact(step)} apart; {advice}"
     )
 
 
-def outside(low: Fraction, high: Fraction, what: str) -> InvalidInput:
+def build_outside_error(low: Fraction, high: Fraction, what: str) -> InvalidInput:
     """Why a prior cannot be used: nearly nothing of it lies where the number can be."""
     return InvalidInput(
-        f"the prior lies outside what {what} can be, {shown(low)} to {shown(high)}; "
+        f"the prior lies outside what {what} can be, {format_exact(low)} to {format_exact(high)}; "
         "give one of which at least a thousandth lies inside"
     )

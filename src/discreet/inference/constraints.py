@@ -14,10 +14,19 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.formatting import AMOUNT_DIGITS, format_number
-from discreet.inference.vectors import Array, Places, Sparse, constants, floats, frozen, matrix, vector
-from discreet.plain import is_a, plain_list, plain_text, require_own
+from discreet.inference.vectors import (
+    Array,
+    Places,
+    Sparse,
+    freeze_array,
+    parse_constants,
+    parse_floats,
+    parse_matrix,
+    parse_vector,
+)
+from discreet.plain import copy_list, copy_text, has_type, require_exact_class
 
-SHOWN = 4
+MAX_CELLS_SHOWN = 4
 """So many cells are named in words, no more."""
 
 
@@ -60,21 +69,23 @@ class Constraint:
 
     name: str
     rule: str
-    given: tuple[object, ...] = field(repr=False)
+    arguments: tuple[object, ...] = field(repr=False)
     structural: bool = True
 
     def __post_init__(self) -> None:
         """Copy what the rule takes as plain arrays and numbers."""
-        object.__setattr__(self, "name", plain_text(self.name, "the name of a constraint"))
-        object.__setattr__(self, "rule", plain_text(self.rule, "the rule of a constraint"))
+        object.__setattr__(self, "name", copy_text(self.name, "the name of a constraint"))
+        object.__setattr__(self, "rule", copy_text(self.rule, "the rule of a constraint"))
         object.__setattr__(self, "structural", bool(self.structural))
-        object.__setattr__(self, "given", tuple(map(_plain, plain_list(self.given, "what a rule takes"))))
-        if self.rule not in RULES or len(self.given) != RULES[self.rule][0]:
+        object.__setattr__(
+            self, "arguments", tuple(map(_copy_argument, copy_list(self.arguments, "what a rule takes")))
+        )
+        if self.rule not in RULES or len(self.arguments) != RULES[self.rule][0]:
             raise InvalidInput(f"make a constraint with one of {', '.join(RULES)}, such as total(1000)")
 
     def bind(self, noisy: Array) -> Terms:
         """Written out for a list of noisy answers."""
-        return RULES[self.rule][1](noisy, self.name, *self.given)
+        return RULES[self.rule][1](noisy, self.name, *self.arguments)
 
     def fact(self) -> Constraint:
         """The same, declared to be taken from this data set; reconcile refuses it without accept_facts=True."""
@@ -83,52 +94,52 @@ class Constraint:
 
 def total(value: object, of: object = None) -> Constraint:
     """These cells (all where none are named) add up to the value."""
-    wanted, places = _number(value, "the total"), _places(of)
-    name = f"{_cells(places)} {_verb(places, 'add', 'adds')} up to {format_number(wanted, AMOUNT_DIGITS)}"
+    wanted, places = _parse_number(value, "the total"), _parse_places(of)
+    name = f"{_format_cells(places)} {_choose_verb(places, 'add', 'adds')} up to {format_number(wanted, AMOUNT_DIGITS)}"
     return Constraint(name, "total", (places, wanted))
 
 
 def same_total(of: object = None) -> Constraint:
     """These cells add up to what the noisy ones do; no answers fit where that is beyond other constraints."""
-    places = _places(of)
-    name = f"{_cells(places)} {_verb(places, 'keep their', 'keeps its')} total"
+    places = _parse_places(of)
+    name = f"{_format_cells(places)} {_choose_verb(places, 'keep their', 'keeps its')} total"
     return Constraint(name, "same_total", (places,))
 
 
 def at_least(low: object, of: object = None) -> Constraint:
     """Each of these cells is at least this: one number, or one for each."""
-    least, places = _level(low, of, "the least value")
-    name = f"{_cells(places, each=True)} at least {_levels(least)}"
+    least, places = _parse_level(low, of, "the least value")
+    name = f"{_format_cells(places, each=True)} at least {_format_level(least)}"
     return Constraint(name, "at_least", (places, least))
 
 
 def at_most(high: object, of: object = None) -> Constraint:
     """Each of these cells is at most this: one number, or one for each."""
-    most, places = _level(high, of, "the greatest value")
-    name = f"{_cells(places, each=True)} at most {_levels(most)}"
+    most, places = _parse_level(high, of, "the greatest value")
+    name = f"{_format_cells(places, each=True)} at most {_format_level(most)}"
     return Constraint(name, "at_most", (places, most))
 
 
 def increasing(of: object = None) -> Constraint:
     """These cells do not fall, in the order they are named."""
-    places = _places(of)
-    name = f"{_cells(places)} {_verb(places, 'do', 'does')} not fall"
+    places = _parse_places(of)
+    name = f"{_format_cells(places)} {_choose_verb(places, 'do', 'does')} not fall"
     return Constraint(name, "increasing", (places,))
 
 
 def decreasing(of: object = None) -> Constraint:
     """These cells do not rise, in the order they are named."""
-    places = _places(of)
-    name = f"{_cells(places)} {_verb(places, 'do', 'does')} not rise"
+    places = _parse_places(of)
+    name = f"{_format_cells(places)} {_choose_verb(places, 'do', 'does')} not rise"
     return Constraint(name, "decreasing", (places,))
 
 
 def fixed(value: object, of: object) -> Constraint:
     """Each of these cells is exactly this: 0 for cells that cannot occur."""
-    exact, places = _level(value, of, "the fixed value")
+    exact, places = _parse_level(value, of, "the fixed value")
     if places is None or not np.isfinite(exact).all():
         raise InvalidInput("fixed cells are named and have finite values, such as fixed(0, [3, 5])")
-    name = f"{_cells(places, each=True)} {_levels(exact)}"
+    name = f"{_format_cells(places, each=True)} {_format_level(exact)}"
     return Constraint(name, "fixed", (places, np.array(np.broadcast_to(exact, places.shape))))
 
 
@@ -137,13 +148,13 @@ def nested(parent: int | Mapping[int, Sequence[int]], parts: object = None) -> C
     family = list(parent.items()) if isinstance(parent, Mapping) else [(parent, parts)]
     if not family or (isinstance(parent, Mapping) and parts is not None):
         raise InvalidInput("nesting is nested(parent, parts), or nested({parent: parts, ...}) with at least one parent")
-    heads = _listed([head for head, _ in family], "the parents of a nesting")
-    lists = [_listed(children, "the parts of a cell") for _, children in family]
+    heads = _parse_distinct_places([head for head, _ in family], "the parents of a nesting")
+    lists = [_parse_distinct_places(children, "the parts of a cell") for _, children in family]
     if any(head in children for head, children in zip(heads.tolist(), map(np.ndarray.tolist, lists), strict=True)):
         raise InvalidInput("a cell cannot be a part of itself; name its parts without it")
 
-    one = f"cell {heads[0]} is the sum of {_cells(lists[0])}"
-    name = one if len(heads) == 1 else f"{len(heads)} cells are the sums of their parts"
+    single_name = f"cell {heads[0]} is the sum of {_format_cells(lists[0])}"
+    name = single_name if len(heads) == 1 else f"{len(heads)} cells are the sums of their parts"
     return Constraint(name, "nested", (heads, tuple(lists)))
 
 
@@ -152,157 +163,161 @@ def linear(B: Any, c: object) -> Constraint:  # noqa: N803 (the documents' lette
 
     B' mu = c: B has a row for each cell and a column for each constraint, dense or sparse.
     """
-    columns = matrix(B, (None, None), "B")
-    right = constants(c, columns.shape[1])
+    columns = parse_matrix(B, (None, None), "B")
+    right = parse_constants(c, columns.shape[1])
     name = f"{len(right)} linear constraints" if len(right) != 1 else "a linear constraint"
     return Constraint(name, "linear", (columns, right))
 
 
-def plain_constraint(one: object) -> Constraint:
+def copy_constraint(constraint: object) -> Constraint:
     """A new constraint made of plain data; refuses what is not exactly a Constraint."""
-    own = require_own(one, Constraint, "a constraint is made with total, at_least and their like")
-    return Constraint(own.name, own.rule, own.given, own.structural)
+    original = require_exact_class(constraint, Constraint, "a constraint is made with total, at_least and their like")
+    return Constraint(original.name, original.rule, original.arguments, original.structural)
 
 
-def _plain(given: Any) -> Any:
+def _copy_argument(argument: Any) -> Any:
     """A copy of what a rule takes, of builtin types, numpy's arrays and scipy's matrices alone."""
-    kind = type(given)
-    if given is None or kind is float:
-        return given
+    kind = type(argument)
+    if argument is None or kind is float:
+        return argument
     if kind is tuple:
-        return tuple(map(_plain, given))
-    if is_a(given, np.ndarray):
-        copied: Array = np.array(given, subok=False)
+        return tuple(map(_copy_argument, argument))
+    if has_type(argument, np.ndarray):
+        copied: Array = np.array(argument, subok=False)
         if copied.dtype.kind in "if":
-            return frozen(copied)
+            return freeze_array(copied)
     if kind.__name__ == "csc_array":
         from scipy import sparse
 
         if kind is sparse.csc_array:
-            return sparse.csc_array(tuple(map(_plain, (given.data, given.indices, given.indptr))), shape=given.shape)
+            return sparse.csc_array(
+                tuple(map(_copy_argument, (argument.data, argument.indices, argument.indptr))), shape=argument.shape
+            )
     raise InvalidInput(f"a constraint is of numbers and cells, got {kind.__name__}; make it with total and its like")
 
 
-def _total(noisy: Array, name: str, places: Places | None, value: float) -> Equalities:
-    return _sum(_at(places, noisy, name), noisy, value, name)
+def _bind_total(noisy: Array, name: str, places: Places | None, value: float) -> Equalities:
+    return _build_sum(_resolve_places(places, noisy, name), noisy, value, name)
 
 
-def _same_total(noisy: Array, name: str, places: Places | None) -> Equalities:
-    at = _at(places, noisy, name)
-    return replace(_sum(at, noisy, float(noisy[at].sum()), name), floating=True)
+def _bind_same_total(noisy: Array, name: str, places: Places | None) -> Equalities:
+    cells = _resolve_places(places, noisy, name)
+    return replace(_build_sum(cells, noisy, float(noisy[cells].sum()), name), floating=True)
 
 
-def _at_least(noisy: Array, name: str, places: Places | None, least: Array) -> Bounds:
-    return _bounds(noisy, _at(places, noisy, name), least, np.inf, name)
+def _bind_at_least(noisy: Array, name: str, places: Places | None, least: Array) -> Bounds:
+    return _build_bounds(noisy, _resolve_places(places, noisy, name), least, np.inf, name)
 
 
-def _at_most(noisy: Array, name: str, places: Places | None, most: Array) -> Bounds:
-    return _bounds(noisy, _at(places, noisy, name), -np.inf, most, name)
+def _bind_at_most(noisy: Array, name: str, places: Places | None, most: Array) -> Bounds:
+    return _build_bounds(noisy, _resolve_places(places, noisy, name), -np.inf, most, name)
 
 
-def _increasing(noisy: Array, name: str, places: Places | None) -> Chain:
-    return Chain(_at(places, noisy, name))
+def _bind_increasing(noisy: Array, name: str, places: Places | None) -> Chain:
+    return Chain(_resolve_places(places, noisy, name))
 
 
-def _decreasing(noisy: Array, name: str, places: Places | None) -> Chain:
-    return Chain(_at(places, noisy, name)[::-1])
+def _bind_decreasing(noisy: Array, name: str, places: Places | None) -> Chain:
+    return Chain(_resolve_places(places, noisy, name)[::-1])
 
 
-def _fixed(noisy: Array, name: str, places: Places, each: Array) -> Equalities:
-    at = _at(places, noisy, name)
-    picked = _columns(at, np.arange(len(at)), np.ones(len(at)), (len(noisy), len(at)))
+def _bind_fixed(noisy: Array, name: str, places: Places, values: Array) -> Equalities:
+    cells = _resolve_places(places, noisy, name)
+    picked = _build_columns(cells, np.arange(len(cells)), np.ones(len(cells)), (len(noisy), len(cells)))
     return Equalities(
-        picked, np.array(each), lambda column: f"cell {at[column]} is {format_number(each[column], AMOUNT_DIGITS)}"
+        picked,
+        np.array(values),
+        lambda column: f"cell {cells[column]} is {format_number(values[column], AMOUNT_DIGITS)}",
     )
 
 
-def _linear(noisy: Array, name: str, columns: Sparse, right: Array) -> Equalities:  # noqa: ARG001 (each has its own)
+def _bind_linear(noisy: Array, name: str, columns: Sparse, right: Array) -> Equalities:  # noqa: ARG001 (each has its own)
     if columns.shape[0] != len(noisy):
         raise InvalidInput(f"B has {columns.shape[0]} rows but there are {len(noisy)} answers; give one row for each")
     return Equalities(columns, right, lambda column: f"linear constraint {column}")
 
 
-def _sum(at: Places, noisy: Array, value: float, name: str) -> Equalities:
-    ones = _columns(at, np.zeros(len(at), dtype=np.int64), np.ones(len(at)), (len(noisy), 1))
+def _build_sum(cells: Places, noisy: Array, value: float, name: str) -> Equalities:
+    ones = _build_columns(cells, np.zeros(len(cells), dtype=np.int64), np.ones(len(cells)), (len(noisy), 1))
     return Equalities(ones, np.array([value]), lambda _: name)
 
 
-def _nested(noisy: Array, name: str, heads: Places, lists: tuple[Places, ...]) -> Equalities:
+def _bind_nested(noisy: Array, name: str, heads: Places, lists: tuple[Places, ...]) -> Equalities:
     def column_name(column: int) -> str:
-        return f"cell {heads[column]} is the sum of {_cells(lists[column])}"
+        return f"cell {heads[column]} is the sum of {_format_cells(lists[column])}"
 
     sizes = [len(children) for children in lists]
-    own = np.arange(len(heads))
-    rows = _at(np.concatenate([*lists, heads]), noisy, name)
-    columns = np.concatenate([np.repeat(own, sizes), own])
+    indices = np.arange(len(heads))
+    rows = _resolve_places(np.concatenate([*lists, heads]), noisy, name)
+    columns = np.concatenate([np.repeat(indices, sizes), indices])
     signs = np.concatenate([np.ones(sum(sizes)), -np.ones(len(heads))])
-    return Equalities(_columns(rows, columns, signs, (len(noisy), len(heads))), np.zeros(len(heads)), column_name)
+    return Equalities(_build_columns(rows, columns, signs, (len(noisy), len(heads))), np.zeros(len(heads)), column_name)
 
 
 RULES: Mapping[str, tuple[int, Callable[..., Terms]]] = {
-    "total": (2, _total),
-    "same_total": (1, _same_total),
-    "at_least": (2, _at_least),
-    "at_most": (2, _at_most),
-    "increasing": (1, _increasing),
-    "decreasing": (1, _decreasing),
-    "fixed": (2, _fixed),
-    "nested": (2, _nested),
-    "linear": (2, _linear),
+    "total": (2, _bind_total),
+    "same_total": (1, _bind_same_total),
+    "at_least": (2, _bind_at_least),
+    "at_most": (2, _bind_at_most),
+    "increasing": (1, _bind_increasing),
+    "decreasing": (1, _bind_decreasing),
+    "fixed": (2, _bind_fixed),
+    "nested": (2, _bind_nested),
+    "linear": (2, _bind_linear),
 }
 """Every rule by its name, with how many things it takes."""
 
 
-def _bounds(noisy: Array, at: Places, low: Array | float, high: Array | float, name: str) -> Bounds:
+def _build_bounds(noisy: Array, cells: Places, low: Array | float, high: Array | float, name: str) -> Bounds:
     for level in (low, high):
-        if np.ndim(level) and np.shape(level) != at.shape:
+        if np.ndim(level) and np.shape(level) != cells.shape:
             raise InvalidInput(
-                f"the bound of {len(at)} cells is one number or one for each, got {np.size(level)}: {name}"
+                f"the bound of {len(cells)} cells is one number or one for each, got {np.size(level)}: {name}"
             )
     bounds = Bounds(np.full(len(noisy), -np.inf), np.full(len(noisy), np.inf))
-    bounds.low[at], bounds.high[at] = low, high
+    bounds.low[cells], bounds.high[cells] = low, high
     return bounds
 
 
-def _columns(rows: Places, columns: Places, entries: Array, shape: tuple[int, int]) -> Sparse:
+def _build_columns(rows: Places, columns: Places, entries: Array, shape: tuple[int, int]) -> Sparse:
     from scipy import sparse
 
     return sparse.csc_array((entries, (rows, columns)), shape=shape)
 
 
-def _number(value: object, what: str) -> float:
+def _parse_number(value: object, what: str) -> float:
     if np.iterable(value):
         got = "a text" if isinstance(value, str | bytes) else "a list"
         raise InvalidInput(f"{what} must be one number, such as 10, got {got}")
-    return float(vector([value], what)[0])
+    return float(parse_vector([value], what)[0])
 
 
-def _level(value: object, of: object, what: str) -> tuple[Array, Places | None]:
+def _parse_level(value: object, of: object, what: str) -> tuple[Array, Places | None]:
     """One number or one for each cell; infinite where there is no bound, but never NaN."""
-    level, places = floats(value, what), _places(of)
+    level, places = parse_floats(value, what), _parse_places(of)
     if level.ndim > 1 or np.isnan(level).any() or (level.ndim and places is not None and level.shape != places.shape):
         raise InvalidInput(f"{what} must be a number, or a list with one for each cell, none of them NaN")
     return level, places
 
 
-def _places(of: object) -> Places | None:
-    return None if of is None else _listed(of if np.iterable(of) else [of], "the cells of a constraint")
+def _parse_places(of: object) -> Places | None:
+    return None if of is None else _parse_distinct_places(of if np.iterable(of) else [of], "the cells of a constraint")
 
 
-def _listed(of: object, what: str) -> Places:
+def _parse_distinct_places(of: object, what: str) -> Places:
     """Distinct places, at least one."""
     try:
-        read = np.asarray(list(of) if isinstance(of, Iterable) else of)
+        numbers = np.asarray(list(of) if isinstance(of, Iterable) else of)
     except ValueError:  # lists in it of unequal length
-        read = np.zeros(0)
-    if read.ndim != 1 or read.dtype.kind not in "iu" or not len(read) or int(read.min()) < 0:
+        numbers = np.zeros(0)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not len(numbers) or int(numbers.min()) < 0:
         raise InvalidInput(f"{what} are a list of whole numbers, counted from 0, at least one")
-    if len(np.unique(read)) != len(read):
+    if len(np.unique(numbers)) != len(numbers):
         raise InvalidInput(f"{what} name a cell twice; name each once")
-    return read.astype(np.int64)
+    return numbers.astype(np.int64)
 
 
-def _at(places: Places | None, noisy: Array, name: str) -> Places:
+def _resolve_places(places: Places | None, noisy: Array, name: str) -> Places:
     """The places among so many answers."""
     if places is None:
         return np.arange(len(noisy))
@@ -313,18 +328,18 @@ def _at(places: Places | None, noisy: Array, name: str) -> Places:
     return places
 
 
-def _cells(places: Places | None, *, each: bool = False) -> str:
+def _format_cells(places: Places | None, *, each: bool = False) -> str:
     if places is None:
         return "every cell is" if each else "all cells"
-    listed = ", ".join(map(str, places[:SHOWN].tolist()))
-    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-    many = len(places) > 1
-    return f"cell{'s' if many else ''} {listed}{more}{(' are' if many else ' is') if each else ''}"
+    numbers = ", ".join(map(str, places[:MAX_CELLS_SHOWN].tolist()))
+    suffix = f" and {len(places) - MAX_CELLS_SHOWN} more" if len(places) > MAX_CELLS_SHOWN else ""
+    is_plural = len(places) > 1
+    return f"cell{'s' if is_plural else ''} {numbers}{suffix}{(' are' if is_plural else ' is') if each else ''}"
 
 
-def _verb(places: Places | None, many: str, one: str) -> str:
-    return one if places is not None and len(places) == 1 else many
+def _choose_verb(places: Places | None, plural: str, singular: str) -> str:
+    return singular if places is not None and len(places) == 1 else plural
 
 
-def _levels(level: Array) -> str:
+def _format_level(level: Array) -> str:
     return "their own values" if level.size > 1 else format_number(float(level.reshape(-1)[0]), AMOUNT_DIGITS)

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.inference.constraints import Bounds, Chain, Constraint, Equalities, plain_constraint
-from discreet.inference.solving import listed
+from discreet.inference.constraints import Bounds, Chain, Constraint, Equalities, copy_constraint
+from discreet.inference.solving import format_constraint_names
 from discreet.inference.vectors import Array, Places, Sparse
-from discreet.plain import is_a
+from discreet.plain import has_type
 
-NOBODY = -1
+NO_OWNER = -1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Gathered:
+class ConstraintSet:
     """matrix' mu = constants; low <= mu <= high; mu does not fall along a chain.
 
     `low_by`, `high_by` and `chained_by` say which constraint each came from.
@@ -29,58 +29,64 @@ class Gathered:
     equalities: Sequence[Equalities]
     matrix: Sparse
     constants: Array
-    fact: NDArray[np.bool_]
+    is_fact: NDArray[np.bool_]
     floating: tuple[int, ...]
     low: Array
     high: Array
-    low_by: Places
-    high_by: Places
+    low_owners: Places
+    high_owners: Places
     chains: Sequence[Places]
-    chained_by: Sequence[int]
+    chain_owners: Sequence[int]
 
-    def name(self, column: int) -> str:
+    def describe_equality(self, column: int) -> str:
         """An equality in words."""
-        starts = [0, *accumulate(len(one.constants) for one in self.equalities)]
-        for one, (start, end) in zip(self.equalities, pairwise(starts), strict=True):
+        starts = [0, *accumulate(len(equality.constants) for equality in self.equalities)]
+        for equality, (start, end) in zip(self.equalities, pairwise(starts), strict=True):
             if column < end:
-                return one.name(column - start)
+                return equality.name(column - start)
         raise IndexError(column)
 
     @property
     def facts(self) -> tuple[str, ...]:
         """The constraints that were taken from this data set."""
-        return tuple(one.name for one in self.constraints if not one.structural)
+        return tuple(constraint.name for constraint in self.constraints if not constraint.structural)
 
     @property
-    def inequalities(self) -> bool:
+    def has_inequalities(self) -> bool:
         """Whether there are any."""
         return bool(self.chains) or bool(np.isfinite(self.low).any() or np.isfinite(self.high).any())
 
-    def contradiction(self, columns: Iterable[int], owners: Iterable[int]) -> InvalidInput:
+    def build_contradiction(self, columns: Iterable[int], owners: Iterable[int]) -> InvalidInput:
         """These equalities and these constraints cannot all hold."""
-        names = [self.name(column) for column in columns] + [self.constraints[owner].name for owner in owners]
+        names = [self.describe_equality(column) for column in columns] + [
+            self.constraints[owner].name for owner in owners
+        ]
         return InvalidInput(
-            f"these constraints contradict each other: {listed(list(dict.fromkeys(names)))}; "
+            f"these constraints contradict each other: {format_constraint_names(list(dict.fromkeys(names)))}; "
             "change one of them or leave it out"
         )
 
 
-def gather(noisy: Array, constraints: object) -> Gathered:
+def gather_constraints(noisy: Array, constraints: object) -> ConstraintSet:
     """Write every constraint out for these answers."""
     from scipy import sparse
 
-    given = _listed(constraints)
-    terms = [one.bind(noisy) for one in given]
-    equal = [(one, term) for one, term in zip(given, terms, strict=True) if isinstance(term, Equalities)]
-    low, low_by = _tightest([term.low if isinstance(term, Bounds) else None for term in terms], len(noisy))
-    high, high_by = _tightest([-term.high if isinstance(term, Bounds) else None for term in terms], len(noisy))
-    none = sparse.csc_array((len(noisy), 0))
-    flags = [(len(term.constants), not one.structural, term.floating) for one, term in equal]
-    found = Gathered(
-        given,
-        [term for _, term in equal],
-        sparse.hstack([none, *(term.matrix for _, term in equal)]).tocsc(),
-        np.concatenate([np.zeros(0), *(term.constants for _, term in equal)]),
+    constraint_list = _list_constraints(constraints)
+    terms = [constraint.bind(noisy) for constraint in constraint_list]
+    equal_terms = [
+        (constraint, term)
+        for constraint, term in zip(constraint_list, terms, strict=True)
+        if isinstance(term, Equalities)
+    ]
+    low, low_by = _find_tightest([term.low if isinstance(term, Bounds) else None for term in terms], len(noisy))
+    high, high_by = _find_tightest([-term.high if isinstance(term, Bounds) else None for term in terms], len(noisy))
+    no_columns = sparse.csc_array((len(noisy), 0))
+    flags = [(len(term.constants), not constraint.structural, term.floating) for constraint, term in equal_terms]
+    constraint_set = ConstraintSet(
+        constraint_list,
+        [term for _, term in equal_terms],
+        sparse.hstack([no_columns, *(term.matrix for _, term in equal_terms)]).tocsc(),
+        np.concatenate([np.zeros(0), *(term.constants for _, term in equal_terms)]),
         np.repeat([fact for _, fact, _ in flags], [count for count, *_ in flags]).astype(bool),
         tuple(np.flatnonzero(np.repeat([floats for *_, floats in flags], [count for count, *_ in flags])).tolist()),
         low,
@@ -90,23 +96,23 @@ def gather(noisy: Array, constraints: object) -> Gathered:
         [term.places for term in terms if isinstance(term, Chain)],
         [place for place, term in enumerate(terms) if isinstance(term, Chain)],
     )
-    crossed = np.flatnonzero(found.low > found.high)
+    crossed = np.flatnonzero(constraint_set.low > constraint_set.high)
     if len(crossed):
-        raise found.contradiction((), (int(low_by[crossed[0]]), int(high_by[crossed[0]])))
-    return found
+        raise constraint_set.build_contradiction((), (int(low_by[crossed[0]]), int(high_by[crossed[0]])))
+    return constraint_set
 
 
-def _listed(constraints: object) -> list[Constraint]:
-    given = list(constraints) if isinstance(constraints, Iterable) else [constraints]
-    named = [plain_constraint(one) for one in given if is_a(one, Constraint)]
-    if len(named) < len(given):
+def _list_constraints(constraints: object) -> list[Constraint]:
+    entries = list(constraints) if isinstance(constraints, Iterable) else [constraints]
+    copies = [copy_constraint(entry) for entry in entries if has_type(entry, Constraint)]
+    if len(copies) < len(entries):
         raise InvalidInput("constraints are a list of what total, at_least, nested and their sisters return")
-    return named
+    return copies
 
 
-def _tightest(lows: Sequence[Array | None], count: int) -> tuple[Array, Places]:
+def _find_tightest(lows: Sequence[Array | None], count: int) -> tuple[Array, Places]:
     """For every cell the greatest lower bound, and which constraint says it."""
-    best, owner = np.full(count, -np.inf), np.full(count, NOBODY)
+    best, owner = np.full(count, -np.inf), np.full(count, NO_OWNER)
     for place, low in enumerate(lows):
         if low is not None:
             tighter = low > best

@@ -13,17 +13,17 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Pair = tuple[int, int]
 
-MOST_ROUNDS = 2000
-SETTLED = 1e-6
+MAX_PROJECTION_ROUNDS = 2000
+MARGIN_TOLERANCE = 1e-6
 """Margins so near are met."""
 
 
-def product(first: Counts, second: Counts) -> Array:
+def compute_independent_table(first: Counts, second: Counts) -> Array:
     """The table of two columns that have nothing to do with each other; both add up to the same."""
     return np.outer(first, second) / max(float(first.sum()), 1.0)
 
 
-def shrunk(noisy: Counts, independent: Array, deviation: float) -> Array:
+def shrink_dependence(noisy: Counts, independent: Array, deviation: float) -> Array:
     """What of the distance to independence stands out of noise of this deviation: its large singular values, shrunk.
 
     The shrinkage has the least expected squares for noise alike in all cells (Gavish and Donoho 2017); nothing is left
@@ -33,78 +33,80 @@ def shrunk(noisy: Counts, independent: Array, deviation: float) -> Array:
     narrow, wide = sorted(noisy.shape)
     shape, unit = narrow / wide, max(deviation * math.sqrt(wide), 1e-9)
     # Noise alone has singular values of up to 1 + sqrt(shape) units.
-    out = values > (1 + math.sqrt(shape)) * unit
-    scaled = values[out] / unit
-    kept = np.sqrt(np.maximum((scaled**2 - shape - 1) ** 2 - 4 * shape, 0)) / scaled * unit
-    table: Array = independent + (left[:, out] * kept) @ right[out]
+    is_signal = values > (1 + math.sqrt(shape)) * unit
+    scaled = values[is_signal] / unit
+    shrunk_values = np.sqrt(np.maximum((scaled**2 - shape - 1) ** 2 - 4 * shape, 0)) / scaled * unit
+    table: Array = independent + (left[:, is_signal] * shrunk_values) @ right[is_signal]
     return table
 
 
-def fitted(table: Array, first: Counts, second: Counts, impossible: Mask | None = None) -> Array:
+def fit_margins(table: Array, first: Counts, second: Counts, structural_zeros: Mask | None = None) -> Array:
     """The nearest table, in squares, that has these margins, nothing below 0, and 0 where a cell is impossible.
 
     Dykstra's alternating projections: on the margins in closed form, then on the bounds. What comes out is the nearest
     for the margins that it has, so that only these tell when to stop. Where impossible cells leave no such table the
     bounds hold, and the margins as nearly as they can.
     """
-    allowed = np.ones(table.shape) if impossible is None else 1.0 - impossible
+    allowed = np.ones(table.shape) if structural_zeros is None else 1.0 - structural_zeros
     values: Array = table.astype(np.float64)
-    taken = np.zeros(table.shape)
-    for _ in range(MOST_ROUNDS):
-        lacks, wants = first - values.sum(axis=1), second - values.sum(axis=0)
+    correction = np.zeros(table.shape)
+    for _ in range(MAX_PROJECTION_ROUNDS):
+        row_gaps, column_gaps = first - values.sum(axis=1), second - values.sum(axis=0)
         feasible = values.min() >= 0 and not values[allowed == 0].any()
-        if feasible and max(np.abs(lacks).max(), np.abs(wants).max()) <= SETTLED:
+        if feasible and max(np.abs(row_gaps).max(), np.abs(column_gaps).max()) <= MARGIN_TOLERANCE:
             break
-        inner = values + _to_margins(lacks, wants) + taken
+        inner = values + _compute_margin_change(row_gaps, column_gaps) + correction
         values = (np.maximum(inner, 0) * allowed).astype(np.float64, copy=False)
-        taken = inner - values
+        correction = inner - values
     return values
 
 
-def _to_margins(lacks: Array, wants: Array) -> Array:
+def _compute_margin_change(row_gaps: Array, column_gaps: Array) -> Array:
     """The least change, in squares, that adds these to the margins; both add up to the same."""
-    rows, columns = len(lacks), len(wants)
-    change: Array = lacks[:, None] / columns + wants[None, :] / rows - lacks.sum() / (rows * columns)
+    rows, columns = len(row_gaps), len(column_gaps)
+    change: Array = row_gaps[:, None] / columns + column_gaps[None, :] / rows - row_gaps.sum() / (rows * columns)
     return change
 
 
-def whole_table(table: Array, first: Counts, second: Counts, luck: Array, impossible: Mask | None = None) -> Counts:
+def round_table(
+    table: Array, first: Counts, second: Counts, uniforms: Array, structural_zeros: Mask | None = None
+) -> Counts:
     """Whole numbers near a table of about these margins that have them exactly: controlled rounding.
 
     Each cell goes down; then up by one where both margins lack some, in an order in which a cell is the next with a
     chance in proportion to what it lost, if its `luck` is uniform between 0 and 1. What is left goes to cells that are
     possible as far as the margins allow it, and to others.
     """
-    allowed = np.ones(table.shape, dtype=np.bool_) if impossible is None else ~impossible
-    near = table * np.minimum(1, first / np.maximum(table.sum(axis=1), 1e-9))[:, None]
-    near = near * np.minimum(1, second / np.maximum(near.sum(axis=0), 1e-9))
-    whole: Counts = np.floor(near + 1e-9).astype(np.int64)
-    lacks, wants = first - whole.sum(axis=1), second - whole.sum(axis=0)
-    order = np.argsort((np.log(luck) / np.maximum(near - whole, 1e-9)).ravel())[::-1]
-    for most, cells in ((1, order), (None, order[allowed.ravel()[order]]), (None, order)):
+    allowed = np.ones(table.shape, dtype=np.bool_) if structural_zeros is None else ~structural_zeros
+    scaled_table = table * np.minimum(1, first / np.maximum(table.sum(axis=1), 1e-9))[:, None]
+    scaled_table = scaled_table * np.minimum(1, second / np.maximum(scaled_table.sum(axis=0), 1e-9))
+    counts: Counts = np.floor(scaled_table + 1e-9).astype(np.int64)
+    row_gaps, column_gaps = first - counts.sum(axis=1), second - counts.sum(axis=0)
+    order = np.argsort((np.log(uniforms) / np.maximum(scaled_table - counts, 1e-9)).ravel())[::-1]
+    for max_increase, cells in ((1, order), (None, order[allowed.ravel()[order]]), (None, order)):
         for cell in cells.tolist():
             row, column = divmod(cell, table.shape[1])
-            up = min(int(lacks[row]), int(wants[column]), most or int(lacks[row]))
-            if up > 0 and (most is None or allowed[row, column]):
-                whole[row, column] += up
-                lacks[row] -= up
-                wants[column] -= up
-    return whole
+            increase = min(int(row_gaps[row]), int(column_gaps[column]), max_increase or int(row_gaps[row]))
+            if increase > 0 and (max_increase is None or allowed[row, column]):
+                counts[row, column] += increase
+                row_gaps[row] -= increase
+                column_gaps[column] -= increase
+    return counts
 
 
-def strongest_tree(strengths: Sequence[float], pairs: Sequence[Pair], count: int) -> list[Pair]:
+def find_strongest_tree(strengths: Sequence[float], pairs: Sequence[Pair], count: int) -> list[Pair]:
     """Pairs, strongest first, that join all of `count` columns without a cycle; as far as these pairs can."""
     order = sorted(range(len(pairs)), key=lambda place: (-strengths[place], place))
     tree: list[Pair] = []
     for place in order:
-        if pairs[place] in joining(tree, [pairs[place]], count):
+        if pairs[place] in select_joining_pairs(tree, [pairs[place]], count):
             tree.append(pairs[place])
     return tree
 
 
-def joining(chosen: Iterable[Pair], pairs: Iterable[Pair], count: int) -> list[Pair]:
+def select_joining_pairs(chosen: Iterable[Pair], pairs: Iterable[Pair], count: int) -> list[Pair]:
     """The pairs whose columns the chosen ones do not join yet."""
-    part = list(range(count))
-    for one, other in chosen:
-        part = [part[one] if own == part[other] else own for own in part]
-    return [pair for pair in pairs if part[pair[0]] != part[pair[1]]]
+    components = list(range(count))
+    for first, second in chosen:
+        components = [components[first] if label == components[second] else label for label in components]
+    return [pair for pair in pairs if components[pair[0]] != components[pair[1]]]

@@ -8,45 +8,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.inference.whole import adding_up
+from discreet.inference.whole import round_to_total
 
-Counts = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-ROUNDS = 100
-LEAST = 1e-6
+CellCounts = NDArray[np.int64]
+CellMask = NDArray[np.bool_]
+RAKING_ROUNDS = 100
+MIN_KIND_COUNT = 1e-6
 """No kind of cells that can have rows is lost for having none."""
 
 
-def keeping(counts: Counts, inside: Sequence[Mask], known: Sequence[int], never: Mask) -> Counts:
+def rake_counts(
+    counts: CellCounts, cell_sets: Sequence[CellMask], known_counts: Sequence[int], structural_zeros: CellMask
+) -> CellCounts:
     """Counts with so many rows inside each set of cells, and none where `never` says so; they add up as before.
 
     Cells that the sets do not tell apart are scaled alike, again and again until all are kept: at once where no sets
     overlap, and to about a row where they do.
     """
     total = int(counts.sum())
-    sets = np.array(inside, dtype=np.bool_).reshape(len(inside), len(counts))
+    sets = np.array(cell_sets, dtype=np.bool_).reshape(len(cell_sets), len(counts))
     kinds, kind = np.unique(sets, axis=1, return_inverse=True)
     kind = kind.reshape(-1)
-    able = np.bincount(kind, ~never, minlength=kinds.shape[1]) > 0
-    sums = np.where(able, np.maximum(np.bincount(kind, np.where(never, 0, counts)), LEAST), 0.0)
-    for _ in range(ROUNDS):
-        for part, rows in zip(kinds, known, strict=True):
-            _scale(sums, part, rows)
-            _scale(sums, ~part, total - rows)
-    whole = _spread(sums, able, total)
-    kept = np.zeros_like(counts)
-    for place in np.flatnonzero(able):
-        kept += _spread(counts, (kind == place) & ~never, int(whole[place]))
-    return kept
+    is_possible = np.bincount(kind, ~structural_zeros, minlength=kinds.shape[1]) > 0
+    sums = np.where(
+        is_possible, np.maximum(np.bincount(kind, np.where(structural_zeros, 0, counts)), MIN_KIND_COUNT), 0.0
+    )
+    for _ in range(RAKING_ROUNDS):
+        for part, rows in zip(kinds, known_counts, strict=True):
+            _scale_sums(sums, part, rows)
+            _scale_sums(sums, ~part, total - rows)
+    kind_counts = _apportion(sums, is_possible, total)
+    raked_counts = np.zeros_like(counts)
+    for place in np.flatnonzero(is_possible):
+        raked_counts += _apportion(counts, (kind == place) & ~structural_zeros, int(kind_counts[place]))
+    return raked_counts
 
 
-def _scale(sums: NDArray[np.float64], part: Mask, rows: int) -> None:
+def _scale_sums(sums: NDArray[np.float64], part: CellMask, rows: int) -> None:
     if rows >= 0 and sums[part].any():
         sums[part] *= rows / sums[part].sum()
 
 
-def _spread(counts: NDArray[Any], where: Mask, total: int) -> Counts:
+def _apportion(counts: NDArray[Any], where: CellMask, total: int) -> CellCounts:
     """Whole counts in these cells alone that add up to the total, in proportion to the given; evenly if all are 0."""
-    fair = np.where(where, counts, 0).astype(np.float64)
-    fair = fair if fair.any() else where.astype(np.float64)
-    return adding_up(fair * (total / fair.sum()), total).astype(np.int64)
+    shares = np.where(where, counts, 0).astype(np.float64)
+    shares = shares if shares.any() else where.astype(np.float64)
+    return round_to_total(shares * (total / shares.sum()), total).astype(np.int64)

@@ -18,7 +18,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Nest:
+class BlockHierarchy:
     """Partitions of a row of leaves into consecutive blocks, ever finer, and how well each is known.
 
     `starts` has the first leaf of every node, level by level, coarse to fine; the last level is every leaf.
@@ -36,7 +36,9 @@ class Nest:
             raise InvalidInput("a nest has at least one level, and one variance for each")
         if any(level.ndim != 1 or not level.size or level[0] or (np.diff(level) < 1).any() for level in self.starts):
             raise InvalidInput("the nodes of a level start at leaf 0, and each starts after the one before")
-        if self.starts[-1][-1] != self.count - 1 or not all(_cut(*two) for two in pairwise(self.starts)):
+        if self.starts[-1][-1] != self.count - 1 or not all(
+            _is_refined_by(*level_pair) for level_pair in pairwise(self.starts)
+        ):
             raise InvalidInput("every level of a nest is cut where the one before is, and the last into single leaves")
         if not all(variance >= 0 for variance in self.variances) or 0 in self.variances[1:]:
             raise InvalidInput("a variance is at least 0, and 0 for the coarsest of several levels only")
@@ -44,7 +46,7 @@ class Nest:
             raise InvalidInput("the leaves of a nest are measured, with a variance above 0")
 
     @classmethod
-    def regular(cls, count: int, sizes: Sequence[int], variances: Sequence[float]) -> Nest:
+    def regular(cls, count: int, sizes: Sequence[int], variances: Sequence[float]) -> BlockHierarchy:
         """Blocks of so many leaves at each level, coarse to fine; those at the end may be shorter."""
         return cls(tuple(np.arange(0, count, size) for size in sizes), tuple(variances))
 
@@ -53,120 +55,122 @@ class Nest:
         """How many leaves."""
         return len(self.starts[-1])
 
-    def estimate(self, measured: Sequence[Array]) -> tuple[Array, ...]:
+    def estimate(self, measurements: Sequence[Array]) -> tuple[Array, ...]:
         """The best linear unbiased value of every node, level by level; each is the sum of its children.
 
         `measured` has an array for every level; that of a level which is not measured is not read.
         """
-        own = self._checked(measured)
-        up: list[Array] = [own[-1]]
+        level_values = self._check_measurements(measurements)
+        up: list[Array] = [level_values[-1]]
         below: list[Array] = []
-        for level in reversed(range(len(own) - 1)):
-            below.insert(0, np.add.reduceat(up[0], self._first[level]))
-            up.insert(0, below[0] + self._trust[level] * (own[level] - below[0]))
-        found = [up[0]]
-        for level, spread in enumerate(self._spread):
-            found.append(up[level + 1] + spread * (found[level] - below[level])[self._parent[level]])
-        return tuple(found)
+        for level in reversed(range(len(level_values) - 1)):
+            below.insert(0, np.add.reduceat(up[0], self._first_children[level]))
+            up.insert(0, below[0] + self._trust[level] * (level_values[level] - below[0]))
+        estimates = [up[0]]
+        for level, spread in enumerate(self._correction_shares):
+            estimates.append(up[level + 1] + spread * (estimates[level] - below[level])[self._parents[level]])
+        return tuple(estimates)
 
-    def node_variances(self) -> tuple[Array, ...]:
+    def compute_node_variances(self) -> tuple[Array, ...]:
         """The variance of every estimate."""
-        found = [self._up[0]]
-        for level, spread in enumerate(self._spread):
-            own, parent = self._up[level + 1], self._parent[level]
-            found.append(own * (1 - spread) + spread**2 * found[level][parent])
-        return tuple(found)
+        variances = [self._up[0]]
+        for level, spread in enumerate(self._correction_shares):
+            upward, parent = self._up[level + 1], self._parents[level]
+            variances.append(upward * (1 - spread) + spread**2 * variances[level][parent])
+        return tuple(variances)
 
-    def node_variances_of(self, noise: Sequence[float]) -> tuple[Array, ...]:
+    def propagate_node_variances(self, noise: Sequence[float]) -> tuple[Array, ...]:
         """The variance of every estimate where the measurements of a level have this variance, whatever was expected.
 
         The weights of the estimate stay those of `variances`. With t for trust and s for spread, an estimate is
         up + s (found - below) of its parent, and up is below + t (own - below). `share` has the coefficient of below in
         found: 1 - t for the coarsest level, and (1 - t) (1 + s (share of the parent - 1)) further down.
         """
-        up, below = self._upward_of(noise)
-        found, share = [up[0]], 1 - self._trust_of(0)
-        for level, spread in enumerate(self._spread):
-            parent = self._parent[level]
-            apart = found[level] + (1 - 2 * share) * below[level]  # the variance of found - below
-            own = up[level + 1] * (1 + 2 * spread * (share[parent] - 1))
-            found.append(own + spread**2 * apart[parent])
-            share = (1 - self._trust_of(level + 1)) * (1 + spread * (share[parent] - 1))
-        return tuple(found)
+        up, below = self._propagate_upward(noise)
+        variances, share = [up[0]], 1 - self._get_trust(0)
+        for level, spread in enumerate(self._correction_shares):
+            parent = self._parents[level]
+            gap_variances = variances[level] + (1 - 2 * share) * below[level]  # the variance of found - below
+            upward = up[level + 1] * (1 + 2 * spread * (share[parent] - 1))
+            variances.append(upward + spread**2 * gap_variances[parent])
+            share = (1 - self._get_trust(level + 1)) * (1 + spread * (share[parent] - 1))
+        return tuple(variances)
 
-    def range_weights(self, first: int, last: int) -> list[Array]:
+    def compute_range_weights(self, first: int, last: int) -> list[Array]:
         """What the sum of the estimates of the leaves first to last takes of each measurement, level by level."""
         shares = [np.zeros(self.count)]
         shares[0][first : last + 1] = 1.0
-        apart: list[Array] = []
+        differences: list[Array] = []
         for level in reversed(range(len(self.starts) - 1)):
-            parent = self._parent[level]
-            coarse = np.bincount(parent, shares[0] * self._spread[level], len(self.starts[level])).astype(np.float64)
-            apart.insert(0, shares[0] - coarse[parent])
+            parent = self._parents[level]
+            coarse = np.bincount(parent, shares[0] * self._correction_shares[level], len(self.starts[level])).astype(
+                np.float64
+            )
+            differences.insert(0, shares[0] - coarse[parent])
             shares.insert(0, coarse)
-        weights, found = shares[0], []
+        weights, level_weights = shares[0], []
         for level, trust in enumerate(self._trust):
-            found.append(weights * trust)
-            weights = apart[level] + (weights * (1 - trust))[self._parent[level]]
-        return [*found, weights]
+            level_weights.append(weights * trust)
+            weights = differences[level] + (weights * (1 - trust))[self._parents[level]]
+        return [*level_weights, weights]
 
-    def _upward_of(self, noise: Sequence[float]) -> tuple[list[Array], list[Array]]:
+    def _propagate_upward(self, noise: Sequence[float]) -> tuple[list[Array], list[Array]]:
         """As `_upward`, for measurements of other variances."""
         up: list[Array] = [np.full(self.count, float(noise[-1]))]
         below: list[Array] = []
         for level in reversed(range(len(self.starts) - 1)):
             trust = self._trust[level]
-            below.insert(0, np.add.reduceat(up[0], self._first[level]))
+            below.insert(0, np.add.reduceat(up[0], self._first_children[level]))
             up.insert(0, (1 - trust) ** 2 * below[0] + trust**2 * (noise[level] if trust.any() else 0.0))
         return up, below
 
-    def _trust_of(self, level: int) -> Array:
+    def _get_trust(self, level: int) -> Array:
         """The trust of a level; a leaf is its own measurement."""
         return self._trust[level] if level < len(self._trust) else np.ones(self.count)
 
-    def range_variance(self, first: int, last: int) -> float:
+    def compute_range_variance(self, first: int, last: int) -> float:
         """The variance of the sum of the estimates of the leaves first to last, both included."""
         if not 0 <= first <= last < self.count:
             raise InvalidInput(f"a range is within the leaves 0 to {self.count - 1}, its first not after its last")
-        start, share, found = first, np.ones(last - first + 1), 0.0
+        start, share, variance = first, np.ones(last - first + 1), 0.0
         for level in reversed(range(len(self.starts) - 1)):
-            here = slice(start, start + len(share))
-            parent, own = self._parent[level][here], self._up[level + 1][here]
+            span = slice(start, start + len(share))
+            parent, upward = self._parents[level][span], self._up[level + 1][span]
             start = int(parent[0])
-            weight = np.bincount(parent - start, share * own)
-            whole = self._below[level][start : start + len(weight)]
-            found += float((share**2 * own).sum() - (weight**2 / whole).sum())
-            share = weight / whole
-        return max(found + float((share**2 * self._up[0][start : start + len(share)]).sum()), 0.0)
+            weight = np.bincount(parent - start, share * upward)
+            child_sums = self._below[level][start : start + len(weight)]
+            variance += float((share**2 * upward).sum() - (weight**2 / child_sums).sum())
+            share = weight / child_sums
+        return max(variance + float((share**2 * self._up[0][start : start + len(share)]).sum()), 0.0)
 
-    def mean_range_variance(self) -> float:
+    def compute_mean_range_variance(self) -> float:
         """The mean of the variances of all ranges, each counted once."""
         count, share = self.count, np.ones(self.count)
-        found = self.variances[-1] * (count * (count + 1) * (count + 2) / 6)
+        total = self.variances[-1] * (count * (count + 1) * (count + 2) / 6)
         for level in reversed(range(len(self.starts) - 1)):
-            share *= np.repeat(self._spread[level], np.diff(self.starts[level + 1], append=count))
-            less = self._below[level] - self._up[level]
-            found -= float((less * over_ranges(share, self.starts[level])).sum())
-        return max(found / (count * (count + 1) / 2), 0.0)
+            share *= np.repeat(self._correction_shares[level], np.diff(self.starts[level + 1], append=count))
+            reductions = self._below[level] - self._up[level]
+            total -= float((reductions * sum_squares_over_ranges(share, self.starts[level])).sum())
+        return max(total / (count * (count + 1) / 2), 0.0)
 
-    def _checked(self, measured: Sequence[Array]) -> list[Array]:
-        if len(measured) != len(self.starts):
-            raise InvalidInput(f"this nest has {len(self.starts)} levels, but {len(measured)} were measured")
+    def _check_measurements(self, measurements: Sequence[Array]) -> list[Array]:
+        if len(measurements) != len(self.starts):
+            raise InvalidInput(f"this nest has {len(self.starts)} levels, but {len(measurements)} were measured")
         levels = []
-        for one, starts, variance in zip(measured, self.starts, self.variances, strict=True):
-            level = np.asarray(one, dtype=np.float64) if variance < math.inf else np.zeros(len(starts))
+        for values, starts, variance in zip(measurements, self.starts, self.variances, strict=True):
+            level = np.asarray(values, dtype=np.float64) if variance < math.inf else np.zeros(len(starts))
             if level.shape != starts.shape or not np.isfinite(level).all():
                 raise InvalidInput(f"a level of {len(starts)} nodes is measured by as many finite numbers")
             levels.append(level)
         return levels
 
     @cached_property
-    def _first(self) -> list[IntArray]:
+    def _first_children(self) -> list[IntArray]:
         """The place of the first child of every node, for all levels but the finest."""
         return [np.searchsorted(finer, level) for level, finer in pairwise(self.starts)]
 
     @cached_property
-    def _parent(self) -> list[IntArray]:
+    def _parents(self) -> list[IntArray]:
         """The place of the parent of every node, for all levels but the coarsest."""
         return [np.searchsorted(level, finer, side="right") - 1 for level, finer in pairwise(self.starts)]
 
@@ -175,7 +179,7 @@ class Nest:
         """The variance of every node as known by all that is measured in it, and of the sum of its children."""
         up: list[Array] = [np.full(self.count, self.variances[-1])]
         below: list[Array] = []
-        for variance, first in zip(self.variances[-2::-1], self._first[::-1], strict=True):
+        for variance, first in zip(self.variances[-2::-1], self._first_children[::-1], strict=True):
             below.insert(0, np.add.reduceat(up[0], first))
             up.insert(0, below[0] if variance == math.inf else below[0] * (variance / (below[0] + variance)))
         return up, below
@@ -195,29 +199,29 @@ class Nest:
         return [below / (below + variance) for below, variance in levels]
 
     @cached_property
-    def _spread(self) -> list[Array]:
+    def _correction_shares(self) -> list[Array]:
         """The share of every node in what its parent is put right by, for all levels but the coarsest."""
-        levels = zip(self._up[1:], self._below, self._parent, strict=True)
-        return [own / below[parent] for own, below, parent in levels]
+        levels = zip(self._up[1:], self._below, self._parents, strict=True)
+        return [upward / below[parent] for upward, below, parent in levels]
 
 
-def _cut(level: IntArray, finer: IntArray) -> bool:
+def _is_refined_by(level: IntArray, finer: IntArray) -> bool:
     """Whether the finer level starts a node wherever this one does."""
     place = np.searchsorted(finer, level)
     return bool(place[-1] < len(finer) and (finer[place] == level).all())
 
 
-def over_ranges(weights: Array, starts: IntArray) -> Array:
+def sum_squares_over_ranges(weights: Array, starts: IntArray) -> Array:
     """For every node, the sum over all ranges of leaves of the square of what its weights add up to in the range.
 
     A range is the difference of two of the n + 1 prefixes, and the sum over pairs of squared differences of numbers p
     is (n + 1) sum p^2 - (sum p)^2.
     """
     count, ends = len(weights), np.append(starts[1:], len(weights))
-    reached = np.cumsum(weights)
-    reached -= np.repeat(np.append(0.0, reached[starts[1:] - 1]), ends - starts)
-    after, later = reached[ends - 1], count - ends
-    once = np.add.reduceat(reached, starts) + later * after
-    twice = np.add.reduceat(reached * reached, starts) + later * after**2
-    sums: Array = (count + 1) * twice - once**2
+    prefix_sums = np.cumsum(weights)
+    prefix_sums -= np.repeat(np.append(0.0, prefix_sums[starts[1:] - 1]), ends - starts)
+    after, later = prefix_sums[ends - 1], count - ends
+    linear_sums = np.add.reduceat(prefix_sums, starts) + later * after
+    square_sums = np.add.reduceat(prefix_sums * prefix_sums, starts) + later * after**2
+    sums: Array = (count + 1) * square_sums - linear_sums**2
     return sums

@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.inference.gathered import NOBODY, Gathered
-from discreet.inference.solver import infeasible, settled, solve
-from discreet.inference.solving import normal
+from discreet.inference.gathered import NO_OWNER, ConstraintSet
+from discreet.inference.solver import has_converged, is_infeasible, solve_with_clarabel
+from discreet.inference.solving import build_normal_equations
 from discreet.inference.vectors import Array, Places, Sparse
 
 Flags = NDArray[np.bool_]
-ROUNDS = 30
-MOST_PROVED = 20_000
+MAX_ROUNDS = 30
+MAX_PROOF_ROWS = 20_000
 """The least proof that constraints contradict each other is looked for among so many; else the solver's is told."""
-KEPT_TO = 1e-9
+CONSTRAINT_TOLERANCE = 1e-9
 """Every constraint holds to this part of the numbers in it."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Active:
+class ActiveSet:
     """Which bounds and which steps of the order are met with equality."""
 
     low: Flags
@@ -35,13 +35,13 @@ class Active:
     step: Flags
 
     @property
-    def any(self) -> bool:
+    def has_any(self) -> bool:
         """Whether there are some."""
         return bool(self.low.any() or self.high.any() or self.step.any())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Problem:
+class QuadraticProgram:
     """Least squares around `start`: matrix' x = constants, low <= x <= high, and x[before] <= x[after]."""
 
     start: Array
@@ -52,7 +52,7 @@ class Problem:
     high: Array
     before: Places
     after: Places
-    step_by: Places
+    step_owners: Places
 
     @property
     def steps(self) -> Sparse:
@@ -64,11 +64,11 @@ class Problem:
         places = (np.concatenate([self.before, self.after]), np.tile(np.arange(count), 2))
         return sparse.csc_array((entries, places), shape=(len(self.start), count))
 
-    def objective(self, values: Array) -> float:
+    def compute_objective(self, values: Array) -> float:
         """Half the weighted squared distance."""
         return float(((values - self.start) ** 2 / self.variance).sum() / 2)
 
-    def missed(self, values: Array) -> float:
+    def compute_violation(self, values: Array) -> float:
         """By what part of the numbers in it the worst constraint is missed."""
         size = max(1.0, float(np.abs(values).max()))
         gaps = [self.low - values, values - self.high, values[self.before] - values[self.after]]
@@ -76,59 +76,77 @@ class Problem:
         return max(float(sums.max(initial=0.0)), *(float(gap.max(initial=0.0)) / size for gap in gaps))
 
 
-def by_solver(start: Array, variance: Array, must: Gathered, kept: Places) -> Array:
+def solve_quadratic_program(start: Array, variance: Array, constraint_set: ConstraintSet, independent: Places) -> Array:
     """The nearest answers; refused where no answers satisfy all."""
-    problem = _problem(start, variance, must, kept)
-    rough, active, settled = _solved(problem, must, kept)
+    program = _build_program(start, variance, constraint_set, independent)
+    rough, active, converged = _run_solver(program, constraint_set, independent)
     # Where the solver did not come to rest, its answer proves nothing: then only multipliers do.
-    reach = problem.objective(rough) * (1 + KEPT_TO) if settled else -math.inf
-    best, proved = _polished(problem, active, reach)
-    for found in (best, rough) if settled else (best,) if proved else ():
-        if found is not None and problem.missed(found) <= KEPT_TO:
-            return found
+    objective_bound = program.compute_objective(rough) * (1 + CONSTRAINT_TOLERANCE) if converged else -math.inf
+    best, proved = _polish_solution(program, active, objective_bound)
+    for candidate in (best, rough) if converged else (best,) if proved else ():
+        if candidate is not None and program.compute_violation(candidate) <= CONSTRAINT_TOLERANCE:
+            return candidate
     raise Unsupported("the solver found no answers that satisfy these constraints closely enough; use fewer of them")
 
 
-def _problem(start: Array, variance: Array, must: Gathered, kept: Places) -> Problem:
-    none = np.zeros(0, dtype=np.int64)
-    before = np.concatenate([none, *(chain[:-1] for chain in must.chains)])
-    after = np.concatenate([none, *(chain[1:] for chain in must.chains)])
-    owner = np.repeat(np.array(must.chained_by, dtype=np.int64), [len(chain) - 1 for chain in must.chains])
-    matrix = must.matrix[:, kept].tocsc()
-    return Problem(start, variance, matrix, must.constants[kept], must.low, must.high, before, after, owner)
+def _build_program(
+    start: Array, variance: Array, constraint_set: ConstraintSet, independent: Places
+) -> QuadraticProgram:
+    no_places = np.zeros(0, dtype=np.int64)
+    before = np.concatenate([no_places, *(chain[:-1] for chain in constraint_set.chains)])
+    after = np.concatenate([no_places, *(chain[1:] for chain in constraint_set.chains)])
+    owner = np.repeat(
+        np.array(constraint_set.chain_owners, dtype=np.int64), [len(chain) - 1 for chain in constraint_set.chains]
+    )
+    matrix = constraint_set.matrix[:, independent].tocsc()
+    return QuadraticProgram(
+        start,
+        variance,
+        matrix,
+        constraint_set.constants[independent],
+        constraint_set.low,
+        constraint_set.high,
+        before,
+        after,
+        owner,
+    )
 
 
-def _solved(problem: Problem, must: Gathered, kept: Places) -> tuple[Array, Active, bool]:
+def _run_solver(
+    program: QuadraticProgram, constraint_set: ConstraintSet, independent: Places
+) -> tuple[Array, ActiveSet, bool]:
     """The solver's answer, what it finds active, and whether it came to rest."""
-    rows, right, cuts = _rows(problem)
+    rows, right, cuts = _build_rows(program)
     unit = max(1.0, -float(right.min(initial=0.0)))
-    found = solve(np.ones(rows.shape[1]), rows, right / unit, int(cuts[0]))
-    if infeasible(found):
-        proof = _least_proof(rows, right / unit, int(cuts[0]))
-        raise _infeasible(problem, must, kept, np.split(np.array(found.z) if proof is None else proof, cuts))
-    tight = np.split(np.array(found.z) > np.array(found.s), cuts)
-    active = Active(np.isfinite(problem.low), np.isfinite(problem.high), tight[3])
+    solution = solve_with_clarabel(np.ones(rows.shape[1]), rows, right / unit, int(cuts[0]))
+    if is_infeasible(solution):
+        proof = _find_minimal_proof(rows, right / unit, int(cuts[0]))
+        raise _build_infeasible_error(
+            program, constraint_set, independent, np.split(np.array(solution.z) if proof is None else proof, cuts)
+        )
+    tight = np.split(np.array(solution.z) > np.array(solution.s), cuts)
+    active = ActiveSet(np.isfinite(program.low), np.isfinite(program.high), tight[3])
     active.low[active.low], active.high[active.high] = tight[1], tight[2]
-    rough = problem.start + np.sqrt(problem.variance) * np.array(found.x) * unit
-    return rough, active, settled(found)
+    rough = program.start + np.sqrt(program.variance) * np.array(solution.x) * unit
+    return rough, active, has_converged(solution)
 
 
-def _rows(problem: Problem) -> tuple[Sparse, Array, Places]:
+def _build_rows(program: QuadraticProgram) -> tuple[Sparse, Array, Places]:
     """rows z <= right for z = (x - start)/deviation, each row of length 1; and where each kind of them ends.
 
     First come the equalities, then the lower bounds, the upper bounds, the steps of the order.
     """
     from scipy import sparse
 
-    root = np.sqrt(problem.variance)
-    lows, highs = np.flatnonzero(np.isfinite(problem.low)), np.flatnonzero(np.isfinite(problem.high))
-    own = sparse.diags_array(1 / root).tocsc()
-    columns = [problem.matrix, -own[:, lows], own[:, highs], problem.steps]
+    root = np.sqrt(program.variance)
+    lows, highs = np.flatnonzero(np.isfinite(program.low)), np.flatnonzero(np.isfinite(program.high))
+    inverse_root = sparse.diags_array(1 / root).tocsc()
+    columns = [program.matrix, -inverse_root[:, lows], inverse_root[:, highs], program.steps]
     gaps = [
-        problem.constants - problem.matrix.T @ problem.start,
-        (problem.start - problem.low)[lows] / root[lows],
-        (problem.high - problem.start)[highs] / root[highs],
-        problem.start[problem.after] - problem.start[problem.before],
+        program.constants - program.matrix.T @ program.start,
+        (program.start - program.low)[lows] / root[lows],
+        (program.high - program.start)[highs] / root[highs],
+        program.start[program.after] - program.start[program.before],
     ]
     scaled = sparse.diags_array(root).tocsc() @ sparse.hstack(columns).tocsc()
     size = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel())
@@ -136,83 +154,97 @@ def _rows(problem: Problem) -> tuple[Sparse, Array, Places]:
     return rows, np.concatenate(gaps) / size, np.cumsum([len(gap) for gap in gaps[:3]])
 
 
-def _least_proof(rows: Sparse, right: Array, equal: int) -> Array | None:
+def _find_minimal_proof(rows: Sparse, right: Array, equal: int) -> Array | None:
     """Weights with which the rows add up to 0 <= -1, from a corner of all such: none of them can be left out."""
     from scipy import sparse
     from scipy.optimize import linprog
 
-    if len(right) > MOST_PROVED:
+    if len(right) > MAX_PROOF_ROWS:
         return None
     free, cost = [(None, None)] * equal, np.repeat([0.0, 1.0], [equal, len(right) - equal])
     sums, aim = sparse.vstack([rows.T, sparse.csr_array(right[None, :])]), np.zeros(rows.shape[1] + 1)
     aim[-1] = -1
-    found = linprog(cost, A_eq=sums, b_eq=aim, bounds=free + [(0, None)] * (len(right) - equal), method="highs-ds")
-    return np.asarray(found.x) if found.status == 0 else None
+    solution = linprog(cost, A_eq=sums, b_eq=aim, bounds=free + [(0, None)] * (len(right) - equal), method="highs-ds")
+    return np.asarray(solution.x) if solution.status == 0 else None
 
 
-def _infeasible(problem: Problem, must: Gathered, kept: Places, dual: list[Array]) -> InvalidInput:
+def _build_infeasible_error(
+    program: QuadraticProgram, constraint_set: ConstraintSet, independent: Places, dual: list[Array]
+) -> InvalidInput:
     """Weights with which the constraints add up to a contradiction name those that cannot hold together."""
     least = 1e-6 * max(float(np.abs(part).max(initial=0.0)) for part in dual)
-    owners = [must.low_by[np.isfinite(problem.low)], must.high_by[np.isfinite(problem.high)], problem.step_by]
-    named = np.concatenate([owner[part > least] for owner, part in zip(owners, dual[1:], strict=True)])
-    return must.contradiction(kept[np.abs(dual[0]) > least].tolist(), np.unique(named[named != NOBODY]).tolist())
+    owners = [
+        constraint_set.low_owners[np.isfinite(program.low)],
+        constraint_set.high_owners[np.isfinite(program.high)],
+        program.step_owners,
+    ]
+    named_owners = np.concatenate([owner[part > least] for owner, part in zip(owners, dual[1:], strict=True)])
+    return constraint_set.build_contradiction(
+        independent[np.abs(dual[0]) > least].tolist(), np.unique(named_owners[named_owners != NO_OWNER]).tolist()
+    )
 
 
-def _polished(problem: Problem, active: Active, reach: float) -> tuple[Array | None, bool]:
+def _polish_solution(program: QuadraticProgram, active: ActiveSet, objective_bound: float) -> tuple[Array | None, bool]:
     """Exact least squares with the active constraints as equalities; which are active is mended until it is the best.
 
     It is where it satisfies all and is as near as the solver's answer, or where every multiplier has its sign: these
     are not unique where constraints that are met imply each other. Also whether that is shown.
     """
-    slack = 1e-12 * max(1.0, float(np.abs(problem.start).max()))
-    steps = problem.steps
+    slack = 1e-12 * max(1.0, float(np.abs(program.start).max()))
+    steps = program.steps
     best: Array | None = None
-    for _ in range(ROUNDS):
-        values, pushes = _with_equalities(problem, active, steps)
-        missed = Active(
-            values < problem.low - slack,
-            values > problem.high + slack,
-            values[problem.before] > values[problem.after] + slack,
+    for _ in range(MAX_ROUNDS):
+        values, forces = _solve_with_equalities(program, active, steps)
+        violated = ActiveSet(
+            values < program.low - slack,
+            values > program.high + slack,
+            values[program.before] > values[program.after] + slack,
         )
-        wrong = _wrong(problem, active, pushes)
-        if not missed.any and (best is None or problem.objective(values) < problem.objective(best)):
+        wrong = _find_wrong_signs(program, active, forces)
+        if not violated.has_any and (
+            best is None or program.compute_objective(values) < program.compute_objective(best)
+        ):
             best = values
-        if not missed.any and (not wrong.any or problem.objective(values) <= reach):
+        if not violated.has_any and (not wrong.has_any or program.compute_objective(values) <= objective_bound):
             return values, True
-        active = Active(
-            (active.low & ~wrong.low) | missed.low,
-            (active.high & ~wrong.high) | missed.high,
-            (active.step & ~wrong.step) | missed.step,
+        active = ActiveSet(
+            (active.low & ~wrong.low) | violated.low,
+            (active.high & ~wrong.high) | violated.high,
+            (active.step & ~wrong.step) | violated.step,
         )
     return best, False
 
 
-def _with_equalities(problem: Problem, active: Active, steps: Sparse) -> tuple[Array, tuple[Array, Array]]:
+def _solve_with_equalities(
+    program: QuadraticProgram, active: ActiveSet, steps: Sparse
+) -> tuple[Array, tuple[Array, Array]]:
     """Least squares with these bounds and steps met; and the force at each cell and along each step."""
     from scipy import sparse
 
-    values = np.where(active.low, problem.low, np.where(active.high, problem.high, problem.start))
+    values = np.where(active.low, program.low, np.where(active.high, program.high, program.start))
     free = ~(active.low | active.high)
     tight = np.flatnonzero(active.step)
-    columns = sparse.hstack([problem.matrix, steps[:, tight]]).tocsr()
-    right = np.concatenate([problem.constants, np.zeros(len(tight))])
-    ready = normal(columns[free].tocsc(), problem.variance[free])
-    inner = columns[:, ready.kept]
-    force = np.zeros(len(ready.kept))
+    columns = sparse.hstack([program.matrix, steps[:, tight]]).tocsr()
+    right = np.concatenate([program.constants, np.zeros(len(tight))])
+    equations = build_normal_equations(columns[free].tocsc(), program.variance[free])
+    inner = columns[:, equations.independent]
+    force = np.zeros(len(equations.independent))
     for _ in range(2):  # the second step takes away what the first left by rounding
-        gap = right[ready.kept] - inner.T @ values
-        values[free] += ready.moved(gap)
-        force += ready.multipliers(gap)
+        gap = right[equations.independent] - inner.T @ values
+        values[free] += equations.compute_correction(gap)
+        force += equations.compute_multipliers(gap)
     along = np.zeros(columns.shape[1])
-    along[ready.kept] = force
-    rest = (values - problem.start) / problem.variance - columns @ along
-    on_steps = np.zeros(len(problem.before))
-    on_steps[tight] = along[len(problem.constants) :]
-    return values, (rest, on_steps)
+    along[equations.independent] = force
+    residual = (values - program.start) / program.variance - columns @ along
+    on_steps = np.zeros(len(program.before))
+    on_steps[tight] = along[len(program.constants) :]
+    return values, (residual, on_steps)
 
 
-def _wrong(problem: Problem, active: Active, pushes: tuple[Array, Array]) -> Active:
+def _find_wrong_signs(program: QuadraticProgram, active: ActiveSet, forces: tuple[Array, Array]) -> ActiveSet:
     """The active constraints that pull where they should push."""
-    at_cells, on_steps = pushes
-    slack = 1e-10 * (1 + float(np.abs(problem.start / problem.variance).max()))
-    return Active(active.low & (at_cells < -slack), active.high & (at_cells > slack), active.step & (on_steps > slack))
+    at_cells, on_steps = forces
+    slack = 1e-10 * (1 + float(np.abs(program.start / program.variance).max()))
+    return ActiveSet(
+        active.low & (at_cells < -slack), active.high & (at_cells > slack), active.step & (on_steps > slack)
+    )

@@ -10,20 +10,20 @@ from statistics import NormalDist
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.exact import between
+from discreet.exact import as_number_between
 from discreet.guarantee import Guarantee
-from discreet.inference.selected import quadratic_forms
-from discreet.inference.solving import Normal
-from discreet.inference.vectors import Array, frozen
+from discreet.inference.selected import compute_quadratic_forms
+from discreet.inference.solving import NormalEquations
+from discreet.inference.vectors import Array, freeze_array
 
-WHOLE = 0.25
+INTEGER_NOISE_VARIANCE = 0.25
 """What a whole-number noise is taken to vary more than it does, so that intervals by variance hold (linear.md)."""
-MOST_ANSWERS = 5_000
+MAX_ANSWERS = 5_000
 """A covariance of more answers than this is not written out."""
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class RefinementCovariance:
     """How the error of linearly refined answers is spread: V - V B (B'VB)^-1 B'V.
 
     Where constants are noisy themselves (the answers' own total), `floating` are the columns of V B (B'VB)^-1 that
@@ -31,24 +31,24 @@ class Spread:
     """
 
     variance: Array
-    normal: Normal
+    equations: NormalEquations
     floating: Array
-    of_floating: Array
+    floating_covariance: Array
 
     @cached_property
     def variances(self) -> Array:
         """Of each answer; never above that of its own noise but for noisy constants."""
-        gained = quadratic_forms(self.normal)
-        back = ((self.floating @ self.of_floating) * self.floating).sum(axis=1)
-        return frozen(self.variance * np.clip(1 - gained, 0.0, 1.0) + back)
+        gained = compute_quadratic_forms(self.equations)
+        floating_variances = ((self.floating @ self.floating_covariance) * self.floating).sum(axis=1)
+        return freeze_array(self.variance * np.clip(1 - gained, 0.0, 1.0) + floating_variances)
 
-    def covariance(self) -> Array:
+    def compute_covariance(self) -> Array:
         """Of all of them."""
-        root, unit = self.normal.root, self.normal.unit
-        basis = self.normal.basis if self.normal.small else None
-        gained = unit @ self.normal.solve(unit.T.toarray()) if basis is None else basis @ basis.T
+        root, unit = self.equations.root, self.equations.unit
+        basis = self.equations.basis if self.equations.is_small else None
+        gained = unit @ self.equations.solve(unit.T.toarray()) if basis is None else basis @ basis.T
         dense = np.diag(self.variance) - np.outer(root, root) * gained
-        return np.asarray((dense + dense.T) / 2 + self.floating @ self.of_floating @ self.floating.T)
+        return np.asarray((dense + dense.T) / 2 + self.floating @ self.floating_covariance @ self.floating.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Refined:
     """
 
     values: Array
-    spread: Spread = field(repr=False)
+    spread: RefinementCovariance = field(repr=False)
     centre: Array = field(repr=False)
     low: Array | float = field(default=-math.inf, repr=False)
     high: Array | float = field(default=math.inf, repr=False)
@@ -70,16 +70,16 @@ class Refined:
     in_units: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
-        frozen(self.values)
+        freeze_array(self.values)
 
     def covariance(self) -> Array:
         """The covariance of the refined answers, in full; in units of the common variance where none was given."""
-        if len(self.values) > MOST_ANSWERS:
+        if len(self.values) > MAX_ANSWERS:
             raise InvalidInput(
-                f"the covariance of {len(self.values)} answers is too large to write out, at most {MOST_ANSWERS} fit; "
+                f"the covariance of {len(self.values)} answers is too large to write out, at most {MAX_ANSWERS} fit; "
                 "use .variances()"
             )
-        return self.spread.covariance()
+        return self.spread.compute_covariance()
 
     def variances(self) -> Array:
         """The variance of each refined answer; in units of the common variance where none was given."""
@@ -96,16 +96,16 @@ class Refined:
             raise InvalidInput("say the variance of the noise, such as variance=200, to have intervals")
         if not 0 <= step < math.inf:
             raise InvalidInput("the step between whole-number noises must be a finite number of at least 0, such as 1")
-        half = quantile(confidence) * np.sqrt(self.variances()) + step / 2
+        half = compute_worst_quantile(confidence) * np.sqrt(self.variances()) + step / 2
         low = np.clip(self.centre - half, self.low, self.high)
         high = np.clip(self.centre + half, self.low, self.high)
         return np.column_stack([np.minimum(low, self.values), np.maximum(high, self.values)])
 
 
-def quantile(confidence: object) -> float:
+def compute_worst_quantile(confidence: object) -> float:
     """So many standard deviations hold a weighted sum of independent Laplace and Gaussian noises this often.
 
     From one half on the worst of such sums is one of the two ends: a Laplace noise alone, or Gaussian ones (linear.md).
     """
-    level = float(between(confidence, 0, 1, "the confidence"))
+    level = float(as_number_between(confidence, 0, 1, "the confidence"))
     return max(NormalDist().inv_cdf((1 + level) / 2), -math.log1p(-level) / math.sqrt(2))

@@ -15,33 +15,33 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.inference.vectors import LARGEST, Array, Places, Sparse
+from discreet.inference.vectors import MAX_NUMBER, Array, Places, Sparse
 
 RIDGE = 1e-14
 """Added to the unit diagonal, so that the pivot of a redundant constraint is tiny but not exactly 0."""
 SMALL_PIVOT = 1e-6
-LEFT_OVER = 1e-7
+REDUNDANCY_TOLERANCE = 1e-7
 """A constraint of which the others leave no larger part than this is redundant."""
-SAME = 1e-9
+EQUALITY_TOLERANCE = 1e-9
 """Two numbers that differ by this part of their size are the same."""
-MOST_PRODUCTS = 200_000_000
-MOST_ON_ONE = 3_000
+MAX_PRODUCTS = 200_000_000
+MAX_CONSTRAINTS_PER_CELL = 3_000
 """So many constraints on one cell take seconds; twice as many a minute and gigabytes."""
-CROWDED = 1_000
-SMALL = 100_000
-BLOCK = 64
-NAMED = 5
+CROWDED_COLUMN = 1_000
+MAX_DENSE_ENTRIES = 100_000
+BLOCK_SIZE = 64
+MAX_NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Normal:
+class NormalEquations:
     """Independent constraints, ready to be solved. `unit` is S; `kept` and `lost` are columns of B."""
 
     root: Array
     unit: Sparse
     size: Array
-    kept: Places
-    lost: Places
+    independent: Places
+    redundant: Places
 
     @cached_property
     def gram(self) -> Sparse:
@@ -51,12 +51,12 @@ class Normal:
     @cached_property
     def factor(self) -> Any:
         """Its factor."""
-        return _factored(self.gram)
+        return _factor_gram(self.gram)
 
     @property
-    def small(self) -> bool:
+    def is_small(self) -> bool:
         """Whether S is written out in full where that is more exact."""
-        return bool(self.unit.shape[0] * self.unit.shape[1] <= SMALL)
+        return bool(self.unit.shape[0] * self.unit.shape[1] <= MAX_DENSE_ENTRIES)
 
     @cached_property
     def basis(self) -> Array:
@@ -65,28 +65,28 @@ class Normal:
 
     def solve(self, right: Array) -> Array:
         """y with (S'S) y = right, refined until it no longer improves."""
-        if not len(self.kept):
+        if not len(self.independent):
             return np.zeros_like(right)
-        found = self.factor.solve(right)
-        error = right - self.gram @ found
+        solution = self.factor.solve(right)
+        error = right - self.gram @ solution
         for _ in range(5):
-            better = found + self.factor.solve(error)
-            left = right - self.gram @ better
-            if not np.abs(left).max(initial=0.0) < np.abs(error).max(initial=0.0):
+            better = solution + self.factor.solve(error)
+            residual = right - self.gram @ better
+            if not np.abs(residual).max(initial=0.0) < np.abs(error).max(initial=0.0):
                 break
-            found, error = better, left
-        return np.asarray(found)
+            solution, error = better, residual
+        return np.asarray(solution)
 
-    def multipliers(self, gap: Array) -> Array:
+    def compute_multipliers(self, gap: Array) -> Array:
         """lambda with (B'VB) lambda = gap, of the kept constraints."""
         return np.asarray(self.solve(gap / self.size) / self.size)
 
-    def moved(self, gap: Array) -> Array:
+    def compute_correction(self, gap: Array) -> Array:
         """V B lambda: the least change, weighted by 1/V, that closes the gap."""
         return np.asarray(self.root * (self.unit @ self.solve(gap / self.size)))
 
 
-def normal(B: Sparse, variance: Array) -> Normal:  # noqa: N803 (the documents' letters)
+def build_normal_equations(B: Sparse, variance: Array) -> NormalEquations:  # noqa: N803 (the documents' letters)
     """Scale and factor the constraints; leave out those the others imply."""
     from scipy import sparse
 
@@ -94,98 +94,113 @@ def normal(B: Sparse, variance: Array) -> Normal:  # noqa: N803 (the documents' 
     scaled = sparse.diags_array(root).tocsc() @ B
     size = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel())
     per_cell = np.bincount(B.indices, minlength=B.shape[0]).astype(np.float64)
-    if float(per_cell @ per_cell) > MOST_PRODUCTS or per_cell.max(initial=0.0) > MOST_ON_ONE:
+    if float(per_cell @ per_cell) > MAX_PRODUCTS or per_cell.max(initial=0.0) > MAX_CONSTRAINTS_PER_CELL:
         raise Unsupported(
             "so many constraints on the same cells do not fit into memory; state totals as sums of other totals, nested"
         )
-    full = np.flatnonzero(size > 0)
-    unit = (scaled[:, full] @ sparse.diags_array(1 / size[full])).tocsc()
-    every = Normal(root, unit, size[full], full, np.flatnonzero(~(size > 0)))
-    kept = _independent(every, 1 / root)
-    if len(kept) == len(full):
-        return every  # with its factor
-    lost = np.setdiff1d(np.arange(B.shape[1]), full[kept])
-    return Normal(root, unit[:, kept].tocsc(), size[full[kept]], full[kept], lost)
+    nonzero = np.flatnonzero(size > 0)
+    unit = (scaled[:, nonzero] @ sparse.diags_array(1 / size[nonzero])).tocsc()
+    all_equations = NormalEquations(root, unit, size[nonzero], nonzero, np.flatnonzero(~(size > 0)))
+    independent = _find_independent(all_equations, 1 / root)
+    if len(independent) == len(nonzero):
+        return all_equations  # with its factor
+    redundant = np.setdiff1d(np.arange(B.shape[1]), nonzero[independent])
+    return NormalEquations(
+        root, unit[:, independent].tocsc(), size[nonzero[independent]], nonzero[independent], redundant
+    )
 
 
-def consistent(found: Normal, B: Sparse, c: Array, values: Array, name: Callable[[int], str]) -> None:  # noqa: N803
+def require_consistent(
+    equations: NormalEquations,
+    B: Sparse,  # noqa: N803
+    c: Array,
+    values: Array,
+    name: Callable[[int], str],
+) -> None:
     """Refuse constraints that contradict each other: values that satisfy the kept ones must satisfy the lost ones."""
-    if not len(found.lost):
+    if not len(equations.redundant):
         return
-    lost = B[:, found.lost]
-    scale = np.maximum(np.maximum(1.0, np.abs(c[found.lost])), np.abs(lost).T @ np.abs(values))
-    wrong = np.flatnonzero(np.abs(lost.T @ values - c[found.lost]) > SAME * scale)
+    redundant = B[:, equations.redundant]
+    scale = np.maximum(np.maximum(1.0, np.abs(c[equations.redundant])), np.abs(redundant).T @ np.abs(values))
+    wrong = np.flatnonzero(np.abs(redundant.T @ values - c[equations.redundant]) > EQUALITY_TOLERANCE * scale)
     if len(wrong):
-        column = int(found.lost[wrong[0]])
-        raise _contradiction(found, column, _combination(found, B, column), name)
+        column = int(equations.redundant[wrong[0]])
+        raise _build_contradiction(equations, column, _find_combination(equations, B, column), name)
 
 
-def _contradiction(found: Normal, column: int, weights: Array, name: Callable[[int], str]) -> InvalidInput:
-    against = found.kept[np.abs(weights) > 1e-6 * np.abs(weights).max(initial=0.0)]
+def _build_contradiction(
+    equations: NormalEquations, column: int, weights: Array, name: Callable[[int], str]
+) -> InvalidInput:
+    against = equations.independent[np.abs(weights) > 1e-6 * np.abs(weights).max(initial=0.0)]
     if not len(against):
         return InvalidInput(f"no answers can satisfy this constraint: {name(column)}; change it or leave it out")
     return InvalidInput(
-        f"these constraints contradict each other: {listed([name(column), *(name(int(j)) for j in against)])}; "
+        "these constraints contradict each other: "
+        f"{format_constraint_names([name(column), *(name(int(j)) for j in against)])}; "
         "change one of them or leave it out"
     )
 
 
-def listed(names: list[str]) -> str:
+def format_constraint_names(names: list[str]) -> str:
     """Names in words, the first few of many."""
-    more = f"; and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return "; ".join(names[:NAMED]) + more
+    suffix = f"; and {len(names) - MAX_NAMES_SHOWN} more" if len(names) > MAX_NAMES_SHOWN else ""
+    return "; ".join(names[:MAX_NAMES_SHOWN]) + suffix
 
 
-def _combination(found: Normal, B: Sparse, column: int) -> Array:  # noqa: N803
+def _find_combination(equations: NormalEquations, B: Sparse, column: int) -> Array:  # noqa: N803
     """The weights with which the kept constraints make this one."""
-    scaled = B[:, [column]].toarray().ravel() * found.root
-    return np.asarray(found.solve(found.unit.T @ scaled) / found.size)
+    scaled = B[:, [column]].toarray().ravel() * equations.root
+    return np.asarray(equations.solve(equations.unit.T @ scaled) / equations.size)
 
 
-def _independent(found: Normal, units: Array) -> Places:
+def _find_independent(equations: NormalEquations, units: Array) -> Places:
     """The columns that no others imply: those with a small pivot are checked, in the units of B."""
-    unit, every = found.unit, np.arange(found.unit.shape[1])
-    if not len(every):
-        return every
-    small = np.abs(found.factor.U.diagonal())[found.factor.perm_c] < SMALL_PIVOT
-    kept, doubtful = every[~small], every[small]
-    if not len(doubtful) or _all_implied(unit, units, kept, doubtful):
-        return np.asarray(kept)
-    for start in range(0, len(doubtful), BLOCK):
-        apart = _apart(unit, units, kept, doubtful[start : start + BLOCK])
-        kept = np.sort(np.concatenate([kept, apart]))
-    return np.asarray(kept)
+    unit, columns = equations.unit, np.arange(equations.unit.shape[1])
+    if not len(columns):
+        return columns
+    small = np.abs(equations.factor.U.diagonal())[equations.factor.perm_c] < SMALL_PIVOT
+    independent, doubtful = columns[~small], columns[small]
+    if not len(doubtful) or _are_all_implied(unit, units, independent, doubtful):
+        return np.asarray(independent)
+    for start in range(0, len(doubtful), BLOCK_SIZE):
+        unimplied = _find_unimplied(unit, units, independent, doubtful[start : start + BLOCK_SIZE])
+        independent = np.sort(np.concatenate([independent, unimplied]))
+    return np.asarray(independent)
 
 
-def _all_implied(unit: Sparse, units: Array, kept: Places, doubtful: Places) -> bool:
+def _are_all_implied(unit: Sparse, units: Array, independent: Places, doubtful: Places) -> bool:
     """Whether the kept columns imply all others: two sums of these with weights in which nothing cancels tell."""
     angles = np.arange(1.0, len(doubtful) + 1)
     sums = unit[:, doubtful] @ np.column_stack([np.cos(angles), np.sin(angles)])
-    return bool((np.linalg.norm(_left_over(unit, units, kept, sums), axis=0) <= LEFT_OVER).all())
+    return bool(
+        (np.linalg.norm(_compute_residual(unit, units, independent, sums), axis=0) <= REDUNDANCY_TOLERANCE).all()
+    )
 
 
-def _apart(unit: Sparse, units: Array, kept: Places, doubtful: Places) -> Places:
+def _find_unimplied(unit: Sparse, units: Array, independent: Places, doubtful: Places) -> Places:
     """Those of the doubtful columns that neither the kept ones nor each other imply."""
     from scipy.linalg import qr
 
-    rest = _left_over(unit, units, kept, unit[:, doubtful].toarray())
-    triangle, order = qr(rest, mode="r", pivoting=True)
-    return np.asarray(doubtful[order[: int((np.abs(np.diag(triangle)) > LEFT_OVER).sum())]])
+    residual = _compute_residual(unit, units, independent, unit[:, doubtful].toarray())
+    triangle, order = qr(residual, mode="r", pivoting=True)
+    return np.asarray(doubtful[order[: int((np.abs(np.diag(triangle)) > REDUNDANCY_TOLERANCE).sum())]])
 
 
-def _left_over(unit: Sparse, units: Array, kept: Places, columns: Array) -> Array:
+def _compute_residual(unit: Sparse, units: Array, independent: Places, columns: Array) -> Array:
     """What the kept columns leave of these, as a part of their length in the units of B."""
-    trial = Normal(np.ones(len(units)), unit[:, kept].tocsc(), np.ones(len(kept)), kept, kept)
-    rest = (columns - trial.unit @ trial.solve(trial.unit.T @ columns)) * units[:, None]
-    return np.asarray(rest / np.maximum(np.linalg.norm(columns * units[:, None], axis=0), 1 / LARGEST))
+    trial = NormalEquations(
+        np.ones(len(units)), unit[:, independent].tocsc(), np.ones(len(independent)), independent, independent
+    )
+    residual = (columns - trial.unit @ trial.solve(trial.unit.T @ columns)) * units[:, None]
+    return np.asarray(residual / np.maximum(np.linalg.norm(columns * units[:, None], axis=0), 1 / MAX_NUMBER))
 
 
-def _factored(gram: Sparse) -> Any:
+def _factor_gram(gram: Sparse) -> Any:
     """A sparse factor with the diagonal as pivots."""
     from scipy import sparse
     from scipy.sparse.linalg import splu
 
     lifted = (gram + RIDGE * sparse.eye_array(gram.shape[0])).tocsc()
     # The first order fills in less, but takes seconds where one constraint meets thousands of others.
-    order = "MMD_AT_PLUS_A" if np.diff(lifted.indptr).max() <= CROWDED else "COLAMD"
+    order = "MMD_AT_PLUS_A" if np.diff(lifted.indptr).max() <= CROWDED_COLUMN else "COLAMD"
     return splu(lifted, permc_spec=order, diag_pivot_thresh=0.0, options={"SymmetricMode": True})

@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import positive, rational, reading, shown
+from discreet.exact import as_positive, as_rational, format_exact, read_clamped
 
-Column = ArrayLike | Sequence[object]
-MOST_UNITS = 2**61
+ColumnValues = ArrayLike | Sequence[object]
+MAX_UNITS = 2**61
 """Bounds beyond this many grid steps from 0 leave no room for differences in 64 bits."""
 
 
-def bounds(lower: object, upper: object) -> tuple[Fraction, Fraction]:
+def parse_bounds(lower: object, upper: object) -> tuple[Fraction, Fraction]:
     """Public bounds, the lower below the upper."""
     if lower is None or upper is None:
         raise InvalidInput("this needs both bounds, lower and upper; give the least and greatest value that can occur")
-    low, high = rational(lower, "lower"), rational(upper, "upper")
+    low, high = as_rational(lower, "lower"), as_rational(upper, "upper")
     if low >= high:
-        raise InvalidInput(f"lower must be below upper, got lower {shown(low)} and upper {shown(high)}")
+        raise InvalidInput(f"lower must be below upper, got lower {format_exact(low)} and upper {format_exact(high)}")
     return low, high
 
 
@@ -42,11 +42,12 @@ class BoundedGrid:
     @staticmethod
     def of(lower: object, upper: object, step: object = 1) -> BoundedGrid:
         """At least two grid points, and few enough for 64 bits."""
-        (low, high), size = bounds(lower, upper), positive(step, "step")
+        (low, high), size = parse_bounds(lower, upper), as_positive(step, "step")
         grid = BoundedGrid(low, high, size, math.ceil(low / size), math.floor(high / size))
-        if grid.width < 1 or max(-grid.low, grid.high) > MOST_UNITS:
+        if grid.width < 1 or max(-grid.low, grid.high) > MAX_UNITS:
             raise InvalidInput(
-                f"step must leave 2 grid points within the bounds, at most 2^61 on each side of 0, got {shown(size)}"
+                "step must leave 2 grid points within the bounds, at most 2^61 on each side of "
+                f"0, got {format_exact(size)}"
             )
         return grid
 
@@ -60,37 +61,37 @@ class BoundedGrid:
         exact = min(max(units, self.low), self.high) * self.step
         return int(exact) if self.step.denominator == 1 else exact
 
-    def units(self, values: Column) -> NDArray[np.int64]:
+    def to_units(self, values: ColumnValues) -> NDArray[np.int64]:
         """Each value floored to the grid and clamped; what is not a number counts as the lower bound. Secret.
 
         Every row is mapped by itself, whatever the others are, and in order: so neighbours stay neighbours, and
         order statistics commute with it. Nothing about it is reported. An array's dtype is taken as public.
         """
-        column = some(as_column(values))
+        column = require_nonempty(as_column(values))
         if column.dtype.kind == "f":
-            return self._from_floats(column)
-        if column.dtype.kind == "i" and self._fits_words:
-            return self._from_integers(column)
-        floating = np.array([isinstance(value, float | np.floating) for value in column])
+            return self._units_from_floats(column)
+        if column.dtype.kind == "i" and self._fits_in_words:
+            return self._units_from_integers(column)
+        is_float = np.array([isinstance(value, float | np.floating) for value in column])
         units = np.zeros(len(column), dtype=np.int64)
-        units[floating] = self._from_floats(column[floating])
-        exact = (within(value, self.lower, self.upper) for value in column[~floating])
-        units[~floating] = [min(max(number // self.step, self.low), self.high) for number in exact]
+        units[is_float] = self._units_from_floats(column[is_float])
+        exact = (clamp_value(value, self.lower, self.upper) for value in column[~is_float])
+        units[~is_float] = [min(max(number // self.step, self.low), self.high) for number in exact]
         return units
 
     @property
-    def _fits_words(self) -> bool:
+    def _fits_in_words(self) -> bool:
         """Whether clamped whole numbers times the step's denominator stay within 64 bits."""
-        return max(-self.low, self.high, 1) * self.step.numerator + self.step.denominator <= MOST_UNITS
+        return max(-self.low, self.high, 1) * self.step.numerator + self.step.denominator <= MAX_UNITS
 
-    def _from_integers(self, column: NDArray[Any]) -> NDArray[np.int64]:
+    def _units_from_integers(self, column: NDArray[Any]) -> NDArray[np.int64]:
         """Clamped first, so that the product stays within 64 bits."""
         ends = math.floor(self.low * self.step), math.ceil(self.high * self.step)
         units = np.clip(column.astype(np.int64), *ends) * self.step.denominator // self.step.numerator
         clamped: NDArray[np.int64] = np.clip(units, self.low, self.high)
         return clamped
 
-    def _from_floats(self, column: NDArray[Any]) -> NDArray[np.int64]:
+    def _units_from_floats(self, column: NDArray[Any]) -> NDArray[np.int64]:
         """A quotient a few rounding errors below a whole number is that number: 0.3 is three steps of 0.1."""
         with np.errstate(all="ignore"):
             quotient = column.astype(np.float64) / float(self.step)
@@ -100,12 +101,12 @@ class BoundedGrid:
         return clamped
 
 
-def as_column(values: Column) -> NDArray[Any]:
+def as_column(values: ColumnValues) -> NDArray[Any]:
     """One column as an array of integers, floats, or objects; how many there are is public.
 
     A list is not handed to numpy, which would find one type for all: then one row could change what others become.
     """
-    column: NDArray[Any] = np.asarray(values) if hasattr(values, "dtype") else _from_list(values)
+    column: NDArray[Any] = np.asarray(values) if hasattr(values, "dtype") else _column_from_list(values)
     if column.ndim != 1:
         raise InvalidInput("values must be one column")
     if column.dtype.kind == "b" or (column.dtype.kind == "u" and column.dtype.itemsize < 8):
@@ -116,7 +117,7 @@ def as_column(values: Column) -> NDArray[Any]:
     return column if column.dtype.kind == "i" else column.astype(np.object_)
 
 
-def _from_list(values: Any) -> NDArray[Any]:
+def _column_from_list(values: Any) -> NDArray[Any]:
     """Objects; where all are small whole numbers the integers, which come to the same row by row."""
     if not isinstance(values, Iterable):
         raise InvalidInput("values must be one column")
@@ -126,28 +127,28 @@ def _from_list(values: Any) -> NDArray[Any]:
     return np.fromiter(rows, dtype=np.object_, count=len(rows))
 
 
-def some(column: NDArray[Any]) -> NDArray[Any]:
+def require_nonempty(column: NDArray[Any]) -> NDArray[Any]:
     """The column, if it has a value; an order statistic of none is nothing, and their number is public."""
     if not len(column):
         raise InvalidInput("values must be one column with at least one value")
     return column
 
 
-def within(value: object, low: Fraction, high: Fraction) -> Fraction:
+def clamp_value(value: object, low: Fraction, high: Fraction) -> Fraction:
     """One value, exact and clamped; what is not a number counts as the lower bound."""
-    number = reading(value, low, high)
+    number = read_clamped(value, low, high)
     return low if number is None else number
 
 
-def as_floats(values: Column) -> NDArray[np.float64]:
+def as_float_column(values: ColumnValues) -> NDArray[np.float64]:
     """Every row as a float by itself; what is not a number is NaN. No rows are fine."""
     column = as_column(values)
     if column.dtype.kind != "O":
         return column.astype(np.float64)
-    return np.array([_float(value) for value in column], dtype=np.float64)
+    return np.array([_as_float(value) for value in column], dtype=np.float64)
 
 
-def _float(value: Any) -> float:
+def _as_float(value: Any) -> float:
     if isinstance(value, str | bytes | complex):
         return math.nan
     try:

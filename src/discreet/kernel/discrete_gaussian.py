@@ -11,22 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import between, positive, shown, whole
+from discreet.exact import as_int, as_number_between, as_positive, format_exact
 from discreet.formatting import format_upper
-from discreet.guarantee import Guarantee, Neighbours
+from discreet.guarantee import Guarantee, NeighborRelation
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.kernel.entropy import Entropy
-from discreet.kernel.gaussian import MOST_EPSILON, Gaussian
-from discreet.kernel.gaussian_sum import LEAST_DELTA, delta_above, lattice_tail
-from discreet.kernel.noise import Noise, grid_units
-from discreet.kernel.sampling import break_tie, exponential_chance
-from discreet.plain import plain_exact
+from discreet.kernel.gaussian import MAX_EPSILON, Gaussian
+from discreet.kernel.gaussian_sum import MIN_DELTA, bound_delta, compute_lattice_tail
+from discreet.kernel.noise import Noise, compute_grid_units
+from discreet.kernel.sampling import break_tie, build_exponential_chance
+from discreet.plain import copy_exact_number
 
-FINENESS = 2**20
+SIGMA_FINENESS = 2**20
 """Sigma is a multiple of the sensitivity over this."""
-WIDEST = 2.0**40
+MAX_SIGMA = 2.0**40
 """Beyond this sigma, in grid units, floats no longer hold a draw exactly."""
-DOUBT = 2.0**-32
+TIE_MARGIN = 2.0**-32
 """A coin whose uniform number is this near its threshold is decided with exact arithmetic."""
 
 
@@ -47,39 +47,45 @@ class DiscreteGaussian(Noise):
 
     def __post_init__(self) -> None:
         """A claim of (epsilon, delta) is only carried by a noise that keeps it."""
-        object.__setattr__(self, "square", positive(self.square, "sigma squared"))
-        object.__setattr__(self, "units", whole(self.units, "the sensitivity in grid units"))
-        object.__setattr__(self, "step", positive(self.step, "step"))
+        object.__setattr__(self, "square", as_positive(self.square, "sigma squared"))
+        object.__setattr__(self, "units", as_int(self.units, "the sensitivity in grid units"))
+        object.__setattr__(self, "step", as_positive(self.step, "step"))
         for name in ("epsilon", "delta"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, plain_exact(getattr(self, name), name))
+                object.__setattr__(self, name, copy_exact_number(getattr(self, name), name))
         if (self.epsilon is None) != (self.delta is None):
             raise InvalidInput("a claim has both an epsilon and a delta")
         if self.epsilon is not None and self.delta is not None:
-            real = delta_above(self.square, self.units, self.epsilon)
-            if real > self.delta:
-                raise InvalidInput(f"this sigma keeps a delta of {format_upper(real, 3)}, not {shown(self.delta)}")
+            exact_delta = bound_delta(self.square, self.units, self.epsilon)
+            if exact_delta > self.delta:
+                raise InvalidInput(
+                    f"this sigma keeps a delta of {format_upper(exact_delta, 3)}, not {format_exact(self.delta)}"
+                )
 
     @staticmethod
     def calibrated(epsilon: object, delta: object, sensitivity: object = 1, step: object = 1) -> DiscreteGaussian:
         """The least sigma, up to one part in a million, whose exact delta for one answer is at most the one asked."""
-        asked, small = positive(epsilon, "epsilon"), between(delta, 0, 1, "delta")
-        loss = min(asked, Fraction(MOST_EPSILON))
-        _, grid, units = grid_units(sensitivity, step)
-        if small < LEAST_DELTA:
-            raise Unsupported(f"delta must be at least {format_upper(LEAST_DELTA)} to be certified, got {shown(small)}")
-        _fits(Fraction(_first_guess(loss, small) * units, FINENESS) ** 2)
-        places = _first_guess(loss, small)
-        while delta_above(Fraction(places * units, FINENESS) ** 2, units, loss) > small:
-            places += max(1, places >> 12)
-        places = _walk_down(places, units, loss, small)
-        return DiscreteGaussian(_fits(Fraction(places * units, FINENESS) ** 2), units, grid, loss, small)
+        requested_epsilon, exact_delta = as_positive(epsilon, "epsilon"), as_number_between(delta, 0, 1, "delta")
+        exact_epsilon = min(requested_epsilon, Fraction(MAX_EPSILON))
+        _, grid, units = compute_grid_units(sensitivity, step)
+        if exact_delta < MIN_DELTA:
+            raise Unsupported(
+                f"delta must be at least {format_upper(MIN_DELTA)} to be certified, got {format_exact(exact_delta)}"
+            )
+        _check_sigma(Fraction(_guess_sigma_steps(exact_epsilon, exact_delta) * units, SIGMA_FINENESS) ** 2)
+        sigma_steps = _guess_sigma_steps(exact_epsilon, exact_delta)
+        while bound_delta(Fraction(sigma_steps * units, SIGMA_FINENESS) ** 2, units, exact_epsilon) > exact_delta:
+            sigma_steps += max(1, sigma_steps >> 12)
+        sigma_steps = _lower_sigma_steps(sigma_steps, units, exact_epsilon, exact_delta)
+        return DiscreteGaussian(
+            _check_sigma(Fraction(sigma_steps * units, SIGMA_FINENESS) ** 2), units, grid, exact_epsilon, exact_delta
+        )
 
     @staticmethod
     def concentrated(rho: object, sensitivity: object = 1, step: object = 1) -> DiscreteGaussian:
         """The noise whose zCDP cost at this l2 sensitivity is rho exactly."""
-        _, grid, units = grid_units(sensitivity, step)
-        return DiscreteGaussian(_fits(units**2 / (2 * positive(rho, "rho"))), units, grid)
+        _, grid, units = compute_grid_units(sensitivity, step)
+        return DiscreteGaussian(_check_sigma(units**2 / (2 * as_positive(rho, "rho"))), units, grid)
 
     @property
     def rho(self) -> Fraction:
@@ -97,48 +103,48 @@ class DiscreteGaussian(Noise):
             return Guarantee.zcdp(self.rho, neighbours=neighbours)
         return Guarantee.approx_dp(self.epsilon, self.delta, neighbours=neighbours)
 
-    def guarantee(self, units: int, neighbours: Neighbours) -> Guarantee:
+    def guarantee(self, units: int, neighbours: NeighborRelation) -> Guarantee:
         if units == self.units:
             return self.cost(neighbours)
         return Guarantee.zcdp(Fraction(units**2) / (2 * self.square), neighbours=neighbours)
 
     def probability(self, units: int) -> float:
         """P(N = units * step)."""
-        return math.exp(-units * units / (2 * float(self.square))) / self._mass
+        return math.exp(-units * units / (2 * float(self.square))) / self._total_mass
 
     @cached_property
-    def _mass(self) -> float:
-        return 2 * lattice_tail(float(self.square), 1) + 1
+    def _total_mass(self) -> float:
+        return 2 * compute_lattice_tail(float(self.square), 1) + 1
 
     def tail_units(self, units: int) -> float:
-        return 2 * lattice_tail(float(self.square), units + 1) / self._mass if units >= 0 else 1.0
+        return 2 * compute_lattice_tail(float(self.square), units + 1) / self._total_mass if units >= 0 else 1.0
 
     def variance(self) -> float:
-        return float(self.step) ** 2 * self._moment(2)
+        return float(self.step) ** 2 * self._compute_moment(2)
 
     def expected_error(self) -> float:
-        return float(self.step) * self._moment(1)
+        return float(self.step) * self._compute_moment(1)
 
-    def _moment(self, power: int) -> float:
+    def _compute_moment(self, power: int) -> float:
         """The mean of |k|^power: summed where the grid is coarse, the continuous value where no float can tell."""
         width = math.sqrt(self.square)
         if width > 1000:
             return width**2 if power == 2 else width * math.sqrt(2 / math.pi) * (1 - 1 / (12 * width**2))
         points = np.arange(1, math.ceil(40 * width) + 3, dtype=float)
-        return float(2 * (points**power * np.exp(-(points**2) / (2 * width**2))).sum() / self._mass)
+        return float(2 * (points**power * np.exp(-(points**2) / (2 * width**2))).sum() / self._total_mass)
 
-    def draw_units(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
+    def sample_units(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
         """Canonne, Kamath, Steinke: a discrete Laplace draw, kept with the chance that makes it Gaussian.
 
         Candidates are tried in batches, so the time depends on how many were needed, never on the one returned.
         """
         scale, proposal = self._proposal
-        kept = np.empty(0, dtype=np.int64)
-        while len(kept) < size:
-            batch = proposal.draw_units(max(8, 2 * (size - len(kept))), entropy)
+        samples = np.empty(0, dtype=np.int64)
+        while len(samples) < size:
+            batch = proposal.sample_units(max(8, 2 * (size - len(samples))), entropy)
             candidates: NDArray[np.int64] = batch.astype(np.int64)
-            kept = np.concatenate((kept, candidates[self._keep(candidates, scale, entropy)]))
-        return kept[:size]
+            samples = np.concatenate((samples, candidates[self._accept_candidates(candidates, scale, entropy)]))
+        return samples[:size]
 
     @cached_property
     def _proposal(self) -> tuple[int, DiscreteLaplace]:
@@ -146,37 +152,37 @@ class DiscreteGaussian(Noise):
         scale = math.isqrt(math.floor(self.square)) + 1
         return scale, DiscreteLaplace(Fraction(1, scale), 1)
 
-    def _keep(self, candidates: NDArray[np.int64], scale: int, entropy: Entropy) -> NDArray[np.bool_]:
+    def _accept_candidates(self, candidates: NDArray[np.int64], scale: int, entropy: Entropy) -> NDArray[np.bool_]:
         """One exact coin of chance exp(-(|y| - s^2/scale)^2 / (2 s^2)) each: floats decide all but the close ones."""
         words = np.frombuffer(entropy.take(8 * len(candidates)), dtype="<u8")
-        away = np.abs(candidates) - float(self.square / scale)
-        chances = np.exp(-(away**2) / (2 * float(self.square)))
+        distances = np.abs(candidates) - float(self.square / scale)
+        chances = np.exp(-(distances**2) / (2 * float(self.square)))
         gap = words * 2.0**-64 - chances
-        kept: NDArray[np.bool_] = gap < 0
-        for position in np.flatnonzero(np.abs(gap) < DOUBT):
+        is_accepted: NDArray[np.bool_] = gap < 0
+        for position in np.flatnonzero(np.abs(gap) < TIE_MARGIN):
             distance = abs(int(candidates[position])) - self.square / scale
-            chance = exponential_chance(distance**2 / (2 * self.square))
-            kept[position] = break_tie(chance, int(words[position]), 64, entropy)
-        return kept
+            chance = build_exponential_chance(distance**2 / (2 * self.square))
+            is_accepted[position] = break_tie(chance, int(words[position]), 64, entropy)
+        return is_accepted
 
 
-def _first_guess(epsilon: Fraction, delta: Fraction) -> int:
-    return max(1, math.floor(Gaussian.calibrated(epsilon, delta).sigma * FINENESS))
+def _guess_sigma_steps(epsilon: Fraction, delta: Fraction) -> int:
+    return max(1, math.floor(Gaussian.calibrated(epsilon, delta).sigma * SIGMA_FINENESS))
 
 
-def _walk_down(places: int, units: int, epsilon: Fraction, delta: Fraction) -> int:
+def _lower_sigma_steps(sigma_steps: int, units: int, epsilon: Fraction, delta: Fraction) -> int:
     """Ever smaller steps down while the exact delta still fits."""
-    stride = max(1, places >> 6)
+    stride = max(1, sigma_steps >> 6)
     while stride:
-        lower = places - stride
-        fits = lower > 0 and delta_above(Fraction(lower * units, FINENESS) ** 2, units, epsilon) <= delta
-        places, stride = (lower, stride) if fits else (places, stride // 2)
-    return places
+        lower = sigma_steps - stride
+        fits = lower > 0 and bound_delta(Fraction(lower * units, SIGMA_FINENESS) ** 2, units, epsilon) <= delta
+        sigma_steps, stride = (lower, stride) if fits else (sigma_steps, stride // 2)
+    return sigma_steps
 
 
-def _fits(square: Fraction) -> Fraction:
-    if square > WIDEST**2:
+def _check_sigma(square: Fraction) -> Fraction:
+    if square > MAX_SIGMA**2:
         raise Unsupported(
-            f"a sigma of {shown(Fraction(math.isqrt(int(square))))} grid steps is too wide; use a coarser step"
+            f"a sigma of {format_exact(Fraction(math.isqrt(int(square))))} grid steps is too wide; use a coarser step"
         )
     return square

@@ -31,14 +31,14 @@ class SystemEntropy:
 SYSTEM = SystemEntropy()
 
 
-def source(entropy: Entropy | None) -> Entropy:
+def get_entropy(entropy: Entropy | None) -> Entropy:
     """The entropy handed in, or the system's."""
     if entropy is not None and not hasattr(entropy, "take"):
         raise InvalidInput(f"entropy must have take(count), like SystemEntropy; got {type(entropy).__name__}")
     return SYSTEM if entropy is None else entropy
 
 
-def bits(count: int, entropy: Entropy) -> int:
+def sample_bits(count: int, entropy: Entropy) -> int:
     """A uniform integer of `count` bits."""
     size = -(-count // 8)
     return int.from_bytes(entropy.take(size), "big") >> (8 * size - count)
@@ -52,9 +52,9 @@ class KeyedEntropy:
     """
 
     def __init__(self, key: bytes, purpose: str) -> None:
-        self._start = key + purpose.encode() + b"\0"
-        self._taken = 0
+        self._prefix = key + purpose.encode() + b"\0"
+        self._call_count = 0
 
     def take(self, count: int) -> bytes:
-        self._taken += 1
-        return hashlib.shake_256(self._start + self._taken.to_bytes(8, "big")).digest(count)
+        self._call_count += 1
+        return hashlib.shake_256(self._prefix + self._call_count.to_bytes(8, "big")).digest(count)

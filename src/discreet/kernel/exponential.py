@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from discreet.errors import InvalidInput
 from discreet.guarantee import Guarantee
-from discreet.kernel.distribution import Distribution, Powers
+from discreet.kernel.distribution import Distribution, PowerFactors
 from discreet.kernel.entropy import Entropy
-from discreet.kernel.scores import Scores, Selection, candidates, least_share
-from discreet.prior import Prior, plain_prior
+from discreet.kernel.scores import Scores, Selection, align_scores, find_least_share
+from discreet.prior import Prior, copy_prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Exponential:
         """Copy the prior: its values are those that a choice is made from."""
         if type(self.selection) is not Selection:
             raise InvalidInput("make it with Exponential.of(epsilon, sensitivity)")
-        object.__setattr__(self, "prior", None if self.prior is None else plain_prior(self.prior))
+        object.__setattr__(self, "prior", None if self.prior is None else copy_prior(self.prior))
 
     @staticmethod
     def of(
@@ -46,18 +46,20 @@ class Exponential:
 
     def score_bound(self, confidence: object, count: int) -> float:
         """With this confidence the choice among `count` candidates is less than this below the best score."""
-        share = 1 / count if self.prior is None else least_share(self.prior)
-        return self.selection.bound(confidence, share)
+        share = 1 / count if self.prior is None else find_least_share(self.prior)
+        return self.selection.compute_score_bound(confidence, share)
 
-    def law(self, scores: Scores) -> Distribution:
+    def distribution(self, scores: Scores) -> Distribution:
         """The exact law given the scores. It never leaves: a draw does."""
-        base, own = candidates(scores, self.prior)
-        blocks, levels = Powers.blocks(self.selection.levels(own, least_share(base)))
-        return Distribution(base, blocks, Powers(self.selection.ratio, levels))
+        base, candidate_scores = align_scores(scores, self.prior)
+        blocks, levels = PowerFactors.assign_blocks(
+            self.selection.compute_levels(candidate_scores, find_least_share(base))
+        )
+        return Distribution(base, blocks, PowerFactors(self.selection.ratio, levels))
 
     def answer(self, scores: Scores, entropy: Entropy | None = None) -> Hashable:
         """One candidate."""
-        return self.law(scores).draw(entropy)
+        return self.distribution(scores).sample(entropy)
 
 
 def exponential(
@@ -76,4 +78,4 @@ def exponential(
     are the scores; others are floored to `step`, or to a thousandth of what they can move. Draw once and release the
     draw; the law itself never leaves.
     """
-    return Exponential(Selection.of(epsilon, sensitivity, bounded_range, step), prior).law(scores)
+    return Exponential(Selection.of(epsilon, sensitivity, bounded_range, step), prior).distribution(scores)

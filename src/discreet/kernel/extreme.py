@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import positive, whole
+from discreet.exact import as_int, as_positive
 from discreet.guarantee import Guarantee
-from discreet.kernel.entropy import Entropy, source
+from discreet.kernel.entropy import Entropy, get_entropy
 from discreet.kernel.permute_and_flip import PermuteAndFlip
 from discreet.kernel.scores import Integers, Selection
 
-MOST_RANK = 2**40
+MAX_RANK = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,15 @@ class Extreme:
         """The place-th value from an end."""
         if end not in ("top", "bottom"):
             raise InvalidInput(f"the end is top or bottom, got {end!r}")
-        loss, rows = positive(epsilon, "epsilon"), whole(rows_per_unit, "rows per unit")
-        points = whole(count, "how many grid points")
-        if Selection.of(loss, rows).bound(0.95, 1 / points) > MOST_RANK:
+        exact_epsilon, rows = as_positive(epsilon, "epsilon"), as_int(rows_per_unit, "rows per unit")
+        points = as_int(count, "how many grid points")
+        if Selection.of(exact_epsilon, rows).compute_score_bound(0.95, 1 / points) > MAX_RANK:
             raise Unsupported("epsilon is too small for a largest or smallest value; ask with a larger one")
         side: Literal["top", "bottom"] = "top" if end == "top" else "bottom"
-        return Extreme(points, whole(place, "the place"), loss, rows, side)
+        return Extreme(points, as_int(place, "the place"), exact_epsilon, rows, side)
 
     @property
-    def choice(self) -> PermuteAndFlip:
+    def mechanism(self) -> PermuteAndFlip:
         """Scores are whole numbers of rows, and a unit moves each by at most its rows."""
         return PermuteAndFlip(Selection.of(self.epsilon, self.rows_per_unit))
 
@@ -56,18 +56,18 @@ class Extreme:
 
     def rank_bound(self, confidence: float) -> float:
         """With this confidence the value's rank is off the one aimed at by less than this many rows."""
-        return self.choice.score_bound(confidence, self.count)
+        return self.mechanism.score_bound(confidence, self.count)
 
     def scores(self, counts: NDArray[np.integer]) -> Integers:
         """Minus the number of ranks by which beyond < rank <= beyond + at fails; above 0, by how many it holds."""
-        own = np.asarray(counts)
-        if own.dtype.kind not in "iu" or own.shape != (self.count,):
+        raw_counts = np.asarray(counts)
+        if raw_counts.dtype.kind not in "iu" or raw_counts.shape != (self.count,):
             raise InvalidInput(f"counts are {self.count} whole numbers, one per grid point")
-        at: Integers = np.clip(own.astype(np.int64), 0, MOST_RANK)
-        reached = np.cumsum(at[::-1])[::-1] if self.end == "top" else np.cumsum(at)
-        score: Integers = np.minimum(reached - self.rank, self.rank - 1 - (reached - at))
+        point_counts: Integers = np.clip(raw_counts.astype(np.int64), 0, MAX_RANK)
+        cumulative_counts = np.cumsum(point_counts[::-1])[::-1] if self.end == "top" else np.cumsum(point_counts)
+        score: Integers = np.minimum(cumulative_counts - self.rank, self.rank - 1 - (cumulative_counts - point_counts))
         return score
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> int:
         """A position on the grid, from the number of rows at each point."""
-        return self.choice.draw_position(self.choice.levels(self.scores(counts)), source(entropy))
+        return self.mechanism.sample_position(self.mechanism.compute_levels(self.scores(counts)), get_entropy(entropy))

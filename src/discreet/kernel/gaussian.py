@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 
-from discreet.exact import between, positive
-from discreet.kernel.noise import Law
+from discreet.exact import as_number_between, as_positive
+from discreet.kernel.noise import SymmetricDistribution
 
-STANDARD = NormalDist()
-MOST_EPSILON = 500
+STANDARD_NORMAL = NormalDist()
+MAX_EPSILON = 500
 """A larger epsilon is met with the sigma of this one: e^epsilon still fits a float."""
 
 
 @dataclass(frozen=True)
-class Gaussian(Law):
+class Gaussian(SymmetricDistribution):
     """The continuous Gaussian law, for comparison; it does not draw.
 
     Normal with mean 0 and standard deviation sigma.
@@ -25,29 +25,29 @@ class Gaussian(Law):
     sigma: float
 
     def __post_init__(self) -> None:
-        positive(self.sigma, "sigma")
+        as_positive(self.sigma, "sigma")
 
     @staticmethod
     def calibrated(epsilon: object, delta: object, sensitivity: object = 1) -> Gaussian:
         """The least sigma that is (epsilon, delta)-DP at this l2 sensitivity (Balle and Wang 2018)."""
-        loss, width = float(positive(epsilon, "epsilon")), float(positive(sensitivity, "sensitivity"))
-        loss = min(loss, MOST_EPSILON)
-        allowed = float(between(delta, 0, 1, "delta"))
+        epsilon_value, width = float(as_positive(epsilon, "epsilon")), float(as_positive(sensitivity, "sensitivity"))
+        epsilon_value = min(epsilon_value, MAX_EPSILON)
+        delta_value = float(as_number_between(delta, 0, 1, "delta"))
         low = high = 1.0
-        while gaussian_delta(high, loss) > allowed:
+        while compute_gaussian_delta(high, epsilon_value) > delta_value:
             high *= 2
-        while gaussian_delta(low, loss) <= allowed:
+        while compute_gaussian_delta(low, epsilon_value) <= delta_value:
             low /= 2
         for _ in range(200):
             middle = (low + high) / 2
-            low, high = (middle, high) if gaussian_delta(middle, loss) > allowed else (low, middle)
+            low, high = (middle, high) if compute_gaussian_delta(middle, epsilon_value) > delta_value else (low, middle)
         return Gaussian(high * width)
 
     @staticmethod
     def of_the_book(epsilon: object, delta: object, sensitivity: object = 1) -> Gaussian:
         """Definition 2.7 of document 003: enough below epsilon 1, wrong for large ones (7.91 at delta 0.01)."""
-        loss, width = float(positive(epsilon, "epsilon")), float(positive(sensitivity, "sensitivity"))
-        return Gaussian(width * math.sqrt(2 * math.log(2 / between(delta, 0, 1, "delta"))) / loss)
+        epsilon_value, width = float(as_positive(epsilon, "epsilon")), float(as_positive(sensitivity, "sensitivity"))
+        return Gaussian(width * math.sqrt(2 * math.log(2 / as_number_between(delta, 0, 1, "delta"))) / epsilon_value)
 
     def tail(self, distance: float | Fraction) -> float:
         return math.erfc(max(float(distance), 0.0) / self.sigma / math.sqrt(2))
@@ -59,19 +59,19 @@ class Gaussian(Law):
         return self.sigma * math.sqrt(2 / math.pi)
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        width = self.sigma * STANDARD.inv_cdf((1 + float(between(confidence, 0, 1, "confidence"))) / 2)
+        width = self.sigma * STANDARD_NORMAL.inv_cdf((1 + float(as_number_between(confidence, 0, 1, "confidence"))) / 2)
         return -width, width
 
 
-def gaussian_delta(sigma: float, epsilon: float | Fraction, sensitivity: float = 1.0) -> float:
+def compute_gaussian_delta(sigma: float, epsilon: float | Fraction, sensitivity: float = 1.0) -> float:
     """The exact delta of continuous Gaussian noise at an epsilon."""
     ratio = sensitivity / sigma
     near, far = ratio / 2 - float(epsilon) / ratio, -ratio / 2 - float(epsilon) / ratio
-    log_far = _log_cdf(far)
-    return max(0.0, math.exp(_log_cdf(near)) - math.exp(float(epsilon) + log_far))
+    log_far = _compute_log_cdf(far)
+    return max(0.0, math.exp(_compute_log_cdf(near)) - math.exp(float(epsilon) + log_far))
 
 
-def _log_cdf(x: float) -> float:
+def _compute_log_cdf(x: float) -> float:
     """ln of the standard normal's distribution function, by its asymptotic series where it underflows."""
     tail = math.erfc(-x / math.sqrt(2)) / 2
     if tail > 0:

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import ln_above, positive, whole
+from discreet.exact import as_int, as_positive, ln_above
 from discreet.guarantee import Guarantee
-from discreet.kernel.column import BoundedGrid, Column
+from discreet.kernel.column import BoundedGrid, ColumnValues
 from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.entropy import Entropy, source
-from discreet.kernel.order_statistic import Statistic, local_sensitivity, place
-from discreet.plain import plain_list, plain_value
+from discreet.kernel.entropy import Entropy, get_entropy
+from discreet.kernel.order_statistic import OrderStatisticName, find_rank, local_sensitivity
+from discreet.plain import copy_list, copy_value
 
 
 @dataclass(frozen=True, init=False)
@@ -33,7 +33,7 @@ class IndividualVector:
     the number of values is public; the scale stays inside.
     """
 
-    whats: tuple[Statistic, ...]
+    whats: tuple[OrderStatisticName, ...]
     epsilon: Fraction
     grid: BoundedGrid
     group: int
@@ -41,30 +41,32 @@ class IndividualVector:
 
     def __init__(
         self,
-        whats: Sequence[Statistic],
+        whats: Sequence[OrderStatisticName],
         lower: object,
         upper: object,
         epsilon: object,
         step: object = 1,
         group: object = 1,
-        also: object = 20,
+        pure_epsilon: object = 20,
     ) -> None:
-        whats = tuple(plain_value(what, "an order statistic") for what in plain_list(whats, "order statistics"))
+        whats = tuple(copy_value(what, "an order statistic") for what in copy_list(whats, "order statistics"))
         for what in whats:
-            place(what, 1)
+            find_rank(what, 1)
         if not whats:
             raise InvalidInput("ask for at least one order statistic")
-        parts = (whats, positive(epsilon, "epsilon"), BoundedGrid.of(lower, upper, step))
-        sizes = (whole(group, "group"), positive(also, "E"))
+        parts = (whats, as_positive(epsilon, "epsilon"), BoundedGrid.of(lower, upper, step))
+        sizes = (as_int(group, "group"), as_positive(pure_epsilon, "E"))
         for name, value in zip(("whats", "epsilon", "grid", "group", "floor"), parts + sizes, strict=True):
             object.__setattr__(self, name, value)
 
     def cost(self) -> Guarantee:
         """Individual DP at epsilon, and DP at what the floor under the noise really gives."""
         unit = "row" if self.group == 1 else f"group of {self.group} rows"
-        return Guarantee.individual_dp(self.epsilon, also=self.also(), neighbours="replace-one", unit=unit)
+        return Guarantee.individual_dp(
+            self.epsilon, pure_epsilon=self.compute_pure_epsilon(), neighbours="replace-one", unit=unit
+        )
 
-    def also(self) -> Fraction:
+    def compute_pure_epsilon(self) -> Fraction:
         """The epsilon of the DP promise: max(E, d ln(E / epsilon) + epsilon), rounded up; E where epsilon >= E.
 
         Not E alone: two tables may differ in scale by E / epsilon, and a narrow law is that much higher at its peak.
@@ -73,20 +75,23 @@ class IndividualVector:
             return self.floor
         return max(self.floor, len(self.whats) * ln_above(self.floor / self.epsilon) + self.epsilon)
 
-    def answer(self, values: Column, entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
+    def answer(self, values: ColumnValues, entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
         """One draw around each exact order statistic, clamped to the bounds."""
-        units = self.grid.units(values)
-        noise = local_noise(self, units).draw_units(len(self.whats), source(entropy))
-        exact = np.sort(units)[[place(what, len(units)) - 1 for what in self.whats]]
-        return tuple(self.grid.value(int(one) + int(shift)) for one, shift in zip(exact, noise, strict=True))
+        units = self.grid.to_units(values)
+        noise = build_local_noise(self, units).sample_units(len(self.whats), get_entropy(entropy))
+        exact = np.sort(units)[[find_rank(what, len(units)) - 1 for what in self.whats]]
+        return tuple(
+            self.grid.value(int(statistic_units) + int(shift))
+            for statistic_units, shift in zip(exact, noise, strict=True)
+        )
 
 
-def local_noise(mechanism: IndividualVector, units: NDArray[np.int64]) -> DiscreteLaplace:
+def build_local_noise(mechanism: IndividualVector, units: NDArray[np.int64]) -> DiscreteLaplace:
     """The noise this table gets, in grid units: rate min(epsilon / LS, E / (d W)). Secret."""
     grid = mechanism.grid
     width = len(mechanism.whats) * grid.width
-    moves = [local_sensitivity(units, what, grid.low, grid.high, mechanism.group) for what in mechanism.whats]
-    total = sum(moves)
+    sensitivities = [local_sensitivity(units, what, grid.low, grid.high, mechanism.group) for what in mechanism.whats]
+    total = sum(sensitivities)
     if total * mechanism.floor > mechanism.epsilon * width:
         return DiscreteLaplace(mechanism.epsilon, total)
     return DiscreteLaplace(mechanism.floor, width)
@@ -100,22 +105,22 @@ class IndividualOrderStatistic:
 
     def __init__(
         self,
-        what: Statistic,
+        what: OrderStatisticName,
         lower: object,
         upper: object,
         epsilon: object,
         step: object = 1,
         group: object = 1,
-        also: object = 20,
+        pure_epsilon: object = 20,
     ) -> None:
-        vector = IndividualVector([what], lower, upper, epsilon, step, group, also)
+        vector = IndividualVector([what], lower, upper, epsilon, step, group, pure_epsilon)
         object.__setattr__(self, "vector", vector)
 
     def cost(self) -> Guarantee:
         """Individual DP at epsilon, and DP at max(E, ln(E / epsilon) + epsilon)."""
         return self.vector.cost()
 
-    def answer(self, values: Column, entropy: Entropy | None = None) -> int | Fraction:
+    def answer(self, values: ColumnValues, entropy: Entropy | None = None) -> int | Fraction:
         """One draw around the exact order statistic, clamped to the bounds."""
         return self.vector.answer(values, entropy)[0]
 
@@ -143,5 +148,5 @@ class TruncatedRangeCount:
 
     def answer(self, count: int, entropy: Entropy | None = None) -> int:
         """The count, one less or one more."""
-        shift = int(self.noise.draw_units(1, source(entropy))[0])
+        shift = int(self.noise.sample_units(1, get_entropy(entropy))[0])
         return count + min(max(shift, -1), 1)

@@ -11,11 +11,11 @@ import numpy as np
 
 from discreet.errors import InvalidInput, Unsupported
 from discreet.guarantee import Guarantee
-from discreet.kernel.entropy import Entropy, source
-from discreet.kernel.sampling import below, power_coins
-from discreet.kernel.scores import Integers, Scores, Selection, candidates
+from discreet.kernel.entropy import Entropy, get_entropy
+from discreet.kernel.sampling import flip_power_coins, sample_below
+from discreet.kernel.scores import Integers, Scores, Selection, align_scores
 
-MOST_EXACT = 200
+MAX_EXACT_CANDIDATES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,39 +45,46 @@ class PermuteAndFlip:
 
     def score_bound(self, confidence: object, count: int) -> float:
         """With this confidence the choice among `count` candidates is less than this below the best score."""
-        return self.selection.bound(confidence, 1 / count)
+        return self.selection.compute_score_bound(confidence, 1 / count)
 
-    def levels(self, scores: Scores) -> Integers:
+    def compute_levels(self, scores: Scores) -> Integers:
         """The candidates' levels below the best."""
-        own = candidates(scores, None)[1]
-        return self.selection.levels(own, 1 / len(own))
+        candidate_scores = align_scores(scores, None)[1]
+        return self.selection.compute_levels(candidate_scores, 1 / len(candidate_scores))
 
     def answer(self, scores: Scores, entropy: Entropy | None = None) -> Hashable:
         """One candidate."""
-        base, own = candidates(scores, None)
-        levels = self.selection.levels(own, 1 / len(own))
-        return base.support[self.draw_position(levels, source(entropy))]
+        base, candidate_scores = align_scores(scores, None)
+        levels = self.selection.compute_levels(candidate_scores, 1 / len(candidate_scores))
+        return base.support[self.sample_position(levels, get_entropy(entropy))]
 
-    def draw_position(self, levels: Integers, entropy: Entropy) -> int:
+    def sample_position(self, levels: Integers, entropy: Entropy) -> int:
         """The position of one candidate. The best one always shows heads, so there is always a choice."""
-        heads = np.flatnonzero(power_coins(self.selection.ratio, levels, entropy))
-        return int(heads[below(len(heads), entropy)])
+        heads = np.flatnonzero(flip_power_coins(self.selection.ratio, levels, entropy))
+        return int(heads[sample_below(len(heads), entropy)])
 
     def probabilities(self, scores: Scores) -> list[Fraction]:
         """The exact law of a small choice: p_c times the mean of 1/(1 + number of other heads)."""
-        levels = self.levels(scores)
-        if len(levels) > MOST_EXACT:
-            raise Unsupported(f"the exact law of permute-and-flip is computed for at most {MOST_EXACT} candidates")
+        levels = self.compute_levels(scores)
+        if len(levels) > MAX_EXACT_CANDIDATES:
+            raise Unsupported(
+                f"the exact law of permute-and-flip is computed for at most {MAX_EXACT_CANDIDATES} candidates"
+            )
         chances = [self.selection.ratio ** int(level) for level in levels]
-        return [chance * _mean_share(chances[:at] + chances[at + 1 :]) for at, chance in enumerate(chances)]
+        return [
+            chance * _compute_mean_share(chances[:index] + chances[index + 1 :]) for index, chance in enumerate(chances)
+        ]
 
 
-def _mean_share(chances: list[Fraction]) -> Fraction:
+def _compute_mean_share(chances: list[Fraction]) -> Fraction:
     """E[1 / (1 + number of heads)], from the law of the number of heads; whole numbers over a common denominator."""
     counts = [1]
     for chance in chances:
         heads, tails = chance.numerator, chance.denominator - chance.numerator
-        counts = [tails * one + heads * two for one, two in zip([*counts, 0], [0, *counts], strict=True)]
+        counts = [
+            tails * same_heads + heads * fewer_heads
+            for same_heads, fewer_heads in zip([*counts, 0], [0, *counts], strict=True)
+        ]
     common = lcm(*range(1, len(counts) + 1))
     shares = sum(count * (common // (heads + 1)) for heads, count in enumerate(counts))
     return Fraction(shares, common * prod(chance.denominator for chance in chances))

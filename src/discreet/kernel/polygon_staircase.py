@@ -13,33 +13,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import between, positive, rational, shown, whole
-from discreet.guarantee import Guarantee, relation
+from discreet.exact import as_int, as_number_between, as_positive, as_rational, format_exact
+from discreet.guarantee import Guarantee, parse_neighbor_relation
 from discreet.kernel.box_staircase import (
-    Boxes,
+    NestedBoxes,
     Units,
-    best_core,
-    binomial_series,
-    exact_values,
-    rows_in_answer_units,
+    find_best_core,
+    sum_binomial_series,
+    to_answer_rows,
+    to_exact_values,
 )
-from discreet.kernel.entropy import Entropy, source
-from discreet.kernel.noise import Draws, least, whole_units
-from discreet.kernel.staircase import fall_of, falling, rate_of
+from discreet.kernel.entropy import Entropy, get_entropy
+from discreet.kernel.noise import NoiseValues, as_grid_units, find_least
+from discreet.kernel.staircase import build_fall_geometric, compute_fall, compute_rate
 
 Point = tuple[int, int]
 Rows = NDArray[np.int64]
 
-FARTHEST = 2**18
+MAX_VERTEX = 2**18
 """Vertices farther out than this would not fit 64-bit products; take a coarser step."""
 
-THOUSAND = 1000
+CORE_PARTS = 1000
 """The core is a multiple of 1/THOUSAND of the polygon."""
 
-NEGLIGIBLE = 2.0**-40
+NEGLIGIBLE_SHARE = 2.0**-40
 """Intervals and expected errors leave out the levels that hold less than this share of the probability."""
 
-MOST_ROWS = 2**26
+MAX_ROWS = 2**26
 """They sum rows of points, and refuse when there are more than this many."""
 
 
@@ -50,32 +50,32 @@ class Polygon:
     vertices: tuple[Point, ...]
 
     def __post_init__(self) -> None:
-        whole_set = set(self.vertices)
-        if any(max(abs(x), abs(y)) > FARTHEST for x, y in self.vertices):
-            raise InvalidInput(f"the polygon reaches beyond {FARTHEST} steps; take a coarser step")
-        if any((-x, -y) not in whole_set for x, y in self.vertices):
+        vertex_set = set(self.vertices)
+        if any(max(abs(x), abs(y)) > MAX_VERTEX for x, y in self.vertices):
+            raise InvalidInput(f"the polygon reaches beyond {MAX_VERTEX} steps; take a coarser step")
+        if any((-x, -y) not in vertex_set for x, y in self.vertices):
             raise InvalidInput("the polygon must be symmetric about 0: with (x, y) it needs (-x, -y)")
-        if len(whole_set) < max(4, len(self.vertices)) or not self._convex():
+        if len(vertex_set) < max(4, len(self.vertices)) or not self._is_convex():
             raise InvalidInput("the vertices must go once around a convex polygon with 0 inside, none listed twice")
 
-    def _convex(self) -> bool:
+    def _is_convex(self) -> bool:
         return all(b > 0 and ax * x + ay * y <= b for ax, ay, b in self.edges for x, y in self.vertices)
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int, int], ...]:
         """(ax, ay, b) with the polygon where ax x + ay y <= b for every edge; b is above 0."""
         ring = self.vertices
-        turned = sum(x * v - y * u for (x, y), (u, v) in zip(ring, ring[1:] + ring[:1], strict=True)) < 0
-        corners = ring[::-1] if turned else ring
+        is_clockwise = sum(x * v - y * u for (x, y), (u, v) in zip(ring, ring[1:] + ring[:1], strict=True)) < 0
+        corners = ring[::-1] if is_clockwise else ring
         pairs = zip(corners, corners[1:] + corners[:1], strict=True)
         return tuple((v - y, x - u, x * v - y * u) for (x, y), (u, v) in pairs)
 
     @property
-    def reach(self) -> Point:
+    def half_widths(self) -> Point:
         """The half widths of its bounding box."""
         return max(x for x, _ in self.vertices), max(y for _, y in self.vertices)
 
-    def swapped(self) -> Polygon:
+    def swap_axes(self) -> Polygon:
         """The same with x and y exchanged."""
         return Polygon(tuple((y, x) for x, y in self.vertices))
 
@@ -83,39 +83,39 @@ class Polygon:
         """By how much the polygon must be stretched to reach the point."""
         return max(Fraction(ax * int(point[0]) + ay * int(point[1]), b) for ax, ay, b in self.edges)
 
-    def rows(self, stretch: Fraction) -> tuple[Rows, Rows, Rows]:
+    def compute_rows(self, stretch: Fraction) -> tuple[Rows, Rows, Rows]:
         """The lines y = 0, 1, ... of whole points in the stretched polygon: y, least x, greatest x.
 
         The stretch is a multiple of 1/THOUSAND; a line without whole points has least x = greatest x + 1.
         """
-        y = np.arange(math.floor(stretch * self.reach[1]) + 1, dtype=np.int64)
-        return y, -self._right(stretch, -y), self._right(stretch, y)
+        y = np.arange(math.floor(stretch * self.half_widths[1]) + 1, dtype=np.int64)
+        return y, -self._find_right_ends(stretch, -y), self._find_right_ends(stretch, y)
 
-    def _right(self, stretch: Fraction, y: Rows) -> Rows:
+    def _find_right_ends(self, stretch: Fraction, y: Rows) -> Rows:
         top, below = stretch.numerator, stretch.denominator
         ends = [(b * top - below * ay * y) // (below * ax) for ax, ay, b in self.edges if ax > 0]
         right: Rows = np.minimum.reduce(ends)
         return right
 
 
-def around(differences: Sequence[Sequence[object]]) -> tuple[Point, ...]:
+def build_symmetric_hull(differences: Sequence[Sequence[object]]) -> tuple[Point, ...]:
     """The vertices of the least symmetric convex polygon that holds the differences, given in grid units."""
-    points = [(whole(x, "a difference", -FARTHEST), whole(y, "a difference", -FARTHEST)) for x, y in differences]
+    points = [(as_int(x, "a difference", -MAX_VERTEX), as_int(y, "a difference", -MAX_VERTEX)) for x, y in differences]
     ordered = sorted({*points, *((-x, -y) for x, y in points)})
-    return tuple(_chain(ordered)[:-1] + _chain(ordered[::-1])[:-1])
+    return tuple(_build_hull_chain(ordered)[:-1] + _build_hull_chain(ordered[::-1])[:-1])
 
 
-def _chain(points: Sequence[Point]) -> list[Point]:
+def _build_hull_chain(points: Sequence[Point]) -> list[Point]:
     """One side of the convex hull (Andrew's monotone chain)."""
     chain: list[Point] = []
     for point in points:
-        while len(chain) > 1 and _turn(chain[-2], chain[-1], point) <= 0:
+        while len(chain) > 1 and _compute_turn(chain[-2], chain[-1], point) <= 0:
             chain.pop()
         chain.append(point)
     return chain
 
 
-def _turn(a: Point, b: Point, c: Point) -> int:
+def _compute_turn(a: Point, b: Point, c: Point) -> int:
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
@@ -141,14 +141,24 @@ class PolygonStaircase:
         core: object | None = None,
         step: object = 1,
     ) -> None:
-        loss = positive(epsilon, "epsilon")
-        fall = fall_of(loss)
+        exact_epsilon = as_positive(epsilon, "epsilon")
+        fall = compute_fall(exact_epsilon)
         pair = list(step) if isinstance(step, Sequence) and not isinstance(step, str) else [step, step]
         if len(pair) != 2 or any(len(vertex) != 2 for vertex in vertices):
             raise InvalidInput("a polygon lies in the plane: give two numbers per vertex, and one step or two")
-        ring = tuple((_place(x), _place(y)) for x, y in vertices)
-        share = Fraction(max(1, round(best_core(fall, 2) * THOUSAND)), THOUSAND) if core is None else _share(core)
-        values = (loss, Polygon(ring), share, (positive(pair[0], "step"), positive(pair[1], "step")), fall)
+        ring = tuple((_parse_vertex(x), _parse_vertex(y)) for x, y in vertices)
+        share = (
+            Fraction(max(1, round(find_best_core(fall, 2) * CORE_PARTS)), CORE_PARTS)
+            if core is None
+            else _parse_core_share(core)
+        )
+        values = (
+            exact_epsilon,
+            Polygon(ring),
+            share,
+            (as_positive(pair[0], "step"), as_positive(pair[1], "step")),
+            fall,
+        )
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
 
@@ -159,30 +169,30 @@ class PolygonStaircase:
 
     def probability(self, units: Sequence[int]) -> Fraction:
         """P(N = x), x given in grid units, exactly."""
-        return self.fall ** self.level(units) / ((1 - self.fall) * self._sums[0])
+        return self.fall ** self.level(units) / ((1 - self.fall) * self._level_sums[0])
 
     def level(self, units: Sequence[int]) -> int:
         """How many times the polygon must be added to the core to reach the point."""
         return max(0, math.ceil(self.polygon.gauge(units) - self.core))
 
     @property
-    def _sums(self) -> tuple[Fraction, Fraction, Fraction]:
-        return _sums(self.polygon, self.core, self.fall)
+    def _level_sums(self) -> tuple[Fraction, Fraction, Fraction]:
+        return _compute_level_sums(self.polygon, self.core, self.fall)
 
     def variance(self) -> tuple[float, float]:
         """The variance of each component."""
-        one, two = self.exact_variance()
-        return float(one), float(two)
+        x_variance, y_variance = self.exact_variance()
+        return float(x_variance), float(y_variance)
 
     def exact_variance(self) -> tuple[Fraction, Fraction]:
         """The variances as rationals."""
-        points, x, y = self._sums
+        points, x, y = self._level_sums
         return x / points * self.steps[0] ** 2, y / points * self.steps[1] ** 2
 
     def expected_error(self) -> tuple[float, float]:
         """The mean of each component's absolute value."""
-        one, two = (2 * float(np.dot(law, np.arange(len(law)))) for law in self._marginals)
-        return one * float(self.steps[0]), two * float(self.steps[1])
+        x_error, y_error = (2 * float(np.dot(marginal, np.arange(len(marginal)))) for marginal in self._marginals)
+        return x_error * float(self.steps[0]), y_error * float(self.steps[1])
 
     def tail_units(self, component: int, units: int) -> float:
         """P(|N_a| > units * step_a), less the negligible levels."""
@@ -190,38 +200,38 @@ class PolygonStaircase:
 
     def interval(self, confidence: object) -> tuple[tuple[float, float], tuple[float, float]]:
         """For each component by itself the shortest symmetric interval of at least that probability."""
-        miss = 1 - float(between(confidence, 0, 1, "confidence"))
-        (one, two) = (
-            int(np.argmax(2 * (np.cumsum(law[::-1])[::-1] - law) <= miss)) * float(step)
-            for law, step in zip(self._marginals, self.steps, strict=True)
+        miss = 1 - float(as_number_between(confidence, 0, 1, "confidence"))
+        (x_half_width, y_half_width) = (
+            int(np.argmax(2 * (np.cumsum(marginal[::-1])[::-1] - marginal) <= miss)) * float(step)
+            for marginal, step in zip(self._marginals, self.steps, strict=True)
         )
-        return (-one, one), (-two, two)
+        return (-x_half_width, x_half_width), (-y_half_width, y_half_width)
 
     def useful(self, alpha: object, answers: int = 1) -> float:
         """The beta of (alpha, beta)-usefulness: the chance that some component of some answer is off by over alpha."""
-        distance = positive(alpha, "alpha")
+        distance = as_positive(alpha, "alpha")
         limits = math.floor(distance / self.steps[0]), math.floor(distance / self.steps[1])
-        miss = sum(weight * self._outside(stretch, limits) for stretch, weight in self._levels())
-        return -math.expm1(whole(answers, "answers") * math.log1p(-miss)) if miss < 1 else 1.0
+        miss = sum(weight * self._count_outside(stretch, limits) for stretch, weight in self._iterate_levels())
+        return -math.expm1(as_int(answers, "answers") * math.log1p(-miss)) if miss < 1 else 1.0
 
-    def _outside(self, stretch: Fraction, limits: tuple[int, int]) -> int:
+    def _count_outside(self, stretch: Fraction, limits: tuple[int, int]) -> int:
         """The points of the stretched polygon with |x| or |y| above its limit."""
-        y, left, right = self.polygon.rows(stretch)
-        held = np.minimum(right, limits[0]) - np.maximum(left, -limits[0]) + 1
-        beyond = np.maximum(right - left + 1, 0) - np.where(y <= limits[1], np.maximum(held, 0), 0)
+        y, left, right = self.polygon.compute_rows(stretch)
+        inside_counts = np.minimum(right, limits[0]) - np.maximum(left, -limits[0]) + 1
+        beyond = np.maximum(right - left + 1, 0) - np.where(y <= limits[1], np.maximum(inside_counts, 0), 0)
         return int(2 * beyond.sum() - beyond[0])
 
-    def _levels(self) -> Iterator[tuple[Fraction, float]]:
+    def _iterate_levels(self) -> Iterator[tuple[Fraction, float]]:
         """The stretched polygons that count, each with the weight of one of its points."""
-        rate, total = rate_of(self.fall), float(self._sums[0])
-        for index in range(_counted(self.polygon, self.core, self.fall)):
+        rate, total = compute_rate(self.fall), float(self._level_sums[0])
+        for index in range(_count_levels(self.polygon, self.core, self.fall)):
             yield self.core + index, math.exp(-rate * index) / total
 
     @property
     def _marginals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return (
-            _marginal(self.polygon.swapped(), self.core, self.fall),
-            _marginal(self.polygon, self.core, self.fall),
+            _compute_marginal(self.polygon.swap_axes(), self.core, self.fall),
+            _compute_marginal(self.polygon, self.core, self.fall),
         )
 
     def epsilon_at(self, units: Sequence[int]) -> Fraction:
@@ -230,122 +240,124 @@ class PolygonStaircase:
 
     def cost(self, neighbours: str = "add-remove") -> Guarantee:
         """The cost of one answer, both components together."""
-        return Guarantee.dp(self.epsilon, neighbours=relation(neighbours))
+        return Guarantee.dp(self.epsilon, neighbours=parse_neighbor_relation(neighbours))
 
     def answer_units(self, units: Sequence[int], entropy: Entropy | None = None) -> tuple[int, int]:
         """Two answers plus one draw, in grid units: rounding here could take a difference out of the polygon."""
-        one, two = (whole_units(value) for value in units)
-        x, y = self.draw_units(1, source(entropy))[0]
-        return one + int(x), two + int(y)
+        first_units, second_units = (as_grid_units(value) for value in units)
+        x, y = self.sample_units(1, get_entropy(entropy))[0]
+        return first_units + int(x), second_units + int(y)
 
-    def draw_units(self, size: int, entropy: Entropy) -> Units:
+    def sample_units(self, size: int, entropy: Entropy) -> Units:
         """`size` independent draws in grid units: points of the bounding boxes, kept where the polygon holds them.
 
         How many are not kept is independent of those that are.
         """
-        boxes = _boxes(self.polygon, self.core, self.fall)
+        boxes = _build_boxes(self.polygon, self.core, self.fall)
         rows: Units = np.zeros((0, 2), dtype=np.int64)
         while (missing := size - len(rows)) > 0:
-            index, points = boxes.draw(1 if size == 1 else 2 * missing + 16, entropy)
-            kept: Units = points[self._holds(index, points)]
-            rows = kept[:size] if len(rows) == 0 else np.concatenate([rows, kept[:missing]])
+            index, points = boxes.sample(1 if size == 1 else 2 * missing + 16, entropy)
+            accepted_points: Units = points[self._contains_points(index, points)]
+            rows = accepted_points[:size] if len(rows) == 0 else np.concatenate([rows, accepted_points[:missing]])
         return rows
 
-    def _holds(self, index: Units, points: Units) -> NDArray[np.bool_]:
+    def _contains_points(self, index: Units, points: Units) -> NDArray[np.bool_]:
         """Whether each point lies in its stretched polygon; in Python's integers where 64 bits may not do."""
-        room = 2 * max(self.polygon.reach).bit_length() + len(falling(self.fall).digits) + 24
-        if room > 62:
+        needed_bits = 2 * max(self.polygon.half_widths).bit_length() + len(build_fall_geometric(self.fall).digits) + 24
+        if needed_bits > 62:
             index, points = index.astype(np.object_), points.astype(np.object_)
         stretch = self.core.numerator + index * self.core.denominator
         x, y = points[:, 0] * self.core.denominator, points[:, 1] * self.core.denominator
-        held = [ax * x + ay * y <= b * stretch for ax, ay, b in self.polygon.edges]
-        kept: NDArray[np.bool_] = np.logical_and.reduce(held).astype(np.bool_)
-        return kept
+        edge_conditions = [ax * x + ay * y <= b * stretch for ax, ay, b in self.polygon.edges]
+        is_inside: NDArray[np.bool_] = np.logical_and.reduce(edge_conditions).astype(np.bool_)
+        return is_inside
 
-    def draw(self, entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
+    def sample(self, entropy: Entropy | None = None) -> tuple[int | Fraction, ...]:
         """One draw, exact multiples of the steps."""
-        return exact_values(self.draw_units(1, source(entropy))[0], self.steps)
+        return to_exact_values(self.sample_units(1, get_entropy(entropy))[0], self.steps)
 
-    def draw_many(self, size: object, entropy: Entropy | None = None) -> Draws:
+    def sample_many(self, size: object, entropy: Entropy | None = None) -> NoiseValues:
         """`size` independent draws, one row each: integers where the steps are whole, else the nearest floats."""
-        return rows_in_answer_units(
-            self.draw_units(whole(size, "how many draws", least=0), source(entropy)), self.steps
+        return to_answer_rows(
+            self.sample_units(as_int(size, "how many draws", minimum=0), get_entropy(entropy)), self.steps
         )
 
 
-def _place(number: object) -> int:
-    value = rational(number, "a vertex, in grid units,")
+def _parse_vertex(number: object) -> int:
+    value = as_rational(number, "a vertex, in grid units,")
     if value.denominator != 1 or abs(value) > 10**9:
-        raise InvalidInput(f"vertices are whole numbers of grid steps, at most 10^9, got {shown(value)}")
+        raise InvalidInput(f"vertices are whole numbers of grid steps, at most 10^9, got {format_exact(value)}")
     return int(value)
 
 
-def _share(core: object) -> Fraction:
-    share = positive(core, "the core")
-    if share > 1 or (share * THOUSAND).denominator != 1:
-        raise InvalidInput(f"the core must be a multiple of 0.001 of the polygon and at most 1, got {shown(share)}")
+def _parse_core_share(core: object) -> Fraction:
+    share = as_positive(core, "the core")
+    if share > 1 or (share * CORE_PARTS).denominator != 1:
+        raise InvalidInput(
+            f"the core must be a multiple of 0.001 of the polygon and at most 1, got {format_exact(share)}"
+        )
     return share
 
 
-def _boxes(polygon: Polygon, core: Fraction, fall: Fraction) -> Boxes:
+def _build_boxes(polygon: Polygon, core: Fraction, fall: Fraction) -> NestedBoxes:
     """The boxes around the stretched polygons: floor((core + i) reach) = floor(core reach) + i reach."""
-    reach = polygon.reach
-    return Boxes((math.floor(core * reach[0]), math.floor(core * reach[1])), reach, fall)
+    half_widths = polygon.half_widths
+    return NestedBoxes((math.floor(core * half_widths[0]), math.floor(core * half_widths[1])), half_widths, fall)
 
 
 @lru_cache(maxsize=64)
-def _sums(polygon: Polygon, core: Fraction, fall: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+def _compute_level_sums(polygon: Polygon, core: Fraction, fall: Fraction) -> tuple[Fraction, Fraction, Fraction]:
     """Sums over i of fall^i times the points of polygon core + i, their x^2 and their y^2, exactly.
 
     Each is a polynomial in i of degree at most 4 (Ehrhart), so five values and their differences give it.
     """
-    table = [_moments(polygon, core + index) for index in range(5)]
-    points, x, y = (_newton_series([row[place] for row in table], fall) for place in range(3))
+    table = [_compute_moments(polygon, core + index) for index in range(5)]
+    points, x, y = (_sum_newton_series([row[place] for row in table], fall) for place in range(3))
     return points, x, y
 
 
-def _newton_series(values: Sequence[int], fall: Fraction) -> Fraction:
+def _sum_newton_series(values: Sequence[int], fall: Fraction) -> Fraction:
     """Sum over i of f(i) fall^i for the polynomial through f(0), f(1), ...: its differences at 0 against C(i, j)."""
     total, row = Fraction(0), list(values)
     for j in range(len(values)):
-        total += row[0] * binomial_series(j, fall)
+        total += row[0] * sum_binomial_series(j, fall)
         row = [after - before for before, after in pairwise(row)]
     return total
 
 
-def _moments(polygon: Polygon, stretch: Fraction) -> tuple[int, int, int]:
+def _compute_moments(polygon: Polygon, stretch: Fraction) -> tuple[int, int, int]:
     """The number of points in the stretched polygon, the sum of their x^2 and of their y^2."""
-    y, left, right = polygon.rows(stretch)
+    y, left, right = polygon.compute_rows(stretch)
     count = np.maximum(right - left + 1, 0)
-    squares = np.where(count > 0, _squares(right) - _squares(left - 1), 0)
+    squares = np.where(count > 0, _sum_squares(right) - _sum_squares(left - 1), 0)
     points, x, y2 = (2 * sum(part.tolist()) - int(part[0]) for part in (count, squares, count * y**2))
     return points, x, y2
 
 
-def _squares(last: Rows) -> Rows:
+def _sum_squares(last: Rows) -> Rows:
     """1 + 4 + ... + last^2, also continued below 0 so that differences are sums."""
     return last * (last + 1) * (2 * last + 1) // 6
 
 
 @lru_cache(maxsize=64)
-def _counted(polygon: Polygon, core: Fraction, fall: Fraction) -> int:
+def _count_levels(polygon: Polygon, core: Fraction, fall: Fraction) -> int:
     """How many levels to sum: the boxes around the rest hold less than NEGLIGIBLE of the probability."""
-    boxes = _boxes(polygon, core, fall)
-    held = float(_sums(polygon, core, fall)[0] / boxes.total)
-    count = least(lambda index: index > 0 and boxes.beyond(index) <= NEGLIGIBLE * held)
-    if count**2 * max(polygon.reach) > 2 * MOST_ROWS:
+    boxes = _build_boxes(polygon, core, fall)
+    polygon_share = float(_compute_level_sums(polygon, core, fall)[0] / boxes.total)
+    count = find_least(lambda index: index > 0 and boxes.compute_tail(index) <= NEGLIGIBLE_SHARE * polygon_share)
+    if count**2 * max(polygon.half_widths) > 2 * MAX_ROWS:
         raise Unsupported("so many points are not summed row by row; take a coarser step or a larger epsilon")
     return count
 
 
 @lru_cache(maxsize=64)
-def _marginal(polygon: Polygon, core: Fraction, fall: Fraction) -> NDArray[np.float64]:
+def _compute_marginal(polygon: Polygon, core: Fraction, fall: Fraction) -> NDArray[np.float64]:
     """P(y = 0), P(y = 1), ... of the law on a polygon."""
-    count, rate = _counted(polygon, core, fall), rate_of(fall)
-    law = np.zeros(math.floor((core + count - 1) * polygon.reach[1]) + 1)
+    count, rate = _count_levels(polygon, core, fall), compute_rate(fall)
+    marginal = np.zeros(math.floor((core + count - 1) * polygon.half_widths[1]) + 1)
     for index in range(count):
-        y, left, right = polygon.rows(core + index)
-        law[y] += math.exp(-rate * index) * np.maximum(right - left + 1, 0)
-    law /= float(_sums(polygon, core, fall)[0])
-    law.setflags(write=False)
-    return law
+        y, left, right = polygon.compute_rows(core + index)
+        marginal[y] += math.exp(-rate * index) * np.maximum(right - left + 1, 0)
+    marginal /= float(_compute_level_sums(polygon, core, fall)[0])
+    marginal.setflags(write=False)
+    return marginal

@@ -16,21 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import between, rational, whole
-from discreet.guarantee import Guarantee, Neighbours, relation
-from discreet.kernel.column import Column, as_floats
+from discreet.exact import as_int, as_number_between, as_rational
+from discreet.guarantee import Guarantee, NeighborRelation, parse_neighbor_relation
+from discreet.kernel.column import ColumnValues, as_float_column
 from discreet.kernel.distribution import Distribution
-from discreet.kernel.entropy import Entropy, source
+from discreet.kernel.entropy import Entropy, get_entropy
 from discreet.kernel.exponential import Exponential
 from discreet.kernel.permute_and_flip import PermuteAndFlip
-from discreet.kernel.scores import Integers, Selection, least_share
+from discreet.kernel.scores import Integers, Selection, find_least_share
 from discreet.kernel.sensitivity import rank_score_sensitivity
-from discreet.prior import Grid, Prior, plain_prior
+from discreet.prior import Grid, Prior, copy_prior
 
-FINEST = 10**6
-COARSEST = 10**4
-MOST_ROWS = 2**40
-APART = Fraction(2, 5)
+MAX_ORDER_DENOMINATOR = 10**6
+SPLIT_DENOMINATOR = 10**4
+MAX_ROWS = 2**40
+MIN_ORDER_GAP = Fraction(2, 5)
 """Of the rows: two orders so far apart are nearer told by parting the rows between them first."""
 Orders = tuple[Fraction, ...]
 SLOTS = 8
@@ -38,7 +38,7 @@ SLOTS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class QuantileGrid:
     """The public grid, and the prior on it; positions are those of the whole grid."""
 
     grid: Grid
@@ -46,32 +46,32 @@ class Candidates:
     prior: Prior | None
 
     @staticmethod
-    def of(lower: object, upper: object, step: object, prior: Prior | None) -> Candidates:
+    def of(lower: object, upper: object, step: object, prior: Prior | None) -> QuantileGrid:
         """A grid of at most a million points, and a prior on it if there is one."""
-        prior = None if prior is None else plain_prior(prior)
+        prior = None if prior is None else copy_prior(prior)
         whole_grid = Prior.uniform(lower, upper, step)
         grid = whole_grid.grid or Grid(Fraction(0), Fraction(1))
         if prior is None:
-            return Candidates(grid, len(whole_grid.mass), None)
-        return Candidates(grid, len(whole_grid.mass), _on(prior, grid, len(whole_grid.mass)))
+            return QuantileGrid(grid, len(whole_grid.mass), None)
+        return QuantileGrid(grid, len(whole_grid.mass), _place_prior_on_grid(prior, grid, len(whole_grid.mass)))
 
-    def counts(self, values: Column) -> Integers:
+    def count_values(self, values: ColumnValues) -> Integers:
         """How many values fall on each point: floored to the grid, clamped; what is no number is left out. Secret."""
-        numbers = as_floats(values)
+        numbers = as_float_column(values)
         ends = float(self.grid.origin), float(self.grid.origin + self.grid.step * self.count)
         inside = np.clip(numbers[~np.isnan(numbers)], *ends)
         places = np.floor((inside - ends[0]) / float(self.grid.step) + 1e-9)
         return np.bincount(np.clip(places, 0, self.count - 1).astype(np.int64), minlength=self.count)
 
-    def checked(self, counts: NDArray[np.integer]) -> Integers:
+    def check_counts(self, counts: NDArray[np.integer]) -> Integers:
         """Counts of rows, one per point of the grid, by their type and shape."""
         array = np.asarray(counts)
         if array.dtype.kind not in "iu" or array.shape != (self.count,):
             raise InvalidInput(
                 f"counts are {self.count} whole numbers, one per grid point; make them from rows with counts()"
             )
-        most = array.dtype.type(min(MOST_ROWS, np.iinfo(array.dtype).max))
-        rows: Integers = np.maximum(np.minimum(array, most).astype(np.int64), 0)
+        max_rows = array.dtype.type(min(MAX_ROWS, np.iinfo(array.dtype).max))
+        rows: Integers = np.maximum(np.minimum(array, max_rows).astype(np.int64), 0)
         return rows
 
     def value(self, position: int) -> int | Fraction:
@@ -88,7 +88,7 @@ class Candidates:
         return mass
 
 
-def _on(prior: Prior, grid: Grid, count: int) -> Prior:
+def _place_prior_on_grid(prior: Prior, grid: Grid, count: int) -> Prior:
     """The prior with the whole grid's positions as its indices."""
     if prior.grid is None:
         raise InvalidInput("a quantile is a number; its prior must be over numbers")
@@ -111,9 +111,9 @@ class Quantile:
     """
 
     q: Fraction
-    candidates: Candidates
+    candidates: QuantileGrid
     epsilon: Fraction
-    neighbours: Neighbours
+    neighbours: NeighborRelation
     rows_per_unit: int
 
     @staticmethod
@@ -128,9 +128,15 @@ class Quantile:
         rows_per_unit: object = 1,
     ) -> Quantile:
         """Check the public facts."""
-        rows, loss = whole(rows_per_unit, "rows per unit"), rational(epsilon, "epsilon")
-        Selection.of(loss, 1)
-        return Quantile(order(q), Candidates.of(lower, upper, step, prior), loss, relation(neighbours), rows)
+        rows, exact_epsilon = as_int(rows_per_unit, "rows per unit"), as_rational(epsilon, "epsilon")
+        Selection.of(exact_epsilon, 1)
+        return Quantile(
+            parse_order(q),
+            QuantileGrid.of(lower, upper, step, prior),
+            exact_epsilon,
+            parse_neighbor_relation(neighbours),
+            rows,
+        )
 
     @property
     def selection(self) -> Selection:
@@ -144,30 +150,34 @@ class Quantile:
     def rank_bound(self, confidence: float) -> float:
         """With this confidence the rank is off by less than this many rows, or than the best the prior allows by it."""
         prior = self.candidates.prior
-        share = least_share(prior) if prior else 1 / self.candidates.count
-        return self.selection.bound(confidence, share) / self.q.denominator
+        share = find_least_share(prior) if prior else 1 / self.candidates.count
+        return self.selection.compute_score_bound(confidence, share) / self.q.denominator
 
-    def law(self, counts: NDArray[np.integer]) -> Distribution:
+    def distribution(self, counts: NDArray[np.integer]) -> Distribution:
         """The exact law with a prior, or with an even one."""
         base = self.candidates.prior or Prior.uniform(0, self.candidates.count - 1)
-        named = Prior(base.mass, base.index, self.candidates.grid, None)
-        return Exponential(self.selection, named).law(rank_scores(self.candidates.checked(counts), self.q)[base.index])
+        positioned_prior = Prior(base.mass, base.index, self.candidates.grid, None)
+        return Exponential(self.selection, positioned_prior).distribution(
+            compute_rank_scores(self.candidates.check_counts(counts), self.q)[base.index]
+        )
 
-    def answer(self, values: Column, entropy: Entropy | None = None) -> int | Fraction:
+    def answer(self, values: ColumnValues, entropy: Entropy | None = None) -> int | Fraction:
         """One value of the grid, near the quantile of these rows; rows are read as `Candidates.counts` says."""
-        return self.answer_counts(self.candidates.counts(values), entropy)
+        return self.answer_counts(self.candidates.count_values(values), entropy)
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> int | Fraction:
         """The same, from the number of rows at each point of the grid."""
         if self.candidates.prior is not None:
-            law = self.law(counts)
-            return self.candidates.value(int(law.prior.index[law.draw_position(source(entropy))]))
+            distribution = self.distribution(counts)
+            return self.candidates.value(
+                int(distribution.prior.index[distribution.sample_position(get_entropy(entropy))])
+            )
         choice = PermuteAndFlip(self.selection)
-        levels = choice.levels(rank_scores(self.candidates.checked(counts), self.q))
-        return self.candidates.value(choice.draw_position(levels, source(entropy)))
+        levels = choice.compute_levels(compute_rank_scores(self.candidates.check_counts(counts), self.q))
+        return self.candidates.value(choice.sample_position(levels, get_entropy(entropy)))
 
 
-def rank_scores(counts: Integers, q: Fraction) -> Integers:
+def compute_rank_scores(counts: Integers, q: Fraction) -> Integers:
     """Minus b times how many ranks each point is from being a q-quantile, q = a/b; above 0, how safely it is one.
 
     With lo rows below a point, eq at it and n in all, it is one where lo <= q n <= lo + eq: so the score is the lesser
@@ -179,10 +189,10 @@ def rank_scores(counts: Integers, q: Fraction) -> Integers:
     return score
 
 
-def order(q: object) -> Fraction:
+def parse_order(q: object) -> Fraction:
     """The order of a quantile: between 0 and 1, to six digits."""
-    value = between(q, 0, 1, "the quantile's order")
-    if value.denominator > FINEST:
+    value = as_number_between(q, 0, 1, "the quantile's order")
+    if value.denominator > MAX_ORDER_DENOMINATOR:
         raise InvalidInput("the quantile's order has at most six digits after the point")
     return value
 
@@ -197,9 +207,9 @@ class Quantiles:
     """
 
     orders: tuple[Fraction, ...]
-    candidates: Candidates
+    candidates: QuantileGrid
     epsilon: Fraction
-    neighbours: Neighbours
+    neighbours: NeighborRelation
     rows_per_unit: int
 
     @staticmethod
@@ -216,14 +226,20 @@ class Quantiles:
         """Check the public facts."""
         if not isinstance(orders, Sequence):
             raise InvalidInput("several quantiles need a list of orders, such as (0.25, 0.5, 0.75)")
-        wanted = tuple(order(q) for q in orders)
-        if not wanted or any(one >= two for one, two in pairwise(wanted)):
+        exact_orders = tuple(parse_order(q) for q in orders)
+        if not exact_orders or any(first >= second for first, second in pairwise(exact_orders)):
             raise InvalidInput(
                 "several quantiles need their orders in rising order, each once, such as (0.25, 0.5, 0.75)"
             )
-        rows, loss = whole(rows_per_unit, "rows per unit"), rational(epsilon, "epsilon")
-        Selection.of(loss, 1)
-        return Quantiles(wanted, Candidates.of(lower, upper, step, prior), loss, relation(neighbours), rows)
+        rows, exact_epsilon = as_int(rows_per_unit, "rows per unit"), as_rational(epsilon, "epsilon")
+        Selection.of(exact_epsilon, 1)
+        return Quantiles(
+            exact_orders,
+            QuantileGrid.of(lower, upper, step, prior),
+            exact_epsilon,
+            parse_neighbor_relation(neighbours),
+            rows,
+        )
 
     @property
     def depth(self) -> int:
@@ -231,7 +247,7 @@ class Quantiles:
         return len(self.orders).bit_length()
 
     @cached_property
-    def share(self) -> Fraction:
+    def split_epsilon(self) -> Fraction:
         """The epsilon of one question: of two neighbours with a row replaced, two at one depth may differ."""
         return self.epsilon / self.depth / (1 if self.neighbours == "add-remove" else 2)
 
@@ -239,62 +255,64 @@ class Quantiles:
         """What all of them together cost."""
         return Guarantee.dp(self.epsilon, neighbours=self.neighbours)
 
-    def answer(self, values: Column, entropy: Entropy | None = None) -> list[int | Fraction]:
+    def answer(self, values: ColumnValues, entropy: Entropy | None = None) -> list[int | Fraction]:
         """One value for each order, rising, near the quantiles of these rows."""
-        return self.answer_counts(self.candidates.counts(values), entropy)
+        return self.answer_counts(self.candidates.count_values(values), entropy)
 
     def answer_counts(self, counts: NDArray[np.integer], entropy: Entropy | None = None) -> list[int | Fraction]:
         """The same, from the number of rows at each point of the grid."""
-        found: dict[Fraction, int] = {}
-        everything, whole_range = (Fraction(0), Fraction(1)), (0, self.candidates.count - 1)
-        self._split(self.candidates.checked(counts), whole_range, self.orders, everything, found, source(entropy))
-        return [self.candidates.value(found[q]) for q in self.orders]
+        positions: dict[Fraction, int] = {}
+        all_shares, whole_range = (Fraction(0), Fraction(1)), (0, self.candidates.count - 1)
+        self._split_rows(
+            self.candidates.check_counts(counts), whole_range, self.orders, all_shares, positions, get_entropy(entropy)
+        )
+        return [self.candidates.value(positions[q]) for q in self.orders]
 
-    def _split(
+    def _split_rows(
         self,
         counts: Integers,
         span: tuple[int, int],
         orders: Orders,
         ends: tuple[Fraction, Fraction],
-        found: dict[Fraction, int],
+        positions: dict[Fraction, int],
         entropy: Entropy,
     ) -> None:
         """Choose the quantile to part the rows at, among the points of the span, and go on with both sides."""
         if not orders:
             return
-        middle, lower, upper = self.parted(orders, ends)
-        split = self.split_law(counts, span, coarse((middle - ends[0]) / (ends[1] - ends[0])))
-        position, slot = split.draw(entropy)
-        found[middle] = position
-        left, right = part(counts, position, slot)
-        self._split(left, (span[0], position), lower, (ends[0], middle), found, entropy)
-        self._split(right, (position, span[1]), upper, (middle, ends[1]), found, entropy)
+        middle, lower, upper = self.choose_split_order(orders, ends)
+        split = self.split_distribution(counts, span, coarsen_order((middle - ends[0]) / (ends[1] - ends[0])))
+        position, slot = split.sample(entropy)
+        positions[middle] = position
+        left, right = split_counts(counts, position, slot)
+        self._split_rows(left, (span[0], position), lower, (ends[0], middle), positions, entropy)
+        self._split_rows(right, (position, span[1]), upper, (middle, ends[1]), positions, entropy)
 
-    def parted(self, orders: Orders, ends: tuple[Fraction, Fraction]) -> tuple[Fraction, Orders, Orders]:
+    def choose_split_order(self, orders: Orders, ends: tuple[Fraction, Fraction]) -> tuple[Fraction, Orders, Orders]:
         """The order to part the rows at, and those below and above it: the middle one, or where there are two far apart
         halfway between them, which is not told; a prior is of what is told, so with one it is always one of these."""
         half = len(orders) // 2
         if len(orders) % 2 == 0 and self.candidates.prior is None:
             low, high = orders[half - 1 : half + 1]
-            if high - low >= APART * (ends[1] - ends[0]):
+            if high - low >= MIN_ORDER_GAP * (ends[1] - ends[0]):
                 return (low + high) / 2, orders[:half], orders[half:]
         return orders[half], orders[:half], orders[half + 1 :]
 
-    def split_law(self, counts: Integers, span: tuple[int, int], q: Fraction) -> SplitLaw:
+    def split_distribution(self, counts: Integers, span: tuple[int, int], q: Fraction) -> SplitDistribution:
         """The choice of where to part these rows, so that a share q of them is on the left."""
         places = np.arange(span[0], span[1] + 1)
         mass = self.candidates.mass[places]
         places = places[mass > 0] if (mass > 0).any() else places
         left = (np.cumsum(counts) - counts)[places][:, None] + counts[places][:, None] * np.arange(SLOTS + 1) // SLOTS
         score = -np.abs(q.denominator * left - q.numerator * int(counts.sum()))
-        selection = _split_selection(self.share, q, self.rows_per_unit)
-        even = self.candidates.prior is None
-        base = np.ones(len(places), dtype=np.int64) if even else light(self.candidates.mass[places])
-        return SplitLaw(places, score.ravel(), selection, None if even else np.repeat(base, SLOTS + 1))
+        selection = _build_split_selection(self.split_epsilon, q, self.rows_per_unit)
+        is_even = self.candidates.prior is None
+        base = np.ones(len(places), dtype=np.int64) if is_even else lighten_mass(self.candidates.mass[places])
+        return SplitDistribution(places, score.ravel(), selection, None if is_even else np.repeat(base, SLOTS + 1))
 
 
 @dataclass(frozen=True, eq=False)
-class SplitLaw:
+class SplitDistribution:
     """The choice of a point and of the eighths of its rows that go left."""
 
     places: NDArray[np.int64]
@@ -302,47 +320,50 @@ class SplitLaw:
     selection: Selection
     base: Integers | None
 
-    def draw(self, entropy: Entropy) -> tuple[int, int]:
+    def sample(self, entropy: Entropy) -> tuple[int, int]:
         """A point and a number of eighths."""
         if self.base is None:
             choice = PermuteAndFlip(self.selection)
-            at = choice.draw_position(choice.selection.levels(self.scores, 1 / len(self.scores)), entropy)
+            index = choice.sample_position(choice.selection.compute_levels(self.scores, 1 / len(self.scores)), entropy)
         else:
-            at = self.exponential().draw_position(entropy)
-        return self.cell(at)
+            index = self.build_exponential().sample_position(entropy)
+        return self.get_cell(index)
 
-    def exponential(self) -> Distribution:
+    def build_exponential(self) -> Distribution:
         """The law with a prior."""
         mass = np.ones(len(self.scores), dtype=np.int64) if self.base is None else self.base
         prior = Prior(mass, np.arange(len(mass)), Grid(Fraction(0), Fraction(1)), None)
-        return Exponential(self.selection, prior).law(self.scores)
+        return Exponential(self.selection, prior).distribution(self.scores)
 
-    def cell(self, at: int) -> tuple[int, int]:
+    def get_cell(self, index: int) -> tuple[int, int]:
         """Point and eighths of a position in the list of scores."""
-        return int(self.places[at // (SLOTS + 1)]), at % (SLOTS + 1)
+        return int(self.places[index // (SLOTS + 1)]), index % (SLOTS + 1)
 
 
 @lru_cache(maxsize=1024, typed=True)
-def _split_selection(share: Fraction, q: Fraction, rows_per_unit: int) -> Selection:
+def _build_split_selection(share: Fraction, q: Fraction, rows_per_unit: int) -> Selection:
     """Rows of one unit may fall to several questions, and each row's change is floored by itself."""
     one_row = Selection.of(share, rank_score_sensitivity(q, "add-remove"))
     return Selection(share, one_row.step, one_row.spread * rows_per_unit)
 
 
 @lru_cache(maxsize=1024)
-def coarse(q: Fraction) -> Fraction:
+def coarsen_order(q: Fraction) -> Fraction:
     """An order to four digits: the share of rows that a split aims at, which no promise depends on."""
-    return min(max(q.limit_denominator(COARSEST), Fraction(1, COARSEST)), Fraction(COARSEST - 1, COARSEST))
+    return min(
+        max(q.limit_denominator(SPLIT_DENOMINATOR), Fraction(1, SPLIT_DENOMINATOR)),
+        Fraction(SPLIT_DENOMINATOR - 1, SPLIT_DENOMINATOR),
+    )
 
 
-def light(mass: Integers) -> Integers:
+def lighten_mass(mass: Integers) -> Integers:
     """The base measure in numbers small enough to be repeated for every slot; only huge ones are rounded."""
     spare = max(0, int(mass.sum()).bit_length() - 58)
     lighter: Integers = np.maximum(mass >> spare, np.minimum(mass, 1))
     return lighter
 
 
-def part(counts: Integers, position: int, slot: int) -> tuple[Integers, Integers]:
+def split_counts(counts: Integers, position: int, slot: int) -> tuple[Integers, Integers]:
     """The rows left and right of a split; one more row anywhere is one more row on exactly one side."""
     left = counts.copy()
     left[position + 1 :] = 0

@@ -5,24 +5,24 @@ from __future__ import annotations
 from fractions import Fraction
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import between, whole
-from discreet.guarantee import relation
-from discreet.kernel.column import bounds
-from discreet.kernel.order_statistic import Statistic, place
+from discreet.exact import as_int, as_number_between
+from discreet.guarantee import parse_neighbor_relation
+from discreet.kernel.column import parse_bounds
+from discreet.kernel.order_statistic import OrderStatisticName, find_rank
 
-AGGREGATES = ("count", "distinct", "sum", "histogram", "mean", "variance")
-ORDER_STATISTICS = ("median", "max", "min", "second max")
+AGGREGATE_NAMES = ("count", "distinct", "sum", "histogram", "mean", "variance")
+ORDER_STATISTIC_NAMES = ("median", "max", "min", "second max")
 
 
 def count_sensitivity(neighbours: str = "add-remove", rows_per_unit: object = 1) -> Fraction:
     """r under both relations: a unit moves the count by its rows that pass the filter, 0 to r before and after."""
-    relation(neighbours)
-    return Fraction(whole(rows_per_unit, "rows per unit"))
+    parse_neighbor_relation(neighbours)
+    return Fraction(as_int(rows_per_unit, "rows per unit"))
 
 
 def distinct_sensitivity(neighbours: str = "add-remove") -> Fraction:
     """1 under both relations, for the number of units with a row that passes the filter."""
-    relation(neighbours)
+    parse_neighbor_relation(neighbours)
     return Fraction(1)
 
 
@@ -38,9 +38,9 @@ def sum_sensitivity(
     A unit adds a number in r [min(L, 0), max(U, 0)]: add-remove r max(|L|, |U|), replace-one the width of that range.
     `every_row`: under replace-one a unit is always exactly one row that counts, so the width is U - L.
     """
-    low, high = bounds(lower, upper)
-    rows = whole(rows_per_unit, "rows per unit")
-    if relation(neighbours) == "add-remove":
+    low, high = parse_bounds(lower, upper)
+    rows = as_int(rows_per_unit, "rows per unit")
+    if parse_neighbor_relation(neighbours) == "add-remove":
         return rows * max(abs(low), abs(high))
     if every_row and rows == 1:
         return high - low
@@ -63,9 +63,9 @@ def mean_sensitivity(
     lower: object, upper: object, rows: object, neighbours: str = "replace-one", rows_per_unit: object = 1
 ) -> Fraction:
     """r (U - L) / n, n the public number of rows, every one counted; a unit of up to r rows keeps their number."""
-    low, high = bounds(lower, upper)
-    total = _public_rows(rows, neighbours, "mean")
-    return min(whole(rows_per_unit, "rows per unit"), total) * (high - low) / total
+    low, high = parse_bounds(lower, upper)
+    total = _require_public_rows(rows, neighbours, "mean")
+    return min(as_int(rows_per_unit, "rows per unit"), total) * (high - low) / total
 
 
 def variance_sensitivity(
@@ -76,17 +76,17 @@ def variance_sensitivity(
     The variance is the sum of (x_i - x_j)^2 over pairs, divided by n^2. One row is in n - 1 pairs, each between 0 and
     (U - L)^2. Reached when all rows are at L and one goes to U.
     """
-    low, high = bounds(lower, upper)
-    total = _public_rows(rows, neighbours, "variance")
-    if whole(rows_per_unit, "rows per unit") != 1:
+    low, high = parse_bounds(lower, upper)
+    total = _require_public_rows(rows, neighbours, "variance")
+    if as_int(rows_per_unit, "rows per unit") != 1:
         raise Unsupported("the variance is proven for one row per unit; ask for the sums of x and of x^2 instead")
     return (high - low) ** 2 * Fraction(total - 1, total**2)
 
 
-def order_sensitivity(what: Statistic, lower: object, upper: object) -> Fraction:
+def order_sensitivity(what: OrderStatisticName, lower: object, upper: object) -> Fraction:
     """U - L for every order statistic, relation and number of rows per unit: no better than knowing nothing."""
-    place(what, 1)
-    low, high = bounds(lower, upper)
+    find_rank(what, 1)
+    low, high = parse_bounds(lower, upper)
     return high - low
 
 
@@ -95,14 +95,14 @@ def rank_score_sensitivity(q: object, neighbours: str = "add-remove", rows_per_u
 
     A row adds b-a or -a to one argument of the max, -(b-a) or a to the other; replacing it changes each by at most b.
     """
-    share = between(q, 0, 1, "q")
+    share = as_number_between(q, 0, 1, "q")
     rows = count_sensitivity(neighbours, rows_per_unit)
     a, b = share.numerator, share.denominator
     return rows * (max(a, b - a) if neighbours == "add-remove" else b)
 
 
 def global_sensitivity(
-    what: Statistic,
+    what: OrderStatisticName,
     lower: object = None,
     upper: object = None,
     neighbours: str = "add-remove",
@@ -127,14 +127,14 @@ def global_sensitivity(
             return mean_sensitivity(lower, upper, rows, neighbours, rows_per_unit)
         case "variance":
             return variance_sensitivity(lower, upper, rows, neighbours, rows_per_unit)
-    relation(neighbours)
-    if isinstance(what, str) and what not in ORDER_STATISTICS:
-        known = ", ".join((*AGGREGATES, *ORDER_STATISTICS))
-        raise InvalidInput(f"what must be one of {known} or ('quantile', q), got {what[:40]!r}")
+    parse_neighbor_relation(neighbours)
+    if isinstance(what, str) and what not in ORDER_STATISTIC_NAMES:
+        known_names = ", ".join((*AGGREGATE_NAMES, *ORDER_STATISTIC_NAMES))
+        raise InvalidInput(f"what must be one of {known_names} or ('quantile', q), got {what[:40]!r}")
     return order_sensitivity(what, lower, upper)
 
 
-def _public_rows(rows: object, neighbours: str, what: str) -> int:
-    if relation(neighbours) != "replace-one" or rows is None:
+def _require_public_rows(rows: object, neighbours: str, what: str) -> int:
+    if parse_neighbor_relation(neighbours) != "replace-one" or rows is None:
         raise InvalidInput(f"the {what} needs a public number of rows and replace-one; else ask for sum and count")
-    return whole(rows, "rows")
+    return as_int(rows, "rows")

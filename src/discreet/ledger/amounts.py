@@ -11,48 +11,50 @@ from fractions import Fraction
 
 from discreet.errors import Unavailable
 
-PLACES = 40
-WIDTH = 60
-UNIT: int = 10**PLACES
-DAMAGED = "the ledger is damaged: it holds something else where an amount should be; verify it, and restore a copy"
+DECIMAL_PLACES = 40
+STORED_WIDTH = 60
+UNITS_PER_ONE: int = 10**DECIMAL_PLACES
+DAMAGED_AMOUNT = (
+    "the ledger is damaged: it holds something else where an amount should be; verify it, and restore a copy"
+)
 
 
-def units(value: Fraction) -> int:
+def round_up_to_units(value: Fraction) -> int:
     """The least whole number of units that is at least the value."""
-    return -(-value.numerator * UNIT // value.denominator)
+    return -(-value.numerator * UNITS_PER_ONE // value.denominator)
 
 
-def fraction(count: int) -> Fraction:
+def units_to_fraction(count: int) -> Fraction:
     """What a number of units is worth."""
-    return Fraction(count, UNIT)
+    return Fraction(count, UNITS_PER_ONE)
 
 
-def stored(count: int) -> str:
+def format_stored_amount(count: int) -> str:
     """Units as the database keeps them."""
-    return f"{count:0{WIDTH}d}"
+    return f"{count:0{STORED_WIDTH}d}"
 
 
-def read(text: object) -> int:
+def parse_stored_amount(text: object) -> int:
     """Units from what the database kept."""
-    if not isinstance(text, str) or len(text) != WIDTH:
-        raise Unavailable(DAMAGED)
-    return _digits(text)
+    if not isinstance(text, str) or len(text) != STORED_WIDTH:
+        raise Unavailable(DAMAGED_AMOUNT)
+    return _parse_digits(text)
 
 
-def plain(count: int) -> str:
+def format_amount(count: int) -> str:
     """Units as people write a decimal: 0.25."""
-    return f"{count // UNIT}.{count % UNIT:0{PLACES}d}".rstrip("0").rstrip(".")
+    return f"{count // UNITS_PER_ONE}.{count % UNITS_PER_ONE:0{DECIMAL_PLACES}d}".rstrip("0").rstrip(".")
 
 
-def unplain(text: str) -> int:
+def parse_amount(text: str) -> int:
     """Units from their plain decimal."""
-    whole, _, places = text.partition(".")
-    if len(whole) > WIDTH or len(places) > PLACES:
-        raise Unavailable(DAMAGED)
-    return _digits(whole) * UNIT + _digits(places.ljust(PLACES, "0"))
+    integer_digits, _, decimal_digits = text.partition(".")
+    if len(integer_digits) > STORED_WIDTH or len(decimal_digits) > DECIMAL_PLACES:
+        raise Unavailable(DAMAGED_AMOUNT)
+    return _parse_digits(integer_digits) * UNITS_PER_ONE + _parse_digits(decimal_digits.ljust(DECIMAL_PLACES, "0"))
 
 
-def _digits(text: str) -> int:
+def _parse_digits(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise Unavailable(DAMAGED)
+        raise Unavailable(DAMAGED_AMOUNT)
     return int(text)

@@ -8,14 +8,14 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
-from discreet.plain import require_own
+from discreet.plain import require_exact_class
 from discreet.schema import Budget
-from discreet.spend import LONGEST_NAME, Part, Spend, amount, text
+from discreet.spend import MAX_NAME_LENGTH, PrivacyCost, SubAccount, require_amount, require_storable_text
 
 Model = Literal["dp", "approx-dp", "individual-dp"]
 MODELS: tuple[Model, ...] = get_args(Model)
 
-LONGEST_QUERY = 100_000
+MAX_QUERY_LENGTH = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Caps:
     def __post_init__(self) -> None:
         """The budgets are amounts and the models are known."""
         for budget in (self.dataset, self.analyst):
-            require_own(budget, Budget, "the budgets must be Budgets")
-            amount(budget.epsilon, "the epsilon of a budget")
-            amount(budget.delta, "the delta of a budget")
-            amount(budget.ceiling, "the max_epsilon of a budget")
+            require_exact_class(budget, Budget, "the budgets must be Budgets")
+            require_amount(budget.epsilon, "the epsilon of a budget")
+            require_amount(budget.delta, "the delta of a budget")
+            require_amount(budget.ceiling, "the max_epsilon of a budget")
         if not self.models or not set(self.models) <= set(MODELS):
             raise InvalidInput(f"the models of a budget are some of {', '.join(MODELS)}")
 
@@ -53,9 +53,9 @@ class Charge:
     question: str
     query: str
     model: Model
-    spend: Spend
+    spend: PrivacyCost
     epsilon: Fraction
-    part: Part | None = None
+    part: SubAccount | None = None
     key: str | None = None
     fresh: bool = False
     any_price: bool = False
@@ -63,17 +63,17 @@ class Charge:
 
     def __post_init__(self) -> None:
         """Names are text; the spend is one that the model can have."""
-        longest = {"question": None, "query": LONGEST_QUERY}
+        max_lengths = {"question": None, "query": MAX_QUERY_LENGTH}
         for name in ("dataset", "snapshot", "analyst", "question", "query", "key"):
             if name != "key" or self.key is not None:
-                own = text(getattr(self, name), name, longest.get(name, LONGEST_NAME))
-                object.__setattr__(self, name, own)
+                value = require_storable_text(getattr(self, name), name, max_lengths.get(name, MAX_NAME_LENGTH))
+                object.__setattr__(self, name, value)
         if type(self.model) is not str or self.model not in MODELS:
             raise InvalidInput(f"a charge is in one of {', '.join(MODELS)}, got {self.model!r:.40}")
-        require_own(self.spend, Spend, "the spend of a charge must be a Spend")
+        require_exact_class(self.spend, PrivacyCost, "the spend of a charge must be a Spend")
         if self.part is not None:
-            require_own(self.part, Part, "the part of a charge must be a Part")
-        object.__setattr__(self, "epsilon", amount(self.epsilon, "epsilon"))
+            require_exact_class(self.part, SubAccount, "the part of a charge must be a Part")
+        object.__setattr__(self, "epsilon", require_amount(self.epsilon, "epsilon"))
         for name in ("fresh", "any_price", "degradable"):
             object.__setattr__(self, name, bool(getattr(self, name)))
         if not self.epsilon:
@@ -82,7 +82,7 @@ class Charge:
 
     def _check_spend(self) -> None:
         spend = self.spend
-        if self.model != "approx-dp" and (spend.other or spend.delta):
+        if self.model != "approx-dp" and (spend.gaussian_rho or spend.delta):
             raise InvalidInput(f"{self.model} is charged in epsilon alone; a loss with delta is approx-dp")
         if self.model != "individual-dp" and (spend.epsilon > 0) != (spend.rho > 0):
             raise InvalidInput("a pure loss has both an epsilon and a rho above 0, or neither")
@@ -98,9 +98,9 @@ class Receipt:
 
     entry: int
     answer: str | None
-    paid: Spend
+    paid: PrivacyCost
     charged: bool
-    degrades: str | None = None
+    answer_to_degrade: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ class Entry:
     analyst: str | None = None
     query: str | None = None
     model: Model | None = None
-    spend: Spend | None = None
+    spend: PrivacyCost | None = None
     epsilon: Fraction | None = None
-    part: Part | None = None
+    part: SubAccount | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class LedgerVerification:
     """How many entries were recomputed, and the hash that stands for all of them.
 
     Of a whole ledger `heads` has the head of each data set: keep those elsewhere, since `Ledger.find` finds them later.
@@ -152,7 +152,7 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HeadEntry:
     """The entry that a head was kept at."""
 
     dataset: str
@@ -160,8 +160,8 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class LedgerRestore:
     """A back-up as it was, and the ledger now: another where something was forgotten, and is entered."""
 
-    backup: Verified
-    ledger: Verified
+    backup: LedgerVerification
+    ledger: LedgerVerification

@@ -17,184 +17,189 @@ from sqlalchemy import Connection, Row, Table, func, insert, inspect, select
 
 from discreet.errors import ClaimFailed, DiscreetError, InvalidInput
 from discreet.ledger import forgetting, opening, upgrading, verifying
-from discreet.ledger.charge import Restored, Verified
-from discreet.ledger.database import Database, plainly
-from discreet.ledger.forgetting import Forgotten, NewDataSet
-from discreet.ledger.sqlite import SQLite, looking, sync
-from discreet.ledger.tables import METADATA, SINCE, VERSION_TABLE, VERSIONS, entries, heads
+from discreet.ledger.charge import LedgerRestore, LedgerVerification
+from discreet.ledger.database import Database, translate_database_errors
+from discreet.ledger.forgetting import ForgottenSpend, NewDataSet
+from discreet.ledger.sqlite import SQLite, open_immutable, sync_to_disk
+from discreet.ledger.tables import FIRST_FORMATS, METADATA, MIGRATIONS_DIR, VERSION_TABLE, entries, heads
 
-WAIT = 10.0
-BATCH = 1000
-LEFT_OVER = ("-wal", "-journal")
+LOCK_TIMEOUT = 10.0
+COPY_BATCH = 1000
+LEFTOVER_SUFFIXES = ("-wal", "-journal")
 """What SQLite keeps beside a file while it is open, and would take for the newest part of another file put there."""
-Stage = Callable[[str], None]
+StageCallback = Callable[[str], None]
 
 
-def backup(where: str | Path, file: str | Path, force: bool, stage: Stage) -> Verified:
+def write_backup(where: str | Path, file: str | Path, force: bool, stage: StageCallback) -> LedgerVerification:
     """Write a copy of a ledger to a file: whole, recomputed and durable, or not at all."""
-    target = opening.path_of(file)
+    target = opening.parse_ledger_path(file)
     if target is None:
         raise InvalidInput("a back-up goes to a file, not to a database; restore it to one from there")
-    target = _in_folder(target)
+    target = _require_folder(target)
     replaces = os.path.lexists(target)
     if not replaces:
-        _require_nothing_left(target)
-    with closing(opening.existing_database(where, WAIT)) as source:
+        _require_no_leftover(target)
+    with closing(opening.open_existing_database(where, LOCK_TIMEOUT)) as source:
         if replaces:
             _require_replaceable(target, force, where, source)
-        with _copied(source.reading(), target.parent, stage) as copy:
-            verified = _verified(copy, stage)
-            _put(copy, target, os.replace if replaces else _link)
+        with _open_copy(source.begin_read(), target.parent, stage) as copy:
+            verified = _verify_copy(copy, stage)
+            _move_into_place(copy, target, os.replace if replaces else _link_new_file)
     return verified
 
 
-def restore(
-    file: str | Path, where: str | Path, forgotten: Forgotten, stage: Stage, new: Sequence[NewDataSet] = ()
-) -> Restored:
+def restore_backup(
+    file: str | Path, where: str | Path, forgotten: ForgottenSpend, stage: StageCallback, new: Sequence[NewDataSet] = ()
+) -> LedgerRestore:
     """Write the ledger of a back-up to where there is none, with what was forgotten: at once, or not at all."""
-    source, target = _backup_at(file), opening.path_of(where)
+    source, target = _find_backup(file), opening.parse_ledger_path(where)
     if target is None:
         return _restore_to_database(source, where, forgotten, stage, new)
-    target = _require_nothing(_in_folder(target))
-    with _restored(source, target.parent, forgotten, stage, new) as (copy, told):
-        _put(copy, target, _link)
-    return told
+    target = _require_free_path(_require_folder(target))
+    with _open_restored_copy(source, target.parent, forgotten, stage, new) as (copy, result):
+        _move_into_place(copy, target, _link_new_file)
+    return result
 
 
 def _restore_to_database(
-    source: Path, where: str | Path, forgotten: Forgotten, stage: Stage, new: Sequence[NewDataSet]
-) -> Restored:
-    with closing(opening.database_at(where, WAIT)) as database:
-        with database.reading() as connection:
+    source: Path, where: str | Path, forgotten: ForgottenSpend, stage: StageCallback, new: Sequence[NewDataSet]
+) -> LedgerRestore:
+    with closing(opening.open_database(where, LOCK_TIMEOUT)) as database:
+        with database.begin_read() as connection:
             _require_no_ledger(connection)
-        with _restored(source, source.parent, forgotten, stage, new) as (copy, told), copy.reading() as rows:
-            _fill(database, rows, stage)
-    return told
+        with (
+            _open_restored_copy(source, source.parent, forgotten, stage, new) as (copy, result),
+            copy.begin_read() as copy_connection,
+        ):
+            _fill_database(database, copy_connection, stage)
+    return result
 
 
 @contextmanager
-def _restored(
-    source: Path, folder: Path, forgotten: Forgotten, stage: Stage, new: Sequence[NewDataSet]
-) -> Iterator[tuple[SQLite, Restored]]:
+def _open_restored_copy(
+    source: Path, folder: Path, forgotten: ForgottenSpend, stage: StageCallback, new: Sequence[NewDataSet]
+) -> Iterator[tuple[SQLite, LedgerRestore]]:
     """A copy of a back-up that holds and is of the present format, with what was forgotten."""
-    with opening.naming(source), looking(source, WAIT) as connection:
-        opening.require_format(opening.about_in(connection))
-    with _copied(looking(source, WAIT), folder, stage) as copy:
-        before = after = _verified(copy, stage)
+    with opening.name_damaged_file(source), open_immutable(source, LOCK_TIMEOUT) as connection:
+        opening.require_format(opening.read_ledger_info(connection))
+    with _open_copy(open_immutable(source, LOCK_TIMEOUT), folder, stage) as copy:
+        before = after = _verify_copy(copy, stage)
         if new and not forgotten.epsilon:
             raise InvalidInput(
                 "a data set that is not in the back-up is charged what was forgotten, so that must be above 0"
             )
-        with copy.writing() as connection:
-            changed = forgetting.enter(connection, forgotten)
-        for one in new:
-            _add_new(copy, one, forgotten, before)
+        with copy.begin_write() as connection:
+            changed = forgetting.charge_all_forgotten(connection, forgotten)
+        for dataset in new:
+            _register_new_dataset(copy, dataset, forgotten, before)
         if changed or new:
-            after = _verified(copy, stage)
-        yield copy, Restored(before, after)
+            after = _verify_copy(copy, stage)
+        yield copy, LedgerRestore(before, after)
 
 
-def _add_new(copy: SQLite, one: NewDataSet, forgotten: Forgotten, before: Verified) -> None:
+def _register_new_dataset(
+    copy: SQLite, dataset: NewDataSet, forgotten: ForgottenSpend, before: LedgerVerification
+) -> None:
     """Register a data set that the back-up does not know, and charge it what was forgotten on each of its snapshots.
 
     What carries over to the next snapshot is not charged again.
     """
     from discreet.ledger.ledger import Ledger
 
-    if one.name in before.heads:
-        raise InvalidInput(f"{one.name[:40]!r} is in the back-up and is charged anyway; leave it out")
-    ledger = Ledger(copy, opening.existing_ledger_in)
-    for number, (snapshot, disjoint) in enumerate(one.snapshots):
-        ledger.register(one.name, one.identity, snapshot, disjoint)
+    if dataset.name in before.heads:
+        raise InvalidInput(f"{dataset.name[:40]!r} is in the back-up and is charged anyway; leave it out")
+    ledger = Ledger(copy, opening.find_existing_ledger)
+    for number, (snapshot, disjoint) in enumerate(dataset.snapshots):
+        ledger.register(dataset.name, dataset.identity, snapshot, disjoint)
         if disjoint or number == 0:
-            with copy.writing() as connection:
-                forgetting.enter_for(connection, one.name, forgotten)
+            with copy.begin_write() as connection:
+                forgetting.charge_forgotten(connection, dataset.name, forgotten)
 
 
 @contextmanager
-def _copied(source: AbstractContextManager[Connection], folder: Path, stage: Stage) -> Iterator[SQLite]:
+def _open_copy(source: AbstractContextManager[Connection], folder: Path, stage: StageCallback) -> Iterator[SQLite]:
     """The same ledger in the same format, in a folder of its own that is gone afterwards."""
     with (
-        plainly(),
-        TemporaryDirectory(prefix=".discreet-", dir=folder) as own,
-        closing(SQLite(Path(own) / "ledger.db", WAIT)) as copy,
+        translate_database_errors(),
+        TemporaryDirectory(prefix=".discreet-", dir=folder) as copy_folder,
+        closing(SQLite(Path(copy_folder) / "ledger.db", LOCK_TIMEOUT)) as copy,
     ):
-        with source as connection, copy.writing() as target:
-            _copy(connection, target, stage)
+        with source as connection, copy.begin_write() as target:
+            _copy_tables(connection, target, stage)
         yield copy
 
 
-def _fill(database: Database, source: Connection, stage: Stage) -> None:
+def _fill_database(database: Database, source: Connection, stage: StageCallback) -> None:
     """Copy a ledger into a database, in one transaction."""
-    with database.writing() as target:
-        opening.alone(target)
+    with database.begin_write() as target:
+        opening.lock_ledger_creation(target)
         _require_no_ledger(target)
-        _copy(source, target, stage)
+        _copy_tables(source, target, stage)
 
 
-def _copy(source: Connection, target: Connection, stage: Stage) -> None:
+def _copy_tables(source: Connection, target: Connection, stage: StageCallback) -> None:
     """Make the tables as the source has them, and copy every row."""
-    about = opening.about_in(source)
-    upgrading.upgrade(target, VERSIONS, VERSION_TABLE, str(about.format))
-    tables = [table for table in METADATA.sorted_tables if SINCE.get(table.name, 1) <= about.format]
+    info = opening.read_ledger_info(source)
+    upgrading.run_migrations(target, MIGRATIONS_DIR, VERSION_TABLE, str(info.format))
+    tables = [table for table in METADATA.sorted_tables if FIRST_FORMATS.get(table.name, 1) <= info.format]
     total = sum(source.execute(select(func.count()).select_from(table)).scalar_one() for table in tables)
     done = 0
     for table in tables:
-        with source.execute(select(table), execution_options={"yield_per": BATCH}) as found:
-            for batch in found.mappings().partitions():
-                _add(target, table, [dict(row) for row in batch])
+        with source.execute(select(table), execution_options={"yield_per": COPY_BATCH}) as result:
+            for batch in result.mappings().partitions():
+                _insert_rows(target, table, [dict(row) for row in batch])
                 done += len(batch)
                 stage(f"copying: {done} of {total}")
 
 
-def _add(target: Connection, table: Table, batch: list[dict[str, Any]]) -> None:
+def _insert_rows(target: Connection, table: Table, batch: list[dict[str, Any]]) -> None:
     try:
         target.execute(insert(table), batch)
     except UnicodeEncodeError:
         raise ClaimFailed("the ledger holds damaged text; verify it, and restore a copy that holds") from None
 
 
-def _verified(copy: SQLite, stage: Stage) -> Verified:
-    with copy.reading() as connection:
-        about = opening.about_in(connection)
-    return verifying.verify(copy, about.id, None, lambda done, total: stage(f"verifying: {done} of {total}"))
+def _verify_copy(copy: SQLite, stage: StageCallback) -> LedgerVerification:
+    with copy.begin_read() as connection:
+        info = opening.read_ledger_info(connection)
+    return verifying.verify_ledger(copy, info.id, None, lambda done, total: stage(f"verifying: {done} of {total}"))
 
 
-def _put(copy: SQLite, target: Path, move: Callable[[Path, Path], None]) -> None:
+def _move_into_place(copy: SQLite, target: Path, move: Callable[[Path, Path], None]) -> None:
     """Give a copy its name, once it is on the disk."""
-    copy.settle()
+    copy.checkpoint()
     copy.close()
-    sync(copy.path)
+    sync_to_disk(copy.path)
     move(copy.path, target)
-    sync(target.parent)
+    sync_to_disk(target.parent)
 
 
-def _link(made: Path, target: Path) -> None:
+def _link_new_file(source: Path, target: Path) -> None:
     """Never over a file that is there."""
     try:
-        os.link(made, target)
+        os.link(source, target)
     except FileExistsError:
-        raise _there_already(target) from None
+        raise _build_exists_error(target) from None
     except OSError:  # a disk without links
         if os.path.lexists(target):
-            raise _there_already(target) from None
-        os.replace(made, target)
+            raise _build_exists_error(target) from None
+        os.replace(source, target)
 
 
-def _in_folder(path: Path) -> Path:
+def _require_folder(path: Path) -> Path:
     """A path whose folder is there."""
     if not path.absolute().parent.is_dir():
         raise InvalidInput(f"the folder for {path.name[:40]!r} does not exist; make it first")
     return path.absolute()
 
 
-def _left_over(path: Path) -> str | None:
-    return next((suffix for suffix in LEFT_OVER if os.path.lexists(f"{path}{suffix}")), None)
+def _find_leftover(path: Path) -> str | None:
+    return next((suffix for suffix in LEFTOVER_SUFFIXES if os.path.lexists(f"{path}{suffix}")), None)
 
 
-def _closed(path: Path) -> Path:
+def _require_closed(path: Path) -> Path:
     """A file that is there and that nobody has open: what is beside it may be its newest part, and must stay."""
-    suffix = _left_over(path)
+    suffix = _find_leftover(path)
     if suffix is not None:
         raise InvalidInput(
             f"beside {path.name[:40]!r} is its {suffix} file, which may have its newest entries; stop what has it "
@@ -203,9 +208,9 @@ def _closed(path: Path) -> Path:
     return path
 
 
-def _require_nothing_left(target: Path) -> None:
+def _require_no_leftover(target: Path) -> None:
     """Nothing that SQLite would take for the newest part of what is put there."""
-    suffix = _left_over(target)
+    suffix = _find_leftover(target)
     if suffix is not None:
         raise InvalidInput(
             f"{target.name[:40]!r} is not there, but beside it is a {suffix} file of a ledger that was; stop the "
@@ -213,38 +218,38 @@ def _require_nothing_left(target: Path) -> None:
         )
 
 
-def _require_nothing(target: Path) -> Path:
+def _require_free_path(target: Path) -> Path:
     if os.path.lexists(target):
         raise InvalidInput(
             f"{target.name[:40]!r} is there already; a ledger is restored only to where there is none: stop the "
             "service that has it open, then move it to another folder with all files whose names begin with its own"
         )
-    _require_nothing_left(target)
+    _require_no_leftover(target)
     return target
 
 
 def _require_replaceable(target: Path, force: bool, where: str | Path, source: Database) -> None:
     """Only a back-up that the ledger goes on from is replaced: one with other entries is worth more than a new one."""
     if not force:
-        raise _there_already(target)
-    ledger = opening.path_of(where)
+        raise _build_exists_error(target)
+    ledger = opening.parse_ledger_path(where)
     if ledger is not None and target.exists() and target.samefile(ledger):
         raise InvalidInput("the back-up would replace the ledger itself; name another file")
-    _closed(target)
-    with source.reading() as connection:
-        about = opening.about_in(connection)
-        for head in _heads_of(target, about.id):
-            at = select(entries.c.hash).where(entries.c.dataset == head.dataset, entries.c.seq == head.seq)
-            if connection.execute(at).scalar_one_or_none() != head.hash:
+    _require_closed(target)
+    with source.begin_read() as connection:
+        info = opening.read_ledger_info(connection)
+        for head in _read_heads(target, info.id):
+            statement = select(entries.c.hash).where(entries.c.dataset == head.dataset, entries.c.seq == head.seq)
+            if connection.execute(statement).scalar_one_or_none() != head.hash:
                 raise ClaimFailed(
                     f"the back-up {target.name[:40]!r} has entries that the ledger lacks: the ledger was changed, or "
                     "is an older copy; keep that back-up, and write this one to another file"
                 )
 
 
-def _heads_of(target: Path, ledger: str) -> list[Row[Any]]:
-    with suppress(DiscreetError), looking(target, WAIT) as connection:
-        if opening.about_in(connection).id == ledger:
+def _read_heads(target: Path, ledger: str) -> list[Row[Any]]:
+    with suppress(DiscreetError), open_immutable(target, LOCK_TIMEOUT) as connection:
+        if opening.read_ledger_info(connection).id == ledger:
             return list(connection.execute(select(heads)))
     raise InvalidInput(f"{target.name[:40]!r} is there and is no back-up of this ledger; name another file")
 
@@ -256,14 +261,14 @@ def _require_no_ledger(connection: Connection) -> None:
         )
 
 
-def _backup_at(file: str | Path) -> Path:
-    path = opening.path_of(file)
+def _find_backup(file: str | Path) -> Path:
+    path = opening.parse_ledger_path(file)
     if path is None or not path.is_file():
         raise InvalidInput("there is no back-up of that name; a back-up is a file that discreet ledger backup wrote")
-    return _closed(path).absolute()
+    return _require_closed(path).absolute()
 
 
-def _there_already(target: Path) -> InvalidInput:
+def _build_exists_error(target: Path) -> InvalidInput:
     return InvalidInput(
         f"{target.name[:40]!r} is there already; name another, or replace an earlier back-up by --force"
     )

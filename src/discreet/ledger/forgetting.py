@@ -16,18 +16,18 @@ from sqlalchemy import Connection, select
 from discreet.errors import InvalidInput
 from discreet.kernel.entropy import SYSTEM
 from discreet.ledger import chain, rows
-from discreet.ledger.accounts import cost
-from discreet.ledger.chain import FORGOTTEN as WHAT
+from discreet.ledger.accounts import compute_debit
+from discreet.ledger.chain import FORGOTTEN_QUERY as WHAT
 from discreet.ledger.chain import RESTORER as WHO
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import Charge
-from discreet.ledger.paying import DATASET
+from discreet.ledger.paying import DATASET_OWNER
 from discreet.ledger.tables import heads
-from discreet.spend import Spend, amount
+from discreet.spend import PrivacyCost, require_amount
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class ForgottenSpend:
     """The most that may have been spent on any one data set; all of it together was (epsilon, delta)-private."""
 
     epsilon: Fraction
@@ -35,7 +35,7 @@ class Forgotten:
 
     def __post_init__(self) -> None:
         """Both are amounts; a delta has its epsilon."""
-        Spend(amount(self.epsilon, "what was forgotten"), delta=self.delta)
+        PrivacyCost(require_amount(self.epsilon, "what was forgotten"), delta=self.delta)
         if self.delta and not self.epsilon:
             raise InvalidInput("a forgotten delta goes with a forgotten epsilon; say the most that was spent of both")
 
@@ -52,66 +52,68 @@ class NewDataSet:
     snapshots: tuple[tuple[str, bool], ...]
 
 
-def enter(connection: Connection, forgotten: Forgotten) -> bool:
+def charge_all_forgotten(connection: Connection, forgotten: ForgottenSpend) -> bool:
     """Charge what was forgotten to every data set, also beyond a cap; whether anything was entered.
 
     Where nothing was spent since, a charge without an answer may still have been answered since: it is void from now
     on, at no cost.
     """
-    entered = False
+    has_entries = False
     for dataset in sorted(connection.execute(select(heads.c.dataset)).scalars()):
         if forgotten.epsilon:
-            enter_for(connection, dataset, forgotten)
+            charge_forgotten(connection, dataset, forgotten)
         elif rows.find_unanswered(connection, dataset):
-            head = rows.registered(rows.hold_head(connection, dataset), dataset)
-            rows.append(connection, head, chain.voided(head))
+            head = rows.require_head(rows.lock_head(connection, dataset), dataset)
+            rows.append_entry(connection, head, chain.build_void(head))
         else:
             continue
-        entered = True
-    return entered
+        has_entries = True
+    return has_entries
 
 
-def enter_for(connection: Connection, dataset: str, forgotten: Forgotten) -> None:
+def charge_forgotten(connection: Connection, dataset: str, forgotten: ForgottenSpend) -> None:
     """Charge what was forgotten to one data set, as it is registered now."""
-    head = rows.registered(rows.hold_head(connection, dataset), dataset)
-    for charge in _charges(head, forgotten):
-        head = _enter(connection, head, charge)
+    head = rows.require_head(rows.lock_head(connection, dataset), dataset)
+    for charge in _build_charges(head, forgotten):
+        head = _append_charge(connection, head, charge)
 
 
-def _charges(head: Head, forgotten: Forgotten) -> Iterator[Charge]:
+def _build_charges(head: Head, forgotten: ForgottenSpend) -> Iterator[Charge]:
     """A pure loss of epsilon, which every model counts, and a chance of delta that it was none.
 
     Whatever is (epsilon, delta)-private can be drawn from those two (Kairouz, Oh and Viswanath 2015).
     """
-    epsilon, asked = forgotten.epsilon, (head.dataset, head.snapshot, WHO, WHAT, WHAT)
-    yield Charge(*asked, "dp", Spend(epsilon, epsilon**2 / 2), epsilon)
+    epsilon, request = forgotten.epsilon, (head.dataset, head.snapshot, WHO, WHAT, WHAT)
+    yield Charge(*request, "dp", PrivacyCost(epsilon, epsilon**2 / 2), epsilon)
     if forgotten.delta:
-        yield Charge(*asked, "approx-dp", Spend(delta=forgotten.delta), epsilon)
+        yield Charge(*request, "approx-dp", PrivacyCost(delta=forgotten.delta), epsilon)
 
 
-def _enter(connection: Connection, head: Head, charge: Charge) -> Head:
+def _append_charge(connection: Connection, head: Head, charge: Charge) -> Head:
     """One charge to the data set, with an answer, so that the analysts can be charged as for that answer again.
 
     The caps that it was admitted under are not known, and its entries say so. The charge names the restore, so that two
     restores of one back-up differ.
     """
-    others = sorted(set(rows.owners(connection, head)) - {DATASET, WHO})
-    head = head.drawn(charge.model, charge.part)
-    paid = chain.charged(head, charge) | chain.UNRECORDED | {"restore": SYSTEM.take(16).hex()}
-    head = _append(connection, head, paid, DATASET, WHO)
+    others = sorted(set(rows.list_owners(connection, head)) - {DATASET_OWNER, WHO})
+    head = head.with_charge(charge.model, charge.part)
+    body = chain.build_charge_entry(head, charge) | chain.UNRECORDED_MARK | {"restore": SYSTEM.take(16).hex()}
+    head = _append_entry(connection, head, body, DATASET_OWNER, WHO)
     rows.add_answer(connection, head.dataset, head.seq, WHAT)
-    head = _append(connection, head, chain.answered(head, paid, WHAT))
+    head = _append_entry(connection, head, chain.build_answer_entry(head, body, WHAT))
     for analyst in others:
-        reused = chain.reused(head, replace(charge, analyst=analyst), paid) | chain.UNRECORDED
-        head = _append(connection, head, reused, analyst)
+        reuse = chain.build_reuse(head, replace(charge, analyst=analyst), body) | chain.UNRECORDED_MARK
+        head = _append_entry(connection, head, reuse, analyst)
     return head
 
 
-def _append(connection: Connection, head: Head, body: Body, *owners: str) -> Head:
+def _append_entry(connection: Connection, head: Head, body: Body, *owners: str) -> Head:
     for owner in owners:
-        before = rows.position(connection, head, owner, None, ()).root
-        rows.save(connection, head, owner, None, before.plus(cost(body["model"], chain.spend_of(body))))
+        before = rows.read_position(connection, head, owner, None, ()).root
+        rows.save_account(
+            connection, head, owner, None, before.plus(compute_debit(body["model"], chain.parse_spend(body)))
+        )
         terms = rows.find_terms(connection, head.dataset, owner)
         if terms is not None:
-            rows.save_terms(connection, head.dataset, owner, replace(terms, late=True))
-    return rows.append(connection, head, body)
+            rows.save_terms(connection, head.dataset, owner, replace(terms, has_unrecorded_caps=True))
+    return rows.append_entry(connection, head, body)

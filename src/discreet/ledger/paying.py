@@ -8,162 +8,185 @@ from sqlalchemy import Connection
 
 from discreet.errors import InvalidInput, Unavailable
 from discreet.ledger import chain, rows, stored
-from discreet.ledger.accounts import COMPONENTS, NOTHING, Account, cost, debited, exceeds, shown_held
+from discreet.ledger.accounts import (
+    COMPONENTS,
+    EMPTY_ACCOUNT,
+    Account,
+    compute_debit,
+    exceeds_highest_cap,
+    find_enforced_models,
+    list_debited_models,
+)
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import MODELS, Caps, Charge, Receipt
-from discreet.ledger.refusal import Owner, Refusal, room
+from discreet.ledger.refusal import Owner, Refusal, find_affordable_epsilon
 from discreet.ledger.terms import Terms
 from discreet.schema import Budget
-from discreet.spend import Part, Spend
+from discreet.spend import PrivacyCost, SubAccount
 
-DATASET = ""
+DATASET_OWNER = ""
 """The owner of the data set's own accounts."""
 
 
-def pay(connection: Connection, charge: Charge, caps: Caps) -> Receipt | Refusal:
+def pay_charge(connection: Connection, charge: Charge, caps: Caps) -> Receipt | Refusal:
     """A retry gets its receipt, a stored answer is shared, a new draw is paid; what does not fit changes nothing.
 
     Nobody pays more than was offered, unless by consent: a dearer stored answer is degraded to the offer, or left.
     """
-    if chain.FORGOTTEN in {charge.question, charge.query}:
-        raise InvalidInput(f"{chain.FORGOTTEN!r} is what a restored ledger was charged; name the question otherwise")
-    head = rows.registered(rows.hold_head(connection, charge.dataset), charge.dataset)
-    known = stored.replayed(connection, charge)
-    if known is not None:
-        return known
+    if chain.FORGOTTEN_QUERY in {charge.question, charge.query}:
+        raise InvalidInput(
+            f"{chain.FORGOTTEN_QUERY!r} is what a restored ledger was charged; name the question otherwise"
+        )
+    head = rows.require_head(rows.lock_head(connection, charge.dataset), charge.dataset)
+    retry_receipt = stored.find_retry_receipt(connection, charge)
+    if retry_receipt is not None:
+        return retry_receipt
     if charge.snapshot != head.snapshot:
         raise Unavailable(f"{charge.dataset[:40]!r} has another snapshot by now; ask again")
     if charge.fresh:
-        return _draw(connection, head, charge, caps)
-    own = stored.owned(connection, charge)
-    if own is not None:
-        return own
-    source = stored.shared(connection, charge)
+        return _charge_new_answer(connection, head, charge, caps)
+    own_receipt = stored.find_own_receipt(connection, charge)
+    if own_receipt is not None:
+        return own_receipt
+    source = stored.find_shared_entry(connection, charge)
     if source is not None:
-        return _reuse(connection, head, charge, caps, source)
-    source = stored.more_accurate(connection, charge)
+        return _charge_reuse(connection, head, charge, caps, source)
+    source = stored.find_degradable_entry(connection, charge)
     if source is not None:
-        return _degrade(connection, head, charge, caps, source)
-    return _draw(connection, head, charge, caps)
+        return _charge_degradation(connection, head, charge, caps, source)
+    return _charge_new_answer(connection, head, charge, caps)
 
 
-def _draw(connection: Connection, head: Head, charge: Charge, caps: Caps) -> Receipt | Refusal:
+def _charge_new_answer(connection: Connection, head: Head, charge: Charge, caps: Caps) -> Receipt | Refusal:
     """A new answer: the data set pays, and so does the analyst."""
-    owners = payers(connection, head, charge, caps)
-    more = cost(charge.model, charge.spend)
-    if not all(owner.affords(more) for owner in owners):
+    owners = find_payers(connection, head, charge, caps)
+    debit = compute_debit(charge.model, charge.spend)
+    if not all(owner.can_afford(debit) for owner in owners):
         return Refusal(charge, owners)
-    head = head.drawn(charge.model, charge.part)
-    head, opens = _record_terms(connection, head, owners, more)
-    return _paid(connection, head, chain.charged(head, charge) | opens, owners, more)
+    head = head.with_charge(charge.model, charge.part)
+    head, opens = _record_terms(connection, head, owners, debit)
+    return _append_payment(connection, head, chain.build_charge_entry(head, charge) | opens, owners, debit)
 
 
-def payers(connection: Connection, head: Head, charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
+def find_payers(connection: Connection, head: Head, charge: Charge, caps: Caps) -> tuple[Owner, Owner]:
     """Who pays for a new answer: the data set and the analyst. Given the head as it is before."""
-    drawn = head.drawn(charge.model, charge.part)
-    whole = _owner(connection, drawn, charge, charge.part, DATASET, caps.dataset, caps)
-    own = _owner(connection, drawn, charge, charge.part, charge.analyst, caps.analyst, caps)
-    if head.raised(charge.part) and not _raise_fits(connection, drawn, (whole, own)):
-        return replace(whole, closed=True), replace(own, closed=True)
-    return whole, own
+    head_after = head.with_charge(charge.model, charge.part)
+    dataset_owner = _read_owner(connection, head_after, charge, charge.part, DATASET_OWNER, caps.dataset, caps)
+    analyst_owner = _read_owner(connection, head_after, charge, charge.part, charge.analyst, caps.analyst, caps)
+    if head.raises_max_accounts(charge.part) and not _raise_fits(
+        connection, head_after, (dataset_owner, analyst_owner)
+    ):
+        return replace(dataset_owner, is_closed=True), replace(analyst_owner, is_closed=True)
+    return dataset_owner, analyst_owner
 
 
-def _raise_fits(connection: Connection, head: Head, paying: tuple[Owner, ...]) -> bool:
+def _raise_fits(connection: Connection, head: Head, payers: tuple[Owner, ...]) -> bool:
     """Whether all accounts keep their promises once parts charged before count as often as the head now says.
 
     That is a loss in every model and for every owner, whatever the charge itself costs, and whoever pays for it.
     """
-    terms = {owner.name: owner.terms for owner in paying if owner.recorded is not None}
-    for name in rows.owners(connection, head):
+    terms = {owner.name: owner.terms for owner in payers if owner.recorded_terms is not None}
+    for name in rows.list_owners(connection, head):
         recorded = rows.find_terms(connection, head.dataset, name)
-        if recorded is None or recorded.late:
+        if recorded is None or recorded.has_unrecorded_caps:
             continue
-        promised = terms.get(name) or recall(connection, head, name, recorded)
-        total = rows.position(connection, head, name, None, COMPONENTS).total(NOTHING)
-        if any(model in promised.held and exceeds(total, model, promised) for model in MODELS):
+        promised_terms = terms.get(name) or complete_terms(connection, head, name, recorded)
+        total = rows.read_position(connection, head, name, None, COMPONENTS).compute_total(EMPTY_ACCOUNT)
+        if any(
+            model in promised_terms.enforced_models and exceeds_highest_cap(total, model, promised_terms)
+            for model in MODELS
+        ):
             return False
     return True
 
 
-def _reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body) -> Receipt | Refusal:
+def _charge_reuse(connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body) -> Receipt | Refusal:
     """Another analyst's answer: nothing new is disclosed of the data set, but the analyst pays what it cost."""
-    part = chain.part_of(source)
-    owner = _owner(connection, head, charge, part, charge.analyst, caps.analyst, caps)
-    more = cost(charge.model, chain.spend_of(source))
-    if not owner.affords(more):
-        paying = _paying_less(connection, head, charge, caps, owner)
-        return Refusal(charge, paying, chain.asked_epsilon(source) if charge.any_price else None)
-    head, opens = _record_terms(connection, head, (owner,), more)
-    receipt = _paid(connection, head, chain.reused(head, charge, source) | opens, (owner,), more)
-    return replace(receipt, answer=rows.answer_of(connection, charge.dataset, source["seq"]))
+    part = chain.parse_part(source)
+    owner = _read_owner(connection, head, charge, part, charge.analyst, caps.analyst, caps)
+    debit = compute_debit(charge.model, chain.parse_spend(source))
+    if not owner.can_afford(debit):
+        payers = _find_payers_for_less(connection, head, charge, caps, owner)
+        return Refusal(charge, payers, chain.parse_asked_epsilon(source) if charge.any_price else None)
+    head, opens = _record_terms(connection, head, (owner,), debit)
+    receipt = _append_payment(connection, head, chain.build_reuse(head, charge, source) | opens, (owner,), debit)
+    return replace(receipt, answer=rows.read_answer_text(connection, charge.dataset, source["seq"]))
 
 
-def _paying_less(
+def _find_payers_for_less(
     connection: Connection, head: Head, charge: Charge, caps: Caps, owner: Owner
 ) -> tuple[Owner] | tuple[Owner, Owner]:
     """Who pays for the largest epsilon that the analyst has left: for a new draw, the data set as well."""
-    left = room(charge, owner)
-    if left and stored.more_accurate(connection, replace(charge, epsilon=left)) is not None:
+    left = find_affordable_epsilon(charge, owner)
+    if left and stored.find_degradable_entry(connection, replace(charge, epsilon=left)) is not None:
         return (owner,)
-    return payers(connection, head, charge, caps)
+    return find_payers(connection, head, charge, caps)
 
 
-def _degrade(connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body) -> Receipt | Refusal:
+def _charge_degradation(
+    connection: Connection, head: Head, charge: Charge, caps: Caps, source: Body
+) -> Receipt | Refusal:
     """Another analyst's answer with noise added: the data set pays nothing, the analyst what was offered."""
-    owner = _owner(connection, head, charge, charge.part, charge.analyst, caps.analyst, caps)
-    more = cost(charge.model, charge.spend)
-    if not owner.affords(more):
+    owner = _read_owner(connection, head, charge, charge.part, charge.analyst, caps.analyst, caps)
+    debit = compute_debit(charge.model, charge.spend)
+    if not owner.can_afford(debit):
         return Refusal(charge, (owner,))
-    head, opens = _record_terms(connection, head, (owner,), more)
-    receipt = _paid(connection, head, chain.degraded(head, charge, source) | opens, (owner,), more)
-    return replace(receipt, degrades=rows.answer_of(connection, charge.dataset, source["seq"]))
+    head, opens = _record_terms(connection, head, (owner,), debit)
+    receipt = _append_payment(connection, head, chain.build_degradation(head, charge, source) | opens, (owner,), debit)
+    return replace(receipt, answer_to_degrade=rows.read_answer_text(connection, charge.dataset, source["seq"]))
 
 
-def _owner(
-    connection: Connection, head: Head, charge: Charge, part: Part | None, name: str, cap: Budget, caps: Caps
+def _read_owner(
+    connection: Connection, head: Head, charge: Charge, part: SubAccount | None, name: str, cap: Budget, caps: Caps
 ) -> Owner:
-    models = tuple(model for model in debited(charge.model) if model in caps.models)
+    models = tuple(model for model in list_debited_models(charge.model) if model in caps.models)
     recorded = rows.find_terms(connection, head.dataset, name)
     if recorded is None:
-        terms = Terms.opened(cap, caps.models)
+        terms = Terms.from_first_cap(cap, caps.models)
     else:
-        terms = recall(connection, head, name, recorded).under(cap, name, caps.models)
-    return Owner(name, rows.position(connection, head, name, part, models), terms, models, recorded)
+        terms = complete_terms(connection, head, name, recorded).with_cap(cap, name, caps.models)
+    return Owner(name, rows.read_position(connection, head, name, part, models), terms, models, recorded)
 
 
-def recall(connection: Connection, head: Head, owner: str, terms: Terms, opening: bool = False) -> Terms:
+def complete_terms(connection: Connection, head: Head, owner: str, terms: Terms, opening: bool = False) -> Terms:
     """Terms with what the entries show of charges that were admitted before their models were recorded."""
     if terms.models is not None and not opening:
         return terms
-    largest = rows.largest_totals(connection, head, owner)
+    largest = rows.compute_largest_totals(connection, head, owner)
     forgotten = rows.find_forgotten(connection, head.dataset, owner)
-    return recalled(terms, largest, forgotten, opening)
+    return complete_terms_from_totals(terms, largest, forgotten, opening)
 
 
-def recalled(terms: Terms, largest: Account, forgotten: Spend, opening: bool) -> Terms:
+def complete_terms_from_totals(terms: Terms, largest: Account, forgotten: PrivacyCost, opening: bool) -> Terms:
     """The same, given what any unit lost before, and what was forgotten beside it."""
-    after = terms.after(opening and largest != NOTHING, forgotten.epsilon, forgotten.delta)
-    return after if opening else replace(after, held=shown_held(largest))
+    completed_terms = terms.with_earlier_spend(opening and largest != EMPTY_ACCOUNT, forgotten.epsilon, forgotten.delta)
+    return completed_terms if opening else replace(completed_terms, enforced_models=find_enforced_models(largest))
 
 
-def _record_terms(connection: Connection, head: Head, owners: tuple[Owner, ...], more: Account) -> tuple[Head, Body]:
+def _record_terms(connection: Connection, head: Head, owners: tuple[Owner, ...], debit: Account) -> tuple[Head, Body]:
     """Chain every cap that is not the one recorded: a change as an entry, a first one as part of the charge's own.
 
     A charge of nothing is admitted under any cap, and records none.
     """
-    opened: dict[str, Terms] = {}
-    for owner in owners if more != NOTHING else ():
-        if owner.recorded is None and owner.terms.orders:
-            opened[owner.name] = recall(connection, head, owner.name, owner.terms, opening=True)
-            rows.save_terms(connection, head.dataset, owner.name, opened[owner.name])
-        elif owner.recorded is not None and owner.recorded != owner.terms:
-            head = rows.append(connection, head, chain.capped(head, owner.name, owner.recorded, owner.terms))
+    opened_terms: dict[str, Terms] = {}
+    for owner in owners if debit != EMPTY_ACCOUNT else ():
+        if owner.recorded_terms is None and owner.terms.orders:
+            opened_terms[owner.name] = complete_terms(connection, head, owner.name, owner.terms, opening=True)
+            rows.save_terms(connection, head.dataset, owner.name, opened_terms[owner.name])
+        elif owner.recorded_terms is not None and owner.recorded_terms != owner.terms:
+            head = rows.append_entry(
+                connection, head, chain.build_cap_change(head, owner.name, owner.recorded_terms, owner.terms)
+            )
             rows.save_terms(connection, head.dataset, owner.name, owner.terms)
-    return head, chain.opening(opened)
+    return head, chain.build_account_openings(opened_terms)
 
 
-def _paid(connection: Connection, head: Head, body: Body, owners: tuple[Owner, ...], more: Account) -> Receipt:
-    after = rows.append(connection, head, body)
+def _append_payment(
+    connection: Connection, head: Head, body: Body, owners: tuple[Owner, ...], debit: Account
+) -> Receipt:
+    after = rows.append_entry(connection, head, body)
     for owner in owners:
-        rows.save(connection, after, owner.name, owner.position.part, owner.position.touched.plus(more))
-    return Receipt(after.seq, None, chain.spend_of(body), charged=True)
+        rows.save_account(
+            connection, after, owner.name, owner.position.part, owner.position.debited_account.plus(debit)
+        )
+    return Receipt(after.seq, None, chain.parse_spend(body), charged=True)

@@ -17,17 +17,17 @@ from weakref import WeakSet
 from sqlalchemy import Connection, create_engine, text
 
 from discreet.errors import Unavailable, Unsupported
-from discreet.ledger.database import REMADE, plainly
+from discreet.ledger.database import DATABASE_REPLACED, translate_database_errors
 from discreet.ledger.tables import about
 
 # A server or a user may have traded durability away; here it is asked back.
-SETTINGS = text(
+SET_SETTINGS = text(
     "SELECT set_config('lock_timeout', :timeout, true), set_config('synchronous_commit', :lasting, true), "
     f"to_regclass('{about.name}')::oid::bigint AS table_number"
 )
-TABLE = text(f"SELECT to_regclass('{about.name}')::oid::bigint")
-SERVER = "SELECT system_identifier FROM pg_control_system()"
-DATABASE = "SELECT oid::bigint FROM pg_database WHERE datname = current_database()"
+SELECT_TABLE_NUMBER = text(f"SELECT to_regclass('{about.name}')::oid::bigint")
+SELECT_SERVER_IDENTIFIER = "SELECT system_identifier FROM pg_control_system()"
+SELECT_DATABASE_NUMBER = "SELECT oid::bigint FROM pg_database WHERE datname = current_database()"
 
 _databases: WeakSet[Postgres] = WeakSet()
 
@@ -40,8 +40,8 @@ class Postgres:
             raise Unsupported("a ledger in PostgreSQL needs psycopg; run pip install '.[postgres]'")
         self._address = address
         self._timeout = timeout
-        self._opened: tuple[int | None, int] | None = None
-        self._table: int | None = None
+        self._database_id: tuple[int | None, int] | None = None
+        self._table_number: int | None = None
         self._lasting = "on" if lasting else "off"
         self._engine = create_engine(
             "postgresql+psycopg://",
@@ -57,34 +57,34 @@ class Postgres:
         _databases.add(self)
 
     @contextmanager
-    def writing(self, wait: float | None = None) -> Iterator[Connection]:
+    def begin_write(self, wait: float | None = None) -> Iterator[Connection]:
         """A transaction that takes its locks as it goes."""
         longest = self._timeout if wait is None else wait
-        with plainly(), self._engine.connect() as connection:
+        with translate_database_errors(), self._engine.connect() as connection:
             settings = {"timeout": f"{max(1, int(longest * 1000))}ms", "lasting": self._lasting}
-            self._require_table(connection.execute(SETTINGS, settings).one().table_number)
+            self._require_table(connection.execute(SET_SETTINGS, settings).one().table_number)
             yield connection
             connection.commit()
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def begin_read(self) -> Iterator[Connection]:
         """All statements see the same moment."""
-        with plainly(), self._engine.connect() as connection:
+        with translate_database_errors(), self._engine.connect() as connection:
             steady = connection.execution_options(isolation_level="REPEATABLE READ")
-            self._require_table(steady.execute(TABLE).scalar_one())
+            self._require_table(steady.execute(SELECT_TABLE_NUMBER).scalar_one())
             yield steady
 
-    def identity(self) -> str:
+    def get_identity(self) -> str:
         """The numbers of the server, the database and the ledger's first table."""
-        with self.reading():
+        with self.begin_read():
             pass
-        return f"database {self._opened} table {self._table}"
+        return f"database {self._database_id} table {self._table_number}"
 
-    def _require_table(self, found: int | None) -> None:
+    def _require_table(self, number: int | None) -> None:
         """Refuse a ledger that was dropped and made anew."""
-        if self._table not in (None, found):
-            raise Unavailable(REMADE)
-        self._table = found
+        if self._table_number not in (None, number):
+            raise Unavailable(DATABASE_REPLACED)
+        self._table_number = number
 
     def close(self) -> None:
         """Close the connections that are not in use."""
@@ -97,37 +97,37 @@ class Postgres:
     def _connect(self) -> Any:
         import psycopg
 
-        made = psycopg.connect(self._address, connect_timeout=max(2, int(self._timeout)))
+        connection = psycopg.connect(self._address, connect_timeout=max(2, int(self._timeout)))
         try:
-            self._require_database((_system_identifier(made), _number_of_database(made)))
+            self._require_database((_read_system_identifier(connection), _read_database_number(connection)))
         except (psycopg.Error, Unavailable):
-            made.close()
+            connection.close()
             raise
-        return made
+        return connection
 
-    def _require_database(self, found: tuple[int | None, int]) -> None:
+    def _require_database(self, database_id: tuple[int | None, int]) -> None:
         """Refuse another server or another database than was opened first, whatever their names."""
-        if self._opened not in (None, found):
-            raise Unavailable(REMADE)
-        self._opened = found
+        if self._database_id not in (None, database_id):
+            raise Unavailable(DATABASE_REPLACED)
+        self._database_id = database_id
 
 
-def _system_identifier(connection: Any) -> int | None:
+def _read_system_identifier(connection: Any) -> int | None:
     """What a server was given when it was made; None where the user may not read it."""
     import psycopg
 
     try:
-        return int(connection.execute(SERVER).fetchone()[0])
+        return int(connection.execute(SELECT_SERVER_IDENTIFIER).fetchone()[0])
     except psycopg.errors.InsufficientPrivilege:
         return None
     finally:
         connection.rollback()
 
 
-def _number_of_database(connection: Any) -> int:
-    found = int(connection.execute(DATABASE).fetchone()[0])
+def _read_database_number(connection: Any) -> int:
+    number = int(connection.execute(SELECT_DATABASE_NUMBER).fetchone()[0])
     connection.rollback()
-    return found
+    return number
 
 
 def _after_fork() -> None:

@@ -22,10 +22,10 @@ from sqlalchemy import Connection, select
 
 from discreet.errors import Unavailable
 from discreet.ledger import rows
-from discreet.ledger.database import WAY_OUT
+from discreet.ledger.database import RESTORE_COMMAND
 from discreet.ledger.tables import entries
 
-HASH = select(entries.c.hash, entries.c.kind).where(*rows._by(entries, "dataset", "seq"))
+SELECT_HASH = select(entries.c.hash, entries.c.kind).where(*rows._match_parameters(entries, "dataset", "seq"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class HeadRecord(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class HeadComparison:
     """A ledger that has all that a record knows of, or that was restored since."""
 
     head: RecordedHead | None
@@ -63,42 +63,42 @@ class Compared:
     """The first entry of a restore that the record has not seen and that it must accept; else None."""
 
 
-def compare(connection: Connection, ledger: str, dataset: str, known: RecordedHead | None) -> Compared:
+def compare_heads(connection: Connection, ledger: str, dataset: str, known: RecordedHead | None) -> HeadComparison:
     """Compare a ledger with a record when a data set is opened; a ledger that is behind it is refused."""
     restores = rows.find_restores(connection, dataset)
     head = rows.find_head(connection, dataset)
-    seen = () if known is None else known.restores
+    known_restores = () if known is None else known.restores
     restored_at = None
-    if known is not None and not _has(connection, ledger, dataset, known):
-        new = [entry for entry, found in restores if found not in seen]
-        if not new or known.ledger not in (None, ledger):
-            raise _refusal(ledger, dataset, known)
-        restored_at = min(new)
-    every = tuple(dict.fromkeys([*seen, *(found for _, found in restores)]))
-    now = None if head is None else RecordedHead(ledger, head.seq, head.hash, every)
-    return Compared(now, restored_at)
+    if known is not None and not _has_head(connection, ledger, dataset, known):
+        new_restores = [entry for entry, restore_hash in restores if restore_hash not in known_restores]
+        if not new_restores or known.ledger not in (None, ledger):
+            raise _build_refusal(ledger, dataset, known)
+        restored_at = min(new_restores)
+    all_restores = tuple(dict.fromkeys([*known_restores, *(restore_hash for _, restore_hash in restores)]))
+    current_head = None if head is None else RecordedHead(ledger, head.seq, head.hash, all_restores)
+    return HeadComparison(current_head, restored_at)
 
 
-def require(connection: Connection, ledger: str, dataset: str, known: RecordedHead | None) -> None:
+def require_recorded_head(connection: Connection, ledger: str, dataset: str, known: RecordedHead | None) -> None:
     """Refuse a ledger that lacks a recorded head, before anything is charged."""
-    if known is not None and not _has(connection, ledger, dataset, known):
-        raise _refusal(ledger, dataset, known)
+    if known is not None and not _has_head(connection, ledger, dataset, known):
+        raise _build_refusal(ledger, dataset, known)
 
 
-def restores_of(connection: Connection, dataset: str) -> tuple[str, ...]:
+def list_restore_hashes(connection: Connection, dataset: str) -> tuple[str, ...]:
     """The hashes of all entries about forgotten spend: a record that was lost begins anew with them."""
-    return tuple(found for _, found in rows.find_restores(connection, dataset))
+    return tuple(restore_hash for _, restore_hash in rows.find_restores(connection, dataset))
 
 
-def _has(connection: Connection, ledger: str, dataset: str, known: RecordedHead) -> bool:
+def _has_head(connection: Connection, ledger: str, dataset: str, known: RecordedHead) -> bool:
     """Whether the ledger is the recorded one and has the entry of the head, with its hash."""
-    found = connection.execute(HASH, {"by_dataset": dataset, "by_seq": known.entry}).one_or_none()
-    if found is None or known.ledger not in (None, ledger):
+    row = connection.execute(SELECT_HASH, {"by_dataset": dataset, "by_seq": known.entry}).one_or_none()
+    if row is None or known.ledger not in (None, ledger):
         return False
-    return bool(found.kind != "void" if known.hash is None else known.hash == found.hash)  # no answer is of a void
+    return bool(row.kind != "void" if known.hash is None else known.hash == row.hash)  # no answer is of a void
 
 
-def _refusal(ledger: str, dataset: str, known: RecordedHead) -> Unavailable:
+def _build_refusal(ledger: str, dataset: str, known: RecordedHead) -> Unavailable:
     if known.ledger not in (None, ledger):
         return Unavailable(
             f"the spend of {dataset[:40]!r} was kept in another ledger than this one; put that ledger back, or give "
@@ -107,5 +107,5 @@ def _refusal(ledger: str, dataset: str, known: RecordedHead) -> Unavailable:
     return Unavailable(
         f"the ledger lacks entry {known.entry} of {dataset[:40]!r}, which was recorded before: an older copy, or "
         f"another ledger, is in its place; put the newest one back, or restore a back-up with what was spent since, "
-        f"more than 0: {WAY_OUT}"
+        f"more than 0: {RESTORE_COMMAND}"
     )

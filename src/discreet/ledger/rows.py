@@ -26,86 +26,97 @@ from sqlalchemy import (
 
 from discreet.errors import InvalidInput
 from discreet.ledger import chain
-from discreet.ledger.accounts import AMOUNTS, COMPONENTS, NOTHING, PAST, Account, Position
-from discreet.ledger.amounts import read, stored
+from discreet.ledger.accounts import AMOUNTS, COMPONENTS, EMPTY_ACCOUNT, PAST_EPOCHS, Account, AccountPosition
+from discreet.ledger.amounts import format_stored_amount, parse_stored_amount
 from discreet.ledger.chain import Body, Head
 from discreet.ledger.charge import Model
 from discreet.ledger.tables import accounts, answers, caps, entries, heads, parts
 from discreet.ledger.terms import Terms, read_terms
-from discreet.spend import KINDS, Kind, Part, Spend
+from discreet.spend import ACCOUNT_KINDS, AccountKind, PrivacyCost, SubAccount
 
 
-def _by(table: Table, *names: str) -> list[Any]:
+def _match_parameters(table: Table, *names: str) -> list[Any]:
     return [table.c[name] == bindparam(f"by_{name}") for name in names]
 
 
-def _of_the_dataset(table: Table, *any_of: ColumnElement[bool]) -> Select[Any]:
-    return select(table.c.epoch).where(*_by(table, "dataset"), table.c.owner == "", or_(*any_of)).limit(1)
+def _select_dataset_accounts(table: Table, *any_of: ColumnElement[bool]) -> Select[Any]:
+    return select(table.c.epoch).where(*_match_parameters(table, "dataset"), table.c.owner == "", or_(*any_of)).limit(1)
 
 
 # Written once: to build a statement takes longer than to run it.
-HEAD = select(heads).where(*_by(heads, "dataset"))
-LOCKED_HEAD = HEAD.with_for_update()
-SAVE_HEAD = update(heads).where(*_by(heads, "dataset"))
-BODY = select(entries.c.body).where(*_by(entries, "dataset", "seq"))
-ANSWER = select(answers.c.answer).where(*_by(answers, "dataset", "seq"))
-ADD_ENTRY, ADD_ANSWER, ADD_HEAD = insert(entries), insert(answers), insert(heads)
+SELECT_HEAD = select(heads).where(*_match_parameters(heads, "dataset"))
+SELECT_HEAD_FOR_UPDATE = SELECT_HEAD.with_for_update()
+UPDATE_HEAD = update(heads).where(*_match_parameters(heads, "dataset"))
+SELECT_BODY = select(entries.c.body).where(*_match_parameters(entries, "dataset", "seq"))
+SELECT_ANSWER = select(answers.c.answer).where(*_match_parameters(answers, "dataset", "seq"))
+INSERT_ENTRY, INSERT_ANSWER, INSERT_HEAD = insert(entries), insert(answers), insert(heads)
 ACCOUNT_KEY = ("dataset", "epoch", "owner")
 PART_KEY = (*ACCOUNT_KEY, "kind", "part")
-ACCOUNT = select(*(accounts.c[name] for name in AMOUNTS)).where(*_by(accounts, *ACCOUNT_KEY))
-PART = select(*(parts.c[name] for name in AMOUNTS)).where(*_by(parts, *PART_KEY))
-SAVE_ACCOUNT = update(accounts).where(*_by(accounts, *ACCOUNT_KEY))
-SAVE_PART = update(parts).where(*_by(parts, *PART_KEY))
-TERMS = select(caps.c.terms).where(*_by(caps, "dataset", "owner"))
-FORGOTTEN = select(entries.c.body).where(
-    *_by(entries, "dataset", "analyst"),
+SELECT_ACCOUNT = select(*(accounts.c[name] for name in AMOUNTS)).where(*_match_parameters(accounts, *ACCOUNT_KEY))
+SELECT_PART = select(*(parts.c[name] for name in AMOUNTS)).where(*_match_parameters(parts, *PART_KEY))
+UPDATE_ACCOUNT = update(accounts).where(*_match_parameters(accounts, *ACCOUNT_KEY))
+UPDATE_PART = update(parts).where(*_match_parameters(parts, *PART_KEY))
+SELECT_TERMS = select(caps.c.terms).where(*_match_parameters(caps, "dataset", "owner"))
+SELECT_FORGOTTEN = select(entries.c.body).where(
+    *_match_parameters(entries, "dataset", "analyst"),
     entries.c.kind == "charge",
-    entries.c.body.contains(chain.written({"query": chain.FORGOTTEN})[1:-1]),
+    entries.c.body.contains(chain.encode_canonical({"query": chain.FORGOTTEN_QUERY})[1:-1]),
 )
-RESTORES = FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(entries.c.seq)
-VOIDS = select(entries.c.seq).where(*_by(entries, "dataset", "finds"))
+SELECT_RESTORES = SELECT_FORGOTTEN.with_only_columns(entries.c.seq, entries.c.hash, entries.c.body).order_by(
+    entries.c.seq
+)
+SELECT_VOIDS = select(entries.c.seq).where(*_match_parameters(entries, "dataset", "finds"))
 """Not the largest of them: for that SQLite looks through all entries from the last on."""
-UNANSWERED = (
+SELECT_UNANSWERED = (
     select(entries.c.seq)
     .outerjoin(answers, and_(answers.c.dataset == entries.c.dataset, answers.c.seq == entries.c.seq))
-    .where(*_by(entries, "dataset"), entries.c.kind.in_(("charge", "degrade")), entries.c.key.is_not(None))
+    .where(
+        *_match_parameters(entries, "dataset"), entries.c.kind.in_(("charge", "degrade")), entries.c.key.is_not(None)
+    )
     .where(answers.c.seq.is_(None))
     .order_by(entries.c.seq)
 )
-REUSED = select(entries.c.source).where(*_by(entries, "dataset", "analyst"), entries.c.kind == "reuse")
-BESIDE_DP: Mapping[Model, list[Select[Any]]] = {
+SELECT_REUSES = select(entries.c.source).where(
+    *_match_parameters(entries, "dataset", "analyst"), entries.c.kind == "reuse"
+)
+SELECT_NOT_DP: Mapping[Model, list[Select[Any]]] = {
     "approx-dp": [
-        _of_the_dataset(table, table.c.epsilon != table.c.dp, table.c.other != stored(0), table.c.delta != stored(0))
+        _select_dataset_accounts(
+            table,
+            table.c.epsilon != table.c.dp,
+            table.c.other != format_stored_amount(0),
+            table.c.delta != format_stored_amount(0),
+        )
         for table in (accounts, parts)
     ],
-    "individual-dp": [_of_the_dataset(table, table.c.individual != table.c.dp) for table in (accounts, parts)],
+    "individual-dp": [_select_dataset_accounts(table, table.c.individual != table.c.dp) for table in (accounts, parts)],
 }
-ON_PARTS = (
+SELECT_PART_CHARGES = (
     select(entries.c.body)
-    .where(*_by(entries, "dataset"), entries.c.kind == "charge", entries.c.body.contains('"part":{'))
+    .where(*_match_parameters(entries, "dataset"), entries.c.kind == "charge", entries.c.body.contains('"part":{'))
     .order_by(entries.c.seq)
 )
-SAVE_TERMS = update(caps).where(*_by(caps, "dataset", "owner"))
+UPDATE_TERMS = update(caps).where(*_match_parameters(caps, "dataset", "owner"))
 
 
 def find_head(connection: Connection, dataset: str) -> Head | None:
     """A data set's head as it is now."""
-    return _head(connection.execute(HEAD, {"by_dataset": dataset}).one_or_none())
+    return _parse_head(connection.execute(SELECT_HEAD, {"by_dataset": dataset}).one_or_none())
 
 
-def registered(head: Head | None, dataset: str) -> Head:
+def require_head(head: Head | None, dataset: str) -> Head:
     """The head, if there is one."""
     if head is None:
         raise InvalidInput(f"the ledger knows no data set {dataset[:40]!r}; register it first")
     return head
 
 
-def hold_head(connection: Connection, dataset: str) -> Head | None:
+def lock_head(connection: Connection, dataset: str) -> Head | None:
     """A data set's head, held until the transaction ends."""
-    return _head(connection.execute(LOCKED_HEAD, {"by_dataset": dataset}).one_or_none())
+    return _parse_head(connection.execute(SELECT_HEAD_FOR_UPDATE, {"by_dataset": dataset}).one_or_none())
 
 
-def _head(row: Row[Any] | None) -> Head | None:
+def _parse_head(row: Row[Any] | None) -> Head | None:
     if row is None:
         return None
     return Head(
@@ -137,188 +148,201 @@ def _columns(head: Head) -> dict[str, Any]:
 
 def add_head(connection: Connection, head: Head) -> None:
     """Make the row of a new data set."""
-    connection.execute(ADD_HEAD, _columns(head))
+    connection.execute(INSERT_HEAD, _columns(head))
 
 
-def append(connection: Connection, head: Head, body: Body) -> Head:
+def append_entry(connection: Connection, head: Head, body: Body) -> Head:
     """Chain one more entry to a held head; the head that follows, as it was saved."""
-    text = chain.written(body)
-    after = head.followed(text)
-    connection.execute(ADD_ENTRY, chain.columns(body) | {"body": text, "hash": after.hash})
-    connection.execute(SAVE_HEAD, {"by_dataset": head.dataset, **_columns(after)})
+    text = chain.encode_canonical(body)
+    after = head.with_entry(text)
+    connection.execute(INSERT_ENTRY, chain.extract_columns(body) | {"body": text, "hash": after.hash})
+    connection.execute(UPDATE_HEAD, {"by_dataset": head.dataset, **_columns(after)})
     return after
 
 
-def body_of(connection: Connection, dataset: str, seq: int) -> Body | None:
+def find_body(connection: Connection, dataset: str, seq: int) -> Body | None:
     """The body of one entry."""
-    text = connection.execute(BODY, {"by_dataset": dataset, "by_seq": seq}).scalar_one_or_none()
-    return None if text is None else chain.read(text)
+    text = connection.execute(SELECT_BODY, {"by_dataset": dataset, "by_seq": seq}).scalar_one_or_none()
+    return None if text is None else chain.parse_body(text)
 
 
-def answer_of(connection: Connection, dataset: str, seq: int) -> str | None:
+def read_answer_text(connection: Connection, dataset: str, seq: int) -> str | None:
     """The answer stored for a charge."""
-    return connection.execute(ANSWER, {"by_dataset": dataset, "by_seq": seq}).scalar_one_or_none()
+    return connection.execute(SELECT_ANSWER, {"by_dataset": dataset, "by_seq": seq}).scalar_one_or_none()
 
 
 def add_answer(connection: Connection, dataset: str, seq: int, answer: str) -> None:
     """Keep the answer of a charge."""
-    connection.execute(ADD_ANSWER, {"dataset": dataset, "seq": seq, "answer": answer})
+    connection.execute(INSERT_ANSWER, {"dataset": dataset, "seq": seq, "answer": answer})
 
 
-def position(connection: Connection, head: Head, owner: str, part: Part | None, models: Iterable[str]) -> Position:
+def read_position(
+    connection: Connection, head: Head, owner: str, part: SubAccount | None, models: Iterable[str]
+) -> AccountPosition:
     """Where an owner stands, as far as a charge on the part needs to know in these models."""
-    root = _account(connection, ACCOUNT, _account_key(head, owner))
-    own = NOTHING if part is None else _account(connection, PART, _part_key(head, owner, part))
+    root = _read_account(connection, SELECT_ACCOUNT, _build_account_key(head, owner))
+    part_account = (
+        EMPTY_ACCOUNT if part is None else _read_account(connection, SELECT_PART, _build_part_key(head, owner, part))
+    )
     names = [name for model in models for name in COMPONENTS[model]]
-    return Position(root, head.reach, _others(connection, head, owner, part, names), part, own)
+    return AccountPosition(
+        root, head.max_accounts, _read_other_parts(connection, head, owner, part, names), part, part_account
+    )
 
 
-def save(connection: Connection, head: Head, owner: str, part: Part | None, account: Account) -> None:
+def save_account(connection: Connection, head: Head, owner: str, part: SubAccount | None, account: Account) -> None:
     """Write what an owner has spent, on the root or on a part."""
-    table, statement = (accounts, SAVE_ACCOUNT) if part is None else (parts, SAVE_PART)
-    key = _account_key(head, owner) if part is None else _part_key(head, owner, part)
-    amounts = dict(zip(AMOUNTS, map(stored, account), strict=True))
+    table, statement = (accounts, UPDATE_ACCOUNT) if part is None else (parts, UPDATE_PART)
+    key = _build_account_key(head, owner) if part is None else _build_part_key(head, owner, part)
+    amounts = dict(zip(AMOUNTS, map(format_stored_amount, account), strict=True))
     if not connection.execute(statement, {f"by_{name}": value for name, value in key.items()} | amounts).rowcount:
         connection.execute(insert(table), key | amounts)
 
 
 def find_terms(connection: Connection, dataset: str, owner: str) -> Terms | None:
     """The terms of an owner's account; None as long as none were recorded."""
-    text = connection.execute(TERMS, {"by_dataset": dataset, "by_owner": owner}).scalar_one_or_none()
+    text = connection.execute(SELECT_TERMS, {"by_dataset": dataset, "by_owner": owner}).scalar_one_or_none()
     return None if text is None else read_terms(text)
 
 
 def save_terms(connection: Connection, dataset: str, owner: str, terms: Terms) -> None:
     """Write the terms of an owner's account."""
-    text = chain.written(terms.to_json())
-    if not connection.execute(SAVE_TERMS, {"by_dataset": dataset, "by_owner": owner, "terms": text}).rowcount:
+    text = chain.encode_canonical(terms.to_json())
+    if not connection.execute(UPDATE_TERMS, {"by_dataset": dataset, "by_owner": owner, "terms": text}).rowcount:
         connection.execute(insert(caps), {"dataset": dataset, "owner": owner, "terms": text})
 
 
-def largest_totals(connection: Connection, head: Head, owner: str) -> Account:
+def compute_largest_totals(connection: Connection, head: Head, owner: str) -> Account:
     """The largest of an owner's totals, over this epoch and all before: no unit has lost more."""
-    before = _account(connection, ACCOUNT, _account_key(replace(head, epoch=PAST), owner))
-    return before.most(position(connection, head, owner, None, COMPONENTS).total(NOTHING))
+    before = _read_account(connection, SELECT_ACCOUNT, _build_account_key(replace(head, epoch=PAST_EPOCHS), owner))
+    return before.maximum(read_position(connection, head, owner, None, COMPONENTS).compute_total(EMPTY_ACCOUNT))
 
 
-def reach_was_raised(connection: Connection, dataset: str) -> bool:
+def has_raised_max_accounts(connection: Connection, dataset: str) -> bool:
     """Whether a charge ever said that one unit touches more parts of a kind than another said of the same epoch."""
-    found: dict[tuple[int, Kind], int] = {}
-    for text in connection.execute(ON_PARTS, {"by_dataset": dataset}).scalars():
-        body = chain.read(text)
-        part = chain.part_of(body)
-        if part is not None and found.setdefault((body["epoch"], part.kind), part.reach) < part.reach:
+    max_accounts: dict[tuple[int, AccountKind], int] = {}
+    for text in connection.execute(SELECT_PART_CHARGES, {"by_dataset": dataset}).scalars():
+        body = chain.parse_body(text)
+        part = chain.parse_part(body)
+        if (
+            part is not None
+            and max_accounts.setdefault((body["epoch"], part.kind), part.max_accounts) < part.max_accounts
+        ):
             return True
     return False
 
 
-def drawn_beside_dp(connection: Connection, dataset: str) -> set[Model]:
+def find_models_beside_dp(connection: Connection, dataset: str) -> set[Model]:
     """The models, but dp, in which answers were drawn that cost anything: in some account they differ from dp."""
-    drawn: set[Model] = set()
-    for model, differing in BESIDE_DP.items():
-        if any(connection.execute(one, {"by_dataset": dataset}).first() is not None for one in differing):
-            drawn.add(model)
-    return drawn
+    models: set[Model] = set()
+    for model, statements in SELECT_NOT_DP.items():
+        if any(connection.execute(statement, {"by_dataset": dataset}).first() is not None for statement in statements):
+            models.add(model)
+    return models
 
 
-def find_forgotten(connection: Connection, dataset: str, owner: str) -> Spend:
+def find_forgotten(connection: Connection, dataset: str, owner: str) -> PrivacyCost:
     """What a restored ledger may have forgotten of an owner, and has not charged to it."""
     if owner in {"", chain.RESTORER}:  # were charged all of it
-        return Spend()
-    by = {"by_dataset": dataset, "by_analyst": chain.RESTORER}
-    found = [chain.read(body) for body in connection.execute(FORGOTTEN, by).scalars()]
-    if not found:
-        return Spend()
-    paid = set(connection.execute(REUSED, by | {"by_analyst": owner}).scalars())
-    return chain.sum_forgotten(body for body in found if body["seq"] not in paid)
+        return PrivacyCost()
+    parameters = {"by_dataset": dataset, "by_analyst": chain.RESTORER}
+    bodies = [chain.parse_body(body) for body in connection.execute(SELECT_FORGOTTEN, parameters).scalars()]
+    if not bodies:
+        return PrivacyCost()
+    paid = set(connection.execute(SELECT_REUSES, parameters | {"by_analyst": owner}).scalars())
+    return chain.sum_forgotten(body for body in bodies if body["seq"] not in paid)
 
 
 def find_restores(connection: Connection, dataset: str) -> list[tuple[int, str]]:
     """The entries that charge a data set what a restored ledger may have forgotten, in order, and their hashes."""
-    found = connection.execute(RESTORES, {"by_dataset": dataset, "by_analyst": chain.RESTORER})
-    return [(row.seq, row.hash) for row in found if chain.is_forgotten(chain.read(row.body))]
+    entry_rows = connection.execute(SELECT_RESTORES, {"by_dataset": dataset, "by_analyst": chain.RESTORER})
+    return [(row.seq, row.hash) for row in entry_rows if chain.is_forgotten(chain.parse_body(row.body))]
 
 
-def last_restore(connection: Connection, dataset: str) -> int:
+def find_last_restore(connection: Connection, dataset: str) -> int:
     """The last entry that charges a data set what a restored ledger may have forgotten; 0 where there is none."""
     return max((entry for entry, _ in find_restores(connection, dataset)), default=0)
 
 
-def last_void(connection: Connection, dataset: str) -> int:
+def find_last_void(connection: Connection, dataset: str) -> int:
     """The last entry that voids the charges before it which have no answer; 0 where there is none."""
-    voided: list[int] = [*connection.execute(VOIDS, {"by_dataset": dataset, "by_finds": chain.VOIDING}).scalars()]
-    return max([*voided, last_restore(connection, dataset)])
+    voids: list[int] = [
+        *connection.execute(SELECT_VOIDS, {"by_dataset": dataset, "by_finds": chain.VOID_KEY}).scalars()
+    ]
+    return max([*voids, find_last_restore(connection, dataset)])
 
 
 def find_unanswered(connection: Connection, dataset: str) -> list[int]:
     """The charges that could still be answered under their key; no other process can answer one without a key."""
-    found = connection.execute(UNANSWERED, {"by_dataset": dataset}).scalars()
-    after = last_void(connection, dataset)
-    return [entry for entry in found if entry > after]
+    charges = connection.execute(SELECT_UNANSWERED, {"by_dataset": dataset}).scalars()
+    after = find_last_void(connection, dataset)
+    return [entry for entry in charges if entry > after]
 
 
 def carry_over(connection: Connection, head: Head, fresh: Head, disjoint: bool) -> None:
     """Close an epoch: every owner's total joins its past; the next begins with that, or with nothing if disjoint."""
-    past = replace(fresh, epoch=PAST)
-    for owner in owners(connection, head):
-        most = largest_totals(connection, head, owner)
-        save(connection, past, owner, None, most)
+    past = replace(fresh, epoch=PAST_EPOCHS)
+    for owner in list_owners(connection, head):
+        totals = compute_largest_totals(connection, head, owner)
+        save_account(connection, past, owner, None, totals)
         if not disjoint:
-            save(connection, fresh, owner, None, most)
+            save_account(connection, fresh, owner, None, totals)
 
 
-def owners(connection: Connection, head: Head) -> list[str]:
+def list_owners(connection: Connection, head: Head) -> list[str]:
     """All who have an account in an epoch, or had one before."""
-    found: set[str] = set()
+    names: set[str] = set()
     for table in (accounts, parts):
-        here = (
+        statement = (
             select(table.c.owner)
             .distinct()
-            .where(table.c.dataset == head.dataset, table.c.epoch.in_((PAST, head.epoch)))
+            .where(table.c.dataset == head.dataset, table.c.epoch.in_((PAST_EPOCHS, head.epoch)))
         )
-        found |= set(connection.execute(here).scalars())
-    return sorted(found)
+        names |= set(connection.execute(statement).scalars())
+    return sorted(names)
 
 
-def _account(connection: Connection, statement: Select[Any], key: Mapping[str, Any]) -> Account:
+def _read_account(connection: Connection, statement: Select[Any], key: Mapping[str, Any]) -> Account:
     row = connection.execute(statement, {f"by_{name}": value for name, value in key.items()}).one_or_none()
-    return NOTHING if row is None else Account(*map(read, row))
+    return EMPTY_ACCOUNT if row is None else Account(*map(parse_stored_amount, row))
 
 
-def _account_key(head: Head, owner: str) -> dict[str, Any]:
+def _build_account_key(head: Head, owner: str) -> dict[str, Any]:
     return {"dataset": head.dataset, "epoch": head.epoch, "owner": owner}
 
 
-def _part_key(head: Head, owner: str, part: Part) -> dict[str, Any]:
-    return _account_key(head, owner) | {"kind": part.kind, "part": part.name}
+def _build_part_key(head: Head, owner: str, part: SubAccount) -> dict[str, Any]:
+    return _build_account_key(head, owner) | {"kind": part.kind, "part": part.name}
 
 
-def _others(
-    connection: Connection, head: Head, owner: str, part: Part | None, names: Iterable[str]
-) -> dict[tuple[Kind, str], list[int]]:
+def _read_other_parts(
+    connection: Connection, head: Head, owner: str, part: SubAccount | None, names: Iterable[str]
+) -> dict[tuple[AccountKind, str], list[int]]:
     """For each kind of part in use, and each component, its largest amounts beside the part: all in one question."""
-    wanted = tuple((kind, name) for kind in KINDS if head.reach[kind] for name in names)
-    if not wanted:
+    components = tuple((kind, name) for kind in ACCOUNT_KINDS if head.max_accounts[kind] for name in names)
+    if not components:
         return {}
-    by = {f"by_{name}": value for name, value in _account_key(head, owner).items()}
-    for kind in KINDS:
-        beside = part.name if part is not None and part.kind == kind else ""
-        by |= {f"beside_{kind}": beside, f"reach_{kind}": head.reach[kind]}
-    found: dict[tuple[Kind, str], list[int]] = {which: [] for which in wanted}
-    for kind, name, text in connection.execute(_largest(wanted), by):
-        found[kind, name].append(read(text))
-    return found
+    parameters = {f"by_{name}": value for name, value in _build_account_key(head, owner).items()}
+    for kind in ACCOUNT_KINDS:
+        excluded_part = part.name if part is not None and part.kind == kind else ""
+        parameters |= {f"beside_{kind}": excluded_part, f"reach_{kind}": head.max_accounts[kind]}
+    amounts: dict[tuple[AccountKind, str], list[int]] = {which: [] for which in components}
+    for kind, name, text in connection.execute(_select_largest(components), parameters):
+        amounts[kind, name].append(parse_stored_amount(text))
+    return amounts
 
 
 @cache
-def _largest(wanted: tuple[tuple[Kind, str], ...]) -> CompoundSelect[Any]:
-    return union_all(*(_largest_of(kind, name) for kind, name in wanted))
+def _select_largest(components: tuple[tuple[AccountKind, str], ...]) -> CompoundSelect[Any]:
+    return union_all(*(_select_largest_parts(kind, name) for kind, name in components))
 
 
-def _largest_of(kind: Kind, name: str) -> Select[Any]:
+def _select_largest_parts(kind: AccountKind, name: str) -> Select[Any]:
     ordered = (
         select(parts.c[name].label("amount"))
-        .where(*_by(parts, *ACCOUNT_KEY), parts.c.kind == kind, parts.c.part != bindparam(f"beside_{kind}"))
+        .where(
+            *_match_parameters(parts, *ACCOUNT_KEY), parts.c.kind == kind, parts.c.part != bindparam(f"beside_{kind}")
+        )
         .order_by(parts.c[name].desc())
         .limit(bindparam(f"reach_{kind}"))
         .subquery()

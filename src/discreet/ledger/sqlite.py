@@ -22,15 +22,22 @@ from weakref import WeakSet
 from sqlalchemy import Connection, NullPool, QueuePool, create_engine
 
 from discreet.errors import Unavailable
-from discreet.ledger.database import DAMAGED, GONE, LOCKED, MOVED, PARTED, plainly
-from discreet.ledger.queue import turn
+from discreet.ledger.database import (
+    FILE_MISSING,
+    FILE_REPLACED,
+    LEDGER_DAMAGED,
+    LEDGER_LOCKED,
+    WAL_REPLACED,
+    translate_database_errors,
+)
+from discreet.ledger.queue import wait_for_turn
 
-ALONE = "ro&immutable=1"
+IMMUTABLE_MODE = "ro&immutable=1"
 """Without locks, and with nothing made beside the file."""
 
-BESIDE = ("-wal", "-shm")
+WAL_SUFFIXES = ("-wal", "-shm")
 """What SQLite keeps beside a file; both stay as long as anybody has the file open."""
-OPENINGS = 3
+MAX_OPENINGS = 3
 """How often a file that changes while it is opened is opened again: some file systems copy it on the first opening."""
 NO_FILE = "no file"
 """The identity of a file that is not there."""
@@ -40,55 +47,55 @@ Inode = tuple[int, int]
 _databases: WeakSet[SQLite] = WeakSet()
 
 
-class One:
+class SingleConnection:
     """One connection, for one thread at a time; SQLite must not be carried through a fork, so it is closed before."""
 
     def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection]) -> None:
-        self.engine = create_engine("sqlite://", creator=self._opened, poolclass=QueuePool, pool_size=1, max_overflow=0)
+        self.engine = create_engine("sqlite://", creator=self._open, poolclass=QueuePool, pool_size=1, max_overflow=0)
         self._path, self._connect = path, connect
         self._files: tuple[Inode | None, ...] = ()
-        self._first: Inode | None = None
+        self._first_file: Inode | None = None
         self._lock = threading.Lock()
-        self._held = False
+        self._has_lock = False
 
     @property
     def file(self) -> Inode | None:
         """The file that was opened first; no other is opened afterwards."""
-        return self._first
+        return self._first_file
 
-    def expect(self, file: Inode | None) -> None:
+    def expect_file(self, file: Inode | None) -> None:
         """Open no other file than this one."""
-        self._first = file
+        self._first_file = file
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         """Open the file at the path, and note which it is; refuse another one than was opened before."""
-        for _ in range(OPENINGS):
-            before = inode_of(self._path)
-            if self._first not in (None, before):
-                raise Unavailable(GONE if before is None else MOVED)
+        for _ in range(MAX_OPENINGS):
+            before = find_inode(self._path)
+            if self._first_file not in (None, before):
+                raise Unavailable(FILE_MISSING if before is None else FILE_REPLACED)
             connection = self._connect()
-            files = _inodes(self._path)
+            files = _find_inodes(self._path)
             if files[0] is not None and files[0] == before:
-                self._files, self._first = files, files[0]
+                self._files, self._first_file = files, files[0]
                 return connection
             connection.close()
-        raise Unavailable(MOVED)
+        raise Unavailable(FILE_REPLACED)
 
     def require_same(self) -> None:
         """Refuse once the path leads to other files than those that are open."""
-        now = _inodes(self._path)
-        if now[0] is None:
-            raise Unavailable(GONE)
-        if now[0] != self._files[0]:
-            raise Unavailable(MOVED)
-        if any(was not in (None, found) for was, found in zip(self._files, now, strict=True)):
-            raise Unavailable(PARTED)
+        inodes = _find_inodes(self._path)
+        if inodes[0] is None:
+            raise Unavailable(FILE_MISSING)
+        if inodes[0] != self._files[0]:
+            raise Unavailable(FILE_REPLACED)
+        if any(opened_inode not in (None, inode) for opened_inode, inode in zip(self._files, inodes, strict=True)):
+            raise Unavailable(WAL_REPLACED)
 
     @contextmanager
     def transaction(self, begin: str, deadline: float, wait: float | None = None) -> Iterator[Connection]:
         """A transaction, once the other threads have had theirs; SQLite waits for others no longer than `wait`."""
         if not self._lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            raise Unavailable(LOCKED)
+            raise Unavailable(LEDGER_LOCKED)
         try:
             with self.engine.connect() as connection:
                 if wait is not None:
@@ -102,12 +109,12 @@ class One:
 
     def before_fork(self, timeout: float) -> None:
         """Let the transaction of another thread end, then close."""
-        self._held = self._lock.acquire(timeout=timeout)
+        self._has_lock = self._lock.acquire(timeout=timeout)
         self.engine.dispose()
 
     def after_fork(self) -> None:
         """Go on, in the parent and in the child."""
-        if self._held:
+        if self._has_lock:
             self._lock.release()
 
 
@@ -118,57 +125,65 @@ class SQLite:
     """
 
     def __init__(self, path: Path, timeout: float, lasting: bool = True, make: bool = True) -> None:
-        with plainly():
+        with translate_database_errors():
             self.path = path.resolve()
-            self._queue = self.path.with_name(self.path.name + ".queue")
+            self._queue_path = self.path.with_name(self.path.name + ".queue")
             self._timeout, self._lasting = timeout, lasting
             # Who reads waits for nobody's disk.
-            self._writer, self._reader = One(self.path, self._connect), One(self.path, self._connect)
+            self._writer, self._reader = (
+                SingleConnection(self.path, self._connect),
+                SingleConnection(self.path, self._connect),
+            )
             if make:
-                _create(self.path)
+                _create_file(self.path)
             if not _is_sqlite(self.path, timeout):  # before anything is put beside a file that is another's
-                raise Unavailable(DAMAGED)
-            with turn(self._queue, time.monotonic() + timeout):  # two may not switch to write-ahead mode at once
+                raise Unavailable(LEDGER_DAMAGED)
+            with wait_for_turn(
+                self._queue_path, time.monotonic() + timeout
+            ):  # two may not switch to write-ahead mode at once
                 self._writer.engine.connect().close()
-            self._reader.expect(self._writer.file)
+            self._reader.expect_file(self._writer.file)
         _databases.add(self)
 
     @contextmanager
-    def writing(self, wait: float | None = None) -> Iterator[Connection]:
+    def begin_write(self, wait: float | None = None) -> Iterator[Connection]:
         """One's turn in the queue, then SQLite's own lock; each is waited for no longer than `wait`."""
         longest = self._timeout if wait is None else wait
         deadline = time.monotonic() + longest
         with (
-            plainly(),
-            turn(self._queue, deadline),
+            translate_database_errors(),
+            wait_for_turn(self._queue_path, deadline),
             self._writer.transaction("BEGIN IMMEDIATE", deadline, longest) as connection,
         ):
             yield connection
             connection.commit()
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def begin_read(self) -> Iterator[Connection]:
         """Readers wait for nobody but the other readers of their process."""
-        with plainly(), self._reader.transaction("BEGIN", time.monotonic() + self._timeout) as connection:
+        with (
+            translate_database_errors(),
+            self._reader.transaction("BEGIN", time.monotonic() + self._timeout) as connection,
+        ):
             yield connection
 
-    def identity(self) -> str:
+    def get_identity(self) -> str:
         """Device and inode of the file that is open."""
-        return identity_of(self._writer.file)
+        return format_file_identity(self._writer.file)
 
     def close(self) -> None:
         """Close the connections."""
         self._reader.engine.dispose()
         self._writer.engine.dispose()
 
-    def settle(self) -> None:
+    def checkpoint(self) -> None:
         """Have all in the one file, which can then be read where nothing can be written, as on a disc."""
         self._reader.engine.dispose()
-        with plainly(), self._writer.engine.connect() as connection:
+        with translate_database_errors(), self._writer.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA journal_mode = DELETE")
 
     def _connect(self) -> sqlite3.Connection:
-        connection = _connected(self.path, "rw", self._timeout)
+        connection = _connect_file(self.path, "rw", self._timeout)
         try:
             _set_up(connection, self._lasting)
         except sqlite3.Error:
@@ -188,15 +203,17 @@ class SQLite:
 
 
 @contextmanager
-def looking(path: Path, timeout: float) -> Iterator[Connection]:
+def open_immutable(path: Path, timeout: float) -> Iterator[Connection]:
     """Read a file that nobody has open, whatever it is; nothing changes, in it or beside it."""
-    engine = create_engine("sqlite://", creator=lambda: _connected(path.resolve(), ALONE, timeout), poolclass=NullPool)
-    with plainly(), engine.connect() as connection:
+    engine = create_engine(
+        "sqlite://", creator=lambda: _connect_file(path.resolve(), IMMUTABLE_MODE, timeout), poolclass=NullPool
+    )
+    with translate_database_errors(), engine.connect() as connection:
         connection.exec_driver_sql("BEGIN")
         yield connection
 
 
-def _connected(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
+def _connect_file(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
     address = f"{path.as_uri()}?mode={mode}"
     connection = sqlite3.connect(address, timeout, isolation_level=None, check_same_thread=False, uri=True)
     # Damaged text must reach `verify`, which says where it is.
@@ -210,7 +227,7 @@ def _is_sqlite(path: Path, timeout: float) -> bool:
     SQLite looks, since to close a descriptor of our own would drop the locks it holds on the file.
     """
     try:
-        with closing(_connected(path, ALONE, timeout)) as connection:
+        with closing(_connect_file(path, IMMUTABLE_MODE, timeout)) as connection:
             connection.execute("PRAGMA schema_version")
     except sqlite3.Error as error:
         return error.sqlite_errorcode != sqlite3.SQLITE_NOTADB
@@ -225,35 +242,35 @@ def _set_up(connection: sqlite3.Connection, lasting: bool) -> None:
     connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # opens the log, which is then there to stay
 
 
-def inode_of(path: Path | str) -> Inode | None:
+def find_inode(path: Path | str) -> Inode | None:
     """Device and inode of the file at a path; None where there is none."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def identity_of(file: Inode | None) -> str:
+def format_file_identity(file: Inode | None) -> str:
     """The same as text."""
     return NO_FILE if file is None else f"file {file[0]}:{file[1]}"
 
 
-def _inodes(path: Path) -> tuple[Inode | None, ...]:
-    return (inode_of(path), *(inode_of(f"{path}{suffix}") for suffix in BESIDE))
+def _find_inodes(path: Path) -> tuple[Inode | None, ...]:
+    return (find_inode(path), *(find_inode(f"{path}{suffix}") for suffix in WAL_SUFFIXES))
 
 
-def _create(path: Path) -> None:
+def _create_file(path: Path) -> None:
     """Make an empty file that only its owner may read, and its name in the folder durable; keep one that is there."""
     try:
         # Never opened here once it exists: to close any descriptor of it would drop the locks SQLite holds on it.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         return
-    sync(path.parent)
+    sync_to_disk(path.parent)
 
 
-def sync(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Have a closed file, or the names in a folder, on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

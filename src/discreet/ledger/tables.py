@@ -9,9 +9,9 @@ from sqlalchemy import BigInteger, Boolean, Column, ColumnElement, Index, Intege
 
 from discreet.ledger.accounts import AMOUNTS
 
-VERSION = 6
+FORMAT_VERSION = 6
 """The format of these tables; a change to them is one more, and one more file in `versions`."""
-VERSIONS = Path(__file__).with_name("versions")
+MIGRATIONS_DIR = Path(__file__).with_name("versions")
 VERSION_TABLE = "ledger_version"
 """Where Alembic keeps which of the versions a ledger has."""
 METADATA = MetaData()
@@ -64,7 +64,7 @@ answers = Table(
 )
 
 
-def _amounts() -> list[Column[str]]:
+def _build_amount_columns() -> list[Column[str]]:
     return [Column(name, Text, nullable=False) for name in AMOUNTS]
 
 
@@ -75,7 +75,7 @@ accounts = Table(
     Column("dataset", Text, primary_key=True),
     Column("epoch", Integer, primary_key=True, autoincrement=False),
     Column("owner", Text, primary_key=True),
-    *_amounts(),
+    *_build_amount_columns(),
 )
 
 # The terms of every account that was charged, as the last entry about them has them.
@@ -95,14 +95,14 @@ parts = Table(
     Column("owner", Text, primary_key=True),
     Column("kind", Text, primary_key=True),
     Column("part", Text, primary_key=True),
-    *_amounts(),
+    *_build_amount_columns(),
 )
 
 
-SINCE = {caps.name: 3}
+FIRST_FORMATS = {caps.name: 3}
 """The first format that has a table, where that is not the first of all."""
 
-ASKED = entries.c.kind != literal_column("'answer'")
+IS_NOT_ANSWER = entries.c.kind != literal_column("'answer'")
 """All but answers. No parameter: a plan that is made once for all values could not use a partial index."""
 
 
@@ -121,7 +121,7 @@ INDICES = (
         "ledger_own", *(entries.c[at] for at in ("dataset", "finds", "analyst", "epsilon")), **_where_present("finds")
     ),
     Index("ledger_any", entries.c.dataset, entries.c.finds, entries.c.epsilon, **_where_present("finds")),
-    Index("ledger_log", entries.c.dataset, entries.c.seq, **_where(ASKED)),
+    Index("ledger_log", entries.c.dataset, entries.c.seq, **_where(IS_NOT_ANSWER)),
     *(
         Index(f"ledger_most_{name}", *(parts.c[at] for at in ("dataset", "epoch", "owner", "kind", name)))
         for name in AMOUNTS

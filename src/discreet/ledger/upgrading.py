@@ -20,12 +20,12 @@ from discreet.errors import InvalidInput
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
-NEWEST = "head"
+LATEST_REVISION = "head"
 
-_one = threading.Lock()  # a version finds its connection in a global of Alembic's
+_migration_lock = threading.Lock()  # a version finds its connection in a global of Alembic's
 
 
-def revision_of(connection: Connection, table: str) -> str | None:
+def find_revision(connection: Connection, table: str) -> str | None:
     """The version that a set of tables has; None where nobody has said. Alembic, which takes long to load, is not."""
     if not inspect(connection).has_table(table):
         return None
@@ -33,34 +33,34 @@ def revision_of(connection: Connection, table: str) -> str | None:
     return revision
 
 
-def stamp(connection: Connection, versions: Path, table: str, revision: str = NEWEST) -> None:
+def stamp_revision(connection: Connection, versions: Path, table: str, revision: str = LATEST_REVISION) -> None:
     """Say which version a set of tables has; nothing else changes."""
     from alembic.runtime.migration import MigrationContext
 
-    with _known(table):
-        MigrationContext.configure(connection, opts={"version_table": table}).stamp(_scripts(versions), revision)
+    with _refuse_unknown_revision(table):
+        MigrationContext.configure(connection, opts={"version_table": table}).stamp(_open_scripts(versions), revision)
 
 
-def upgrade(connection: Connection, versions: Path, table: str, to: str = NEWEST) -> None:
+def run_migrations(connection: Connection, versions: Path, table: str, to: str = LATEST_REVISION) -> None:
     """Take every step from the version that the tables have, or from no tables, to a later one."""
     from alembic.operations import Operations
     from alembic.runtime.migration import MigrationContext
 
-    scripts = _scripts(versions)
+    scripts = _open_scripts(versions)
     steps = {"fn": lambda revision, _: scripts._upgrade_revs(to, revision)}
     context = MigrationContext.configure(connection, opts={"version_table": table, **steps})
-    with _known(table), _one, Operations.context(context):
+    with _refuse_unknown_revision(table), _migration_lock, Operations.context(context):
         context.run_migrations()
 
 
-def _scripts(versions: Path) -> ScriptDirectory:
+def _open_scripts(versions: Path) -> ScriptDirectory:
     from alembic.script import ScriptDirectory
 
     return ScriptDirectory(versions, version_locations=[versions])
 
 
 @contextmanager
-def _known(table: str) -> Iterator[None]:
+def _refuse_unknown_revision(table: str) -> Iterator[None]:
     from alembic.util import CommandError
 
     try:

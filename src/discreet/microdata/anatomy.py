@@ -11,12 +11,18 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import Entropy
-from discreet.microdata.checks import Reading, check_informative, check_k, check_roles
+from discreet.microdata.checks import TableReadOptions, check_informative, check_k, check_roles
 from discreet.microdata.distances import Scale
-from discreet.microdata.diversity import floors_of
-from discreet.microdata.partition import Groups, confidential_groups, near_groups, sizes_told, way
-from discreet.microdata.permuting import permuted_inside
-from discreet.microdata.protected import Protected
+from discreet.microdata.diversity import parse_floors
+from discreet.microdata.partition import (
+    Groups,
+    group_by_confidential,
+    group_by_nearness,
+    read_grouping_options,
+    summarize_group_sizes,
+)
+from discreet.microdata.permuting import permute_within_groups
+from discreet.microdata.protected import ProtectedTable
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import Attribute, Table
 
@@ -40,69 +46,80 @@ def anatomy(
     weights: object = None,
     strata: object = None,
     entropy: Entropy | None = None,
-    **reading: Unpack[Reading],
-) -> Protected:
+    **reading: Unpack[TableReadOptions],
+) -> ProtectedTable:
     """Two tables: the quasi-identifiers with a `group`; and each `group`'s confidential values with their `count`.
 
     Groups of at least k rows are near by the confidential values (Algorithm 7.1; several by microaggregation as one),
     or by the quasi-identifiers. They are numbered at random, so that a number says nothing about where a group lies.
     """
     original = read_table(table, **reading)
-    known, secret = check_roles(original, quasi, confidential, informed=False)
-    least = check_k(k, original.rows)
-    for name in (*known, *secret):
-        check_name(name)
+    quasi_names, confidential_names = check_roles(original, quasi, confidential, informed=False)
+    min_size = check_k(k, original.rows)
+    for name in (*quasi_names, *confidential_names):
+        check_anatomy_name(name)
         check_informative(original[name])
     if partition not in {"confidential", "quasi"}:
         raise InvalidInput(f"partition is 'confidential' or 'quasi', got {str(partition)[:40]!r}")
-    how, floors = way(original, method, scale, weights, strata, entropy), floors_of(diversity, secret)
+    options, floors = (
+        read_grouping_options(original, method, scale, weights, strata, entropy),
+        parse_floors(diversity, confidential_names),
+    )
     if partition == "confidential":
-        groups = confidential_groups(original, least, secret, how, floors)
+        groups = group_by_confidential(original, min_size, confidential_names, options, floors)
     else:
-        groups = near_groups(original, least, known, how, floors)
-    return anatomised(original, known, secret, least, groups, entropy)
+        groups = group_by_nearness(original, min_size, quasi_names, options, floors)
+    return anatomize_groups(original, quasi_names, confidential_names, min_size, groups, entropy)
 
 
-def anatomised(
+def anatomize_groups(
     original: Table, quasi: Sequence[str], confidential: Sequence[str], k: int, groups: Groups, entropy: Entropy | None
-) -> Protected:
+) -> ProtectedTable:
     """The two tables of groups that are there already, each of at least k rows."""
-    numbers = renumbered(groups, entropy)
-    first = original.select(quasi).put(_whole("group", numbers))
-    promise = replace(Guarantee.k_anonymity(k, probabilistic=True), assumptions=ASSUMPTIONS)
-    return Protected(
+    numbers = renumber_groups(groups, entropy)
+    first = original.select(quasi).put(_build_integer_attribute("group", numbers))
+    guarantee = replace(Guarantee.k_anonymity(k, probabilistic=True), assumptions=ASSUMPTIONS)
+    return ProtectedTable(
         first,
-        promise,
+        guarantee,
         {"records": numbers},
         np.arange(original.rows),
-        counted(original.select(confidential), numbers),
-        sizes_told({"records": numbers}),
+        count_group_values(original.select(confidential), numbers),
+        summarize_group_sizes({"records": numbers}),
     )
 
 
-def renumbered(groups: Groups, entropy: Entropy | None) -> Groups:
+def renumber_groups(groups: Groups, entropy: Entropy | None) -> Groups:
     """The same groups under numbers drawn at random."""
-    numbers = permuted_inside(np.zeros(int(groups.max()) + 1, dtype=np.int64), entropy)
+    numbers = permute_within_groups(np.zeros(int(groups.max()) + 1, dtype=np.int64), entropy)
     return numbers[groups]
 
 
-def counted(values: Table, groups: Groups) -> Table:
+def count_group_values(values: Table, groups: Groups) -> Table:
     """One row for each group and each of its values, with how many of the group have it, in order."""
-    places = [np.unique(each.values, return_inverse=True)[1] for each in values.attributes.values()]
+    places = [np.unique(codes.values, return_inverse=True)[1] for codes in values.attributes.values()]
     order = np.lexsort((*reversed(places), groups))
-    differ = np.any([np.diff(each[order]) != 0 for each in (groups, *places)], axis=0)
+    differ = np.any([np.diff(codes[order]) != 0 for codes in (groups, *places)], axis=0)
     first = np.flatnonzero(np.concatenate([[True], differ]))
     counts = np.diff(np.append(first, len(order)))
-    seen = values.take(order[first]).attributes
-    return Table({"group": _whole("group", groups[order[first]]), **seen, "count": _whole("count", counts)})
+    value_columns = values.take(order[first]).attributes
+    return Table(
+        {
+            "group": _build_integer_attribute("group", groups[order[first]]),
+            **value_columns,
+            "count": _build_integer_attribute("count", counts),
+        }
+    )
 
 
-def _whole(name: str, numbers: Groups) -> Attribute:
+def _build_integer_attribute(name: str, numbers: Groups) -> Attribute:
     values = numbers.astype(np.float64)
-    return Attribute(name, "numeric", values, lower=float(values.min()), upper=float(values.max()), look="integer")
+    return Attribute(
+        name, "numeric", values, lower=float(values.min()), upper=float(values.max()), value_type="integer"
+    )
 
 
-def check_name(name: str) -> None:
+def check_anatomy_name(name: str) -> None:
     """Refuse the names of the columns that Anatomy adds."""
     if name in {"group", "count"}:
         raise InvalidInput(f"Anatomy writes a column {name!r} of its own; rename that of the table")

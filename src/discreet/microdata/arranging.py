@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.errors import InvalidInput
-from discreet.exact import rational, shown, whole
-from discreet.formatting import format_cost, format_left
-from discreet.microdata.bucketing import cut_sizes, cuts
+from discreet.exact import as_int, as_rational, format_exact
+from discreet.formatting import format_budget_left, format_cost
+from discreet.microdata.bucketing import compute_cut_sizes, compute_cuts
 from discreet.microdata.checks import check_k
 from discreet.microdata.dealing import plan_deals
-from discreet.microdata.feasible import Sizes, feasible, most_groups, smallest_t, smallest_t_of
-from discreet.query.released import Bucketise
+from discreet.microdata.feasible import BucketSizes, find_max_groups, find_smallest_t, find_smallest_t_for, is_feasible
+from discreet.query.released import TClosenessPlan
 
-FORMS = ("hidden", "anatomy")
-MOST_BUCKETS = 50
+RELEASE_FORMS = ("hidden", "anatomy")
+MAX_BUCKETS = 50
 """More are not made: deals are as many as twice its square."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ClosenessRequest:
     """What is asked for: groups of at least k rows that are t-close, in so many buckets and groups if it is said."""
 
     t: Fraction
@@ -31,42 +31,44 @@ class Wish:
     per_bucket: int | None = None
 
     @staticmethod
-    def of(t: object, k: int, buckets: object = None, groups_per_bucket: object = None) -> Wish:
+    def of(t: object, k: int, buckets: object = None, groups_per_bucket: object = None) -> ClosenessRequest:
         """The wish; t is at least 1, where groups are as the whole, and there are at least 2 buckets."""
-        close = rational(t, "t")
-        if close < 1:
-            raise InvalidInput(f"t must be at least 1, where every group is as the whole table, got {shown(close)}")
-        return Wish(
-            close,
+        exact_t = as_rational(t, "t")
+        if exact_t < 1:
+            raise InvalidInput(
+                f"t must be at least 1, where every group is as the whole table, got {format_exact(exact_t)}"
+            )
+        return ClosenessRequest(
+            exact_t,
             k,
-            None if buckets is None else whole(buckets, "buckets", 2),
-            None if groups_per_bucket is None else whole(groups_per_bucket, "groups_per_bucket"),
+            None if buckets is None else as_int(buckets, "buckets", 2),
+            None if groups_per_bucket is None else as_int(groups_per_bucket, "groups_per_bucket"),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Arrangement:
+class BucketPlan:
     """Buckets of these sizes, made when asked for so many, and so many groups for each of them."""
 
-    asked: int
-    sizes: Sizes
+    requested_buckets: int
+    sizes: BucketSizes
     per_bucket: int
 
 
-def arranged(wish: Wish, rows: int, sizes_of: Callable[[int], Sizes]) -> Arrangement:
+def plan_buckets(request: ClosenessRequest, rows: int, compute_sizes: Callable[[int], BucketSizes]) -> BucketPlan:
     """floor(t) + 1 buckets, at most 50, and as many groups as k allows; where t needs it fewer groups, then buckets.
 
     `sizes_of` tells how large the buckets are when it is asked for so many. What the wish fixes is not changed.
     """
-    for asked in _asked(wish, rows):
-        sizes = sizes_of(asked)
-        per_bucket = _groups(wish, sizes)
+    for bucket_count in _list_bucket_counts(request, rows):
+        sizes = compute_sizes(bucket_count)
+        per_bucket = _choose_groups_per_bucket(request, sizes)
         if per_bucket is not None:
-            return Arrangement(asked, sizes, per_bucket)
-    raise _refusal(wish, rows, sizes_of)
+            return BucketPlan(bucket_count, sizes, per_bucket)
+    raise _build_refusal(request, rows, compute_sizes)
 
 
-def bucketise_plan(
+def plan_bucketization(
     column: str,
     rows: int,
     t: object,
@@ -75,76 +77,96 @@ def bucketise_plan(
     buckets: object = None,
     groups_per_bucket: object = None,
     form: str = "hidden",
-) -> Bucketise:
+) -> TClosenessPlan:
     """What an engine does to make `t_close` of one numeric or ordinal column; it follows from the row count alone."""
-    wish = Wish.of(t, check_k(k, rows), buckets, groups_per_bucket)
-    found = arranged(wish, rows, lambda count: cut_sizes(rows, count))
-    deals = plan_deals(found.sizes, wish.t, found.per_bucket)
-    return Bucketise(column, cuts(rows, found.asked), deals, check_form(form) == "hidden")
+    request = ClosenessRequest.of(t, check_k(k, rows), buckets, groups_per_bucket)
+    bucket_plan = plan_buckets(request, rows, lambda count: compute_cut_sizes(rows, count))
+    deals = plan_deals(bucket_plan.sizes, request.t, bucket_plan.per_bucket)
+    return TClosenessPlan(
+        column, compute_cuts(rows, bucket_plan.requested_buckets), deals, check_release_form(form) == "hidden"
+    )
 
 
-def check_form(form: object) -> str:
+def check_release_form(form: object) -> str:
     """One of the two forms of a release."""
-    if form not in FORMS:
+    if form not in RELEASE_FORMS:
         raise InvalidInput(f"form is 'hidden' or 'anatomy', got {str(form)[:40]!r}")
     return str(form)
 
 
-def _asked(wish: Wish, rows: int) -> range:
+def _list_bucket_counts(request: ClosenessRequest, rows: int) -> range:
     """The numbers of buckets to try, the greatest first."""
-    if wish.buckets is None:
-        return range(min(math.floor(wish.t) + 1, _most_buckets(rows)), 1, -1)
-    return range(wish.buckets, wish.buckets - 1, -1) if wish.buckets <= _most_buckets(rows) else range(0)
+    if request.buckets is None:
+        return range(min(math.floor(request.t) + 1, _compute_max_buckets(rows)), 1, -1)
+    return (
+        range(request.buckets, request.buckets - 1, -1) if request.buckets <= _compute_max_buckets(rows) else range(0)
+    )
 
 
-def _most_buckets(rows: int) -> int:
+def _compute_max_buckets(rows: int) -> int:
     """A group has a row of every bucket, and there are no fewer groups than buckets."""
-    return min(math.isqrt(rows), MOST_BUCKETS)
+    return min(math.isqrt(rows), MAX_BUCKETS)
 
 
-def _groups(wish: Wish, sizes: Sizes) -> int | None:
+def _choose_groups_per_bucket(request: ClosenessRequest, sizes: BucketSizes) -> int | None:
     """How many groups there are for each bucket; none where there cannot be any."""
     if len(sizes) < 2:
         return None
-    if wish.per_bucket is None:
-        return most_groups(sizes, wish.t, wish.k)
-    return wish.per_bucket if _fits(wish, sizes) and feasible(sizes, wish.per_bucket, wish.t) else None
+    if request.per_bucket is None:
+        return find_max_groups(sizes, request.t, request.k)
+    return (
+        request.per_bucket if _has_room(request, sizes) and is_feasible(sizes, request.per_bucket, request.t) else None
+    )
 
 
-def _fits(wish: Wish, sizes: Sizes) -> bool:
-    return sum(sizes) // (len(sizes) * (wish.per_bucket or 1)) >= max(wish.k, len(sizes))
+def _has_room(request: ClosenessRequest, sizes: BucketSizes) -> bool:
+    return sum(sizes) // (len(sizes) * (request.per_bucket or 1)) >= max(request.k, len(sizes))
 
 
-def _refusal(wish: Wish, rows: int, sizes_of: Callable[[int], Sizes]) -> InvalidInput:
+def _build_refusal(request: ClosenessRequest, rows: int, compute_sizes: Callable[[int], BucketSizes]) -> InvalidInput:
     """Why not, with the smallest t for which the same wish can be met."""
-    asked = f"groups of at least {wish.k} rows" + (f" from {wish.buckets} buckets" if wish.buckets else "")
-    best = _smallest(wish, rows, sizes_of)
+    description = f"groups of at least {request.k} rows" + (
+        f" from {request.buckets} buckets" if request.buckets else ""
+    )
+    best = _find_smallest_t(request, rows, compute_sizes)
     if best is None:
         return InvalidInput(
-            f"{asked} cannot be made for any t: there must be as many groups as buckets, with a row of every bucket in "
-            f"each, and at most {MOST_BUCKETS} buckets; ask for a smaller k, fewer buckets or fewer groups for each"
+            f"{description} cannot be made for any t: there must be as many groups as buckets, with a row of "
+            "every bucket in "
+            f"each, and at most {MAX_BUCKETS} buckets; ask for a smaller k, fewer buckets or fewer groups for each"
         )
     return InvalidInput(
-        f"{asked} cannot be {format_left(wish.t)}-close; the smallest t that is feasible, rounded up, is "
+        f"{description} cannot be {format_budget_left(request.t)}-close; the smallest t that is feasible, "
+        "rounded up, is "
         f"{format_cost(best)}; ask for that"
     )
 
 
-def _smallest(wish: Wish, rows: int, sizes_of: Callable[[int], Sizes]) -> Fraction | None:
+def _find_smallest_t(
+    request: ClosenessRequest, rows: int, compute_sizes: Callable[[int], BucketSizes]
+) -> Fraction | None:
     """The smallest t for which `arranged` finds something; so many buckets are tried only from some t on."""
     best: Fraction | None = None
-    most = _most_buckets(rows)
-    for asked in range(2, most + 1) if wish.buckets is None else range(wish.buckets, min(wish.buckets, most) + 1):
-        tried_from = Fraction(asked - 1 if wish.buckets is None else 1)
-        if best is not None and tried_from >= best:
+    max_buckets = _compute_max_buckets(rows)
+    for bucket_count in (
+        range(2, max_buckets + 1)
+        if request.buckets is None
+        else range(request.buckets, min(request.buckets, max_buckets) + 1)
+    ):
+        min_t = Fraction(bucket_count - 1 if request.buckets is None else 1)
+        if best is not None and min_t >= best:
             break
-        found = _smallest_of(wish, sizes_of(asked))
-        if found is not None and (best is None or found < best):
-            best = max(found, tried_from)
+        candidate = _find_smallest_t_of_sizes(request, compute_sizes(bucket_count))
+        if candidate is not None and (best is None or candidate < best):
+            best = max(candidate, min_t)
     return best
 
 
-def _smallest_of(wish: Wish, sizes: Sizes) -> Fraction | None:
-    if len(sizes) < 2 or not _fits(wish, sizes):
+def _find_smallest_t_of_sizes(request: ClosenessRequest, sizes: BucketSizes) -> Fraction | None:
+    if len(sizes) < 2 or not _has_room(request, sizes):
         return None
-    return smallest_t(sizes, wish.k) if wish.per_bucket is None else smallest_t_of(sizes, wish.per_bucket)
+    return (
+        find_smallest_t(sizes, request.k)
+        if request.per_bucket is None
+        else find_smallest_t_for(sizes, request.per_bucket)
+    )

@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.microdata.distances import differences
-from discreet.microdata.table import ABSENT, Attribute, Floats, Places
+from discreet.microdata.distances import compute_semantic_distances
+from discreet.microdata.table import ABSENT, Attribute, Floats, Integers
 from discreet.taxonomy import Taxonomy
 
-AT_ONCE = 4096
+GROUPS_PER_BATCH = 4096
 """Groups whose marginalities are computed together."""
 
-ALIKE = 1e-9
+WEIGHT_TOLERANCE = 1e-9
 """Sums of weights in a group are equal where they differ by no more than this share: that is rounding."""
 
 
-def centroids(attribute: Attribute, groups: NDArray[np.int64], weights: Floats | None = None) -> Attribute:
+def compute_centroids(attribute: Attribute, groups: NDArray[np.int64], weights: Floats | None = None) -> Attribute:
     """Every value replaced by its group's centroid; missing where more than half of the group's weight is.
 
     The mean of numbers; the lower median of ordinal values; of nominal ones the concept of their taxonomy with the
@@ -26,41 +26,41 @@ def centroids(attribute: Attribute, groups: NDArray[np.int64], weights: Floats |
     """
     count = int(groups.max(initial=-1)) + 1
     weight = np.ones(len(groups)) if weights is None else np.asarray(weights, dtype=np.float64)
-    here = ~attribute.missing
+    is_present = ~attribute.missing
     totals = np.bincount(groups, weight, count)
-    held = np.bincount(groups[here], weight[here], count)
-    lost = 2 * held < totals * (1 - ALIKE)
+    present_weights = np.bincount(groups[is_present], weight[is_present], count)
+    missing_groups = 2 * present_weights < totals * (1 - WEIGHT_TOLERANCE)
     if attribute.kind == "numeric":
-        means = _means(groups[here], attribute.values[here], weight[here], count)
-        return replace(attribute, values=np.where(lost, np.nan, means)[groups])
-    pick = _medians if attribute.kind == "ordinal" else _modes if attribute.taxonomy is None else None
-    if pick is not None:
-        places = pick(groups[here], attribute.values[here], weight[here], count)
-        return replace(attribute, values=np.where(lost, ABSENT, places)[groups])
-    return _nominal(attribute, groups, weight, lost)
+        means = _compute_means(groups[is_present], attribute.values[is_present], weight[is_present], count)
+        return replace(attribute, values=np.where(missing_groups, np.nan, means)[groups])
+    find_places = _find_medians if attribute.kind == "ordinal" else _find_modes if attribute.taxonomy is None else None
+    if find_places is not None:
+        places = find_places(groups[is_present], attribute.values[is_present], weight[is_present], count)
+        return replace(attribute, values=np.where(missing_groups, ABSENT, places)[groups])
+    return _compute_nominal_centroids(attribute, groups, weight, missing_groups)
 
 
-def _means(groups: Places, values: Floats, weight: Floats, count: int) -> Floats:
+def _compute_means(groups: Integers, values: Floats, weight: Floats, count: int) -> Floats:
     """Means as differences from one value of the group, so that those of equal values are that value exactly."""
-    one = np.zeros(count)
-    one[groups] = values
-    sums = np.bincount(groups, weight * (values - one[groups]), count)
-    held = np.bincount(groups, weight, count)
-    means: Floats = one + sums / np.where(held > 0, held, 1.0)
+    anchors = np.zeros(count)
+    anchors[groups] = values
+    sums = np.bincount(groups, weight * (values - anchors[groups]), count)
+    group_weights = np.bincount(groups, weight, count)
+    means: Floats = anchors + sums / np.where(group_weights > 0, group_weights, 1.0)
     return means
 
 
-def _medians(groups: Places, values: Places, weight: Floats, count: int) -> Places:
+def _find_medians(groups: Integers, values: Integers, weight: Floats, count: int) -> Integers:
     """The first place with half of the group's weight at it or before."""
-    each, place, weighed = _tally(groups, values, weight)
-    totals = np.bincount(each, weighed, count)
-    half = 2 * _running(each, weighed) >= totals[each] * (1 - ALIKE)
-    return _first(each[half], place[half], count)
+    pair_groups, pair_places, pair_weights = _sum_pair_weights(groups, values, weight)
+    totals = np.bincount(pair_groups, pair_weights, count)
+    half = 2 * _compute_running_sums(pair_groups, pair_weights) >= totals[pair_groups] * (1 - WEIGHT_TOLERANCE)
+    return _pick_first(pair_groups[half], pair_places[half], count)
 
 
-def _running(groups: Places, weighed: Floats) -> Floats:
+def _compute_running_sums(groups: Integers, weights: Floats) -> Floats:
     """Running sums that start afresh in each group, so that none is rounded by another; groups are in order."""
-    sums, shift = weighed.copy(), 1
+    sums, shift = weights.copy(), 1
     before = np.arange(len(groups)) - np.searchsorted(groups, groups)
     while len(far := np.flatnonzero(before >= shift)):  # each sum holds `shift` weights, or all from its group's first
         sums[far] += sums[far - shift]
@@ -68,53 +68,57 @@ def _running(groups: Places, weighed: Floats) -> Floats:
     return sums
 
 
-def _modes(groups: Places, values: Places, weight: Floats, count: int) -> Places:
+def _find_modes(groups: Integers, values: Integers, weight: Floats, count: int) -> Integers:
     """The place with the most weight."""
-    each, place, weighed = _tally(groups, values, weight)
+    pair_groups, pair_places, pair_weights = _sum_pair_weights(groups, values, weight)
     most = np.zeros(count)
-    np.maximum.at(most, each, weighed)
-    best = weighed >= most[each] * (1 - ALIKE)
-    return _first(each[best], place[best], count)
+    np.maximum.at(most, pair_groups, pair_weights)
+    best = pair_weights >= most[pair_groups] * (1 - WEIGHT_TOLERANCE)
+    return _pick_first(pair_groups[best], pair_places[best], count)
 
 
-def _tally(groups: Places, values: Places, weight: Floats) -> tuple[Places, Places, Floats]:
+def _sum_pair_weights(groups: Integers, values: Integers, weight: Floats) -> tuple[Integers, Integers, Floats]:
     """The groups with their values, each pair once and in order, and its weight."""
     span = int(values.max(initial=0)) + 1
     pairs, inverse = np.unique(groups * span + values, return_inverse=True)
-    weighed: Floats = np.bincount(inverse, weight, len(pairs)).astype(np.float64)
-    return pairs // span, pairs % span, weighed
+    pair_weights: Floats = np.bincount(inverse, weight, len(pairs)).astype(np.float64)
+    return pairs // span, pairs % span, pair_weights
 
 
-def _first(groups: Places, values: Places, count: int) -> Places:
+def _pick_first(groups: Integers, values: Integers, count: int) -> Integers:
     """The first value listed for each group; groups are in order."""
-    found = np.full(count, ABSENT, dtype=np.int64)
-    each, places = np.unique(groups, return_index=True)
-    found[each] = values[places]
-    return found
+    first_values = np.full(count, ABSENT, dtype=np.int64)
+    distinct_groups, places = np.unique(groups, return_index=True)
+    first_values[distinct_groups] = values[places]
+    return first_values
 
 
-def _nominal(attribute: Attribute, groups: Places, weight: Floats, lost: NDArray[np.bool_]) -> Attribute:
+def _compute_nominal_centroids(
+    attribute: Attribute, groups: Integers, weight: Floats, missing_groups: NDArray[np.bool_]
+) -> Attribute:
     """Formula 6.4: the values become concepts, which join the categories where they are not among them."""
     taxonomy = attribute.taxonomy
     assert taxonomy is not None
-    here = ~attribute.missing
-    each, place, weighed = _tally(groups[here], attribute.values[here], weight[here])
+    is_present = ~attribute.missing
+    pair_groups, pair_places, pair_weights = _sum_pair_weights(
+        groups[is_present], attribute.values[is_present], weight[is_present]
+    )
     concepts = tuple(dict.fromkeys((*attribute.categories, *taxonomy.ancestors)))
-    apart = differences(taxonomy, attribute.categories, concepts)
-    above = _above(taxonomy, attribute.categories, concepts)
-    best = np.full(len(lost), ABSENT, dtype=np.int64)
-    for start in range(0, len(lost), AT_ONCE):
-        mine = (each >= start) & (each < start + AT_ONCE)
-        counts = np.zeros((min(AT_ONCE, len(lost) - start), len(attribute.categories)))
-        counts[each[mine] - start, place[mine]] = weighed[mine]
-        marginality = np.where((counts > 0).astype(np.float64) @ above > 0, counts @ apart, np.inf)
-        least, alike = marginality.min(axis=1, keepdims=True), ALIKE * counts.sum(axis=1, keepdims=True)
-        best[start : start + AT_ONCE] = np.argmax(marginality <= least + alike, axis=1)
-    best[lost] = ABSENT
+    distances = compute_semantic_distances(taxonomy, attribute.categories, concepts)
+    is_ancestor = _mark_ancestors(taxonomy, attribute.categories, concepts)
+    best = np.full(len(missing_groups), ABSENT, dtype=np.int64)
+    for start in range(0, len(missing_groups), GROUPS_PER_BATCH):
+        in_batch = (pair_groups >= start) & (pair_groups < start + GROUPS_PER_BATCH)
+        counts = np.zeros((min(GROUPS_PER_BATCH, len(missing_groups) - start), len(attribute.categories)))
+        counts[pair_groups[in_batch] - start, pair_places[in_batch]] = pair_weights[in_batch]
+        marginality = np.where((counts > 0).astype(np.float64) @ is_ancestor > 0, counts @ distances, np.inf)
+        least, tolerance = marginality.min(axis=1, keepdims=True), WEIGHT_TOLERANCE * counts.sum(axis=1, keepdims=True)
+        best[start : start + GROUPS_PER_BATCH] = np.argmax(marginality <= least + tolerance, axis=1)
+    best[missing_groups] = ABSENT
     used = concepts[: max(len(attribute.categories), int(best.max(initial=0)) + 1)]
     return replace(attribute, values=best[groups], categories=used)
 
 
-def _above(taxonomy: Taxonomy, categories: tuple[str, ...], concepts: tuple[str, ...]) -> Floats:
+def _mark_ancestors(taxonomy: Taxonomy, categories: tuple[str, ...], concepts: tuple[str, ...]) -> Floats:
     """1 where a concept is a category or above it: with its values, what a group's least taxonomy is made of."""
     return np.array([[concept in taxonomy.ancestors[name] for concept in concepts] for name in categories], np.float64)

@@ -23,28 +23,28 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number
-from discreet.microdata.table import ABSENT, Attribute, Floats, Places, Table
+from discreet.microdata.table import ABSENT, Attribute, Floats, Integers, Table
 from discreet.taxonomy import Taxonomy
 
 Scale = Literal["domain", "deviation"] | Sequence[float] | None
 """Raw values; divided by the domain's width, as 6.7 asks; by the deviation; or by one number for each attribute."""
 
-FLAT = math.log2(5 / 3)
+FLAT_DISTANCE = math.log2(5 / 3)
 """Formula 6.6 between two categories that have only a root in common."""
 
-FARTHEST = 1e150
+MAX_COORDINATE = 1e150
 """Coordinates beyond this have squares that no float holds."""
 
-MOST_CATEGORIES = 4096
+MAX_CATEGORIES = 4096
 """A nominal attribute with more is refused: distances between all pairs are held."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Space:
+class RecordSpace:
     """Records as places between which d²(x, y) = |points_x - points_y|² + Σ_c squares[c][codes_x[c], codes_y[c]]."""
 
     points: Floats
-    codes: Places
+    codes: Integers
     squares: tuple[Floats, ...]
 
     @property
@@ -52,126 +52,151 @@ class Space:
         """How many records there are."""
         return len(self.points)
 
-    def take(self, rows: Places | slice) -> Space:
+    def take(self, rows: Integers | slice) -> RecordSpace:
         """These records alone, in this order."""
-        return Space(self.points[rows], self.codes[rows], self.squares)
+        return RecordSpace(self.points[rows], self.codes[rows], self.squares)
 
 
-def spaces(tables: Sequence[Table], scale: Scale) -> list[Space]:
+def build_spaces(tables: Sequence[Table], scale: Scale) -> list[RecordSpace]:
     """One space for all tables, so that distances between their records make sense; the first one sets the scale.
 
     The tables have the same columns of the same kinds; nominal values may be any concepts of the taxonomy.
     """
     first = tables[0]
     if any(
-        [(a.name, a.kind) for a in _listed(table)] != [(a.name, a.kind) for a in _listed(first)] for table in tables
+        [(a.name, a.kind) for a in _list_attributes(table)] != [(a.name, a.kind) for a in _list_attributes(first)]
+        for table in tables
     ):
         raise InvalidInput("tables can be compared only where they have the same columns of the same kinds")
-    scales = _scales(first, scale)
-    beside = [[table[name] for table in tables] for name in first]
-    lines = [(same, by) for same, by in zip(beside, scales, strict=True) if same[0].kind != "nominal"]
-    nominal = [(same, by) for same, by in zip(beside, scales, strict=True) if same[0].kind == "nominal"]
-    lists = [_concepts(same) for same, _ in nominal]
+    scales = _compute_scales(first, scale)
+    columns = [[table[name] for table in tables] for name in first]
+    lines = [
+        (attributes, divisor)
+        for attributes, divisor in zip(columns, scales, strict=True)
+        if attributes[0].kind != "nominal"
+    ]
+    nominal = [
+        (attributes, divisor)
+        for attributes, divisor in zip(columns, scales, strict=True)
+        if attributes[0].kind == "nominal"
+    ]
+    lists = [_list_concepts(attributes) for attributes, _ in nominal]
     squares = tuple(
-        (_with_missing(differences(same[0].taxonomy, listed, listed)) / by) ** 2
-        for (same, by), listed in zip(nominal, lists, strict=True)
+        (_append_missing(compute_semantic_distances(attributes[0].taxonomy, listed, listed)) / divisor) ** 2
+        for (attributes, divisor), listed in zip(nominal, lists, strict=True)
     )
     return [
-        Space(
-            _points([(same, same[which], by) for same, by in lines], table.rows),
-            _codes([(same[which], listed) for (same, _), listed in zip(nominal, lists, strict=True)], table.rows),
+        RecordSpace(
+            _build_points([(attributes, attributes[index], divisor) for attributes, divisor in lines], table.rows),
+            _build_codes(
+                [(attributes[index], listed) for (attributes, _), listed in zip(nominal, lists, strict=True)],
+                table.rows,
+            ),
             squares,
         )
-        for which, table in enumerate(tables)
+        for index, table in enumerate(tables)
     ]
 
 
-def weighed_spaces(tables: Sequence[Table], scale: Scale) -> tuple[list[Space], Floats]:
+def build_weighted_spaces(tables: Sequence[Table], scale: Scale) -> tuple[list[RecordSpace], Floats]:
     """One space for all tables in which ties are exact, and the weight of each coordinate's squared difference.
 
     `spaces` divides before anything is subtracted, which rounds, and so parts whole numbers that are as near. Here
     coordinates are divided by powers of two alone; the rest of each scale is in the weights, the first of which is 1,
     so that columns as wide as the first add up without rounding. All distances have one factor that tells nothing.
     """
-    scales = _scales(tables[0], scale)
-    line = [attribute.kind != "nominal" for attribute in _listed(tables[0])]
-    unit = next((math.frexp(by)[0] for by, straight in zip(scales, line, strict=True) if straight), 1.0)
-    scales = [by / unit for by in scales]
-    powers = [math.ldexp(0.5, math.frexp(by)[1]) if straight else by for by, straight in zip(scales, line, strict=True)]
-    weights = [
-        (power / by) ** 2
-        for name, by, power, straight in zip(tables[0], scales, powers, line, strict=True)
-        for _ in range(straight * (2 if any(bool(table[name].missing.any()) for table in tables) else 1))
+    scales = _compute_scales(tables[0], scale)
+    is_linear = [attribute.kind != "nominal" for attribute in _list_attributes(tables[0])]
+    unit = next((math.frexp(divisor)[0] for divisor, linear in zip(scales, is_linear, strict=True) if linear), 1.0)
+    scales = [divisor / unit for divisor in scales]
+    powers = [
+        math.ldexp(0.5, math.frexp(divisor)[1]) if linear else divisor
+        for divisor, linear in zip(scales, is_linear, strict=True)
     ]
-    return spaces(tables, powers), np.array(weights)
+    weights = [
+        (power / divisor) ** 2
+        for name, divisor, power, linear in zip(tables[0], scales, powers, is_linear, strict=True)
+        for _ in range(linear * (2 if any(bool(table[name].missing.any()) for table in tables) else 1))
+    ]
+    return build_spaces(tables, powers), np.array(weights)
 
 
-def differences(taxonomy: Taxonomy | None, ones: Sequence[str], twos: Sequence[str]) -> Floats:
+def compute_semantic_distances(
+    taxonomy: Taxonomy | None, first_labels: Sequence[str], second_labels: Sequence[str]
+) -> Floats:
     """Formula 6.6 between each of the ones and each of the twos."""
     if taxonomy is None:
-        same = np.array([[one == two for two in twos] for one in ones], dtype=bool).reshape(len(ones), len(twos))
-        return np.where(same, 0.0, FLAT)
-    known = {concept: place for place, concept in enumerate(taxonomy.ancestors)}
-    first, second = _ancestry(taxonomy, known, ones), _ancestry(taxonomy, known, twos)
+        is_equal = np.array(
+            [[first_label == second_label for second_label in second_labels] for first_label in first_labels],
+            dtype=bool,
+        ).reshape(len(first_labels), len(second_labels))
+        return np.where(is_equal, 0.0, FLAT_DISTANCE)
+    positions = {concept: place for place, concept in enumerate(taxonomy.ancestors)}
+    first, second = (
+        _encode_ancestors(taxonomy, positions, first_labels),
+        _encode_ancestors(taxonomy, positions, second_labels),
+    )
     common = first @ second.T
     union = first.sum(axis=1)[:, None] + second.sum(axis=1)[None, :] - common
-    apart: Floats = np.log2(1 + (union - common) / union)
-    return apart
+    distances: Floats = np.log2(1 + (union - common) / union)
+    return distances
 
 
-def _ancestry(taxonomy: Taxonomy, known: dict[str, int], concepts: Sequence[str]) -> Floats:
-    held = np.zeros((len(concepts), len(known)))
+def _encode_ancestors(taxonomy: Taxonomy, positions: dict[str, int], concepts: Sequence[str]) -> Floats:
+    indicators = np.zeros((len(concepts), len(positions)))
     for row, concept in enumerate(concepts):
-        held[row, [known[up] for up in taxonomy.of_concept(concept)]] = 1
-    return held
+        indicators[row, [positions[ancestor] for ancestor in taxonomy.get_ancestors(concept)]] = 1
+    return indicators
 
 
-def boundary_places(attribute: Attribute) -> tuple[int, int]:
+def find_boundary_categories(attribute: Attribute) -> tuple[int, int]:
     """Formulas 6.2 and 6.3: the most marginal category and the one farthest from it, by place; ties to the first."""
-    apart = differences(attribute.taxonomy, attribute.categories, attribute.categories)
-    first = int(np.argmax([math.fsum(row) for row in apart.tolist()]))
-    return first, int(np.argmax(apart[first]))
+    distances = compute_semantic_distances(attribute.taxonomy, attribute.categories, attribute.categories)
+    first = int(np.argmax([math.fsum(row) for row in distances.tolist()]))
+    return first, int(np.argmax(distances[first]))
 
 
-def width(attribute: Attribute) -> float:
+def compute_domain_width(attribute: Attribute) -> float:
     """How far apart the boundaries of the domain are; 1 where it has one value only."""
     if attribute.kind != "nominal":
         return attribute.upper - attribute.lower or 1.0
     if len(attribute.categories) < 2:
         return 1.0
-    low, high = boundary_places(attribute)
-    return float(differences(attribute.taxonomy, [attribute.categories[low]], [attribute.categories[high]])[0, 0])
+    low, high = find_boundary_categories(attribute)
+    return float(
+        compute_semantic_distances(attribute.taxonomy, [attribute.categories[low]], [attribute.categories[high]])[0, 0]
+    )
 
 
-def _deviation(attribute: Attribute) -> float:
+def _compute_deviation(attribute: Attribute) -> float:
     """The standard deviation: the root of half the mean squared distance of two rows; 1 where it is 0."""
     present = attribute.values[~attribute.missing]
     if attribute.kind != "nominal":
         return (float(np.std(present)) if len(present) else 0.0) or 1.0
     shares = np.bincount(present, minlength=len(attribute.categories)) / max(len(present), 1)
-    apart = differences(attribute.taxonomy, attribute.categories, attribute.categories)
-    return math.sqrt(float(shares @ (apart**2) @ shares) / 2) or 1.0
+    distances = compute_semantic_distances(attribute.taxonomy, attribute.categories, attribute.categories)
+    return math.sqrt(float(shares @ (distances**2) @ shares) / 2) or 1.0
 
 
-def _scales(table: Table, scale: Scale) -> list[float]:
+def _compute_scales(table: Table, scale: Scale) -> list[float]:
     """What each attribute's distance is divided by."""
-    attributes = _listed(table)
+    attributes = _list_attributes(table)
     for attribute in attributes:
-        if attribute.kind == "nominal" and len(attribute.categories) > MOST_CATEGORIES:
+        if attribute.kind == "nominal" and len(attribute.categories) > MAX_CATEGORIES:
             raise InvalidInput(
                 f"the column {attribute.name[:40]!r} has {len(attribute.categories)} categories; distances are held "
-                f"between at most {MOST_CATEGORIES}: leave it out, or group its values first"
+                f"between at most {MAX_CATEGORIES}: leave it out, or group its values first"
             )
     if scale is None:
         return [1.0] * len(attributes)
     if scale == "domain":
-        return [width(attribute) for attribute in attributes]
+        return [compute_domain_width(attribute) for attribute in attributes]
     if scale == "deviation":
-        return [_deviation(attribute) for attribute in attributes]
-    return _given(scale, len(attributes))
+        return [_compute_deviation(attribute) for attribute in attributes]
+    return _parse_scale(scale, len(attributes))
 
 
-def _given(scale: object, count: int) -> list[float]:
+def _parse_scale(scale: object, count: int) -> list[float]:
     wrong = InvalidInput(f"scale is None, 'domain', 'deviation' or {count} positive numbers, one for each column")
     if isinstance(scale, str):
         raise wrong
@@ -184,58 +209,63 @@ def _given(scale: object, count: int) -> list[float]:
     return numbers
 
 
-def _listed(table: Table) -> list[Attribute]:
+def _list_attributes(table: Table) -> list[Attribute]:
     return [table[name] for name in table]
 
 
-def _points(lines: Sequence[tuple[Sequence[Attribute], Attribute, float]], rows: int) -> Floats:
+def _build_points(lines: Sequence[tuple[Sequence[Attribute], Attribute, float]], rows: int) -> Floats:
     """The coordinates; a second one for an attribute of which any table misses a value."""
-    second = [any(bool(each.missing.any()) for each in same) for same, _, _ in lines]
-    points = np.empty((rows, len(lines) + sum(second)))
+    has_missing = [
+        any(bool(attribute_version.missing.any()) for attribute_version in versions) for versions, _, _ in lines
+    ]
+    points = np.empty((rows, len(lines) + sum(has_missing)))
     column = 0
-    for (same, attribute, by), missing in zip(lines, second, strict=True):
-        _place(points[:, column], attribute, by)
-        if np.abs(points[:, column]).max(initial=0) > FARTHEST:
+    for (versions, attribute, divisor), missing in zip(lines, has_missing, strict=True):
+        _fill_coordinates(points[:, column], attribute, divisor)
+        if np.abs(points[:, column]).max(initial=0) > MAX_COORDINATE:
             raise InvalidInput(
-                f"the column {attribute.name[:40]!r} holds numbers beyond {format_number(FARTHEST)}; scale them down"
+                f"the column {attribute.name[:40]!r} holds numbers beyond "
+                f"{format_number(MAX_COORDINATE)}; scale them down"
             )
         column += 1
         if missing:
-            points[:, column] = np.where(attribute.missing, width(same[0]) / by, 0.0)
+            points[:, column] = np.where(attribute.missing, compute_domain_width(versions[0]) / divisor, 0.0)
             column += 1
     return points
 
 
-def _place(column: Floats, attribute: Attribute, by: float) -> None:
+def _fill_coordinates(column: Floats, attribute: Attribute, divisor: float) -> None:
     """Fill a column of coordinates."""
-    np.divide(attribute.values, by, out=column)
+    np.divide(attribute.values, divisor, out=column)
     absent = attribute.missing
     if absent.any():
-        column[absent] = (attribute.lower + attribute.upper) / 2 / by
+        column[absent] = (attribute.lower + attribute.upper) / 2 / divisor
 
 
-def _concepts(same: Sequence[Attribute]) -> tuple[str, ...]:
+def _list_concepts(attributes: Sequence[Attribute]) -> tuple[str, ...]:
     """Everything that a nominal attribute can be: its categories, then the taxonomy's other concepts."""
-    also = [name for each in same[1:] for name in each.categories]
-    taxonomy = same[0].taxonomy
-    return tuple(dict.fromkeys((*same[0].categories, *(taxonomy.ancestors if taxonomy is not None else also))))
+    extra_labels = [name for attribute in attributes[1:] for name in attribute.categories]
+    taxonomy = attributes[0].taxonomy
+    return tuple(
+        dict.fromkeys((*attributes[0].categories, *(taxonomy.ancestors if taxonomy is not None else extra_labels)))
+    )
 
 
-def _with_missing(apart: Floats) -> Floats:
+def _append_missing(distances: Floats) -> Floats:
     """One more category, at distance 1 from the others."""
-    wider = np.ones((len(apart) + 1, len(apart) + 1))
-    wider[:-1, :-1] = apart
+    wider = np.ones((len(distances) + 1, len(distances) + 1))
+    wider[:-1, :-1] = distances
     wider[-1, -1] = 0.0
     return wider
 
 
-def _codes(nominal: Sequence[tuple[Attribute, Sequence[str]]], rows: int) -> Places:
+def _build_codes(nominal: Sequence[tuple[Attribute, Sequence[str]]], rows: int) -> Integers:
     codes = np.empty((rows, len(nominal)), dtype=np.int64)
-    for column, (attribute, listed) in enumerate(nominal):
-        places = {name: place for place, name in enumerate(listed)}
+    for column, (attribute, labels) in enumerate(nominal):
+        places = {name: place for place, name in enumerate(labels)}
         if not set(attribute.categories) <= set(places):
             raise InvalidInput(f"the column {attribute.name[:40]!r} has categories that its taxonomy does not")
         # The place -1 of a missing value picks the last entry.
-        lookup = np.array([*(places[name] for name in attribute.categories), len(listed)], dtype=np.int64)
+        lookup = np.array([*(places[name] for name in attribute.categories), len(labels)], dtype=np.int64)
         codes[:, column] = lookup[np.where(attribute.values == ABSENT, -1, attribute.values)]
     return codes

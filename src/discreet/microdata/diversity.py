@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.exact import positive, rational, whole
+from discreet.exact import as_int, as_positive, as_rational
 from discreet.microdata.table import Attribute, Table
 
 Rows = NDArray[np.int64]
-Test = Callable[[Rows], bool]
+GroupTest = Callable[[Rows], bool]
 """Whether these rows, as a group, reach a floor."""
 
 
@@ -27,15 +27,15 @@ class Distinct:
     values: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", whole(self.values, "the number of distinct values", 2))
+        object.__setattr__(self, "values", as_int(self.values, "the number of distinct values", 2))
 
     def to_text(self) -> str:
         """As it is written in a manifest, and sent."""
         return f"{self.stored_name} {self.values}"
 
-    def test(self, attribute: Attribute) -> Test:
+    def build_test(self, attribute: Attribute) -> GroupTest:
         """The floor for this column."""
-        places, _ = _distinct(attribute)
+        places, _ = _encode_distinct(attribute)
         return lambda rows: len(np.unique(places[rows])) >= self.values
 
 
@@ -47,23 +47,23 @@ class Spread:
     width: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "width", positive(self.width, "the width of a spread"))
+        object.__setattr__(self, "width", as_positive(self.width, "the width of a spread"))
 
     def to_text(self) -> str:
         """As it is written in a manifest, and sent."""
         return f"{self.stored_name} {self.width}"
 
-    def test(self, attribute: Attribute) -> Test:
+    def build_test(self, attribute: Attribute) -> GroupTest:
         """The floor for this column."""
         if attribute.kind == "nominal":
             raise InvalidInput(f"the values of {attribute.name[:40]!r} have no order to be spread in; use Distinct")
         values, missing = attribute.values, attribute.missing
 
-        def holds(rows: Rows) -> bool:
+        def has_width(rows: Rows) -> bool:
             present = values[rows[~missing[rows]]]
-            return len(present) > 0 and rational(present.max()) - rational(present.min()) >= self.width
+            return len(present) > 0 and as_rational(present.max()) - as_rational(present.min()) >= self.width
 
-        return holds
+        return has_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,69 +78,69 @@ class Closeness:
     t: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "t", positive(self.t, "the closeness t"))
+        object.__setattr__(self, "t", as_positive(self.t, "the closeness t"))
 
     def to_text(self) -> str:
         """As it is written in a manifest, and sent."""
         return f"{self.stored_name} {self.t}"
 
-    def test(self, attribute: Attribute) -> Test:
+    def build_test(self, attribute: Attribute) -> GroupTest:
         """The floor for this column."""
-        places, counts = _distinct(attribute)
+        places, counts = _encode_distinct(attribute)
         if attribute.kind == "nominal":
-            return lambda rows: _variation(places[rows], counts) <= self.t
-        below = np.cumsum(counts)
-        sums = np.concatenate([[0], np.cumsum(below)])
-        return lambda rows: _moved(np.sort(places[rows]), below, sums) <= self.t
+            return lambda rows: _compute_variation(places[rows], counts) <= self.t
+        cumulative_counts = np.cumsum(counts)
+        sums = np.concatenate([[0], np.cumsum(cumulative_counts)])
+        return lambda rows: _compute_earth_movers_distance(np.sort(places[rows]), cumulative_counts, sums) <= self.t
 
 
 Diversity = Distinct | Spread | Closeness
 Floors = Mapping[str, Diversity]
 
 
-def floors_of(diversity: object, confidential: Sequence[str]) -> Floors:
+def parse_floors(diversity: object, confidential: Sequence[str]) -> Floors:
     """The floor of each confidential column that has one: the same for all, or as the mapping says."""
-    named = diversity if isinstance(diversity, Mapping) else dict.fromkeys(confidential, diversity)
-    given = {name: floor for name, floor in named.items() if floor is not None}
-    if not set(given) <= set(confidential) or not all(isinstance(floor, Diversity) for floor in given.values()):
+    floors_by_name = diversity if isinstance(diversity, Mapping) else dict.fromkeys(confidential, diversity)
+    floors = {name: floor for name, floor in floors_by_name.items() if floor is not None}
+    if not set(floors) <= set(confidential) or not all(isinstance(floor, Diversity) for floor in floors.values()):
         raise InvalidInput(
             "diversity must be Distinct(l), Spread(width) or Closeness(t), or one of them for each confidential column"
         )
-    return cast(Floors, given)
+    return cast(Floors, floors)
 
 
-def floor_tests(table: Table, floors: Floors) -> list[Test]:
+def build_floor_tests(table: Table, floors: Floors) -> list[GroupTest]:
     """What every group must pass."""
-    return [floor.test(table[name]) for name, floor in floors.items()]
+    return [floor.build_test(table[name]) for name, floor in floors.items()]
 
 
-def _distinct(attribute: Attribute) -> tuple[Rows, Rows]:
+def _encode_distinct(attribute: Attribute) -> tuple[Rows, Rows]:
     """The place of each row's value among the distinct ones, missing last, and how many rows have each of them."""
     values = np.where(attribute.missing, np.nan, attribute.values.astype(np.float64))
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     return places, counts
 
 
-def _variation(places: Rows, counts: Rows) -> Fraction:
+def _compute_variation(places: Rows, counts: Rows) -> Fraction:
     total, size = int(counts.sum()), len(places)
-    found, here = np.unique(places, return_counts=True)
-    excess = total * here - size * counts[found]
+    present_places, group_counts = np.unique(places, return_counts=True)
+    excess = total * group_counts - size * counts[present_places]
     return Fraction(int(excess[excess > 0].sum()), total * size)
 
 
-def _moved(places: Rows, below: Rows, sums: Rows) -> Fraction:
+def _compute_earth_movers_distance(places: Rows, cumulative_counts: Rows, sums: Rows) -> Fraction:
     """The earth mover's distance of a group from the table.
 
     It is the sum over values j of |A_j - F_j| / (m - 1), A and F the distribution functions of group and table. A is
     constant between two values of the group, and F rises, so that each such stretch splits at one point into two sums.
     """
-    total, size, last = int(below[-1]), len(places), len(below) - 1
+    total, size, last = int(cumulative_counts[-1]), len(places), len(cumulative_counts) - 1
     if last == 0:
         return Fraction(0)
     start, stop = np.concatenate([[0], places]), np.concatenate([places, [last]])
     level = total * np.arange(size + 1)  # total * size * A on each stretch
-    split = np.clip(np.searchsorted(below, -(-level // size)), start, stop)
-    fits = np.int64 if total * size * last < 2**60 else object
-    over = level.astype(fits) * (2 * split - start - stop)
-    under = (sums[stop] + sums[start] - 2 * sums[split]).astype(fits) * size
+    split = np.clip(np.searchsorted(cumulative_counts, -(-level // size)), start, stop)
+    dtype = np.int64 if total * size * last < 2**60 else object
+    over = level.astype(dtype) * (2 * split - start - stop)
+    under = (sums[stop] + sums[start] - 2 * sums[split]).astype(dtype) * size
     return Fraction(int((over + under).sum()), total * size * last)

@@ -11,86 +11,90 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import Internal
-from discreet.microdata.hierarchies import Ladder
-from discreet.microdata.table import Places
+from discreet.microdata.hierarchies import Hierarchy
+from discreet.microdata.table import Integers
 
 Levels = tuple[int, ...]
 
-FINE = 2**30
+WIDTH_UNITS = 2**30
 """Widths of labels are counted in units of 1/FINE, so that sums are exact."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Classes:
+class EquivalenceClasses:
     """Distinct records at some levels: their codes, how many rows are alike, and which classes stay in the release."""
 
-    codes: Places
-    counts: Places
-    kept: NDArray[np.bool_]
+    codes: Integers
+    counts: Integers
+    is_released: NDArray[np.bool_]
 
     @property
-    def lost(self) -> int:
+    def suppressed_rows(self) -> int:
         """How many rows are left out."""
-        return int(self.counts[~self.kept].sum())
+        return int(self.counts[~self.is_released].sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class GeneralizationTask:
     """Ladders for all columns, the least size of a class, and how many rows may be left out."""
 
-    ladders: tuple[Ladder, ...]
+    hierarchies: tuple[Hierarchy, ...]
     rows: int
     k: int
-    limit: int
+    max_suppressed: int
 
     @property
-    def tops(self) -> Levels:
-        return tuple(len(ladder.rungs) for ladder in self.ladders)
+    def top_levels(self) -> Levels:
+        return tuple(len(hierarchy.levels) for hierarchy in self.hierarchies)
 
 
-class Loss(Protocol):
+class InformationLoss(Protocol):
     """What a release loses. With all classes kept it is no more, and it does not fall as levels rise."""
 
-    def __call__(self, task: Task, levels: Levels, classes: Classes) -> Fraction: ...
+    def __call__(self, task: GeneralizationTask, levels: Levels, classes: EquivalenceClasses) -> Fraction: ...
 
 
-def precision(task: Task, levels: Levels, classes: Classes) -> Fraction:
+def compute_precision_loss(task: GeneralizationTask, levels: Levels, classes: EquivalenceClasses) -> Fraction:
     """The mean height of the cells on their ladders, as a share of the whole height; 1 for a cell that is left out."""
-    heights = sum((Fraction(level, top) for level, top in zip(levels, task.tops, strict=True) if top), Fraction(0))
-    return (heights * (task.rows - classes.lost) / len(levels) + classes.lost) / task.rows
+    heights = sum(
+        (Fraction(level, top) for level, top in zip(levels, task.top_levels, strict=True) if top), Fraction(0)
+    )
+    return (heights * (task.rows - classes.suppressed_rows) / len(levels) + classes.suppressed_rows) / task.rows
 
 
-def discernibility(task: Task, levels: Levels, classes: Classes) -> Fraction:  # noqa: ARG001 - every loss is called alike
+def compute_discernibility(task: GeneralizationTask, levels: Levels, classes: EquivalenceClasses) -> Fraction:  # noqa: ARG001 - every loss is called alike
     """How many rows each row is not told from, summed: all of them for one that is left out."""
-    return Fraction(int((classes.counts[classes.kept] ** 2).sum()) + classes.lost * task.rows)
+    return Fraction(int((classes.counts[classes.is_released] ** 2).sum()) + classes.suppressed_rows * task.rows)
 
 
-def class_size(task: Task, levels: Levels, classes: Classes) -> Fraction:  # noqa: ARG001 - every loss is called alike
+def compute_class_size_loss(task: GeneralizationTask, levels: Levels, classes: EquivalenceClasses) -> Fraction:  # noqa: ARG001 - every loss is called alike
     """Rows, with those left out, for each class that is kept, in units of k."""
-    return Fraction(task.rows, task.k * max(int(classes.kept.sum()), 1))
+    return Fraction(task.rows, task.k * max(int(classes.is_released.sum()), 1))
 
 
-def ncp(task: Task, levels: Levels, classes: Classes) -> Fraction:
+def compute_ncp(task: GeneralizationTask, levels: Levels, classes: EquivalenceClasses) -> Fraction:
     """Normalised certainty penalty: the mean share of its domain that a cell covers; 1 for a cell that is left out."""
-    kept = classes.counts[classes.kept]
+    released_counts = classes.counts[classes.is_released]
     covered = 0
-    for column, (ladder, level) in enumerate(zip(task.ladders, levels, strict=True)):
+    for column, (hierarchy, level) in enumerate(zip(task.hierarchies, levels, strict=True)):
         if level:
-            widths = np.array([round(width * FINE) for width in ladder.rungs[level - 1].widths])
-            covered += int((widths[classes.codes[classes.kept, column]] * kept).sum())
-    return Fraction(covered + FINE * classes.lost * len(levels), FINE * task.rows * len(levels))
+            widths = np.array([round(width * WIDTH_UNITS) for width in hierarchy.levels[level - 1].widths])
+            covered += int((widths[classes.codes[classes.is_released, column]] * released_counts).sum())
+    return Fraction(
+        covered + WIDTH_UNITS * classes.suppressed_rows * len(levels), WIDTH_UNITS * task.rows * len(levels)
+    )
 
 
-LOSSES: Mapping[str, Loss] = {
-    "precision": precision,
-    "discernibility": discernibility,
-    "class-size": class_size,
-    "ncp": ncp,
+INFORMATION_LOSSES: Mapping[str, InformationLoss] = {
+    "precision": compute_precision_loss,
+    "discernibility": compute_discernibility,
+    "class-size": compute_class_size_loss,
+    "ncp": compute_ncp,
 }
 
 
 @dataclass(slots=True)
-class Search:
+class LatticeSearch:
     """A walk through the lattice, one column after the other, that turns back where nothing better can follow.
 
     With some columns' levels set, classes by these columns alone are those with all others at their tops: where they
@@ -98,79 +102,83 @@ class Search:
     out the loss is the least that can follow.
     """
 
-    task: Task
-    loss: Loss
+    task: GeneralizationTask
+    loss: InformationLoss
     best: tuple[Fraction, int, Levels] | None = None
 
-    def walk(self, levels: Levels, codes: Places, counts: Places) -> None:
+    def walk(self, levels: Levels, codes: Integers, counts: Integers) -> None:
         column = len(levels)
         if column == codes.shape[1]:
-            self._arrive(levels, codes, counts)
+            self._record_candidate(levels, codes, counts)
             return
-        for level in range(self.task.tops[column] + 1):
+        for level in range(self.task.top_levels[column] + 1):
             if level:
-                up = self.task.ladders[column].rungs[level - 1].up
+                parents = self.task.hierarchies[column].levels[level - 1].parents
                 codes = codes.copy()
-                codes[:, column] = up[codes[:, column]]
-                codes, counts = merged(codes, counts)
-            if self._hopeless((*levels, level), codes, counts):
+                codes[:, column] = parents[codes[:, column]]
+                codes, counts = merge_equal_rows(codes, counts)
+            if self._cannot_improve((*levels, level), codes, counts):
                 break
-            if self._enough(codes[:, : column + 1], counts):
+            if self._has_few_small_classes(codes[:, : column + 1], counts):
                 self.walk((*levels, level), codes, counts)
 
-    def _enough(self, codes: Places, counts: Places) -> bool:
+    def _has_few_small_classes(self, codes: Integers, counts: Integers) -> bool:
         """Whether few enough rows are in small classes."""
-        sizes = merged(codes, counts)[1]
-        return int(sizes[sizes < self.task.k].sum()) <= self.task.limit
+        sizes = merge_equal_rows(codes, counts)[1]
+        return int(sizes[sizes < self.task.k].sum()) <= self.task.max_suppressed
 
-    def _hopeless(self, levels: Levels, codes: Places, counts: Places) -> bool:
+    def _cannot_improve(self, levels: Levels, codes: Integers, counts: Integers) -> bool:
         if self.best is None:
             return False
         all_levels = levels + (0,) * (codes.shape[1] - len(levels))
-        whole = Classes(codes, counts, np.ones(len(counts), dtype=np.bool_))
-        return self.loss(self.task, all_levels, whole) > self.best[0]
+        all_classes = EquivalenceClasses(codes, counts, np.ones(len(counts), dtype=np.bool_))
+        return self.loss(self.task, all_levels, all_classes) > self.best[0]
 
-    def _arrive(self, levels: Levels, codes: Places, counts: Places) -> None:
-        found = (self.loss(self.task, levels, Classes(codes, counts, counts >= self.task.k)), sum(levels), levels)
-        self.best = found if self.best is None else min(self.best, found)
+    def _record_candidate(self, levels: Levels, codes: Integers, counts: Integers) -> None:
+        candidate = (
+            self.loss(self.task, levels, EquivalenceClasses(codes, counts, counts >= self.task.k)),
+            sum(levels),
+            levels,
+        )
+        self.best = candidate if self.best is None else min(self.best, candidate)
 
 
-def least_loss(task: Task, loss: Loss) -> tuple[Fraction, Levels]:
+def find_least_loss(task: GeneralizationTask, loss: InformationLoss) -> tuple[Fraction, Levels]:
     """The least loss, and the levels that have it: ties to the lowest levels together and then in order.
 
     With k rows or more there is always one, as all rows are alike at the top.
     """
-    codes, counts = merged(
-        np.column_stack([ladder.codes for ladder in task.ladders]), np.ones(task.rows, dtype=np.int64)
+    codes, counts = merge_equal_rows(
+        np.column_stack([hierarchy.codes for hierarchy in task.hierarchies]), np.ones(task.rows, dtype=np.int64)
     )
-    search = Search(task, loss)
+    search = LatticeSearch(task, loss)
     search.walk((), codes, counts)
     if search.best is None:
         raise Internal("no levels were found where the highest would do")
     return search.best[0], search.best[2]
 
 
-def class_labels(task: Task, levels: Levels) -> Places:
+def label_classes(task: GeneralizationTask, levels: Levels) -> Integers:
     """The class of every row at these levels."""
-    columns = [ladder.codes_at(level) for ladder, level in zip(task.ladders, levels, strict=True)]
-    labels: Places = np.unique(row_keys(np.column_stack(columns)), return_inverse=True)[1]
+    columns = [hierarchy.get_codes(level) for hierarchy, level in zip(task.hierarchies, levels, strict=True)]
+    labels: Integers = np.unique(compute_row_keys(np.column_stack(columns)), return_inverse=True)[1]
     return labels
 
 
-def merged(codes: Places, counts: Places) -> tuple[Places, Places]:
+def merge_equal_rows(codes: Integers, counts: Integers) -> tuple[Integers, Integers]:
     """Equal rows of codes once, with their counts added."""
-    key = row_keys(codes)
+    key = compute_row_keys(codes)
     first, inverse = np.unique(key, return_index=True, return_inverse=True)[1:]
     return codes[first], np.bincount(inverse, counts).astype(np.int64)
 
 
-def row_keys(codes: Places) -> Places:
+def compute_row_keys(codes: Integers) -> Integers:
     """A number for each row of codes, equal where rows are."""
     key, span = codes[:, 0], int(codes[:, 0].max(initial=0)) + 1
     for column in codes.T[1:]:
-        wide = int(column.max(initial=0)) + 1
-        if span * wide >= 2**62:
+        code_count = int(column.max(initial=0)) + 1
+        if span * code_count >= 2**62:
             key = np.unique(key, return_inverse=True)[1]
             span = len(codes)
-        key, span = key * wide + column, span * wide
+        key, span = key * code_count + column, span * code_count
     return key

@@ -13,56 +13,58 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.microdata.distances import Space
-from discreet.microdata.table import Floats, Places
+from discreet.microdata.distances import RecordSpace
+from discreet.microdata.table import Floats, Integers
 
 
-class Measured(NamedTuple):
+class PackedSpace(NamedTuple):
     """A space as compiled code reads it."""
 
     points: Floats
     """Numbers, and after them codes."""
     squares: Floats
     """The squared distances of any two codes."""
-    most: Floats
+    max_squares: Floats
     """The greatest of each."""
     roots: Floats
     """The distances."""
-    plain: int
+    numeric_count: int
     """How many coordinates are numbers."""
 
 
-def mdav(space: Space, k: int, weights: Floats | None = None) -> Places:
+def mdav(space: RecordSpace, k: int, weights: Floats | None = None) -> Integers:
     """The group of each record, numbered as they are formed; all have k records, the last k to 2k - 1.
 
     The space is used up: its points come to be in another order.
     """
-    from discreet.microdata.forming import mdav_groups
+    from discreet.microdata.forming import form_mdav_groups
 
-    points, squares, most, roots, plain = measured(space)
+    points, squares, max_squares, roots, numeric_count = pack_space(space)
     rows = np.arange(len(points), dtype=np.int32)
     weight = np.empty(0) if weights is None else np.ascontiguousarray(weights)
-    groups: Places = mdav_groups(points, rows, squares, most, roots, points[:, :plain].mean(axis=0), k, weight)
+    groups: Integers = form_mdav_groups(
+        points, rows, squares, max_squares, roots, points[:, :numeric_count].mean(axis=0), k, weight
+    )
     return groups
 
 
-def measured(space: Space) -> Measured:
+def pack_space(space: RecordSpace) -> PackedSpace:
     """The space's points are shared with it where there are no codes."""
-    longest = max((len(each) for each in space.squares), default=0)
+    longest = max((len(table) for table in space.squares), default=0)
     squares = np.zeros((len(space.squares), longest, longest))
     roots = np.full(squares.shape, np.inf)  # a code beyond a shorter list is never the nearest to all
-    for which, each in enumerate(space.squares):
-        squares[which, : len(each), : len(each)] = each
-        roots[which, : len(each), : len(each)] = np.sqrt(each)
+    for index, table in enumerate(space.squares):
+        squares[index, : len(table), : len(table)] = table
+        roots[index, : len(table), : len(table)] = np.sqrt(table)
     points = np.hstack([space.points, space.codes]) if space.squares else np.ascontiguousarray(space.points)
-    return Measured(points, squares, squares.max(axis=(1, 2), initial=0), roots, space.points.shape[1])
+    return PackedSpace(points, squares, squares.max(axis=(1, 2), initial=0), roots, space.points.shape[1])
 
 
-def distances_from(place: Floats, made: Measured) -> Floats:
+def compute_distances_from(place: Floats, packed_space: PackedSpace) -> Floats:
     """The squared distance of every record from a place, summed over coordinates in their order."""
-    total = np.zeros(len(made.points))
-    for j in range(made.plain):
-        total += (place[j] - made.points[:, j]) ** 2
-    for j, table in enumerate(made.squares, made.plain):
-        total += table[int(place[j]), made.points[:, j].astype(np.int64)]
+    total = np.zeros(len(packed_space.points))
+    for j in range(packed_space.numeric_count):
+        total += (place[j] - packed_space.points[:, j]) ** 2
+    for j, table in enumerate(packed_space.squares, packed_space.numeric_count):
+        total += table[int(place[j]), packed_space.points[:, j].astype(np.int64)]
     return total

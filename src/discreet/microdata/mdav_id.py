@@ -9,11 +9,11 @@ import numpy as np
 
 from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import Entropy
-from discreet.microdata.centroids import centroids
-from discreet.microdata.checks import Reading, check_columns, check_informative, check_k
+from discreet.microdata.centroids import compute_centroids
+from discreet.microdata.checks import TableReadOptions, check_columns, check_informative, check_k
 from discreet.microdata.distances import Scale
-from discreet.microdata.partition import near_groups, sizes_told, way
-from discreet.microdata.protected import Protected
+from discreet.microdata.partition import group_by_nearness, read_grouping_options, summarize_group_sizes
+from discreet.microdata.protected import ProtectedTable
 from discreet.microdata.reading import read_table
 
 ASSUMPTIONS = (
@@ -32,19 +32,19 @@ def mdav_id(
     weights: object = None,
     strata: object = None,
     entropy: Entropy | None = None,
-    **reading: Unpack[Reading],
-) -> Protected:
+    **reading: Unpack[TableReadOptions],
+) -> ProtectedTable:
     """The table with `columns` replaced by the centroids of groups of at least k rows; other columns as they are.
 
     k-anonymity with `columns` as quasi-identifiers (thesis 2.8). `method` and `scale` are those of `microaggregate`;
     `weights` and `strata` have one entry for each row, or name a column.
     """
     original = read_table(table, **reading)
-    least, names = check_k(k, original.rows), check_columns(original, columns, "columns")
+    min_size, names = check_k(k, original.rows), check_columns(original, columns, "columns")
     for name in names:
         check_informative(original[name])
-    how = way(original, method, scale, weights, strata, entropy)
-    groups = {"records": near_groups(original, least, names, how)}
-    released = original.put(*(centroids(original[name], groups["records"], how.weights) for name in names))
-    promise = replace(Guarantee.k_anonymity(least), assumptions=ASSUMPTIONS)
-    return Protected(released, promise, groups, np.arange(original.rows), facts=sizes_told(groups))
+    options = read_grouping_options(original, method, scale, weights, strata, entropy)
+    groups = {"records": group_by_nearness(original, min_size, names, options)}
+    released = original.put(*(compute_centroids(original[name], groups["records"], options.weights) for name in names))
+    guarantee = replace(Guarantee.k_anonymity(min_size), assumptions=ASSUMPTIONS)
+    return ProtectedTable(released, guarantee, groups, np.arange(original.rows), facts=summarize_group_sizes(groups))

@@ -13,21 +13,21 @@ from discreet.errors import InvalidInput
 from discreet.formatting import format_number
 from discreet.kernel.entropy import Entropy
 from discreet.microdata import ranking
-from discreet.microdata.checks import check_k, row_strata, row_weights
-from discreet.microdata.distances import FARTHEST, Scale, spaces
-from discreet.microdata.insensitive import insensitive
+from discreet.microdata.checks import check_k, read_row_strata, read_row_weights
+from discreet.microdata.distances import MAX_COORDINATE, Scale, build_spaces
+from discreet.microdata.insensitive import microaggregate_insensitive
 from discreet.microdata.mdav import mdav
-from discreet.microdata.permuting import permuted_inside
+from discreet.microdata.permuting import permute_within_groups
 from discreet.microdata.reading import read_table
-from discreet.microdata.table import Attribute, Floats, Places, Table
+from discreet.microdata.table import Attribute, Floats, Integers, Table
 from discreet.microdata.vmdav import v_mdav
-from discreet.query.released import Runs
+from discreet.query.released import RankRuns
 from discreet.taxonomy import Taxonomy
 
-METHODS = ("mdav", "v-mdav", "ranking", "blocks", "insensitive", "random")
+GROUPING_METHODS = ("mdav", "v-mdav", "ranking", "blocks", "insensitive", "random")
 
 Domain = tuple[float, float]
-Rows = Any
+RowSelection = Any
 """Places of rows, or `slice(None)` for all of them, which copies nothing."""
 
 
@@ -53,33 +53,36 @@ def microaggregate(
     `weights` (positive) count in averages; k counts rows whatever their weight. Groups never cross `strata`, each of
     which needs k rows. Both are arrays, or name a column of the table. `entropy` is for "random" alone.
     """
-    table = _read(X, domains, taxonomies)
-    least = check_k(k, table.rows)
-    weight, stratum = _positive(row_weights(table, weights)), row_strata(table, strata)
-    table = _without(table, [name for name in (weights, strata) if isinstance(name, str)])
-    grouping = _grouping(method, table, least, scale, weight, entropy)
-    return grouping(slice(None)) if stratum is None else _by_stratum(grouping, stratum, least)
+    table = _read_records(X, domains, taxonomies)
+    min_size = check_k(k, table.rows)
+    weight, stratum = _check_positive(read_row_weights(table, weights)), read_row_strata(table, strata)
+    table = _drop_columns(table, [name for name in (weights, strata) if isinstance(name, str)])
+    grouping = _choose_grouping(method, table, min_size, scale, weight, entropy)
+    return grouping(slice(None)) if stratum is None else _group_by_stratum(grouping, stratum, min_size)
 
 
-def _grouping(
+def _choose_grouping(
     method: str, table: Table, k: int, scale: Scale, weights: Floats | None, entropy: Entropy | None
-) -> Callable[[Rows], Places]:
+) -> Callable[[RowSelection], Integers]:
     """The groups of some of the rows, by the method."""
     if method in {"mdav", "v-mdav"}:
         form = mdav if method == "mdav" else v_mdav
-        space = spaces([table], scale)[0]
+        space = build_spaces([table], scale)[0]
         return lambda rows: form(space.take(rows), k, None if weights is None else weights[rows])
     if method in {"ranking", "blocks"}:
-        ranked, column = ranking.both_ends if method == "ranking" else ranking.low_end, _one_column(table, method)
-        return lambda rows: ranked(column.take(rows), k)
+        rank_column, column = (
+            ranking.group_from_both_ends if method == "ranking" else ranking.group_from_low_end,
+            _get_single_column(table, method),
+        )
+        return lambda rows: rank_column(column.take(rows), k)
     if method == "insensitive":
-        return lambda rows: insensitive(table.take(rows), k, scale)
+        return lambda rows: microaggregate_insensitive(table.take(rows), k, scale)
     if method == "random":
-        return lambda rows: _random(np.zeros(table.rows, dtype=np.int64)[rows], k, entropy)
-    raise InvalidInput(f"a method is one of {', '.join(METHODS)}; got {str(method)[:40]!r}")
+        return lambda rows: _group_randomly(np.zeros(table.rows, dtype=np.int64)[rows], k, entropy)
+    raise InvalidInput(f"a method is one of {', '.join(GROUPING_METHODS)}; got {str(method)[:40]!r}")
 
 
-def _one_column(table: Table, method: str) -> Attribute:
+def _get_single_column(table: Table, method: str) -> Attribute:
     if len(table.attributes) != 1:
         raise InvalidInput(
             f"{method!r} ranks one column, this table has {len(table.attributes)}; give it one at a time"
@@ -87,12 +90,12 @@ def _one_column(table: Table, method: str) -> Attribute:
     return next(iter(table.attributes.values()))
 
 
-def _random(together: Places, k: int, entropy: Entropy | None) -> Places:
+def _group_randomly(labels: Integers, k: int, entropy: Entropy | None) -> Integers:
     """A uniform partition: runs of k in a uniform order."""
-    return Runs.low_end(len(together), k).label(permuted_inside(together, entropy))
+    return RankRuns.low_end(len(labels), k).compute_labels(permute_within_groups(labels, entropy))
 
 
-def _by_stratum(grouping: Callable[[Rows], Places], stratum: Places, k: int) -> Places:
+def _group_by_stratum(grouping: Callable[[RowSelection], Integers], stratum: Integers, k: int) -> Integers:
     """Every stratum on its own; labels go on from one to the next."""
     small = int((np.bincount(stratum) < k).sum())
     if small:
@@ -100,64 +103,66 @@ def _by_stratum(grouping: Callable[[Rows], Places], stratum: Places, k: int) -> 
             f"{small} of the {int(stratum.max()) + 1} strata have fewer than k = {k} rows; "
             "join them with others, or ask for a smaller k"
         )
-    groups, formed = np.empty(len(stratum), dtype=np.int64), 0
+    groups, group_count = np.empty(len(stratum), dtype=np.int64), 0
     order = np.argsort(stratum, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(stratum[order])) + 1):
-        found = grouping(rows)
-        groups[rows] = found + formed
-        formed += int(found.max()) + 1
+        labels = grouping(rows)
+        groups[rows] = labels + group_count
+        group_count += int(labels.max()) + 1
     return groups
 
 
-def _positive(weights: Floats | None) -> Floats | None:
-    if weights is not None and not bool(np.all((weights > 0) & (weights <= FARTHEST))):
+def _check_positive(weights: Floats | None) -> Floats | None:
+    if weights is not None and not bool(np.all((weights > 0) & (weights <= MAX_COORDINATE))):
         raise InvalidInput(
-            f"weights must be positive numbers up to {format_number(FARTHEST)}; leave out rows of weight 0"
+            f"weights must be positive numbers up to {format_number(MAX_COORDINATE)}; leave out rows of weight 0"
         )
     return weights
 
 
-def _without(table: Table, names: Sequence[str]) -> Table:
+def _drop_columns(table: Table, names: Sequence[str]) -> Table:
     if set(names) >= set(table):
         raise InvalidInput("a table of nothing but weights and strata has no column to form groups by; add one")
-    return table.without(names)
+    return table.drop(names)
 
 
-def _read(
-    given: object, domains: Mapping[str, Domain] | Sequence[Domain] | None, taxonomies: Mapping[str, Taxonomy] | None
+def _read_records(
+    records: object, domains: Mapping[str, Domain] | Sequence[Domain] | None, taxonomies: Mapping[str, Taxonomy] | None
 ) -> Table:
     """The table; an array's columns are named by their number."""
-    if isinstance(given, Table | Mapping) or hasattr(given, "fetchnumpy") or hasattr(given, "column_names"):
+    if isinstance(records, Table | Mapping) or hasattr(records, "fetchnumpy") or hasattr(records, "column_names"):
         if domains is not None and not isinstance(domains, Mapping):
             raise InvalidInput("the domains of a table are given by the names of its columns, as {'age': (0, 120)}")
-        if isinstance(given, Table):
+        if isinstance(records, Table):
             if taxonomies is not None:
                 raise InvalidInput("a Table has its taxonomies already; give them when you read it")
-            return given.put(*(_bounded(given[name], ends) for name, ends in (domains or {}).items()))
-        return read_table(given, taxonomies=taxonomies, domains=domains)
+            return records.put(*(_set_domain(records[name], ends) for name, ends in (domains or {}).items()))
+        return read_table(records, taxonomies=taxonomies, domains=domains)
     if taxonomies is not None:
         raise InvalidInput("an array of numbers has no taxonomies; give a table with named columns")
-    return _numbered(given, domains)
+    return _build_numbered_table(records, domains)
 
 
-def _numbered(given: object, domains: object) -> Table:
-    columns = _array(given)
+def _build_numbered_table(numbers: object, domains: object) -> Table:
+    columns = _read_array(numbers)
     count = columns.shape[1]
     if domains is None:
-        ends = [_ends(columns[:, j]) for j in range(count)]
+        ends = [_find_range(columns[:, j]) for j in range(count)]
     elif isinstance(domains, Sequence) and len(domains) == count:
         ends = list(domains)
     else:
         raise InvalidInput(f"domains must be one (lower, upper) for each of the {count} columns")
-    return Table({str(j): _bounded(Attribute(str(j), "numeric", columns[:, j]), ends[j]) for j in range(count)})
+    return Table({str(j): _set_domain(Attribute(str(j), "numeric", columns[:, j]), ends[j]) for j in range(count)})
 
 
-def _array(given: object) -> Floats:
+def _read_array(numbers: object) -> Floats:
     """The numbers as rows and columns, NaN where one is masked."""
     wrong = InvalidInput("X must be a table, or an array of numbers with a row for each record")
     try:
-        bare = np.ma.filled(given.astype(np.float64), np.nan) if isinstance(given, np.ma.MaskedArray) else given
-        array = np.asarray(bare, dtype=np.float64)
+        unmasked = (
+            np.ma.filled(numbers.astype(np.float64), np.nan) if isinstance(numbers, np.ma.MaskedArray) else numbers
+        )
+        array = np.asarray(unmasked, dtype=np.float64)
     except (TypeError, ValueError):
         raise wrong from None
     columns: Floats = array[:, None] if array.ndim == 1 else array
@@ -168,13 +173,13 @@ def _array(given: object) -> Floats:
     return columns
 
 
-def _ends(column: Floats) -> Domain:
+def _find_range(column: Floats) -> Domain:
     """The least and the greatest of the values that are not missing."""
     present = column[~np.isnan(column)]
     return (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
 
 
-def _bounded(attribute: Attribute, ends: Domain) -> Attribute:
+def _set_domain(attribute: Attribute, ends: Domain) -> Attribute:
     """The attribute with this domain."""
     try:
         lower, upper = (float(end) for end in ends)

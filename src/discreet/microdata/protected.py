@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from discreet.guarantee import Guarantee
 from discreet.microdata.table import Table
 
-NONE: Mapping[str, Any] = MappingProxyType({})
+NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Protected(Mapping[str, NDArray[Any]]):
+class ProtectedTable(Mapping[str, NDArray[Any]]):
     """A protected table; as a mapping, its columns as numpy arrays.
 
     Row i was made of row `kept[i]` of the original, so that the two can be compared: whoever releases it must put the
@@ -28,14 +28,14 @@ class Protected(Mapping[str, NDArray[Any]]):
     table: Table
     guarantee: Guarantee
     groups: Mapping[str, NDArray[np.int64]]
-    kept: NDArray[np.int64]
+    source_rows: NDArray[np.int64]
     second: Table | None = None
     """The other table of Anatomy: one row for each group and value, with how many of the group have it."""
-    facts: Mapping[str, object] = field(default_factory=lambda: NONE)
+    facts: Mapping[str, object] = field(default_factory=lambda: NO_FACTS)
     """What was measured on the way and may be told with the release, as JSON holds it."""
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        return self.table[name].array()
+        return self.table[name].to_array()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.table)

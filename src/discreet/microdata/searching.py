@@ -12,136 +12,143 @@ import math
 
 import numpy as np
 
-from discreet.microdata.table import Floats, Places
-from discreet.microdata.tree import NOBODY, WIDE, Rows, Tree, gaps, inner
+from discreet.microdata.table import Floats, Integers
+from discreet.microdata.tree import FANOUT, NO_ROW, KdTree, Rows, compile_internal, compute_leaf_distances
 
-NARROW = 8
+MAX_EXACT_CODES = 8
 """Of a node with more codes than this, bounds are those of all codes."""
 
-MARGIN = 1e-12
+ROUNDING_MARGIN = 1e-12
 """Of squared radii, for each coordinate: more than rounding adds up to."""
 
-TINY = 1e-300
+TINY_SQUARE = 1e-300
 """Squares below this lose digits."""
 
-DEEPEST = 8 * WIDE
+STACK_SIZE = 8 * FANOUT
 """More nodes than ever wait to be looked at."""
 
 
-@inner
-def _boxes(low: Floats, high: Floats, node: int, place: Floats, plain: int, found: Floats) -> None:
+@compile_internal
+def _compute_box_distances(
+    low: Floats, high: Floats, node: int, place: Floats, numeric_count: int, distances: Floats
+) -> None:
     """The squared distances of a place from sixteen boxes, by numbers alone."""
-    for s in range(len(found)):
-        found[s] = 0.0
-    for j in range(plain):
-        here = place[j]
-        for s in range(len(found)):
-            step, other = low[node, j, s] - here, here - high[node, j, s]
+    for s in range(len(distances)):
+        distances[s] = 0.0
+    for j in range(numeric_count):
+        coordinate = place[j]
+        for s in range(len(distances)):
+            step, other = low[node, j, s] - coordinate, coordinate - high[node, j, s]
             step = other if other > step else step
             step = 0.0 if step < 0.0 else step
-            found[s] += step * step
+            distances[s] += step * step
 
 
-@inner
-def _corners(low: Floats, high: Floats, node: int, place: Floats, plain: int, found: Floats) -> None:
+@compile_internal
+def _compute_corner_distances(
+    low: Floats, high: Floats, node: int, place: Floats, numeric_count: int, distances: Floats
+) -> None:
     """The squared distances of a place from the farthest corners of sixteen boxes, by numbers alone."""
-    for s in range(len(found)):
-        found[s] = 0.0
-    for j in range(plain):
-        here = place[j]
-        for s in range(len(found)):
-            step, other = here - low[node, j, s], high[node, j, s] - here
+    for s in range(len(distances)):
+        distances[s] = 0.0
+    for j in range(numeric_count):
+        coordinate = place[j]
+        for s in range(len(distances)):
+            step, other = coordinate - low[node, j, s], high[node, j, s] - coordinate
             step = other if other > step else step
-            found[s] += step * step
+            distances[s] += step * step
 
 
-@inner
-def _opposite_boxes(
-    low: Floats, high: Floats, node: int, centre: Floats, opposite: Floats, plain: int, found: Floats
+@compile_internal
+def _compute_opposite_distances(
+    low: Floats, high: Floats, node: int, center: Floats, opposite: Floats, numeric_count: int, distances: Floats
 ) -> None:
     """The squared distances of a place from sixteen boxes, all seen from the centre."""
-    for s in range(len(found)):
-        found[s] = 0.0
-    for j in range(plain):
-        origin, here = centre[j], opposite[j]
-        for s in range(len(found)):
-            step, other = (low[node, j, s] - origin) - here, here - (high[node, j, s] - origin)
+    for s in range(len(distances)):
+        distances[s] = 0.0
+    for j in range(numeric_count):
+        origin, coordinate = center[j], opposite[j]
+        for s in range(len(distances)):
+            step, other = (low[node, j, s] - origin) - coordinate, coordinate - (high[node, j, s] - origin)
             step = other if other > step else step
             step = 0.0 if step < 0.0 else step
-            found[s] += step * step
+            distances[s] += step * step
 
 
-@inner
-def _lesser(radius: Floats, node: int, near: Floats, off: float, lean: float, reach: float, found: Floats) -> None:
+@compile_internal
+def _lower_radius_bounds(
+    radius: Floats, node: int, near: Floats, offset: float, ratio: float, max_radius: float, bounds: Floats
+) -> None:
     """Make sixteen bounds no more than what `farthest` knows from how near their boxes are to the opposite place."""
-    for s in range(len(found)):
-        bound = off + radius[node, s] + lean * (reach + radius[node, s] - near[s])
-        found[s] = bound if bound < found[s] else found[s]
+    for s in range(len(bounds)):
+        bound = offset + radius[node, s] + ratio * (max_radius + radius[node, s] - near[s])
+        bounds[s] = bound if bound < bounds[s] else bounds[s]
 
 
-@inner
-def _add_codes(tree: Tree, leaf: int, place: Floats, found: Floats) -> None:
+@compile_internal
+def _add_code_distances(tree: KdTree, leaf: int, place: Floats, distances: Floats) -> None:
     """Squared distances by codes."""
-    blocks, at = (tree.blocks, leaf) if leaf < len(tree.blocks) else (tree.tail, 0)
-    for s in range(WIDE):
-        if leaf * WIDE + s >= len(tree.alive) or not tree.alive[leaf * WIDE + s]:
-            found[s] = np.nan
+    blocks, block_index = (tree.blocks, leaf) if leaf < len(tree.blocks) else (tree.tail, 0)
+    for s in range(FANOUT):
+        if leaf * FANOUT + s >= len(tree.alive) or not tree.alive[leaf * FANOUT + s]:
+            distances[s] = np.nan
             continue
-        for j in range(tree.plain, blocks.shape[1]):
-            found[s] += tree.squares[j - tree.plain, int(place[j]), int(blocks[at, j, s])]
+        for j in range(tree.numeric_count, blocks.shape[1]):
+            distances[s] += tree.squares[j - tree.numeric_count, int(place[j]), int(blocks[block_index, j, s])]
 
 
-@inner
-def _add_least(tree: Tree, node: int, place: Floats, found: Floats) -> None:
+@compile_internal
+def _add_min_code_distances(tree: KdTree, node: int, place: Floats, distances: Floats) -> None:
     """What is the least by codes."""
-    for s in range(WIDE):
-        if tree.boxes.first[node, s] == NOBODY:
-            found[s] = np.nan
+    for s in range(FANOUT):
+        if tree.boxes.first[node, s] == NO_ROW:
+            distances[s] = np.nan
             continue
-        for j in range(tree.plain, tree.boxes.low.shape[1]):
+        for j in range(tree.numeric_count, tree.boxes.low.shape[1]):
             low, high = int(tree.boxes.low[node, j, s]), int(tree.boxes.high[node, j, s])
-            if high - low < NARROW:
-                least = tree.squares[j - tree.plain, int(place[j]), low]
+            if high - low < MAX_EXACT_CODES:
+                minimum = tree.squares[j - tree.numeric_count, int(place[j]), low]
                 for code in range(low + 1, high + 1):
-                    least = min(least, tree.squares[j - tree.plain, int(place[j]), code])
-                found[s] += least
+                    minimum = min(minimum, tree.squares[j - tree.numeric_count, int(place[j]), code])
+                distances[s] += minimum
 
 
-@inner
-def _add_most(tree: Tree, node: int, place: Floats, found: Floats) -> None:
+@compile_internal
+def _add_max_code_distances(tree: KdTree, node: int, place: Floats, distances: Floats) -> None:
     """What is the most by codes."""
-    for s in range(WIDE):
-        if tree.boxes.first[node, s] == NOBODY:
-            found[s] = np.nan
+    for s in range(FANOUT):
+        if tree.boxes.first[node, s] == NO_ROW:
+            distances[s] = np.nan
             continue
-        for j in range(tree.plain, tree.boxes.low.shape[1]):
+        for j in range(tree.numeric_count, tree.boxes.low.shape[1]):
             low, high = int(tree.boxes.low[node, j, s]), int(tree.boxes.high[node, j, s])
-            most = tree.most[j - tree.plain]
-            if high - low < NARROW:
-                most = 0.0
+            maximum = tree.max_squares[j - tree.numeric_count]
+            if high - low < MAX_EXACT_CODES:
+                maximum = 0.0
                 for code in range(low, high + 1):
-                    most = max(most, tree.squares[j - tree.plain, int(place[j]), code])
-            found[s] += most
+                    maximum = max(maximum, tree.squares[j - tree.numeric_count, int(place[j]), code])
+            distances[s] += maximum
 
 
-@inner
-def _keep(far: Floats, who: Rows, where: Rows, distance: float, row: int, position: int) -> None:
+@compile_internal
+def _replace_worst(distances: Floats, rows: Rows, positions: Rows, distance: float, row: int, position: int) -> None:
     """Put a record in the place of the worst of a heap; the worst is on top."""
     hole, child = 0, 1
-    while child < len(far):
-        if child + 1 < len(far) and (
-            far[child + 1] > far[child] or (far[child + 1] == far[child] and who[child + 1] > who[child])
+    while child < len(distances):
+        if child + 1 < len(distances) and (
+            distances[child + 1] > distances[child]
+            or (distances[child + 1] == distances[child] and rows[child + 1] > rows[child])
         ):
             child += 1
-        if far[child] < distance or (far[child] == distance and who[child] < row):
+        if distances[child] < distance or (distances[child] == distance and rows[child] < row):
             break
-        far[hole], who[hole], where[hole] = far[child], who[child], where[child]
+        distances[hole], rows[hole], positions[hole] = distances[child], rows[child], positions[child]
         hole, child = child, 2 * child + 1
-    far[hole], who[hole], where[hole] = distance, row, position
+    distances[hole], rows[hole], positions[hole] = distance, row, position
 
 
-@inner
-def _wait(nodes: Places, bounds: Floats, height: int, node: int, bound: float, base: int) -> None:
+@compile_internal
+def _push_node(nodes: Integers, bounds: Floats, height: int, node: int, bound: float, base: int) -> None:
     """Put a node on top of those that wait, from `base` on, or below the one on top if that has a greater bound."""
     nodes[height], bounds[height] = node, bound
     if height > base and bounds[height - 1] > bound:
@@ -149,111 +156,124 @@ def _wait(nodes: Places, bounds: Floats, height: int, node: int, bound: float, b
         nodes[height - 1], bounds[height - 1] = node, bound
 
 
-@inner
-def nearest(tree: Tree, position: int, place: Floats, count: int) -> tuple[Rows, Floats]:
+@compile_internal
+def find_nearest_in_tree(tree: KdTree, position: int, place: Floats, count: int) -> tuple[Rows, Floats]:
     """The positions of the records nearest to a place, in no order, and their squared distances.
 
     NOBODY fills what is missing. The place is that of the record at `position`, where the search starts.
     """
-    blocks, tail, row, leaf, plain = tree.blocks, tree.tail, tree.row, tree.leaf, tree.plain
+    blocks, tail, row, leaf, numeric_count = tree.blocks, tree.tail, tree.row, tree.first_leaf, tree.numeric_count
     low, high, first, _ = tree.boxes
-    far, who, where = np.full(count, np.inf), np.full(count, NOBODY, np.int32), np.full(count, NOBODY, np.int32)
-    nodes, bounds, lane = np.empty(DEEPEST, np.int64), np.empty(DEEPEST), np.empty(WIDE)
-    came, node = -1, leaf + position // WIDE
+    distances, rows, positions = (
+        np.full(count, np.inf),
+        np.full(count, NO_ROW, np.int32),
+        np.full(count, NO_ROW, np.int32),
+    )
+    nodes, bounds, lane = np.empty(STACK_SIZE, np.int64), np.empty(STACK_SIZE), np.empty(FANOUT)
+    previous, node = -1, leaf + position // FANOUT
     while node >= 0:
         nodes[0], bounds[0], height = node, np.inf, 1
         while height > 0:
             height -= 1
-            this = nodes[height]
-            if -bounds[height] > far[0] or (
-                -bounds[height] == far[0] and first[(this - 1) // WIDE, (this - 1) % WIDE] > who[0]
+            current = nodes[height]
+            if -bounds[height] > distances[0] or (
+                -bounds[height] == distances[0] and first[(current - 1) // FANOUT, (current - 1) % FANOUT] > rows[0]
             ):
                 continue
-            if this >= leaf:
-                if this - leaf < len(blocks):
-                    gaps(blocks, this - leaf, place, plain, lane)
+            if current >= leaf:
+                if current - leaf < len(blocks):
+                    compute_leaf_distances(blocks, current - leaf, place, numeric_count, lane)
                 else:
-                    gaps(tail, 0, place, plain, lane)
-                if plain < len(place):
-                    _add_codes(tree, this - leaf, place, lane)
-                for s in range(WIDE):
-                    p = (this - leaf) * WIDE + s
-                    if lane[s] <= far[0] and (lane[s] < far[0] or row[p] < who[0]):
-                        _keep(far, who, where, lane[s], row[p], p)
+                    compute_leaf_distances(tail, 0, place, numeric_count, lane)
+                if numeric_count < len(place):
+                    _add_code_distances(tree, current - leaf, place, lane)
+                for s in range(FANOUT):
+                    p = (current - leaf) * FANOUT + s
+                    if lane[s] <= distances[0] and (lane[s] < distances[0] or row[p] < rows[0]):
+                        _replace_worst(distances, rows, positions, lane[s], row[p], p)
                 continue
-            _boxes(low, high, this, place, plain, lane)
-            if plain < len(place):
-                _add_least(tree, this, place, lane)
+            _compute_box_distances(low, high, current, place, numeric_count, lane)
+            if numeric_count < len(place):
+                _add_min_code_distances(tree, current, place, lane)
             base = height
-            for s in range(WIDE):
-                if lane[s] <= far[0] and this * WIDE + 1 + s != came:
-                    _wait(nodes, bounds, height, this * WIDE + 1 + s, -lane[s], base)
+            for s in range(FANOUT):
+                if lane[s] <= distances[0] and current * FANOUT + 1 + s != previous:
+                    _push_node(nodes, bounds, height, current * FANOUT + 1 + s, -lane[s], base)
                     height += 1
-        came, node = node, (node - 1) // WIDE if node > 0 else -1
-    return where, far
+        previous, node = node, (node - 1) // FANOUT if node > 0 else -1
+    return positions, distances
 
 
-@inner
-def _opposite(centre: Floats, radius: Floats, place: Floats, opposite: Floats) -> tuple[float, float, float]:
+@compile_internal
+def _compute_opposite_place(
+    center: Floats, radius: Floats, place: Floats, opposite: Floats
+) -> tuple[float, float, float]:
     """a², with a margin, R² and a / R of `farthest`, and z as seen from the centre.
 
     Where a / R is out of all proportion the margin is more than what is left out.
     """
-    off, reach, lean = 0.0, 0.0, 0.0
+    offset, max_radius, ratio = 0.0, 0.0, 0.0
     for j in range(len(opposite)):
-        opposite[j] = centre[j] - place[j]
-        off += opposite[j] * opposite[j]
-    for s in range(WIDE):
-        reach = max(reach, radius[0, s])
-    if off > 0 and reach > 0 and 1e-100 < math.sqrt(off) / math.sqrt(reach) < 1e100:
-        lean = math.sqrt(off) / math.sqrt(reach)
+        opposite[j] = center[j] - place[j]
+        offset += opposite[j] * opposite[j]
+    for s in range(FANOUT):
+        max_radius = max(max_radius, radius[0, s])
+    if offset > 0 and max_radius > 0 and 1e-100 < math.sqrt(offset) / math.sqrt(max_radius) < 1e100:
+        ratio = math.sqrt(offset) / math.sqrt(max_radius)
     for j in range(len(opposite)):
-        opposite[j] = opposite[j] / lean if lean > 0 else 0.0
-    return off + MARGIN * len(opposite) * (off + reach) + TINY, reach, lean
+        opposite[j] = opposite[j] / ratio if ratio > 0 else 0.0
+    return offset + ROUNDING_MARGIN * len(opposite) * (offset + max_radius) + TINY_SQUARE, max_radius, ratio
 
 
-@inner
-def farthest(tree: Tree, place: Floats) -> tuple[int, int]:
+@compile_internal
+def find_farthest_in_tree(tree: KdTree, place: Floats) -> tuple[int, int]:
     """The position of the record farthest from a place, and how many nodes were looked at.
 
     With c the centre, a and r the distances of q and p from it and R the greatest r, let z be the place opposite to q
     with |z - c| = R. Then |q - p|² = a² + r² + (a / R) (R² + r² - |z - p|²), and a box tells how near p is to z.
     """
-    blocks, tail, rows, leaf, plain, centre = tree.blocks, tree.tail, tree.row, tree.leaf, tree.plain, tree.centre
+    blocks, tail, rows, leaf, numeric_count, center = (
+        tree.blocks,
+        tree.tail,
+        tree.row,
+        tree.first_leaf,
+        tree.numeric_count,
+        tree.center,
+    )
     low, high, first, radius = tree.boxes
-    nodes, bounds, lane, near = np.empty(DEEPEST, np.int64), np.empty(DEEPEST), np.empty(WIDE), np.empty(WIDE)
-    distance, row, position = -1.0, NOBODY, -1
-    opposite = np.empty(plain)
-    off, reach, lean = _opposite(centre, radius, place, opposite)
-    nodes[0], bounds[0], height, looked = 0, np.inf, 1, 0
+    nodes, bounds, lane, near = np.empty(STACK_SIZE, np.int64), np.empty(STACK_SIZE), np.empty(FANOUT), np.empty(FANOUT)
+    distance, row, position = -1.0, NO_ROW, -1
+    opposite = np.empty(numeric_count)
+    offset, max_radius, ratio = _compute_opposite_place(center, radius, place, opposite)
+    nodes[0], bounds[0], height, visited_nodes = 0, np.inf, 1, 0
     while height > 0:
         height -= 1
-        this = nodes[height]
+        current = nodes[height]
         if bounds[height] < distance or (
-            bounds[height] == distance and first[(this - 1) // WIDE, (this - 1) % WIDE] > row
+            bounds[height] == distance and first[(current - 1) // FANOUT, (current - 1) % FANOUT] > row
         ):
             continue
-        looked += 1
-        if this >= leaf:
-            if this - leaf < len(blocks):
-                gaps(blocks, this - leaf, place, plain, lane)
+        visited_nodes += 1
+        if current >= leaf:
+            if current - leaf < len(blocks):
+                compute_leaf_distances(blocks, current - leaf, place, numeric_count, lane)
             else:
-                gaps(tail, 0, place, plain, lane)
-            if plain < len(place):
-                _add_codes(tree, this - leaf, place, lane)
-            for s in range(WIDE):
-                p = (this - leaf) * WIDE + s
+                compute_leaf_distances(tail, 0, place, numeric_count, lane)
+            if numeric_count < len(place):
+                _add_code_distances(tree, current - leaf, place, lane)
+            for s in range(FANOUT):
+                p = (current - leaf) * FANOUT + s
                 if lane[s] >= distance and (lane[s] > distance or rows[p] < row):
                     distance, row, position = lane[s], rows[p], p
             continue
-        _corners(low, high, this, place, plain, lane)
-        _opposite_boxes(low, high, this, centre, opposite, plain, near)
-        _lesser(radius, this, near, off, lean, reach, lane)
-        if plain < len(place):
-            _add_most(tree, this, place, lane)
+        _compute_corner_distances(low, high, current, place, numeric_count, lane)
+        _compute_opposite_distances(low, high, current, center, opposite, numeric_count, near)
+        _lower_radius_bounds(radius, current, near, offset, ratio, max_radius, lane)
+        if numeric_count < len(place):
+            _add_max_code_distances(tree, current, place, lane)
         base = height
-        for s in range(WIDE):
+        for s in range(FANOUT):
             if lane[s] >= distance:
-                _wait(nodes, bounds, height, this * WIDE + 1 + s, lane[s], base)
+                _push_node(nodes, bounds, height, current * FANOUT + 1 + s, lane[s], base)
                 height += 1
-    return position, looked
+    return position, visited_nodes

@@ -12,16 +12,16 @@ import numpy as np
 from discreet.errors import Internal
 from discreet.guarantee import Guarantee
 from discreet.kernel.entropy import Entropy
-from discreet.microdata.anatomy import check_name, counted, renumbered
-from discreet.microdata.arranging import Arrangement, Wish, arranged, check_form
-from discreet.microdata.bucketing import bucket_values, bucketing
-from discreet.microdata.checks import Reading, check_informative, check_k, check_roles
+from discreet.microdata.anatomy import check_anatomy_name, count_group_values, renumber_groups
+from discreet.microdata.arranging import BucketPlan, ClosenessRequest, check_release_form, plan_buckets
+from discreet.microdata.bucketing import build_bucket_values, choose_bucketing
+from discreet.microdata.checks import TableReadOptions, check_informative, check_k, check_roles
 from discreet.microdata.closeness import GroupsApart, groups_apart
-from discreet.microdata.dealing import deal, plan_deals
-from discreet.microdata.permuting import permuted_inside
-from discreet.microdata.protected import Protected
+from discreet.microdata.dealing import assign_rows, plan_deals
+from discreet.microdata.permuting import permute_within_groups
+from discreet.microdata.protected import ProtectedTable
 from discreet.microdata.reading import read_table
-from discreet.microdata.table import Places, Table
+from discreet.microdata.table import Integers, Table
 
 ASSUMPTIONS = (
     "it bounds what one learns who knows only how often each bucket occurs in the table and holds the members of a "
@@ -43,8 +43,8 @@ def t_close(
     groups_per_bucket: int | None = None,
     form: str = "hidden",
     entropy: Entropy | None = None,
-    **reading: Unpack[Reading],
-) -> Protected:
+    **reading: Unpack[TableReadOptions],
+) -> ProtectedTable:
     """The quasi-identifiers as they are beside confidential values in buckets, t-close in groups of at least k rows.
 
     With form="hidden" the buckets of a group change places among its rows, and groups are not released; with "anatomy"
@@ -52,77 +52,94 @@ def t_close(
     allows; fewer where t needs it. Columns that are neither quasi-identifiers nor confidential are left out.
     """
     original = read_table(table, **reading)
-    known, secret = check_roles(original, quasi, confidential, informed=False)
-    wish, shape = Wish.of(t, check_k(k, original.rows), buckets, groups_per_bucket), check_form(form)
-    for name in secret:
+    quasi_names, confidential_names = check_roles(original, quasi, confidential, informed=False)
+    request, release_form = (
+        ClosenessRequest.of(t, check_k(k, original.rows), buckets, groups_per_bucket),
+        check_release_form(form),
+    )
+    for name in confidential_names:
         check_informative(original[name])
-    values = original.select(secret)
-    bucket_of = cache(bucketing(values))
-    found = arranged(wish, original.rows, lambda asked: tuple(np.bincount(bucket_of(asked)).tolist()))
-    bucket = bucket_of(found.asked)
-    order = permuted_inside(bucket, entropy)[np.argsort(bucket, kind="stable")]
-    groups = deal(plan_deals(found.sizes, wish.t, found.per_bucket), bucket, order)
-    parted = Parted(bucket, groups, bucket[permuted_inside(groups, entropy)] if shape == "hidden" else None)
-    return closed(original.select(known), values, wish, found, parted, entropy)
+    values = original.select(confidential_names)
+    assign_buckets = cache(choose_bucketing(values))
+    bucket_plan = plan_buckets(request, original.rows, lambda count: tuple(np.bincount(assign_buckets(count)).tolist()))
+    bucket = assign_buckets(bucket_plan.requested_buckets)
+    order = permute_within_groups(bucket, entropy)[np.argsort(bucket, kind="stable")]
+    groups = assign_rows(plan_deals(bucket_plan.sizes, request.t, bucket_plan.per_bucket), bucket, order)
+    assignment = GroupAssignment(
+        bucket, groups, bucket[permute_within_groups(groups, entropy)] if release_form == "hidden" else None
+    )
+    return build_t_close_release(original.select(quasi_names), values, request, bucket_plan, assignment, entropy)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parted:
+class GroupAssignment:
     """The bucket and the group of every row, and the bucket it carries after those of a group have changed places."""
 
-    bucket: Places
-    groups: Places
-    moved: Places | None
+    bucket: Integers
+    groups: Integers
+    released_buckets: Integers | None
     """None where groups are released instead."""
 
 
-def closed(
-    known: Table, values: Table, wish: Wish, found: Arrangement, parted: Parted, entropy: Entropy | None
-) -> Protected:
+def build_t_close_release(
+    quasi_table: Table,
+    values: Table,
+    request: ClosenessRequest,
+    bucket_plan: BucketPlan,
+    assignment: GroupAssignment,
+    entropy: Entropy | None,
+) -> ProtectedTable:
     """The release of quasi-identifiers and confidential values that are parted already."""
-    measured = _measured(parted, wish)
-    stand = bucket_values(values, parted.bucket)
-    facts = _facts(found, stand, measured)
-    promise = replace(Guarantee.t_closeness(wish.t, "ratio"), assumptions=ASSUMPTIONS)
-    if parted.moved is not None:
-        released = known.put(*stand.take(parted.moved).attributes.values())
-        return Protected(released, promise, {"records": parted.groups}, np.arange(known.rows), facts=facts)
-    for name in (*known, *values):
-        check_name(name)
-    numbers = renumbered(parted.groups, entropy)
-    released = known.put(read_table({"group": numbers})["group"])
-    second = counted(stand.take(parted.bucket), numbers)
-    return Protected(released, promise, {"records": numbers}, np.arange(known.rows), second, facts)
+    closeness = _measure_closeness(assignment, request)
+    representatives = build_bucket_values(values, assignment.bucket)
+    facts = _summarize_facts(bucket_plan, representatives, closeness)
+    guarantee = replace(Guarantee.t_closeness(request.t, "ratio"), assumptions=ASSUMPTIONS)
+    if assignment.released_buckets is not None:
+        released = quasi_table.put(*representatives.take(assignment.released_buckets).attributes.values())
+        return ProtectedTable(
+            released, guarantee, {"records": assignment.groups}, np.arange(quasi_table.rows), facts=facts
+        )
+    for name in (*quasi_table, *values):
+        check_anatomy_name(name)
+    numbers = renumber_groups(assignment.groups, entropy)
+    released = quasi_table.put(read_table({"group": numbers})["group"])
+    second = count_group_values(representatives.take(assignment.bucket), numbers)
+    return ProtectedTable(released, guarantee, {"records": numbers}, np.arange(quasi_table.rows), second, facts)
 
 
-def _measured(parted: Parted, wish: Wish) -> GroupsApart:
+def _measure_closeness(assignment: GroupAssignment, request: ClosenessRequest) -> GroupsApart:
     """How far the groups are from the whole; that they are as asked is checked in whole numbers."""
-    measured = groups_apart(parted.groups, parted.bucket if parted.moved is None else parted.moved)
-    if measured.worst.ratio > wish.t or measured.smallest < wish.k:
+    closeness = groups_apart(
+        assignment.groups, assignment.bucket if assignment.released_buckets is None else assignment.released_buckets
+    )
+    if closeness.worst.ratio > request.t or closeness.smallest < request.k:
         raise Internal("the groups that were made are not as close, or not as large, as was asked")
-    return measured
+    return closeness
 
 
-def _facts(found: Arrangement, stand: Table, measured: GroupsApart) -> dict[str, object]:
+def _summarize_facts(bucket_plan: BucketPlan, representatives: Table, closeness: GroupsApart) -> dict[str, object]:
     """What may be told: the buckets, the groups' sizes, and how close they are, as numbers and exactly."""
-    attributes = list(stand.attributes.values())
+    attributes = list(representatives.attributes.values())
     ordered = len(attributes) == 1 and attributes[0].kind != "nominal"
-    values = [{name: _plain(stand[name].array()[place]) for name in stand} for place in range(stand.rows)]
+    values = [
+        {name: _to_json_value(representatives[name].to_array()[place]) for name in representatives}
+        for place in range(representatives.rows)
+    ]
     exact: dict[str, Fraction] = {
-        "t_ratio": measured.worst.ratio,
-        "t_emd": measured.worst.emd if ordered else measured.worst.variation,
-        "t_between_groups": measured.between,
+        "t_ratio": closeness.worst.ratio,
+        "t_emd": closeness.worst.emd if ordered else closeness.worst.variation,
+        "t_between_groups": closeness.between,
     }
     return {
-        "buckets": [{"rows": rows, "value": value} for rows, value in zip(found.sizes, values, strict=True)],
-        "groups_per_bucket": found.per_bucket,
-        "records": {"groups": measured.groups, "smallest": measured.smallest, "largest": measured.largest},
+        "buckets": [{"rows": rows, "value": value} for rows, value in zip(bucket_plan.sizes, values, strict=True)],
+        "groups_per_bucket": bucket_plan.per_bucket,
+        "records": {"groups": closeness.groups, "smallest": closeness.smallest, "largest": closeness.largest},
         **{name: float(value) for name, value in exact.items()},
         "exact": {name: str(value) for name, value in exact.items()},
     }
 
 
-def _plain(value: object) -> object:
+def _to_json_value(value: object) -> object:
     """A value as JSON holds it."""
     if isinstance(value, np.datetime64):
         return None if np.isnat(value) else str(value)

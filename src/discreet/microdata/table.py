@@ -18,9 +18,9 @@ from discreet.errors import InvalidInput
 from discreet.taxonomy import Taxonomy
 
 Kind = Literal["numeric", "ordinal", "nominal"]
-Look = Literal["integer", "number", "date", "truth", "text"]
+ValueType = Literal["integer", "number", "date", "truth", "text"]
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 ABSENT = -1
 """The place of a missing value."""
@@ -37,7 +37,7 @@ class Attribute:
     taxonomy: Taxonomy | None = None
     lower: float = 0.0
     upper: float = 0.0
-    look: Look = "number"
+    value_type: ValueType = "number"
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -46,38 +46,40 @@ class Attribute:
         return np.isnan(self.values) if self.kind == "numeric" else absent
 
     @property
-    def constant(self) -> bool:
+    def is_constant(self) -> bool:
         """Whether no two rows differ."""
         present = self.values[~self.missing]
         return len(present) in {0, len(self.values)} and (len(present) == 0 or bool(np.all(present == present[0])))
 
     @property
-    def holds(self) -> Look:
+    def output_type(self) -> ValueType:
         """What is written of it: whole numbers only where all are whole."""
-        whole = self.look != "integer" or bool((self.values % 1 == 0)[~self.missing].all())
-        return self.look if whole else "number"
+        is_whole = self.value_type != "integer" or bool((self.values % 1 == 0)[~self.missing].all())
+        return self.value_type if is_whole else "number"
 
     def take(self, rows: NDArray[np.int64]) -> Attribute:
         """The same attribute of these rows, in this order."""
         return replace(self, values=self.values[rows])
 
-    def array(self) -> NDArray[Any]:
+    def to_array(self) -> NDArray[Any]:
         """The values as people write them: None, NaN or NaT where one is missing."""
         absent = self.missing
         if self.kind != "numeric":
-            return self._labels(absent)
-        if self.look == "date":
+            return self._decode_labels(absent)
+        if self.value_type == "date":
             days = np.where(absent, 0, self.values).round().astype("datetime64[D]")
             return np.where(absent, np.datetime64("NaT"), days)
-        whole = self.look == "integer" and not absent.any() and bool(np.all(self.values == np.floor(self.values)))
-        return self.values.astype(np.int64) if whole else self.values
+        is_whole = (
+            self.value_type == "integer" and not absent.any() and bool(np.all(self.values == np.floor(self.values)))
+        )
+        return self.values.astype(np.int64) if is_whole else self.values
 
-    def _labels(self, absent: NDArray[np.bool_]) -> NDArray[Any]:
+    def _decode_labels(self, absent: NDArray[np.bool_]) -> NDArray[Any]:
         labels: list[object] = [*self.categories, None]  # the place -1 is the last
-        if self.look == "truth":
+        if self.value_type == "truth":
             labels = [*(label == "true" for label in self.categories), None]
-        listed: NDArray[Any] = np.array(labels, dtype=object)[self.values]
-        return listed.astype(bool) if self.look == "truth" and not absent.any() else listed
+        decoded_labels: NDArray[Any] = np.array(labels, dtype=object)[self.values]
+        return decoded_labels.astype(bool) if self.value_type == "truth" and not absent.any() else decoded_labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,24 +110,29 @@ class Table:
         """These columns alone, in this order."""
         return Table({name: self[name] for name in names})
 
-    def without(self, names: Sequence[str]) -> Table:
+    def drop(self, names: Sequence[str]) -> Table:
         """All columns but these."""
-        return Table({name: each for name, each in self.attributes.items() if name not in names})
+        return Table({name: attribute for name, attribute in self.attributes.items() if name not in names})
 
     def put(self, *attributes: Attribute) -> Table:
         """The same table with these columns in the place of those of their names."""
-        return Table({**self.attributes, **{each.name: each for each in attributes}})
+        return Table({**self.attributes, **{attribute.name: attribute for attribute in attributes}})
 
     def take(self, rows: NDArray[np.int64]) -> Table:
         """These rows alone, in this order."""
-        return Table({name: each.take(rows) for name, each in self.attributes.items()})
+        return Table({name: attribute.take(rows) for name, attribute in self.attributes.items()})
 
-    def parts(self, size: int) -> Iterator[Table]:
+    def split_batches(self, size: int) -> Iterator[Table]:
         """The rows in their order, `size` at a time; nothing is copied."""
         for first in range(0, self.rows, size):
-            some = slice(first, first + size)
-            yield Table({name: replace(each, values=each.values[some]) for name, each in self.attributes.items()})
+            batch = slice(first, first + size)
+            yield Table(
+                {
+                    name: replace(attribute, values=attribute.values[batch])
+                    for name, attribute in self.attributes.items()
+                }
+            )
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Every column as people write it."""
-        return {name: attribute.array() for name, attribute in self.attributes.items()}
+        return {name: attribute.to_array() for name, attribute in self.attributes.items()}

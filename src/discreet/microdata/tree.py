@@ -24,25 +24,25 @@ Rows = NDArray[np.int32]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-WIDE = 16
+FANOUT = 16
 """Records in a leaf and nodes below a node; only the last ones may have fewer."""
 
-NOBODY = 2**31 - 1
+NO_ROW = 2**31 - 1
 
 
-def inner(function: Callable[P, R]) -> Callable[P, R]:
+def compile_internal(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that compiled code alone calls; what calls it is cached with it inside."""
     compiled: Any = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
     return cast("Callable[P, R]", compiled)
 
 
-def inlined(function: Callable[P, R]) -> Callable[P, R]:
+def compile_inline(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function as a part of those that call it: to hand arrays over takes longer than what it does."""
     compiled: Any = njit(function, inline="always")
     return cast("Callable[P, R]", compiled)
 
 
-def outer(function: Callable[P, R]) -> Callable[P, R]:
+def compile_entry_point(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function for Python to call, once for all runs where there is a folder to keep it in."""
     try:
         compiled: Any = njit(function, cache=True)
@@ -51,7 +51,7 @@ def outer(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", compiled)
 
 
-class Boxes(NamedTuple):
+class NodeBoxes(NamedTuple):
     """What is known of nodes; of sixteen below the same node side by side, in its line."""
 
     low: Floats
@@ -63,7 +63,7 @@ class Boxes(NamedTuple):
     """The greatest squared distance from the centre, by numbers alone."""
 
 
-class Tree(NamedTuple):
+class KdTree(NamedTuple):
     """Node 0 is the root, nodes 16i + 1 to 16i + 16 are below node i, and nodes from `leaf` on are leaves."""
 
     points: Floats
@@ -75,200 +75,202 @@ class Tree(NamedTuple):
     """Leaf, coordinate, record; NaN where one left, and the distance to it is NaN."""
     tail: Floats
     """The last leaf where it is not full, filled up with NaN."""
-    leaf: int
-    boxes: Boxes
-    centre: Floats
+    first_leaf: int
+    boxes: NodeBoxes
+    center: Floats
     """Some place in the middle, of numbers alone."""
     squares: Floats
     """For each coordinate that is a code: the squared distance of any two codes."""
-    most: Floats
+    max_squares: Floats
     """The greatest of these."""
-    plain: int
+    numeric_count: int
 
 
-@inner
-def plant(points: Floats, row: Rows, squares: Floats, most: Floats, centre: Floats) -> Tree:
+@compile_internal
+def build_kd_tree(points: Floats, row: Rows, squares: Floats, max_squares: Floats, center: Floats) -> KdTree:
     """A tree of records that are in the order of leaves; the arrays are its own from now on."""
     rows, width = points.shape
-    leaf, full = 1, rows // WIDE
-    while (leaf * (WIDE - 1) + 1) * WIDE < rows:
-        leaf = leaf * WIDE + 1
-    nodes = (leaf - 1) // WIDE + (rows + WIDE * WIDE - 1) // (WIDE * WIDE)
-    boxes = Boxes(
-        np.full((nodes, width, WIDE), np.nan),
-        np.full((nodes, width, WIDE), np.nan),
-        np.full((nodes, WIDE), NOBODY, np.int32),
-        np.full((nodes, WIDE), -np.inf),
+    leaf, full = 1, rows // FANOUT
+    while (leaf * (FANOUT - 1) + 1) * FANOUT < rows:
+        leaf = leaf * FANOUT + 1
+    nodes = (leaf - 1) // FANOUT + (rows + FANOUT * FANOUT - 1) // (FANOUT * FANOUT)
+    boxes = NodeBoxes(
+        np.full((nodes, width, FANOUT), np.nan),
+        np.full((nodes, width, FANOUT), np.nan),
+        np.full((nodes, FANOUT), NO_ROW, np.int32),
+        np.full((nodes, FANOUT), -np.inf),
     )
-    blocks, tail = points[: full * WIDE].reshape((full, width, WIDE)), np.full((1, width, WIDE), np.nan)
-    _turn(points, blocks, tail)
+    blocks, tail = points[: full * FANOUT].reshape((full, width, FANOUT)), np.full((1, width, FANOUT), np.nan)
+    _transpose_blocks(points, blocks, tail)
     alive = np.ones(rows, np.bool_)
-    tree = Tree(points, row, alive, blocks, tail, leaf, boxes, centre, squares, most, len(centre))
-    lane = np.empty(WIDE)
-    for at in range((rows + WIDE - 1) // WIDE):
-        _shrink_leaf(boxes, leaf, blocks, tail, row, alive, centre, at, lane)
+    tree = KdTree(points, row, alive, blocks, tail, leaf, boxes, center, squares, max_squares, len(center))
+    lane = np.empty(FANOUT)
+    for leaf_index in range((rows + FANOUT - 1) // FANOUT):
+        _shrink_leaf(boxes, leaf, blocks, tail, row, alive, center, leaf_index, lane)
     for node in range(nodes - 1, 0, -1):
         _shrink_node(boxes, node)
     return tree
 
 
-@inner
-def _turn(points: Floats, blocks: Floats, tail: Floats) -> None:
+@compile_internal
+def _transpose_blocks(points: Floats, blocks: Floats, tail: Floats) -> None:
     """Put the coordinates of each leaf's records side by side; the blocks are where the points were."""
     width = points.shape[1]
-    block = np.empty((WIDE, width))
-    for start in range(0, len(points), WIDE):
-        count = min(WIDE, len(points) - start)
+    block = np.empty((FANOUT, width))
+    for start in range(0, len(points), FANOUT):
+        count = min(FANOUT, len(points) - start)
         for s in range(count):
             for j in range(width):
                 block[s, j] = points[start + s, j]
         for j in range(width):
             for s in range(count):
-                if count == WIDE:
-                    blocks[start // WIDE, j, s] = block[s, j]
+                if count == FANOUT:
+                    blocks[start // FANOUT, j, s] = block[s, j]
                 else:
                     tail[0, j, s] = block[s, j]
 
 
-@inner
-def uproot(tree: Tree) -> int:
+@compile_internal
+def extract_remaining(tree: KdTree) -> int:
     """Put the records that are left, as whole lines, at the start of the points; how many they are."""
-    left, width, blocks, tail = 0, tree.points.shape[1], tree.blocks, tree.tail
-    block = np.empty((width, WIDE))
+    remaining, width, blocks, tail = 0, tree.points.shape[1], tree.blocks, tree.tail
+    block = np.empty((width, FANOUT))
     for p in range(len(tree.points)):
-        leaf, here = p // WIDE, p % WIDE
-        if here == 0:
+        leaf, slot = p // FANOUT, p % FANOUT
+        if slot == 0:
             for j in range(width):
-                for s in range(WIDE):
+                for s in range(FANOUT):
                     block[j, s] = blocks[leaf, j, s] if leaf < len(blocks) else tail[0, j, s]
         if tree.alive[p]:
             for j in range(width):
-                tree.points[left, j] = block[j, here]
-            tree.row[left], left = tree.row[p], left + 1
-    return left
+                tree.points[remaining, j] = block[j, slot]
+            tree.row[remaining], remaining = tree.row[p], remaining + 1
+    return remaining
 
 
-@inner
-def gaps(blocks: Floats, leaf: int, place: Floats, plain: int, found: Floats) -> None:
+@compile_internal
+def compute_leaf_distances(blocks: Floats, leaf: int, place: Floats, numeric_count: int, distances: Floats) -> None:
     """The squared distances of a leaf's records from a place, by numbers alone."""
-    for s in range(len(found)):  # a number that the compiler does not know: it would unroll, and not do all at once
-        found[s] = 0.0
-    for j in range(plain):
-        here = place[j]
-        for s in range(len(found)):
-            step = here - blocks[leaf, j, s]
-            found[s] += step * step
+    for s in range(len(distances)):  # a number that the compiler does not know: it would unroll, and not do all at once
+        distances[s] = 0.0
+    for j in range(numeric_count):
+        coordinate = place[j]
+        for s in range(len(distances)):
+            step = coordinate - blocks[leaf, j, s]
+            distances[s] += step * step
 
 
-@inner
-def _shrink(boxes: Boxes, node: int, first: int, radius: float, lows: Floats, highs: Floats, line: int) -> bool:
+@compile_internal
+def _tighten_box(
+    boxes: NodeBoxes, node: int, first: int, radius: float, lows: Floats, highs: Floats, line: int
+) -> bool:
     """Make what is known of a node tight, the box around sixteen places or boxes; whether it was another."""
-    up, here = (node - 1) // WIDE, (node - 1) % WIDE
-    changed = bool(first != boxes.first[up, here] or radius != boxes.radius[up, here])
-    boxes.first[up, here] = first
-    boxes.radius[up, here] = radius
+    parent, slot = (node - 1) // FANOUT, (node - 1) % FANOUT
+    changed = bool(first != boxes.first[parent, slot] or radius != boxes.radius[parent, slot])
+    boxes.first[parent, slot] = first
+    boxes.radius[parent, slot] = radius
     for j in range(boxes.low.shape[1]):
         low, high = np.inf, -np.inf
-        for s in range(WIDE):
+        for s in range(FANOUT):
             low = lows[line, j, s] if lows[line, j, s] < low else low
             high = highs[line, j, s] if highs[line, j, s] > high else high
-        if first == NOBODY:
+        if first == NO_ROW:
             low = high = np.nan
-        changed |= bool(low != boxes.low[up, j, here] or high != boxes.high[up, j, here])
-        boxes.low[up, j, here] = low
-        boxes.high[up, j, here] = high
+        changed |= bool(low != boxes.low[parent, j, slot] or high != boxes.high[parent, j, slot])
+        boxes.low[parent, j, slot] = low
+        boxes.high[parent, j, slot] = high
     return changed
 
 
-@inner
-def _most(lane: Floats) -> float:
+@compile_internal
+def _find_max(lane: Floats) -> float:
     """The greatest of those that are not NaN."""
-    most = -np.inf
-    for s in range(WIDE):
-        most = lane[s] if lane[s] > most else most
-    return most
+    maximum = -np.inf
+    for s in range(FANOUT):
+        maximum = lane[s] if lane[s] > maximum else maximum
+    return maximum
 
 
-@inner
+@compile_internal
 def _shrink_leaf(
-    boxes: Boxes,
+    boxes: NodeBoxes,
     start: int,
     blocks: Floats,
     tail: Floats,
     row: Rows,
     alive: NDArray[np.bool_],
-    centre: Floats,
+    center: Floats,
     leaf: int,
     lane: Floats,
 ) -> bool:
-    first = NOBODY
-    for p in range(leaf * WIDE, min(leaf * WIDE + WIDE, len(row))):
+    first = NO_ROW
+    for p in range(leaf * FANOUT, min(leaf * FANOUT + FANOUT, len(row))):
         if alive[p] and row[p] < first:
             first = row[p]
     if leaf < len(blocks):
-        gaps(blocks, leaf, centre, len(centre), lane)
-        return _shrink(boxes, start + leaf, first, _most(lane), blocks, blocks, leaf)
-    gaps(tail, 0, centre, len(centre), lane)
-    return _shrink(boxes, start + leaf, first, _most(lane), tail, tail, 0)
+        compute_leaf_distances(blocks, leaf, center, len(center), lane)
+        return _tighten_box(boxes, start + leaf, first, _find_max(lane), blocks, blocks, leaf)
+    compute_leaf_distances(tail, 0, center, len(center), lane)
+    return _tighten_box(boxes, start + leaf, first, _find_max(lane), tail, tail, 0)
 
 
-@inner
-def _shrink_node(boxes: Boxes, node: int) -> bool:
-    first, radius = NOBODY, -np.inf
-    for s in range(WIDE):
+@compile_internal
+def _shrink_node(boxes: NodeBoxes, node: int) -> bool:
+    first, radius = NO_ROW, -np.inf
+    for s in range(FANOUT):
         first = min(first, boxes.first[node, s])
         radius = max(radius, boxes.radius[node, s])
-    return _shrink(boxes, node, first, radius, boxes.low, boxes.high, node)
+    return _tighten_box(boxes, node, first, radius, boxes.low, boxes.high, node)
 
 
-@inner
-def shrink(tree: Tree, positions: Rows) -> None:
+@compile_internal
+def shrink_boxes(tree: KdTree, positions: Rows) -> None:
     """Make boxes and radii tight again after records left these positions."""
-    boxes, blocks, tail, row, alive, centre = tree.boxes, tree.blocks, tree.tail, tree.row, tree.alive, tree.centre
-    lane = np.empty(WIDE)
+    boxes, blocks, tail, row, alive, center = tree.boxes, tree.blocks, tree.tail, tree.row, tree.alive, tree.center
+    lane = np.empty(FANOUT)
     for i in range(len(positions)):
-        leaf, again = positions[i] // WIDE, False
+        leaf, is_repeated = positions[i] // FANOUT, False
         for j in range(i):
-            again |= positions[j] // WIDE == leaf
-        if not again:
-            changed = _shrink_leaf(boxes, tree.leaf, blocks, tail, row, alive, centre, leaf, lane)
-            node = (tree.leaf + leaf - 1) // WIDE
+            is_repeated |= positions[j] // FANOUT == leaf
+        if not is_repeated:
+            changed = _shrink_leaf(boxes, tree.first_leaf, blocks, tail, row, alive, center, leaf, lane)
+            node = (tree.first_leaf + leaf - 1) // FANOUT
             while node > 0 and changed:
                 changed = _shrink_node(boxes, node)
-                node = (node - 1) // WIDE
+                node = (node - 1) // FANOUT
 
 
-@inner
-def recentre(tree: Tree, place: Floats) -> None:
+@compile_internal
+def recenter_radii(tree: KdTree, place: Floats) -> None:
     """Move the centre that radii are measured from."""
-    blocks, radius, centre, lane = tree.blocks, tree.boxes.radius, tree.centre, np.empty(WIDE)
-    for j in range(len(centre)):
-        centre[j] = place[j]
-    for leaf in range((len(tree.row) + WIDE - 1) // WIDE):
+    blocks, radius, center, lane = tree.blocks, tree.boxes.radius, tree.center, np.empty(FANOUT)
+    for j in range(len(center)):
+        center[j] = place[j]
+    for leaf in range((len(tree.row) + FANOUT - 1) // FANOUT):
         if leaf < len(blocks):
-            gaps(blocks, leaf, centre, len(centre), lane)
+            compute_leaf_distances(blocks, leaf, center, len(center), lane)
         else:
-            gaps(tree.tail, 0, centre, len(centre), lane)
-        radius[(tree.leaf + leaf - 1) // WIDE, (tree.leaf + leaf - 1) % WIDE] = _most(lane)
+            compute_leaf_distances(tree.tail, 0, center, len(center), lane)
+        radius[(tree.first_leaf + leaf - 1) // FANOUT, (tree.first_leaf + leaf - 1) % FANOUT] = _find_max(lane)
     for node in range(len(radius) - 1, 0, -1):
-        radius[(node - 1) // WIDE, (node - 1) % WIDE] = _most(radius[node])
+        radius[(node - 1) // FANOUT, (node - 1) % FANOUT] = _find_max(radius[node])
 
 
-@inner
-def write_down(blocks: Floats, tail: Floats, position: int, places: Floats, which: int) -> None:
+@compile_internal
+def copy_record(blocks: Floats, tail: Floats, position: int, places: Floats, line: int) -> None:
     """Copy the coordinates of a record to a line of `places`."""
-    leaf, here = position // WIDE, position % WIDE
+    leaf, slot = position // FANOUT, position % FANOUT
     for j in range(places.shape[1]):
-        places[which, j] = blocks[leaf, j, here] if leaf < len(blocks) else tail[0, j, here]
+        places[line, j] = blocks[leaf, j, slot] if leaf < len(blocks) else tail[0, j, slot]
 
 
-@inner
-def leave(blocks: Floats, tail: Floats, alive: NDArray[np.bool_], position: int) -> None:
+@compile_internal
+def remove_record(blocks: Floats, tail: Floats, alive: NDArray[np.bool_], position: int) -> None:
     """Take a record out; boxes stay as they are."""
-    leaf, here = position // WIDE, position % WIDE
+    leaf, slot = position // FANOUT, position % FANOUT
     alive[position] = False
     for j in range(tail.shape[1]):
         if leaf < len(blocks):
-            blocks[leaf, j, here] = np.nan
+            blocks[leaf, j, slot] = np.nan
         else:
-            tail[0, j, here] = np.nan
+            tail[0, j, slot] = np.nan

@@ -19,38 +19,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.planner.memory import LARGE_GRID, one_at_a_time
-from discreet.query.predicate import All, OneOf, Predicate, Some, Within
-from discreet.query.query import Key
-from discreet.query.sets import Condition
+from discreet.planner.memory import LARGE_GRID_CELLS, serialize_large_steps
+from discreet.query.predicate import AllOf, AnyOf, InRanges, InTexts, Predicate
+from discreet.query.query import GroupKey
+from discreet.query.sets import ColumnCondition
 from discreet.schema import Column, Schema
 
-MOST_CELLS = 1_000_000
-MOST_LABELS = 2**28
+MAX_GRID_CELLS = 1_000_000
+MAX_LABELS = 2**28
 """Cells times counts: a million cells for some hundred counts, fewer for more."""
-MOST_BYTES = 2**25
+MAX_LABEL_BYTES = 2**25
 """Memory for the labels of all counts of a grid, and for those of the conditions on one column."""
-WORD = 64
+WORD_BITS = 64
 """Bits."""
-MISSING = -(2**62)
+MISSING_CODE = -(2**62)
 """Stands for a missing value; codes are within 2^44 of 0."""
-TYPES: tuple[type[np.unsignedinteger[Any]], ...] = (np.uint8, np.uint16, np.uint32)
+LABEL_TYPES: tuple[type[np.unsignedinteger[Any]], ...] = (np.uint8, np.uint16, np.uint32)
 Codes = NDArray[np.int64]
 Labels = NDArray[np.integer[Any]]
-Part = Condition | Key
+ConditionOrKey = ColumnCondition | GroupKey
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class CountQuery:
     """A count of the rows that satisfy a predicate, in each cell of its public keys, with noise of this scale."""
 
     predicate: Predicate
     scale: Fraction
-    keys: tuple[Key, ...] = ()
+    keys: tuple[GroupKey, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Kept:
+class _PackedLabels:
     """The labels of one count on a grid, as wide as the axes it depends on; those of 0 and 1 packed into bits."""
 
     values: Labels
@@ -58,11 +58,11 @@ class _Kept:
     packed: bool
 
     @staticmethod
-    def of(labels: Labels, keyed: bool) -> _Kept:
+    def of(labels: Labels, has_keys: bool) -> _PackedLabels:
         """Pack the labels of a count without keys."""
-        return _Kept(labels if keyed else np.packbits(labels), labels.shape, not keyed)
+        return _PackedLabels(labels if has_keys else np.packbits(labels), labels.shape, not has_keys)
 
-    def labels(self) -> Labels:
+    def unpack(self) -> Labels:
         """The labels as numbers."""
         if not self.packed:
             return self.values
@@ -73,215 +73,233 @@ class _Kept:
 class Atoms:
     """The different rows of labels that a row of the table can have; those of one count at a time."""
 
-    kept: tuple[_Kept, ...]
+    packed_labels: tuple[_PackedLabels, ...]
     shape: tuple[int, ...]
-    places: NDArray[np.intp]
-    nothing: bool = False
+    cell_indices: NDArray[np.intp]
+    has_uncounted: bool = False
 
     def __len__(self) -> int:
-        return len(self.places) + self.nothing
+        return len(self.cell_indices) + self.has_uncounted
 
-    def with_nothing(self) -> Atoms:
+    def add_uncounted(self) -> Atoms:
         """The same, and a row that nothing counts."""
-        return replace(self, nothing=True)
+        return replace(self, has_uncounted=True)
 
-    def labels(self, count: int) -> Labels:
+    def get_labels(self, count: int) -> Labels:
         """What one count says of every atom, in the smallest type that holds it: widen it before arithmetic."""
-        own = np.broadcast_to(self.kept[count].labels(), self.shape).ravel()[self.places]
-        return np.append(own, own.dtype.type(0)) if self.nothing else own
+        count_labels = np.broadcast_to(self.packed_labels[count].unpack(), self.shape).ravel()[self.cell_indices]
+        return np.append(count_labels, count_labels.dtype.type(0)) if self.has_uncounted else count_labels
 
-    def row(self, atom: int) -> list[int]:
+    def get_row(self, atom: int) -> list[int]:
         """What every count says of one atom."""
-        if self.nothing and atom == len(self) - 1:
-            return [0] * len(self.kept)
-        at = np.unravel_index(int(self.places[atom]), self.shape)
-        return [int(one.labels()[tuple(np.minimum(at, np.array(one.shape) - 1))]) for one in self.kept]
+        if self.has_uncounted and atom == len(self) - 1:
+            return [0] * len(self.packed_labels)
+        cell = np.unravel_index(int(self.cell_indices[atom]), self.shape)
+        return [
+            int(packed.unpack()[tuple(np.minimum(cell, np.array(packed.shape) - 1))]) for packed in self.packed_labels
+        ]
 
 
-class Grid:
+class DomainGrid:
     """The pieces of every column that occurs, and which conditions hold on them."""
 
-    def __init__(self, schema: Schema, counts: Sequence[Count]) -> None:
+    def __init__(self, schema: Schema, counts: Sequence[CountQuery]) -> None:
         self._schema, self._counts = schema, counts
-        self._on: dict[Part, Labels] = {}
+        self._part_labels: dict[ConditionOrKey, Labels] = {}
         self.cells: int | None = None
         """How many cells there are; None where they are too many."""
-        sizes = self._sizes()
+        sizes = self._count_pieces()
         if sizes is None:
             return
         cells = math.prod(sizes.values())
-        self._wide = [axis for axis, size in sizes.items() if size > 1]
-        self._shape = tuple(sizes[axis] for axis in self._wide) or (1,)
-        if cells <= MOST_CELLS and cells * len(counts) <= MOST_LABELS and self._bytes(sizes) <= MOST_BYTES:
+        self._wide_axes = [axis for axis, size in sizes.items() if size > 1]
+        self._shape = tuple(sizes[axis] for axis in self._wide_axes) or (1,)
+        if (
+            cells <= MAX_GRID_CELLS
+            and cells * len(counts) <= MAX_LABELS
+            and self._count_bytes(sizes) <= MAX_LABEL_BYTES
+        ):
             self.cells = cells
 
-    def atoms(self) -> Atoms:
+    def build_atoms(self) -> Atoms:
         """All atoms, each once."""
-        kept = tuple(_Kept.of(self._label(count), bool(count.keys)) for count in self._counts)
-        return Atoms(kept, self._shape, distinct((one.labels() for one in kept), self._shape))
+        packed_labels = tuple(_PackedLabels.of(self._label_cells(count), bool(count.keys)) for count in self._counts)
+        return Atoms(
+            packed_labels, self._shape, find_distinct_cells((packed.unpack() for packed in packed_labels), self._shape)
+        )
 
-    def _sizes(self) -> dict[str, int] | None:
+    def _count_pieces(self) -> dict[str, int] | None:
         """How many pieces each column has; None where their labels would take too much memory."""
         sizes: dict[str, int] = {}
-        for axis, parts in self._axes().items():
-            points = _points_of(self._schema.column(axis), parts)
-            if sum(len(points) * _type_of(_most(part, self._schema)).itemsize for part in parts) > MOST_BYTES:
+        for axis, parts in self._group_by_axis().items():
+            points = _find_points(self._schema.column(axis), parts)
+            if (
+                sum(len(points) * _select_label_type(_find_max_label(part, self._schema)).itemsize for part in parts)
+                > MAX_LABEL_BYTES
+            ):
                 return None
-            labels = _cut(self._schema, self._schema.column(axis), parts, points)
-            kept = distinct(labels, labels[0].shape)
-            sizes[axis] = len(kept)
-            self._on.update((part, label[kept]) for part, label in zip(parts, labels, strict=True))
+            labels = _label_points(self._schema, self._schema.column(axis), parts, points)
+            pieces = find_distinct_cells(labels, labels[0].shape)
+            sizes[axis] = len(pieces)
+            self._part_labels.update((part, label[pieces]) for part, label in zip(parts, labels, strict=True))
         return sizes
 
-    def _bytes(self, sizes: Mapping[str, int]) -> int:
+    def _count_bytes(self, sizes: Mapping[str, int]) -> int:
         """The memory of the labels that `atoms` keeps, from the sizes of the axes alone."""
         total = 0
         for count in self._counts:
-            axes = {_axis(self._schema.column(part.column)) for part in (*_conditions(count.predicate), *count.keys)}
+            axes = {
+                _get_axis(self._schema.column(part.column))
+                for part in (*_iterate_conditions(count.predicate), *count.keys)
+            }
             cells = math.prod(sizes[axis] for axis in axes)
-            total += cells * self._label_type(count).itemsize if count.keys else -(-cells // 8)
+            total += cells * self._get_label_type(count).itemsize if count.keys else -(-cells // 8)
         return total
 
-    def _label_type(self, count: Count) -> np.dtype[Any]:
-        return _type_of(math.prod(places_of(self._schema.column(key.column), key.width) for key in count.keys))
+    def _get_label_type(self, count: CountQuery) -> np.dtype[Any]:
+        return _select_label_type(
+            math.prod(count_key_cells(self._schema.column(key.column), key.width) for key in count.keys)
+        )
 
-    def _axes(self) -> dict[str, list[Part]]:
+    def _group_by_axis(self) -> dict[str, list[ConditionOrKey]]:
         """The conditions and keys on each column; those on a derived column with its key's, whose code decides them."""
-        found: dict[str, dict[Part, None]] = {}
+        by_axis: dict[str, dict[ConditionOrKey, None]] = {}
         for count in self._counts:
-            for part in (*_conditions(count.predicate), *count.keys):
-                found.setdefault(_axis(self._schema.column(part.column)), {})[part] = None
-        return {axis: list(parts) for axis, parts in found.items()}
+            for part in (*_iterate_conditions(count.predicate), *count.keys):
+                by_axis.setdefault(_get_axis(self._schema.column(part.column)), {})[part] = None
+        return {axis: list(parts) for axis, parts in by_axis.items()}
 
-    def _label(self, count: Count) -> Labels:
+    def _label_cells(self, count: CountQuery) -> Labels:
         """What a count says of each cell, as wide as the axes it depends on."""
-        kind = self._label_type(count)
+        kind = self._get_label_type(count)
         label: Labels = np.zeros((1,) * len(self._shape), dtype=kind)
         for key in count.keys:
-            size = places_of(self._schema.column(key.column), key.width)
-            label = label * kind.type(size) + self._along(key).astype(kind)
-        return np.asarray(np.where(self._holds(count.predicate), label + kind.type(1), kind.type(0)))
+            size = count_key_cells(self._schema.column(key.column), key.width)
+            label = label * kind.type(size) + self._broadcast_labels(key).astype(kind)
+        return np.asarray(np.where(self._evaluate_predicate(count.predicate), label + kind.type(1), kind.type(0)))
 
-    def _holds(self, predicate: Predicate) -> NDArray[np.bool_]:
+    def _evaluate_predicate(self, predicate: Predicate) -> NDArray[np.bool_]:
         none: NDArray[np.bool_] = np.zeros((1,) * len(self._shape), dtype=np.bool_)
         match predicate:
-            case All(parts):
-                held = ~none
+            case AllOf(parts):
+                mask = ~none
                 for part in parts:
-                    held = held & self._holds(part)
-                return held
-            case Some(parts):
-                held = none
+                    mask = mask & self._evaluate_predicate(part)
+                return mask
+            case AnyOf(parts):
+                mask = none
                 for part in parts:
-                    held = held | self._holds(part)
-                return held
+                    mask = mask | self._evaluate_predicate(part)
+                return mask
             case _:
-                return self._along(predicate) > 0
+                return self._broadcast_labels(predicate) > 0
 
-    def _along(self, part: Part) -> Labels:
-        axis = _axis(self._schema.column(part.column))
-        return self._on[part].reshape([-1 if axis == wide else 1 for wide in self._wide] or [1])
+    def _broadcast_labels(self, part: ConditionOrKey) -> Labels:
+        axis = _get_axis(self._schema.column(part.column))
+        return self._part_labels[part].reshape([-1 if axis == wide else 1 for wide in self._wide_axes] or [1])
 
 
-def places_of(column: Column, width: int) -> int:
+def count_key_cells(column: Column, width: int) -> int:
     """How many cells a public key has, that of missing values included."""
-    return math.ceil(column.size / width) + column.nullable
+    return math.ceil(column.size / width) + column.is_nullable
 
 
-def _axis(column: Column) -> str:
+def _get_axis(column: Column) -> str:
     return column.name if column.derived is None else column.derived.key
 
 
-def _conditions(predicate: Predicate) -> Iterator[Condition]:
-    if isinstance(predicate, All | Some):
+def _iterate_conditions(predicate: Predicate) -> Iterator[ColumnCondition]:
+    if isinstance(predicate, AllOf | AnyOf):
         for part in predicate.parts:
-            yield from _conditions(part)
+            yield from _iterate_conditions(part)
     else:
         yield predicate
 
 
 @contextmanager
-def laid_out(grid: Grid) -> Iterator[Atoms]:
+def lay_out_atoms(grid: DomainGrid) -> Iterator[Atoms]:
     """The atoms of a grid, for as long as they are needed; of large grids a process lays out one at a time."""
-    with one_at_a_time((grid.cells or 0) > LARGE_GRID):
-        yield grid.atoms()
+    with serialize_large_steps((grid.cells or 0) > LARGE_GRID_CELLS):
+        yield grid.build_atoms()
 
 
-def _type_of(most: int) -> np.dtype[Any]:
+def _select_label_type(max_label: int) -> np.dtype[Any]:
     """The smallest type for labels from 0 to `most`."""
-    return np.dtype(next((kind for kind in TYPES if most <= np.iinfo(kind).max), np.int64))
+    return np.dtype(next((kind for kind in LABEL_TYPES if max_label <= np.iinfo(kind).max), np.int64))
 
 
-def _most(part: Part, schema: Schema) -> int:
+def _find_max_label(part: ConditionOrKey, schema: Schema) -> int:
     """The largest label of a condition or key on its own."""
-    return places_of(schema.column(part.column), part.width) if isinstance(part, Key) else 1
+    return count_key_cells(schema.column(part.column), part.width) if isinstance(part, GroupKey) else 1
 
 
-def _points_of(axis: Column, parts: Sequence[Part]) -> Codes:
+def _find_points(axis: Column, parts: Sequence[ConditionOrKey]) -> Codes:
     """Points of an axis, of which there is one in every piece at least."""
     if axis.private_keys:
-        return _points(np.arange(len(_texts(parts)) + 1), axis)
+        return _append_missing(np.arange(len(_collect_texts(parts)) + 1), axis)
     derived = any(part.column != axis.name for part in parts)
-    return _points(np.arange(axis.lower, axis.upper + 1) if derived else np.array(_starts(axis, parts)), axis)
+    return _append_missing(
+        np.arange(axis.lower, axis.upper + 1) if derived else np.array(_find_piece_starts(axis, parts)), axis
+    )
 
 
-def _cut(schema: Schema, axis: Column, parts: Sequence[Part], points: Codes) -> list[Labels]:
+def _label_points(schema: Schema, axis: Column, parts: Sequence[ConditionOrKey], points: Codes) -> list[Labels]:
     """What each condition or key says at points of the axis."""
     if axis.private_keys:
-        texts = {text: place for place, text in enumerate(_texts(parts), 1)}
-        return [_one_of(part, points, texts) for part in parts if isinstance(part, OneOf)]
-    columns = {name: _codes(schema.column(name), axis, points) for name in {part.column for part in parts}}
-    return [_said(part, schema.column(part.column), columns[part.column]) for part in parts]
+        texts = {text: place for place, text in enumerate(_collect_texts(parts), 1)}
+        return [_label_texts(part, points, texts) for part in parts if isinstance(part, InTexts)]
+    columns = {name: _look_up_codes(schema.column(name), axis, points) for name in {part.column for part in parts}}
+    return [_label_part(part, schema.column(part.column), columns[part.column]) for part in parts]
 
 
-def _points(codes: Codes, axis: Column) -> Codes:
-    return np.append(codes, MISSING) if axis.nullable else codes
+def _append_missing(codes: Codes, axis: Column) -> Codes:
+    return np.append(codes, MISSING_CODE) if axis.is_nullable else codes
 
 
-def _texts(parts: Iterable[Part]) -> dict[str, None]:
-    return dict.fromkeys(text for part in parts if isinstance(part, OneOf) for text in part.texts)
+def _collect_texts(parts: Iterable[ConditionOrKey]) -> dict[str, None]:
+    return dict.fromkeys(text for part in parts if isinstance(part, InTexts) for text in part.texts)
 
 
-def _starts(column: Column, parts: Iterable[Part]) -> list[int]:
+def _find_piece_starts(column: Column, parts: Iterable[ConditionOrKey]) -> list[int]:
     """The first code of each piece: between two of these no condition or key changes."""
     starts = {column.lower}
     for part in parts:
-        if isinstance(part, Within):
+        if isinstance(part, InRanges):
             starts.update(end for low, high in part.ranges for end in (low, high + 1))
-        elif isinstance(part, Key):
+        elif isinstance(part, GroupKey):
             starts.update(range(column.lower, column.upper + 1, part.width))
     return sorted(start for start in starts if column.lower <= start <= column.upper)
 
 
-def _codes(column: Column, axis: Column, points: Codes) -> Codes:
+def _look_up_codes(column: Column, axis: Column, points: Codes) -> Codes:
     """The codes of a column at points of its axis: the column's own, or those looked up for the key's codes."""
     if column.derived is None:
         return points
-    missing = MISSING if column.missing is None else column.missing
-    looked_up = [missing if code is None else code for code in column.derived.codes]
-    table = np.array([*looked_up, missing], dtype=np.int64)
-    return np.asarray(table[np.where(points == MISSING, len(looked_up), points - axis.lower)])
+    missing = MISSING_CODE if column.missing is None else column.missing
+    lookup_codes = [missing if code is None else code for code in column.derived.codes]
+    table = np.array([*lookup_codes, missing], dtype=np.int64)
+    return np.asarray(table[np.where(points == MISSING_CODE, len(lookup_codes), points - axis.lower)])
 
 
-def _said(part: Part, column: Column, codes: Codes) -> Labels:
+def _label_part(part: ConditionOrKey, column: Column, codes: Codes) -> Labels:
     """Whether a condition holds, or which bin of a key it is."""
-    if isinstance(part, Key):
-        last = places_of(column, part.width) - 1
-        bins = np.where(codes == MISSING, last, (codes - column.lower) // part.width)
-        return bins.astype(_type_of(last + 1))
-    ranges = np.array(part.ranges if isinstance(part, Within) else (), dtype=np.int64).reshape(-1, 2)
-    ends = np.concatenate((ranges[:, 1], [MISSING]))  # the last for codes before the first range
+    if isinstance(part, GroupKey):
+        last = count_key_cells(column, part.width) - 1
+        bins = np.where(codes == MISSING_CODE, last, (codes - column.lower) // part.width)
+        return bins.astype(_select_label_type(last + 1))
+    ranges = np.array(part.ranges if isinstance(part, InRanges) else (), dtype=np.int64).reshape(-1, 2)
+    ends = np.concatenate((ranges[:, 1], [MISSING_CODE]))  # the last for codes before the first range
     within = codes <= ends[np.searchsorted(ranges[:, 0], codes, side="right") - 1]
-    return np.where(codes == MISSING, part.null, within).astype(np.uint8)
+    return np.where(codes == MISSING_CODE, part.null, within).astype(np.uint8)
 
 
-def _one_of(part: OneOf, points: Codes, texts: Mapping[str, int]) -> Labels:
+def _label_texts(part: InTexts, points: Codes, texts: Mapping[str, int]) -> Labels:
     """Whether a condition on texts holds: point 0 is any text that none of them names."""
-    named = np.isin(points, [texts[text] for text in part.texts])
-    return np.where(points == MISSING, part.null, named != part.outside).astype(np.uint8)
+    is_listed = np.isin(points, [texts[text] for text in part.texts])
+    return np.where(points == MISSING_CODE, part.null, is_listed != part.outside).astype(np.uint8)
 
 
-def distinct(labels: Iterable[Labels], shape: tuple[int, ...]) -> NDArray[np.intp]:
+def find_distinct_cells(labels: Iterable[Labels], shape: tuple[int, ...]) -> NDArray[np.intp]:
     """Places, in a flat array of that shape, of one of each different row of labels, in the order of the last label.
 
     Labels are packed into one word of 64 bits for each cell. A word that is full is replaced by its rank among the
@@ -291,16 +309,16 @@ def distinct(labels: Iterable[Labels], shape: tuple[int, ...]) -> NDArray[np.int
     used = 0
     for label in labels:
         bits = int(label.max()).bit_length()
-        if used + bits > WORD:
-            used = _rank(words.reshape(-1))
+        if used + bits > WORD_BITS:
+            used = _rank_words(words.reshape(-1))
         if bits:
             words |= label.astype(np.uint64) << np.uint64(used)
         used += bits
-    order, first = _sorted(words.reshape(-1))
+    order, first = _sort_words(words.reshape(-1))
     return np.asarray(order[first])
 
 
-def _sorted(words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def _sort_words(words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """The order of words, and where in it a word differs from the one before."""
     order = np.argsort(words, kind="stable")
     ranked = words[order]
@@ -309,8 +327,8 @@ def _sorted(words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.boo
     return order, first
 
 
-def _rank(words: NDArray[np.uint64]) -> int:
+def _rank_words(words: NDArray[np.uint64]) -> int:
     """Replace words by their rank among the different ones, in place; how many bits that takes."""
-    order, first = _sorted(words)
+    order, first = _sort_words(words)
     words[order] = np.cumsum(first, dtype=np.uint64) - np.uint64(1)
     return (int(first.sum()) - 1).bit_length()

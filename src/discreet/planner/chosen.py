@@ -11,9 +11,9 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.distance import Continuous, Distance, Nominal, Ordinal, Semantic
+from discreet.distance import ContinuousDistance, Distance, NominalDistance, OrdinalDistance, SemanticDistance
 from discreet.errors import InvalidInput, Unsupported
-from discreet.formatting import format_likely, format_whole_upper
+from discreet.formatting import format_confidence, format_whole_upper
 from discreet.inference.belief import PriorUse
 from discreet.kernel.bracket import Bracket
 from discreet.kernel.exponential import Exponential
@@ -21,25 +21,25 @@ from discreet.kernel.extreme import Extreme
 from discreet.kernel.permute_and_flip import PermuteAndFlip
 from discreet.kernel.quantile import Quantile, Quantiles
 from discreet.kernel.scores import Selection
-from discreet.plain import is_exactly
-from discreet.planner.facts import Facts
-from discreet.planner.given import Placed, even, on_positions
-from discreet.planner.positions import MOST_CANDIDATES, Candidates, Refined
-from discreet.planner.ranks import MOST_ROWS, RankMean, mean_round, rank_error
+from discreet.plain import has_exact_type
+from discreet.planner.facts import ContributionBounds
+from discreet.planner.given import PositionPrior, build_even_prior, place_prior
+from discreet.planner.positions import MAX_CANDIDATES, CandidateGrid, PositionRefinement
+from discreet.planner.ranks import MAX_RANKED_ROWS, RankMean, compute_rank_error, select_rank_mean
 from discreet.posterior import Posterior
 from discreet.prior import Prior
 from discreet.query.query import Aggregate
 from discreet.schema import Column
 from discreet.schema.column import Value
 
-MOST_COUNTS = 2**22
-FEWEST = 256
+MAX_COUNTS = 2**22
+MIN_CANDIDATES = 256
 """Over many cells the candidates are fewer, so that all counts together stay within memory."""
-WORTHWHILE = 0.95
-NO_HELP = "a draw from it would hardly tell more than it does, and a choice by rank uses all rows"
-PLACES: dict[str, tuple[int, Literal["top", "bottom"]]] = {"max": (1, "top"), "second_max": (2, "top")}
-PLACES |= {"min": (1, "bottom")}
-Counts = NDArray[np.int64]
+MAX_REFINED_ERROR_RATIO = 0.95
+PRIOR_UNHELPFUL = "a draw from it would hardly tell more than it does, and a choice by rank uses all rows"
+EXTREME_PLACES: dict[str, tuple[int, Literal["top", "bottom"]]] = {"max": (1, "top"), "second_max": (2, "top")}
+EXTREME_PLACES |= {"min": (1, "bottom")}
+CandidateCounts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,16 @@ class Mode:
     count: int
     prior: Prior | None
 
-    def answer_counts(self, counts: Counts) -> int:
+    def answer_counts(self, counts: CandidateCounts) -> int:
         """The position of one candidate."""
         if self.prior is None:
-            return _position(PermuteAndFlip(self.selection).answer(counts))
-        return _position(Exponential(self.selection, self.prior).answer(counts[self.prior.index]))
+            return _cast_position(PermuteAndFlip(self.selection).answer(counts))
+        return _cast_position(Exponential(self.selection, self.prior).answer(counts[self.prior.index]))
 
     def score_bound(self, confidence: float) -> float:
         """How many rows fewer than the most frequent one the chosen value may have."""
         share = 1 / self.count if self.prior is None else int(self.prior.mass.min()) / self.prior.total
-        return self.selection.bound(confidence, share)
+        return self.selection.compute_score_bound(confidence, share)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -67,10 +67,10 @@ class RefinedStatistic:
     """A quantile, an extreme or a mode refined from a prior: independent of sensitivity."""
 
     aggregate: Aggregate
-    refined: Refined
-    even: bool
+    position_refinement: PositionRefinement
+    is_even_prior: bool
 
-    def truth(self, counts: Counts) -> int | None:
+    def find_truth(self, counts: CandidateCounts) -> int | None:
         """The position of the statistic itself; None where there are too few rows. Secret."""
         if self.aggregate.function == "mode":
             return int(counts.argmax()) if counts.any() else None
@@ -78,358 +78,435 @@ class RefinedStatistic:
             q = self.aggregate.orders[0]
             place, end = max(1, -(-q.numerator * int(counts.sum()) // q.denominator)), "bottom"
         else:
-            place, end = PLACES[self.aggregate.function]
-        reached = np.cumsum(counts[::-1])[::-1] if end == "top" else np.cumsum(counts)
-        there = np.flatnonzero(reached >= place)
-        if not len(there):
+            place, end = EXTREME_PLACES[self.aggregate.function]
+        cumulative = np.cumsum(counts[::-1])[::-1] if end == "top" else np.cumsum(counts)
+        positions = np.flatnonzero(cumulative >= place)
+        if not len(positions):
             return None
-        return int(there[-1] if end == "top" else there[0])
+        return int(positions[-1] if end == "top" else positions[0])
 
-    def answer_counts(self, counts: Counts) -> int:
+    def answer_counts(self, counts: CandidateCounts) -> int:
         """The position of one draw."""
-        return self.refined.draw(self.truth(counts))
+        return self.position_refinement.sample(self.find_truth(counts))
 
 
-Choice = Quantile | Quantiles | Extreme | Mode | RefinedStatistic | RankMean
+SelectionMechanism = Quantile | Quantiles | Extreme | Mode | RefinedStatistic | RankMean
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Chosen:
+class CandidateSelection:
     """A choice among candidates, from how many rows each has; with `around`, an interval drawn about it."""
 
-    candidates: Candidates
-    choice: Choice
+    candidates: CandidateGrid
+    mechanism: SelectionMechanism
     name: str
-    around: Bracket | None = None
-    stated: Prior | None = None
-    rival: Chosen | None = None
+    bracket_mechanism: Bracket | None = None
+    stated_prior: Prior | None = None
+    rival: CandidateSelection | None = None
     """What was weighed beside it: for an extreme with a prior, and where a mean of ranks could stand for one rank."""
-    use: PriorUse | None = None
+    prior_use: PriorUse | None = None
     """How the analyst's prior was used; None where there is none, or the mechanism does not use it."""
-    unused: str = ""
+    prior_unused_reason: str = ""
     """Why the analyst's prior was not used, where there is one that was not."""
 
     @property
     def uses_prior(self) -> bool:
         """Whether the mechanism itself used the analyst's prior, so that the answer is shaped by it."""
-        if isinstance(self.choice, RefinedStatistic):
-            return not self.choice.even
-        return self._base is not None
+        if isinstance(self.mechanism, RefinedStatistic):
+            return not self.mechanism.is_even_prior
+        return self._base_prior is not None
 
     @property
     def distance_name(self) -> str | None:
         """The distance that shaped the answer, for its name in the store."""
-        return self.choice.refined.distance_name if isinstance(self.choice, RefinedStatistic) else None
+        return (
+            self.mechanism.position_refinement.distance_name if isinstance(self.mechanism, RefinedStatistic) else None
+        )
 
     @property
-    def _base(self) -> Prior | None:
+    def _base_prior(self) -> Prior | None:
         """The prior over positions that a choice by score has as its base measure."""
-        match self.choice:
+        match self.mechanism:
             case Quantile() | Quantiles():
-                return self.choice.candidates.prior
+                return self.mechanism.candidates.prior
             case Mode():
-                return self.choice.prior
+                return self.mechanism.prior
         return None
 
-    def release(self, counts: Counts) -> tuple[int, ...]:
+    def measure(self, counts: CandidateCounts) -> tuple[int, ...]:
         """Positions, one for each order that was asked; then the two ends of the interval, if there is one.
 
         Of a mean of ranks the noisy sum of their positions.
         """
-        drawn = self.choice.answer_counts(counts)
-        ends = () if self.around is None else self.around.answer_counts(counts)
-        return (*(int(one) for one in (drawn if isinstance(drawn, list) else [drawn])), *ends)
+        sample = self.mechanism.answer_counts(counts)
+        ends = () if self.bracket_mechanism is None else self.bracket_mechanism.answer_counts(counts)
+        return (*(int(position) for position in (sample if isinstance(sample, list) else [sample])), *ends)
 
-    def values(self, released: Sequence[int]) -> tuple[Value, ...]:
+    def values(self, outputs: Sequence[int]) -> tuple[Value, ...]:
         """What the positions of the orders, or the sum, stand for."""
-        if isinstance(self.choice, RankMean):
-            return (self.choice.value(released[0]),)
-        asked = released if self.around is None else released[:1]
-        return tuple(self.candidates.value(position) for position in asked)
+        if isinstance(self.mechanism, RankMean):
+            return (self.mechanism.value(outputs[0]),)
+        positions = outputs if self.bracket_mechanism is None else outputs[:1]
+        return tuple(self.candidates.get_value(position) for position in positions)
 
-    def bracket(self, released: Sequence[int]) -> tuple[Value, Value] | None:
+    def bracket_values(self, outputs: Sequence[int]) -> tuple[Value, Value] | None:
         """The values that the quantile lies between, from end to end of their bins; never without the point itself."""
-        if self.around is None:
+        if self.bracket_mechanism is None:
             return None
-        codes = [code for position in released for code in self.candidates.ends(position)]
-        return self.candidates.column.value(min(codes)), self.candidates.column.value(max(codes))
+        codes = [code for position in outputs for code in self.candidates.get_code_range(position)]
+        return self.candidates.column.decode(min(codes)), self.candidates.column.decode(max(codes))
 
     def expected_error(self) -> float | None:
         """The root mean square error of the refined value, the prior being right; None where it depends on the rows.
 
         Of a mean of ranks, for rows that are spread evenly.
         """
-        if isinstance(self.choice, RankMean):
-            return self.choice.expected_error()
-        return self.choice.refined.expected_error() if isinstance(self.choice, RefinedStatistic) else None
+        if isinstance(self.mechanism, RankMean):
+            return self.mechanism.expected_error()
+        return (
+            self.mechanism.position_refinement.expected_error()
+            if isinstance(self.mechanism, RefinedStatistic)
+            else None
+        )
 
-    def error_on_even_rows(self, wanted: int, rows: int) -> float | None:
+    def compute_even_row_error(self, target_rank: int, rows: int) -> float | None:
         """The expected error for the value of one rank, if so many rows are spread evenly; None where it is no rank."""
-        if isinstance(self.choice, RankMean):
-            return self.choice.expected_error()
-        if not isinstance(self.choice, Quantile | Extreme):
+        if isinstance(self.mechanism, RankMean):
+            return self.mechanism.expected_error()
+        if not isinstance(self.mechanism, Quantile | Extreme):
             return None
         within = (self.candidates.width - 1) * float(self.candidates.column.step) / math.sqrt(12)
-        return math.hypot(rank_error(self.candidates, wanted, rows, *_rule(self.choice)), within)
+        return math.hypot(
+            compute_rank_error(self.candidates, target_rank, rows, *_get_selection_rule(self.mechanism)), within
+        )
 
-    def why_by_rank(self) -> str:
+    def explain_rank_choice(self) -> str:
         """Why not the mean of ranks that was weighed beside a choice by rank; nothing where none was."""
-        mean = None if self.rival is None else self.rival.choice
-        if not isinstance(mean, RankMean) or not isinstance(self.choice, Quantile | Extreme):
+        rank_mean = None if self.rival is None else self.rival.mechanism
+        if not isinstance(rank_mean, RankMean) or not isinstance(self.mechanism, Quantile | Extreme):
             return ""
-        return mean.why_not(*_rule(self.choice))
+        return rank_mean.explain_rejection(*_get_selection_rule(self.mechanism))
 
-    def before(self) -> Posterior | None:
+    def get_stated_distribution(self) -> Posterior | None:
         """The prior in units of the answer, where there is one."""
-        if isinstance(self.choice, RefinedStatistic):
-            return self.choice.refined.before()
-        own = self.stated or self._base
-        return None if own is None else self.candidates.law(own.index, own.mass / own.total)
+        if isinstance(self.mechanism, RefinedStatistic):
+            return self.mechanism.position_refinement.get_stated_distribution()
+        prior = self.stated_prior or self._base_prior
+        return None if prior is None else self.candidates.build_distribution(prior.index, prior.mass / prior.total)
 
-    def surprising(self, released: Sequence[int], tail: float) -> bool:
+    def is_surprising(self, outputs: Sequence[int], tail: float) -> bool:
         """Whether a value chosen by score lies in the tails, so small on either side, of what was stated."""
-        own = self.stated
-        if own is None or isinstance(self.choice, RefinedStatistic) or self.candidates.column.categories:
+        prior = self.stated_prior
+        if prior is None or isinstance(self.mechanism, RefinedStatistic) or self.candidates.column.categories:
             return False
-        share = own.mass / own.total
-        below, above = (float(share[side].sum()) for side in (own.index <= released[0], own.index >= released[0]))
+        share = prior.mass / prior.total
+        below, above = (float(share[side].sum()) for side in (prior.index <= outputs[0], prior.index >= outputs[0]))
         return min(below, above) < tail
 
-    def posterior(self, released: Sequence[int]) -> Posterior | None:
+    def posterior(self, outputs: Sequence[int]) -> Posterior | None:
         """What is known after a refinement's draw; None for the other choices, whose laws depend on all rows."""
-        return self.choice.refined.posterior(released[0]) if isinstance(self.choice, RefinedStatistic) else None
+        return (
+            self.mechanism.position_refinement.posterior(outputs[0])
+            if isinstance(self.mechanism, RefinedStatistic)
+            else None
+        )
 
-    def words(self, confidence: float, likely: str = "") -> str:
+    def describe_accuracy(self, confidence: float, likely: str = "") -> str:
         """What may be said of its accuracy without looking, and with which probability."""
-        said = self._words(confidence, likely or format_likely(confidence))
-        if self.around is None:
-            return said
-        if confidence > self.around.confidence:
-            return f"{said}; the two values are not shown, since they are drawn for one group by itself"
-        return f"{said}; it lies between the two values {likely or format_likely(self.around.confidence)}"
+        description = self._describe_mechanism_accuracy(confidence, likely or format_confidence(confidence))
+        if self.bracket_mechanism is None:
+            return description
+        if confidence > self.bracket_mechanism.confidence:
+            return f"{description}; the two values are not shown, since they are drawn for one group by itself"
+        return (
+            f"{description}; it lies between the two values "
+            f"{likely or format_confidence(self.bracket_mechanism.confidence)}"
+        )
 
-    def _words(self, confidence: float, likely: str) -> str:
-        what = "it" if self.candidates.width == 1 else f"a value of its bin, {self.candidates.told_width} wide,"
-        match self.choice:
+    def _describe_mechanism_accuracy(self, confidence: float, likely: str) -> str:
+        subject = "it" if self.candidates.width == 1 else f"a value of its bin, {self.candidates.width_text} wide,"
+        match self.mechanism:
             case Quantile():
-                off = self.choice.rank_bound(confidence)
+                off = self.mechanism.rank_bound(confidence)
                 if self.uses_prior:
                     return (
-                        f"fewer than {format_whole_upper(off)} rows lie between {what} and the exact value {likely}; "
+                        f"fewer than {format_whole_upper(off)} rows lie between {subject} and the exact value "
+                        f"{likely}; "
                         "where your prior holds that value impossible, the rows up to the nearest possible one come on "
                         "top"
                     )
-                return f"{what} has a rank that is off by less than {format_whole_upper(off)} rows {likely}"
+                return f"{subject} has a rank that is off by less than {format_whole_upper(off)} rows {likely}"
             case Extreme():
-                off = self.choice.rank_bound(confidence)
+                off = self.mechanism.rank_bound(confidence)
                 return (
-                    f"{what} has a rank that is off by less than {format_whole_upper(off)} rows {likely}; "
+                    f"{subject} has a rank that is off by less than {format_whole_upper(off)} rows {likely}; "
                     "it may lie beyond all rows where the bounds do"
                 )
             case Mode():
-                off = self.choice.score_bound(confidence)
+                off = self.mechanism.score_bound(confidence)
                 if self.uses_prior:
                     most = "the most frequent value that your prior holds possible"
                     return f"it has fewer rows than {most} by less than {format_whole_upper(off)} {likely}"
                 return f"it has fewer rows than the most frequent value by less than {format_whole_upper(off)} {likely}"
-            case RefinedStatistic(even=even):
-                return f"a draw shaped by {whose(even)} prior"
+            case RefinedStatistic(is_even_prior=is_even):
+                return f"a draw shaped by {describe_prior_owner(is_even)} prior"
             case RankMean():
-                return self.choice.words(likely, confidence)
+                return self.mechanism.describe_accuracy(likely, confidence)
         return "how far it is off in values depends on the rows and is not told"
 
 
-def chosen(
+def build_selection(
     aggregate: Aggregate,
     column: Column,
-    facts: Facts,
+    bounds: ContributionBounds,
     epsilon: Fraction,
     prior: str | Prior | None,
     distance: Distance | str | None = None,
     interval: bool = False,
-    like: str = "",
+    stored_mechanism: str = "",
     tail: bool | None = None,
-) -> Chosen:
+) -> CandidateSelection:
     """The choice of mechanism for a quantile, an extreme or a mode; with a distance, refinement by it.
 
     `like` is the mechanism that a stored answer was drawn by.
     """
     if interval and (aggregate.function != "quantile" or len(aggregate.orders) != 1 or distance is not None):
         raise InvalidInput("interval=True is for MEDIAN or QUANTILE with one order and no distance; leave it out here")
-    candidates = Candidates.of(column, max(FEWEST, min(MOST_CANDIDATES, MOST_COUNTS // (facts.cells or 1))))
-    placed = None if prior is None else on_positions(column, candidates.width, candidates.count, prior, tail)
+    candidates = CandidateGrid.of(column, max(MIN_CANDIDATES, min(MAX_CANDIDATES, MAX_COUNTS // (bounds.cells or 1))))
+    position_prior = None if prior is None else place_prior(column, candidates.width, candidates.count, prior, tail)
     # Side by side, every row that comes to a cell or goes from one pays its own share (chosen.md).
-    share, rows = (epsilon / facts.reach, 1) if facts.grouped else (epsilon, facts.rows)
-    neighbours = "add-remove" if facts.grouped else facts.schema.neighbours
+    share, rows = (epsilon / bounds.l0_bound, 1) if bounds.is_grouped else (epsilon, bounds.rows_per_unit)
+    neighbors = "add-remove" if bounds.is_grouped else bounds.schema.neighbours
     if aggregate.function == "mode" and candidates.width > 1:
-        raise Unsupported(f"MODE is of at most {MOST_CANDIDATES:,} values; ask for a histogram with BIN instead")
+        raise Unsupported(f"MODE is of at most {MAX_CANDIDATES:,} values; ask for a histogram with BIN instead")
     if distance is not None:
-        return _refined(aggregate, candidates, share, neighbours, placed, distance)
-    if placed is not None and aggregate.function in PLACES:
-        refined = _refined(aggregate, candidates, share, neighbours, placed, None)
-        ranked = _by_rank(aggregate, candidates, share, rows)
-        if _excludes(candidates, placed) or _says_something(refined):
-            return replace(refined, rival=ranked)
-        return replace(ranked, rival=refined, unused=NO_HELP)
+        return _build_refinement(aggregate, candidates, share, neighbors, position_prior, distance)
+    if position_prior is not None and aggregate.function in EXTREME_PLACES:
+        refinement_selection = _build_refinement(aggregate, candidates, share, neighbors, position_prior, None)
+        rank_selection = _build_rank_selection(aggregate, candidates, share, rows)
+        if _has_excluded_values(candidates, position_prior) or _is_informative(refinement_selection):
+            return replace(refinement_selection, rival=rank_selection)
+        return replace(rank_selection, rival=refinement_selection, prior_unused_reason=PRIOR_UNHELPFUL)
     match aggregate.function:
         case "quantile" if interval:
-            point = _quantile(aggregate, candidates, share / 2, neighbours, rows, placed)
-            around = Bracket.of(aggregate.orders[0], candidates.count, share / 2, neighbours, rows)
-            return replace(point, name=f"{point.name}, and two bracketing quantiles", around=around)
+            point_selection = _build_quantile(aggregate, candidates, share / 2, neighbors, rows, position_prior)
+            bracket = Bracket.of(aggregate.orders[0], candidates.count, share / 2, neighbors, rows)
+            return replace(
+                point_selection, name=f"{point_selection.name}, and two bracketing quantiles", bracket_mechanism=bracket
+            )
         case "quantile":
-            ranked = _quantile(aggregate, candidates, share, neighbours, rows, placed)
-            return ranked if prior is not None else _or_mean(aggregate, ranked, facts, epsilon, like)
+            rank_selection = _build_quantile(aggregate, candidates, share, neighbors, rows, position_prior)
+            return (
+                rank_selection
+                if prior is not None
+                else _weigh_rank_mean(aggregate, rank_selection, bounds, epsilon, stored_mechanism)
+            )
         case "mode":
-            return _mode(candidates, share, neighbours, rows, placed)
+            return _build_mode(candidates, share, neighbors, rows, position_prior)
         case "max" | "second_max" | "min":
-            return _or_mean(aggregate, _by_rank(aggregate, candidates, share, rows), facts, epsilon, like)
+            return _weigh_rank_mean(
+                aggregate, _build_rank_selection(aggregate, candidates, share, rows), bounds, epsilon, stored_mechanism
+            )
     raise InvalidInput(f"{aggregate.function} is not a choice among values")
 
 
 def resolve_distance(column: Column, distance: Distance | str) -> Distance:
     """The distance that was named or brought, where it can measure the column's values."""
-    own = _named(column, distance) if isinstance(distance, str) else distance
+    resolved_distance = _find_named_distance(column, distance) if isinstance(distance, str) else distance
     # Only our own: another's would be handed the truth.
-    known = is_exactly(own, *((Nominal, Ordinal, Semantic) if column.categories else (Continuous, Nominal)))
-    if own is None or not known:
+    is_known = has_exact_type(
+        resolved_distance,
+        *(
+            (NominalDistance, OrdinalDistance, SemanticDistance)
+            if column.categories
+            else (ContinuousDistance, NominalDistance)
+        ),
+    )
+    if resolved_distance is None or not is_known:
         got = f"{distance[:40]!r}" if isinstance(distance, str) else type(distance).__name__
-        raise InvalidInput(f"the distance of {column.name} is {_offered(column)}, got {got}")
-    if not all(map(own.knows, column.categories)):
+        raise InvalidInput(f"the distance of {column.name} is {_format_offered_distances(column)}, got {got}")
+    if not all(map(resolved_distance.knows, column.categories)):
         raise InvalidInput(f"the distance does not know every category of {column.name}; give it all of them")
-    return own
+    return resolved_distance
 
 
-def default_distance(column: Column) -> Distance:
+def select_column_distance(column: Column) -> Distance:
     """How near values are if nobody says otherwise: by number or place, by taxonomy, or equal or not."""
     if not column.categories:
-        return Continuous()
-    if column.ordered:
+        return ContinuousDistance()
+    if column.is_ordered:
         return Distance.ordinal(column.categories)
-    return Nominal() if column.taxonomy is None else Distance.semantic(column.taxonomy)
+    return NominalDistance() if column.taxonomy is None else Distance.semantic(column.taxonomy)
 
 
-def whose(even: bool) -> str:
+def describe_prior_owner(is_even: bool) -> str:
     """Whether a prior is the analyst's."""
-    return "an even" if even else "your"
+    return "an even" if is_even else "your"
 
 
-def refinement_name(even: bool, distance: Distance | str | None) -> str:
+def format_refinement_name(is_even: bool, distance: Distance | str | None) -> str:
     """A refinement as people call it; with the distance, if one was brought."""
     if distance is None:
-        return f"refinement of {whose(even)} prior"
-    by = distance if isinstance(distance, str) else distance.stored_name
-    return f"refinement of {whose(even)} prior, {by} distance"
+        return f"refinement of {describe_prior_owner(is_even)} prior"
+    distance_name = distance if isinstance(distance, str) else distance.stored_name
+    return f"refinement of {describe_prior_owner(is_even)} prior, {distance_name} distance"
 
 
-def _named(column: Column, name: str) -> Distance | None:
+def _find_named_distance(column: Column, name: str) -> Distance | None:
     """A distance by its name, where the column has what it takes."""
     match name:
         case "continuous":
-            return Continuous()
+            return ContinuousDistance()
         case "nominal":
-            return Nominal()
-        case "ordinal" if column.categories and column.ordered:
+            return NominalDistance()
+        case "ordinal" if column.categories and column.is_ordered:
             return Distance.ordinal(column.categories)
         case "semantic" if column.taxonomy is not None:
             return Distance.semantic(column.taxonomy)
     return None
 
 
-def _offered(column: Column) -> str:
+def _format_offered_distances(column: Column) -> str:
     if not column.categories:
         return "'continuous' or 'nominal'"
-    if column.ordered:
+    if column.is_ordered:
         return "'ordinal' or 'nominal'"
     return "'nominal', since it has no taxonomy" if column.taxonomy is None else "'semantic' or 'nominal'"
 
 
-def _position(drawn: object) -> int:
+def _cast_position(sample: object) -> int:
     """What was drawn, as the position it is."""
-    return int(cast(int, drawn))
+    return int(cast(int, sample))
 
 
-def _quantile(
-    aggregate: Aggregate, candidates: Candidates, epsilon: Fraction, neighbours: str, rows: int, placed: Placed | None
-) -> Chosen:
-    name = "permute-and-flip on ranks" if placed is None else "exponential mechanism on ranks"
-    ends = (0, candidates.count - 1, epsilon, 1, neighbours, None if placed is None else placed.used, rows)
+def _build_quantile(
+    aggregate: Aggregate,
+    candidates: CandidateGrid,
+    epsilon: Fraction,
+    neighbors: str,
+    rows: int,
+    position_prior: PositionPrior | None,
+) -> CandidateSelection:
+    name = "permute-and-flip on ranks" if position_prior is None else "exponential mechanism on ranks"
+    arguments = (
+        0,
+        candidates.count - 1,
+        epsilon,
+        1,
+        neighbors,
+        None if position_prior is None else position_prior.used_prior,
+        rows,
+    )
     if len(aggregate.orders) == 1:
-        return _by(placed, Chosen(candidates, Quantile.of(aggregate.orders[0], *ends), name))
-    return _by(placed, Chosen(candidates, Quantiles.of(aggregate.orders, *ends), name))
+        return _attach_prior(
+            position_prior, CandidateSelection(candidates, Quantile.of(aggregate.orders[0], *arguments), name)
+        )
+    return _attach_prior(
+        position_prior, CandidateSelection(candidates, Quantiles.of(aggregate.orders, *arguments), name)
+    )
 
 
-def _by(placed: Placed | None, choice: Chosen) -> Chosen:
+def _attach_prior(position_prior: PositionPrior | None, selection: CandidateSelection) -> CandidateSelection:
     """A choice with the prior that is its base measure, if there is one."""
-    if placed is None:
-        return choice
-    return replace(choice, candidates=choice.candidates.under(placed), stated=placed.stated, use=placed.use)
+    if position_prior is None:
+        return selection
+    return replace(
+        selection,
+        candidates=selection.candidates.restrict_to_prior(position_prior),
+        stated_prior=position_prior.stated_prior,
+        prior_use=position_prior.prior_use,
+    )
 
 
-def _excludes(candidates: Candidates, placed: Placed) -> bool:
+def _has_excluded_values(candidates: CandidateGrid, position_prior: PositionPrior) -> bool:
     """Whether a prior holds a value impossible that a choice by rank could return."""
-    return len(placed.used) < candidates.count or candidates.under(placed) is not candidates
+    return (
+        len(position_prior.used_prior) < candidates.count
+        or candidates.restrict_to_prior(position_prior) is not candidates
+    )
 
 
-def _says_something(refined: Chosen) -> bool:
+def _is_informative(selection: CandidateSelection) -> bool:
     """Whether a refinement would leave clearly less open than its prior; by rank an extreme uses all rows instead."""
-    before, error = refined.before(), refined.expected_error()
-    if before is None or error is None or not before.numeric:
+    stated_distribution, error = selection.get_stated_distribution(), selection.expected_error()
+    if stated_distribution is None or error is None or not stated_distribution.numeric:
         return True
-    return error**2 < WORTHWHILE**2 * before.variance()
+    return error**2 < MAX_REFINED_ERROR_RATIO**2 * stated_distribution.variance()
 
 
-def _by_rank(aggregate: Aggregate, candidates: Candidates, epsilon: Fraction, rows: int) -> Chosen:
-    return Chosen(candidates, _extreme(aggregate, candidates, epsilon, rows), "extreme by rank")
+def _build_rank_selection(
+    aggregate: Aggregate, candidates: CandidateGrid, epsilon: Fraction, rows: int
+) -> CandidateSelection:
+    return CandidateSelection(candidates, _build_extreme(aggregate, candidates, epsilon, rows), "extreme by rank")
 
 
-def _or_mean(aggregate: Aggregate, ranked: Chosen, facts: Facts, epsilon: Fraction, like: str) -> Chosen:
+def _weigh_rank_mean(
+    aggregate: Aggregate,
+    rank_selection: CandidateSelection,
+    bounds: ContributionBounds,
+    epsilon: Fraction,
+    stored_mechanism: str,
+) -> CandidateSelection:
     """A choice by rank with the mean of the ranks round it as its rival; where that mean is nearer, the other way."""
-    candidates, known = ranked.candidates, facts.known_rows(ranked.candidates.column)
-    if known is None or known > MOST_ROWS or aggregate.function == "second_max":
-        return ranked
-    if not isinstance(ranked.choice, Quantile | Extreme):
-        return ranked
-    mean = mean_round(aggregate, candidates, known, epsilon, like)
-    rival = Chosen(candidates, mean, mean.name)
-    taken = like == mean.name if like else mean.better(*_rule(ranked.choice))
-    return replace(rival, rival=ranked) if taken else replace(ranked, rival=rival)
+    candidates, public_rows = rank_selection.candidates, bounds.get_public_rows(rank_selection.candidates.column)
+    if public_rows is None or public_rows > MAX_RANKED_ROWS or aggregate.function == "second_max":
+        return rank_selection
+    if not isinstance(rank_selection.mechanism, Quantile | Extreme):
+        return rank_selection
+    mean = select_rank_mean(aggregate, candidates, public_rows, epsilon, stored_mechanism)
+    rival = CandidateSelection(candidates, mean, mean.name)
+    prefers_mean = (
+        stored_mechanism == mean.name
+        if stored_mechanism
+        else mean.is_better(*_get_selection_rule(rank_selection.mechanism))
+    )
+    return replace(rival, rival=rank_selection) if prefers_mean else replace(rank_selection, rival=rival)
 
 
-def _rule(choice: Quantile | Extreme) -> tuple[Selection, int]:
+def _get_selection_rule(mechanism: Quantile | Extreme) -> tuple[Selection, int]:
     """By what a choice by rank is drawn, and how far one row is in its scores."""
-    if isinstance(choice, Extreme):
-        return choice.choice.selection, 1
-    return choice.selection, choice.q.denominator
+    if isinstance(mechanism, Extreme):
+        return mechanism.mechanism.selection, 1
+    return mechanism.selection, mechanism.q.denominator
 
 
-def _extreme(aggregate: Aggregate, candidates: Candidates, epsilon: Fraction, rows: int) -> Extreme:
-    place, end = PLACES[aggregate.function]
+def _build_extreme(aggregate: Aggregate, candidates: CandidateGrid, epsilon: Fraction, rows: int) -> Extreme:
+    place, end = EXTREME_PLACES[aggregate.function]
     return Extreme.of(place, candidates.count, epsilon, rows, end)
 
 
-def _refined(
+def _build_refinement(
     aggregate: Aggregate,
-    candidates: Candidates,
+    candidates: CandidateGrid,
     epsilon: Fraction,
-    neighbours: str,
-    placed: Placed | None,
+    neighbors: str,
+    position_prior: PositionPrior | None,
     distance: Distance | str | None,
-) -> Chosen:
+) -> CandidateSelection:
     if len(aggregate.orders) > 1:
         raise InvalidInput("a distance is for one quantile at a time; ask for each order in a question of its own")
     column = candidates.column
-    base = placed or even(column, candidates.width, candidates.count)
-    own = default_distance(column) if distance is None else resolve_distance(column, distance)
-    refined = Refined.of(candidates, base, epsilon, "statistic", neighbours, own)
-    statistic = RefinedStatistic(aggregate, refined, placed is None)
-    name = refinement_name(placed is None, distance)
-    return Chosen(refined.candidates, statistic, name, use=None if placed is None else placed.use)
+    base_prior = position_prior or build_even_prior(column, candidates.width, candidates.count)
+    column_distance = select_column_distance(column) if distance is None else resolve_distance(column, distance)
+    position_refinement = PositionRefinement.of(
+        candidates, base_prior, epsilon, "statistic", neighbors, column_distance
+    )
+    statistic = RefinedStatistic(aggregate, position_refinement, position_prior is None)
+    name = format_refinement_name(position_prior is None, distance)
+    return CandidateSelection(
+        position_refinement.candidates,
+        statistic,
+        name,
+        prior_use=None if position_prior is None else position_prior.prior_use,
+    )
 
 
-def _mode(candidates: Candidates, epsilon: Fraction, neighbours: str, rows: int, placed: Placed | None) -> Chosen:
+def _build_mode(
+    candidates: CandidateGrid, epsilon: Fraction, neighbors: str, rows: int, position_prior: PositionPrior | None
+) -> CandidateSelection:
     # Rows that come only raise counts, so no two counts move apart by more than r.
-    apart = rows if neighbours == "add-remove" else 2 * rows
-    selection = Selection.of(epsilon, rows, apart)
-    name = "permute-and-flip on counts" if placed is None else "exponential mechanism on counts"
-    prior = None if placed is None else placed.used
-    return _by(placed, Chosen(candidates, Mode(selection, candidates.count, prior), name))
+    bounded_range = rows if neighbors == "add-remove" else 2 * rows
+    selection = Selection.of(epsilon, rows, bounded_range)
+    name = "permute-and-flip on counts" if position_prior is None else "exponential mechanism on counts"
+    prior = None if position_prior is None else position_prior.used_prior
+    return _attach_prior(position_prior, CandidateSelection(candidates, Mode(selection, candidates.count, prior), name))

@@ -13,19 +13,19 @@ from fractions import Fraction
 from discreet.errors import DiscreetError
 from discreet.formatting import format_cost, format_number
 from discreet.planner.choose import plan
-from discreet.planner.chosen import Chosen
+from discreet.planner.chosen import CandidateSelection
 from discreet.planner.coverage import NOT_STATED
 from discreet.planner.individual import OrderStatistic
 from discreet.planner.plan import Plan
-from discreet.planner.ranks import SURE, rank_wanted
+from discreet.planner.ranks import SURE_ERROR, find_target_rank
 from discreet.schema import Column
 
-BY_FLOOR = 1.1
+MAX_FLOOR_RATIO = 1.1
 """An error of individual DP is put down to the floor under its noise if it is at most this many times the floor's."""
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedWithDp:
+class DpComparison:
     """What an individual-dp question would be as a dp question of the same epsilon, and which of the two to prefer."""
 
     mechanism: str
@@ -42,86 +42,94 @@ class ComparedWithDp:
     """One sentence that says which to prefer, and why."""
 
 
-def compare_with_dp(planned: Plan) -> ComparedWithDp | None:
+def compare_with_dp(individual_plan: Plan) -> DpComparison | None:
     """Compare an individual-dp plan with the dp plan of the same question and epsilon; None for any other plan."""
-    own = planned.measurements[0]
-    if not isinstance(own, OrderStatistic):
+    statistic = individual_plan.measurements[0]
+    if not isinstance(statistic, OrderStatistic):
         return None
     try:
-        other = plan(planned.schema, planned.query, planned.epsilon, model="dp")
+        dp_plan = plan(individual_plan.schema, individual_plan.query, individual_plan.epsilon, model="dp")
     except DiscreetError:  # the question has no plain answer to compare with
         return None
-    plain = other.measurements[0]
-    if not isinstance(plain, Chosen):
+    selection = dp_plan.measurements[0]
+    if not isinstance(selection, CandidateSelection):
         return None
-    rank = rank_wanted(planned.query.aggregates[0], own.rows)
-    error = plain.error_on_even_rows(rank, own.rows)
+    rank = find_target_rank(individual_plan.query.aggregates[0], statistic.rows)
+    error = selection.compute_even_row_error(rank, statistic.rows)
     if error is None:
         return None
-    share = float(rank) / (own.rows + 1)
-    noise = own_error(own, planned.epsilon, share)
-    prefer = "dp" if error <= noise else "individual-dp"
-    by_floor = noise <= BY_FLOOR * _error(own, [(1.0, _floor(own))], share)
-    words = _sentence(own.candidates.column, planned.epsilon, error, noise, by_floor)
-    each, likely = planned.coverage.each(planned.confidence), planned.coverage.likely(planned.confidence)
-    said = NOT_STATED if each is None else plain.words(each, likely)
-    return ComparedWithDp(other.mechanism, said, error, noise, prefer, words)
+    share = float(rank) / (statistic.rows + 1)
+    individual_error = estimate_individual_error(statistic, individual_plan.epsilon, share)
+    prefer = "dp" if error <= individual_error else "individual-dp"
+    by_floor = individual_error <= MAX_FLOOR_RATIO * _compute_error(
+        statistic, [(1.0, _find_noise_floor(statistic))], share
+    )
+    words = _format_comparison(statistic.candidates.column, individual_plan.epsilon, error, individual_error, by_floor)
+    each_confidence, likely = (
+        individual_plan.coverage.adjust_confidence(individual_plan.confidence),
+        individual_plan.coverage.format_probability(individual_plan.confidence),
+    )
+    accuracy = NOT_STATED if each_confidence is None else selection.describe_accuracy(each_confidence, likely)
+    return DpComparison(dp_plan.mechanism, accuracy, error, individual_error, prefer, words)
 
 
-def own_error(own: OrderStatistic, epsilon: Fraction, share: float = 0.5) -> float:
+def estimate_individual_error(statistic: OrderStatistic, epsilon: Fraction, share: float = 0.5) -> float:
     """The expected error of individual DP on even rows, for a value at this share of the bounds; answers stay in them.
 
     The noise has the scale of the local sensitivity, which is one gap between even rows, or that of the floor.
     """
-    gaps = [(chance, max(gap / float(epsilon), _floor(own))) for chance, gap in _gaps(own)]
-    return _error(own, gaps, min(max(share, 0.0), 1.0))
+    gaps = [(chance, max(gap / float(epsilon), _find_noise_floor(statistic))) for chance, gap in _list_gaps(statistic)]
+    return _compute_error(statistic, gaps, min(max(share, 0.0), 1.0))
 
 
-def _error(own: OrderStatistic, scales: list[tuple[float, float]], share: float) -> float:
+def _compute_error(statistic: OrderStatistic, scales: list[tuple[float, float]], share: float) -> float:
     """The root mean square error of noise that has each scale with its probability; answers stay in the bounds.
 
     For Laplace noise of scale b that is cut at a distance d, E[min(|N|, d)^2] = 2 b^2 - 2 b (b + d) e^(-d/b).
     """
-    width = float(max(own.mechanism.vector.grid.width, 1))
+    width = float(max(statistic.mechanism.vector.grid.width, 1))
     square = sum(
         chance * (scale**2 - scale * (scale + side) * math.exp(-side / scale))
         for chance, scale in scales
         for side in (share * width, (1 - share) * width)
     )
-    return math.sqrt(max(square, 0.0)) * own.candidates.width * float(own.candidates.column.step)
+    return math.sqrt(max(square, 0.0)) * statistic.candidates.width * float(statistic.candidates.column.step)
 
 
-def _floor(own: OrderStatistic) -> float:
+def _find_noise_floor(statistic: OrderStatistic) -> float:
     """The least scale of the noise, whatever the rows."""
-    vector = own.mechanism.vector
+    vector = statistic.mechanism.vector
     return max(vector.grid.width, 1) / float(vector.floor)
 
 
-def _gaps(own: OrderStatistic) -> list[tuple[float, int]]:
+def _list_gaps(statistic: OrderStatistic) -> list[tuple[float, int]]:
     """The local sensitivity of even rows with their probabilities: the larger of the two gaps beside a value.
 
     Even rows lie width / (rows + 1) apart. Rounded to whole numbers, a gap is that number rounded down or up, and up as
     often as its fraction says. Two neighbouring gaps are not both rounded up unless that fraction is above a half.
     """
-    gap, rest = divmod(own.mechanism.vector.grid.width, own.rows + 1)
-    up = min(2 * rest / (own.rows + 1), 1.0)
+    gap, remainder = divmod(statistic.mechanism.vector.grid.width, statistic.rows + 1)
+    up = min(2 * remainder / (statistic.rows + 1), 1.0)
     return [(1 - up, gap), (up, gap + 1)]
 
 
-def _sentence(column: Column, epsilon: Fraction, error: float, noise: float, by_floor: bool) -> str:
+def _format_comparison(column: Column, epsilon: Fraction, error: float, individual_error: float, by_floor: bool) -> str:
     unit = " days" if column.kind == "date" else ""
-    plain = "nearly 0" if error < SURE * float(column.step) else f"about {format_number(error)}{unit}"
-    own = f"about {format_number(noise)}{unit}"
-    why = "by the floor under its noise" if by_floor else "by the gap between two of so few rows"
-    even = "if the rows are spread evenly over the bounds"
-    at = f"At epsilon {format_cost(epsilon)}"
-    if error <= noise:
+    dp_words = "nearly 0" if error < SURE_ERROR * float(column.step) else f"about {format_number(error)}{unit}"
+    individual_words = f"about {format_number(individual_error)}{unit}"
+    reason = "by the floor under its noise" if by_floor else "by the gap between two of so few rows"
+    condition = "if the rows are spread evenly over the bounds"
+    opening = f"At epsilon {format_cost(epsilon)}"
+    if error <= individual_error:
         return (
-            f"{at}, prefer plain differential privacy (model dp): its expected error is {plain}, that of individual-dp "
-            f"is {own} {why}, {even}; and its promise is stronger."
+            f"{opening}, prefer plain differential privacy (model dp): its expected error is {dp_words}, that "
+            "of individual-dp "
+            f"is {individual_words} {reason}, {condition}; and its promise is stronger."
         )
     return (
-        f"{at}, individual-dp is expected to be nearer: its expected error is {own}, that of plain differential "
-        f"privacy (model dp) is {plain}, {even}. Its promise is weaker than differential privacy: prefer dp unless "
+        f"{opening}, individual-dp is expected to be nearer: its expected error is {individual_words}, that of "
+        "plain differential "
+        f"privacy (model dp) is {dp_words}, {condition}. Its promise is weaker than differential privacy: "
+        "prefer dp unless "
         "that is acceptable."
     )

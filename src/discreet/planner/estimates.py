@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-Span = tuple[Fraction, Fraction]
+ValueRange = tuple[Fraction, Fraction]
 HALF = Fraction(1, 2)
 
 
@@ -21,7 +21,7 @@ class Estimate(Protocol):
     def value(self, totals: Sequence[int]) -> Fraction:
         """The number asked for, from totals as they are."""
 
-    def span(self, ranges: Sequence[Span]) -> Span:
+    def value_range(self, ranges: Sequence[ValueRange]) -> ValueRange:
         """The least and greatest it can be, when each true total lies in its range."""
 
 
@@ -34,22 +34,22 @@ class Linear:
 
     slope: Fraction = Fraction(1)
     offset: Fraction = Fraction(0)
-    ends: Span | None = None
-    blur: Fraction = Fraction(0)
+    ends: ValueRange | None = None
+    rounding_error: Fraction = Fraction(0)
 
     def value(self, totals: Sequence[int]) -> Fraction:
-        return self._within(self.slope * totals[0] + self.offset)
+        return self._clamp(self.slope * totals[0] + self.offset)
 
-    def span(self, ranges: Sequence[Span]) -> Span:
+    def value_range(self, ranges: Sequence[ValueRange]) -> ValueRange:
         low, high = (self.slope * end + self.offset for end in ranges[0])
-        return self._within(low - self.blur), self._within(high + self.blur)
+        return self._clamp(low - self.rounding_error), self._clamp(high + self.rounding_error)
 
-    def _within(self, value: Fraction) -> Fraction:
+    def _clamp(self, value: Fraction) -> Fraction:
         return value if self.ends is None else min(max(value, self.ends[0]), self.ends[1])
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class WeightedSum:
     """A sum of the totals, each times its weight: one of several counts that are measured together."""
 
     weights: tuple[Fraction, ...]
@@ -57,7 +57,7 @@ class Weighted:
     def value(self, totals: Sequence[int]) -> Fraction:
         return sum((weight * total for weight, total in zip(self.weights, totals, strict=True)), Fraction(0))
 
-    def span(self, ranges: Sequence[Span]) -> Span:
+    def value_range(self, ranges: Sequence[ValueRange]) -> ValueRange:
         ends = [sorted(weight * end for end in part) for weight, part in zip(self.weights, ranges, strict=True)]
         return sum((low for low, _ in ends), Fraction(0)), sum((high for _, high in ends), Fraction(0))
 
@@ -73,21 +73,21 @@ class MeanOfPair:
     def value(self, totals: Sequence[int]) -> Fraction:
         above, below = (max(total, 0) for total in totals)
         if above + below < max(self.upper - self.lower, 1):  # fewer than one row: nothing is known
-            return self._at(HALF)
-        return self._at(Fraction(above, above + below))
+            return self._scale_share(HALF)
+        return self._scale_share(Fraction(above, above + below))
 
-    def span(self, ranges: Sequence[Span]) -> Span:
-        (least_above, most_above), (least_below, most_below) = (_at_least(part, 0) for part in ranges)
+    def value_range(self, ranges: Sequence[ValueRange]) -> ValueRange:
+        (least_above, most_above), (least_below, most_below) = (_clamp_below(part, 0) for part in ranges)
         low = least_above / (least_above + most_below) if least_above else Fraction(0)
         high = most_above / (most_above + least_below) if most_above else Fraction(0)
-        return self._at(low), self._at(high if most_above or least_below else Fraction(1))
+        return self._scale_share(low), self._scale_share(high if most_above or least_below else Fraction(1))
 
-    def _at(self, share: Fraction) -> Fraction:
+    def _scale_share(self, share: Fraction) -> Fraction:
         return (self.lower + share * (self.upper - self.lower)) * self.step
 
 
 @dataclass(frozen=True, slots=True)
-class MeanFromCentre:
+class MeanFromCenter:
     """The mean from the sum of 2x - (L + U), in whole grains and rounded down, and the number of rows."""
 
     lower: int
@@ -96,15 +96,15 @@ class MeanFromCentre:
     grain: int = 1
 
     def value(self, totals: Sequence[int]) -> Fraction:
-        centre = totals[0] * self.grain + Fraction(self.grain - 1, 2)
-        return self._at(centre / totals[1] if totals[1] >= 1 else Fraction(0))
+        center = totals[0] * self.grain + Fraction(self.grain - 1, 2)
+        return self._scale_mean(center / totals[1] if totals[1] >= 1 else Fraction(0))
 
-    def span(self, ranges: Sequence[Span]) -> Span:
-        (low, high), (fewest, most) = ranges[0], _at_least(ranges[1], 1)
+    def value_range(self, ranges: Sequence[ValueRange]) -> ValueRange:
+        (low, high), (fewest, most) = ranges[0], _clamp_below(ranges[1], 1)
         low, high = low * self.grain, high * self.grain + self.grain - 1
-        return self._at(min(low / fewest, low / most)), self._at(max(high / fewest, high / most))
+        return self._scale_mean(min(low / fewest, low / most)), self._scale_mean(max(high / fewest, high / most))
 
-    def _at(self, twice: Fraction) -> Fraction:
+    def _scale_mean(self, twice: Fraction) -> Fraction:
         value = (self.lower + self.upper + twice) / 2
         return min(max(value, Fraction(self.lower)), Fraction(self.upper)) * self.step
 
@@ -124,25 +124,25 @@ class Variance:
     def value(self, totals: Sequence[int]) -> Fraction:
         rows, first, second = (self.rows, *totals) if self.rows is not None else totals
         if rows < 2:
-            return self._told(Fraction(0))
+            return self._clamp_variance(Fraction(0))
         spread = Fraction(second, 2 * rows) + Fraction(self.width**2, 2) - Fraction(first, rows) ** 2
-        return self._told(spread * Fraction(rows, rows - 1))
+        return self._clamp_variance(spread * Fraction(rows, rows - 1))
 
-    def span(self, ranges: Sequence[Span]) -> Span:
-        known = (Fraction(self.rows), Fraction(self.rows)) if self.rows is not None else None
-        rows, first, second = (known, *ranges) if known else ranges
-        fewest, most = _at_least(rows, 2)
+    def value_range(self, ranges: Sequence[ValueRange]) -> ValueRange:
+        known_rows = (Fraction(self.rows), Fraction(self.rows)) if self.rows is not None else None
+        rows, first, second = (known_rows, *ranges) if known_rows else ranges
+        fewest, most = _clamp_below(rows, 2)
         half, (least, greatest) = Fraction(self.width**2, 2), second
         lowest, highest = (0 if first[0] <= 0 <= first[1] else min(map(abs, first))), max(map(abs, first))
         low = min(least / (2 * fewest), least / (2 * most)) + half - (highest / fewest) ** 2
         high = max(greatest / (2 * fewest), greatest / (2 * most)) + half - (lowest / most) ** 2
-        return self._told(low), self._told(high * Fraction(fewest, fewest - 1))
+        return self._clamp_variance(low), self._clamp_variance(high * Fraction(fewest, fewest - 1))
 
-    def _told(self, spread: Fraction) -> Fraction:
+    def _clamp_variance(self, spread: Fraction) -> Fraction:
         """A quarter of the variance of d, within what is possible, in the column's units."""
         value = min(max(spread, Fraction(0)), Fraction(2 * self.width**2)) / 4 * self.step**2
         return Fraction(math.sqrt(value)) if self.root else value
 
 
-def _at_least(part: Span, least: int) -> Span:
+def _clamp_below(part: ValueRange, least: int) -> ValueRange:
     return max(part[0], Fraction(least)), max(part[1], Fraction(least))

@@ -18,105 +18,126 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import shown
+from discreet.exact import format_exact
 from discreet.inference.belief import (
-    LEAST_INSIDE,
-    TAIL,
+    MIN_MASS_INSIDE,
+    TAIL_WEIGHT,
     PriorUse,
     bound_runs,
-    ends_told,
-    mixes_tail,
-    relaid_rule,
-    require_within,
-    rule_of,
+    format_prior_ends,
+    get_coarse_grid_rule,
+    get_prior_rule,
+    require_mass_within,
+    should_mix_tail,
 )
-from discreet.inference.laid import Cells, Laid, lay
-from discreet.prior import Array, Grid, Prior, fixed, grid_between, masses
+from discreet.inference.laid import GridCells, PlacedShapes, place_shapes
+from discreet.prior import Array, Grid, Prior, build_grid, convert_to_masses, make_read_only
 from discreet.schema import Column
-from discreet.schema.column import EPOCH, day, days
-from discreet.shapes import GRAMMAR, Shapes, are_weights, read_shapes, read_weights
+from discreet.schema.column import EPOCH, date_from_days, parse_days
+from discreet.shapes import GRAMMAR, ShapeMixture, is_weights_text, parse_shapes, parse_weights
 
-FAR = 2**62
-HALF = Fraction(1, 2)
-POSITIONS = Grid(Fraction(0), Fraction(1))
-Integers = NDArray[np.int64]
+MAX_INDEX = 2**62
+ONE_HALF = Fraction(1, 2)
+POSITION_GRID = Grid(Fraction(0), Fraction(1))
+CodeArray = NDArray[np.int64]
 Hull = tuple[Fraction, Fraction] | None
-Standing = tuple[Integers, Integers, Integers]
+StandingCodes = tuple[CodeArray, CodeArray, CodeArray]
 """For every position the code that stands for it, its lowest possible code, and the codes from there to the highest."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Points:
+class CodePoints:
     """Rising codes of a column, perhaps the same several times, and the share of each."""
 
-    codes: Integers
+    codes: CodeArray
     shares: Array
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Placed:
+class PositionPrior:
     """A prior over positions, as stated and as used, on the same positions.
 
     Each position stands for one of `codes`, which the prior holds possible; its possible codes are from that of `lows`
     over so many as `spans` says. `points` are the codes that the numbers of a prior on a grid went to.
     """
 
-    stated: Prior
-    used: Prior
-    codes: Integers
-    lows: Integers
-    spans: Integers
-    use: PriorUse
-    points: Points | None = None
+    stated_prior: Prior
+    used_prior: Prior
+    codes: CodeArray
+    lowest_codes: CodeArray
+    code_counts: CodeArray
+    prior_use: PriorUse
+    points: CodePoints | None = None
 
     @property
-    def blur(self) -> float:
+    def bin_variance(self) -> float:
         """The variance, in codes, of the truth within a position, where it is spread evenly over what is possible."""
-        return float((self.stated.mass / self.stated.total * (self.spans.astype(np.float64) ** 2 - 1)).sum()) / 12
+        return (
+            float(
+                (
+                    self.stated_prior.mass / self.stated_prior.total * (self.code_counts.astype(np.float64) ** 2 - 1)
+                ).sum()
+            )
+            / 12
+        )
 
 
-def even(column: Column, width: int, count: int) -> Placed:
+def build_even_prior(column: Column, width: int, count: int) -> PositionPrior:
     """Every position alike, where the analyst states nothing."""
-    prior, spans = Prior.uniform(0, count - 1), np.minimum(width, column.size - np.arange(count) * width)
-    lows = column.lower + np.arange(count) * width
-    return Placed(prior, prior, _middles(column, width, 0, count), lows, spans, PriorUse(tail=False))
+    prior, code_counts = Prior.uniform(0, count - 1), np.minimum(width, column.size - np.arange(count) * width)
+    lowest_codes = column.lower + np.arange(count) * width
+    return PositionPrior(
+        prior, prior, _compute_middles(column, width, 0, count), lowest_codes, code_counts, PriorUse(tail=False)
+    )
 
 
-def on_positions(column: Column, width: int, count: int, given: str | Prior, tail: bool | None = None) -> Placed:
+def place_prior(
+    column: Column, width: int, count: int, prior_input: str | Prior, tail: bool | None = None
+) -> PositionPrior:
     """The prior over positions 0 to count - 1, bins of `width` codes from the column's lowest."""
     if column.private_keys:
         raise Unsupported(f"{column.name} has no public domain, so no prior; ask without one")
-    if not isinstance(given, str | Prior):
-        raise InvalidInput(f"a prior is text or a Prior, got {type(given).__name__}; {GRAMMAR}")
+    if not isinstance(prior_input, str | Prior):
+        raise InvalidInput(f"a prior is text or a Prior, got {type(prior_input).__name__}; {GRAMMAR}")
     if column.categories:
         if tail:
             raise InvalidInput(f"a heavy tail is of numbers, and {column.name} is not one; leave out tail")
-        return _named(column, width, given)
-    if isinstance(given, str) and not are_weights(given):
-        shapes = read_shapes(given, dates=column.kind == "date")
-        mixed = mixes_tail(tail, shapes.heavy, shapes.ended, drawn=True)
-        return _shaped(column, width, count, shapes, mixed)
-    prior = _days(column, given) if column.kind == "date" else _numbers(column, given)
-    if prior.shape and not _holds_codes(column, prior.grid or POSITIONS):
-        return _relaid(column, width, count, read_shapes(prior.shape), tail)
-    mixed = mixes_tail(tail, heavy=False, ended=True, drawn=True)
-    grid, joined = prior.grid or POSITIONS, not isinstance(given, str) and _holds_codes(column, prior.grid or POSITIONS)
-    return _rounded(column, width, prior.index, grid, prior.mass / prior.total, mixed, False, joined)
+        return _place_categories(column, width, prior_input)
+    if isinstance(prior_input, str) and not is_weights_text(prior_input):
+        shapes = parse_shapes(prior_input, dates=column.kind == "date")
+        has_tail = should_mix_tail(tail, shapes.is_heavy_tailed, shapes.is_bounded, is_sampled=True)
+        return _build_shaped_prior(column, width, count, shapes, has_tail)
+    prior = (
+        _parse_date_prior(column, prior_input) if column.kind == "date" else _parse_number_prior(column, prior_input)
+    )
+    if prior.shape and not _has_all_codes(column, prior.grid or POSITION_GRID):
+        return _place_shapes_on_column(column, width, count, parse_shapes(prior.shape), tail)
+    has_tail = should_mix_tail(tail, heavy=False, is_bounded=True, is_sampled=True)
+    grid, is_joined = (
+        prior.grid or POSITION_GRID,
+        not isinstance(prior_input, str) and _has_all_codes(column, prior.grid or POSITION_GRID),
+    )
+    return _round_to_codes(column, width, prior.index, grid, prior.mass / prior.total, has_tail, False, is_joined)
 
 
-def in_narrower_bins(
-    placed: Placed, column: Column, width: int, count: int, given: str | Prior, tail: bool | None = None
-) -> Placed:
+def place_in_narrower_bins(
+    position_prior: PositionPrior,
+    column: Column,
+    width: int,
+    count: int,
+    prior_input: str | Prior,
+    tail: bool | None = None,
+) -> PositionPrior:
     """The same prior on the positions of a column that is cut to the codes it holds possible.
 
     Numbers on a grid keep the codes that they went to before: one beside the cut column may have gone into it.
     """
-    if placed.points is None:
-        return on_positions(column, width, count, given, tail)
-    return _binned(column, width, placed.points, placed.use)
+    if position_prior.points is None:
+        return place_prior(column, width, count, prior_input, tail)
+    return _bin_points(column, width, position_prior.points, position_prior.prior_use)
 
 
-def with_tail(prior: Prior) -> Prior:
+def mix_cauchy_tail(prior: Prior) -> Prior:
     """Nine tenths of the prior, one tenth of a Cauchy law of its mean and sd, at least one step, on its support."""
     if prior.grid is None:
         raise InvalidInput("a tail is of numbers; this prior is over categories")
@@ -125,206 +146,270 @@ def with_tail(prior: Prior) -> Prior:
     d = prior.index - float((shares * prior.index).sum())
     sd = max(1.0, math.sqrt(float((shares * d**2).sum())))
     tail = 1 / (1 + (d / sd) ** 2)
-    return Prior(fixed(masses((1 - TAIL) * shares + TAIL * tail / tail.sum())), prior.index, prior.grid, None)
-
-
-def _named(column: Column, width: int, given: str | Prior) -> Placed:
-    """Weights of categories, by name."""
-    prior = _weighed(given) if isinstance(given, str) and are_weights(given) else given
-    if isinstance(prior, str) or prior.grid is not None:
-        like = json.dumps({column.categories[0][:40]: 1, column.categories[-1][:40]: 3}, ensure_ascii=False)
-        raise InvalidInput(f"the prior of {column.name} gives weights to its categories, such as {like}")
-    known = {name: code for code, name in enumerate(column.categories)}
-    names = [str(value).lower() if column.kind == "boolean" else str(value) for value in prior.support]
-    strange = next((name for name in names if name not in known), None)
-    if strange is not None:
-        some = ", ".join(column.categories[:12]) + (", ..." if len(column.categories) > 12 else "")
-        raise InvalidInput(
-            f"the prior of {column.name} names a value that it does not have, {strange[:40]!r}; it has {some[:300]}"
-        )
-    _each_once(column, names)
-    codes = np.array([known[name] for name in names])
-    order = np.argsort(codes)
-    places, new = np.unique(codes[order] // width, return_index=True)
-    own = Prior(fixed(np.add.reduceat(prior.mass[order], new)), fixed(places), POSITIONS, None)
-    return Placed(
-        own, own, *_standing(column, width, codes[order], new), PriorUse(tail=False, excludes=len(names) < len(known))
+    return Prior(
+        make_read_only(convert_to_masses((1 - TAIL_WEIGHT) * shares + TAIL_WEIGHT * tail / tail.sum())),
+        prior.index,
+        prior.grid,
+        None,
     )
 
 
-def _weighed(text: str) -> Prior:
-    return Prior.weights(dict(read_weights(text).items()))
+def _place_categories(column: Column, width: int, prior_input: str | Prior) -> PositionPrior:
+    """Weights of categories, by name."""
+    prior = (
+        _parse_weights(prior_input) if isinstance(prior_input, str) and is_weights_text(prior_input) else prior_input
+    )
+    if isinstance(prior, str) or prior.grid is not None:
+        example = json.dumps({column.categories[0][:40]: 1, column.categories[-1][:40]: 3}, ensure_ascii=False)
+        raise InvalidInput(f"the prior of {column.name} gives weights to its categories, such as {example}")
+    category_codes = {name: code for code, name in enumerate(column.categories)}
+    names = [str(value).lower() if column.kind == "boolean" else str(value) for value in prior.support]
+    unknown_name = next((name for name in names if name not in category_codes), None)
+    if unknown_name is not None:
+        examples = ", ".join(column.categories[:12]) + (", ..." if len(column.categories) > 12 else "")
+        raise InvalidInput(
+            f"the prior of {column.name} names a value that it does not have, "
+            f"{unknown_name[:40]!r}; it has {examples[:300]}"
+        )
+    _check_unique(column, names)
+    codes = np.array([category_codes[name] for name in names])
+    order = np.argsort(codes)
+    positions, starts = np.unique(codes[order] // width, return_index=True)
+    category_prior = Prior(
+        make_read_only(np.add.reduceat(prior.mass[order], starts)), make_read_only(positions), POSITION_GRID, None
+    )
+    return PositionPrior(
+        category_prior,
+        category_prior,
+        *_find_standing_codes(column, width, codes[order], starts),
+        PriorUse(tail=False, excludes=len(names) < len(category_codes)),
+    )
 
 
-def _each_once(column: Column, names: Sequence[Hashable]) -> None:
+def _parse_weights(text: str) -> Prior:
+    return Prior.weights(dict(parse_weights(text).items()))
+
+
+def _check_unique(column: Column, names: Sequence[Hashable]) -> None:
     if len(set(names)) < len(names):
         raise InvalidInput(f"the prior of {column.name} names the same value twice; add up its weights")
 
 
-def _numbers(column: Column, given: str | Prior) -> Prior:
+def _parse_number_prior(column: Column, prior_input: str | Prior) -> Prior:
     """A prior over numbers."""
-    prior = Prior.parse(given) if isinstance(given, str) else given
+    prior = Prior.parse(prior_input) if isinstance(prior_input, str) else prior_input
     if prior.grid is None:
         raise InvalidInput(f"{column.name} is a number; its prior must be over numbers; {GRAMMAR}")
     return prior
 
 
-def _days(column: Column, given: str | Prior) -> Prior:
+def _parse_date_prior(column: Column, prior_input: str | Prior) -> Prior:
     """A prior over dates as one over days since 1970-01-01."""
-    prior = _weighed(given) if isinstance(given, str) else given
+    prior = _parse_weights(prior_input) if isinstance(prior_input, str) else prior_input
     if prior.grid is not None:
         return prior
-    own = [_day(column, value) for value in prior.support]
-    _each_once(column, own)
-    return Prior.weights(dict(zip(own, prior.mass.tolist(), strict=True)))
+    day_numbers = [_parse_day(column, value) for value in prior.support]
+    _check_unique(column, day_numbers)
+    return Prior.weights(dict(zip(day_numbers, prior.mass.tolist(), strict=True)))
 
 
-def _day(column: Column, value: object) -> int:
+def _parse_day(column: Column, value: object) -> int:
     if isinstance(value, date):
         return value.toordinal() - EPOCH.toordinal()
-    return days(str(value), f"{column.name} is a date; a value of its prior")
+    return parse_days(str(value), f"{column.name} is a date; a value of its prior")
 
 
-def _holds_codes(column: Column, grid: Grid) -> bool:
+def _has_all_codes(column: Column, grid: Grid) -> bool:
     """Whether every value of the column is a point of the grid, so that none between two points lacks a weight."""
     return (column.step / grid.step).denominator == 1 and (grid.origin / grid.step).denominator == 1
 
 
-def _rounded(
-    column: Column, width: int, index: Integers, grid: Grid, shares: Array, tail: bool, heavy: bool, joined: bool
-) -> Placed:
+def _round_to_codes(
+    column: Column, width: int, index: CodeArray, grid: Grid, shares: Array, tail: bool, is_heavy: bool, is_joined: bool
+) -> PositionPrior:
     """The shares of numbers on a grid, at the codes nearest to them; what is outside the bounds is left out.
 
     Where they are joined, points that follow one another hold all between them possible, and are rounded to codes
     between the first and the last of them; any other point is a code, or is left out as impossible.
     """
     first, stride = grid.origin / column.step - column.lower, grid.step / column.step
-    ends = (math.ceil((edge - first) / stride) for edge in (-HALF, column.size - HALF))
-    start, stop = (int(np.searchsorted(index, min(max(end, -FAR), FAR))) for end in ends)
-    if shares[start:stop].sum() < LEAST_INSIDE:
-        raise _outside(column)
+    ends = (math.ceil((edge - first) / stride) for edge in (-ONE_HALF, column.size - ONE_HALF))
+    start, stop = (int(np.searchsorted(index, min(max(end, -MAX_INDEX), MAX_INDEX))) for end in ends)
+    if shares[start:stop].sum() < MIN_MASS_INSIDE:
+        raise _build_outside_error(column)
     # From the first one inside, so that floats tell codes apart however far away the grid begins.
-    near = first + stride * int(index[start]) + HALF
-    away = float(near) + float(min(stride, Fraction(FAR))) * (index[start:stop] - index[start])
-    nearest = np.floor(away + 1e-9)  # half way between two codes is the upper one, whatever floats make of it
+    first_code = first + stride * int(index[start]) + ONE_HALF
+    code_offsets = float(first_code) + float(min(stride, Fraction(MAX_INDEX))) * (index[start:stop] - index[start])
+    nearest = np.floor(code_offsets + 1e-9)  # half way between two codes is the upper one, whatever floats make of it
     nearest = np.clip(nearest, 0, column.size - 1).astype(np.int64)
-    least, most = (ends[start:stop] for ends in bound_runs(index, first, stride, 0, column.size - 1, joined))
-    kept = np.flatnonzero(least <= most)
-    inside, codes = shares[start:stop][kept], np.clip(nearest, least, np.maximum(least, most))[kept]
-    if inside.sum() < LEAST_INSIDE:
-        raise _none(column)
-    same = len(kept) == len(nearest) and bool((codes == nearest).all())
+    least, most = (ends[start:stop] for ends in bound_runs(index, first, stride, 0, column.size - 1, is_joined))
+    possible = np.flatnonzero(least <= most)
+    inside, codes = shares[start:stop][possible], np.clip(nearest, least, np.maximum(least, most))[possible]
+    if inside.sum() < MIN_MASS_INSIDE:
+        raise _build_no_value_error(column)
+    is_unchanged = len(possible) == len(nearest) and bool((codes == nearest).all())
     hull = Fraction(grid.value(int(index[0]))), Fraction(grid.value(int(index[-1])))
-    use = PriorUse(tail, _told(column, hull), rule=rule_of(tail, heavy, moved=not same))
-    return _binned(column, width, Points(column.lower + codes, inside), use)
+    prior_use = PriorUse(
+        tail, _format_prior_ends(column, hull), rule=get_prior_rule(tail, is_heavy, has_moved_values=not is_unchanged)
+    )
+    return _bin_points(column, width, CodePoints(column.lower + codes, inside), prior_use)
 
 
-def _binned(column: Column, width: int, points: Points, use: PriorUse) -> Placed:
+def _bin_points(column: Column, width: int, points: CodePoints, prior_use: PriorUse) -> PositionPrior:
     """Codes and their shares in bins of so many codes, each at the bin that holds it."""
     codes = points.codes - column.lower
-    new = np.flatnonzero(np.diff(codes // width, prepend=-1))
-    standing = _standing(column, width, codes, new)
-    return _made(codes[new] // width, np.add.reduceat(points.shares, new), standing, use, points)
+    starts = np.flatnonzero(np.diff(codes // width, prepend=-1))
+    standing_codes = _find_standing_codes(column, width, codes, starts)
+    return _build_position_prior(
+        codes[starts] // width, np.add.reduceat(points.shares, starts), standing_codes, prior_use, points
+    )
 
 
-def _within(column: Column, hull: Hull) -> tuple[int, int]:
+def _find_code_range(column: Column, hull: Hull) -> tuple[int, int]:
     """The first and the last code, counted from the lowest, that lies between two ends; none if they are swapped."""
     low, high = (column.lower * column.step, column.upper * column.step) if hull is None else hull
     first, last = math.ceil(low / column.step), math.floor(high / column.step)
     return max(0, first - column.lower), min(column.size - 1, last - column.lower)
 
 
-def _standing(column: Column, width: int, codes: Integers, new: Integers) -> Standing:
+def _find_standing_codes(column: Column, width: int, codes: CodeArray, starts: CodeArray) -> StandingCodes:
     """For every position, which begin at `new` among rising codes: the one nearest to its middle, the lowest, the span.
 
     The codes that come in are counted from the lowest, those that go out are the column's own.
     """
-    sizes = np.diff(np.append(new, len(codes)))
-    off = np.abs(codes - (codes // width * width + (width - 1) // 2))
-    best = off == np.repeat(np.minimum.reduceat(off, new), sizes)
-    nearest = np.flatnonzero(best)[np.searchsorted(np.flatnonzero(best), new)]
-    return column.lower + codes[nearest], column.lower + codes[new], codes[new + sizes - 1] - codes[new] + 1
+    sizes = np.diff(np.append(starts, len(codes)))
+    offsets = np.abs(codes - (codes // width * width + (width - 1) // 2))
+    is_nearest = offsets == np.repeat(np.minimum.reduceat(offsets, starts), sizes)
+    nearest = np.flatnonzero(is_nearest)[np.searchsorted(np.flatnonzero(is_nearest), starts)]
+    return column.lower + codes[nearest], column.lower + codes[starts], codes[starts + sizes - 1] - codes[starts] + 1
 
 
-def _relaid(column: Column, width: int, count: int, shapes: Shapes, tail: bool | None) -> Placed:
+def _place_shapes_on_column(
+    column: Column, width: int, count: int, shapes: ShapeMixture, tail: bool | None
+) -> PositionPrior:
     """The shapes of a `Prior`, which has ends, on the column's values: its own grid does not hold them all."""
-    require_within(shapes)
-    mixed = mixes_tail(tail, shapes.heavy, ended=True, drawn=True)
-    placed = _shaped(column, width, count, replace(shapes, step=None), mixed)
-    use = replace(placed.use, ends=_told(column, shapes.hull), rule=relaid_rule(mixed))
-    return replace(placed, use=use)
+    require_mass_within(shapes)
+    has_tail = should_mix_tail(tail, shapes.is_heavy_tailed, is_bounded=True, is_sampled=True)
+    position_prior = _build_shaped_prior(column, width, count, replace(shapes, step=None), has_tail)
+    prior_use = replace(
+        position_prior.prior_use, ends=_format_prior_ends(column, shapes.hull), rule=get_coarse_grid_rule(has_tail)
+    )
+    return replace(position_prior, prior_use=prior_use)
 
 
-def _shaped(column: Column, width: int, count: int, shapes: Shapes, tail: bool) -> Placed:
+def _build_shaped_prior(column: Column, width: int, count: int, shapes: ShapeMixture, tail: bool) -> PositionPrior:
     """Shapes on all positions from end to end; on those of its own grid where the text has a step that is finer."""
     if shapes.step is not None and shapes.step > column.step:
-        grid_between(*(shapes.ends or (column.lower * column.step, column.upper * column.step)), shapes.step)
-        placed = _shaped(column, width, count, replace(shapes, step=None), tail)
-        return replace(placed, use=replace(placed.use, rule=relaid_rule(tail)))
+        build_grid(*(shapes.ends or (column.lower * column.step, column.upper * column.step)), shapes.step)
+        position_prior = _build_shaped_prior(column, width, count, replace(shapes, step=None), tail)
+        return replace(position_prior, prior_use=replace(position_prior.prior_use, rule=get_coarse_grid_rule(tail)))
     low, high = shapes.ends or (column.lower * column.step, column.upper * column.step)
-    own, exclude = shapes.within(low, high), shapes.ended and not tail
-    hull = own.hull if exclude else shapes.ends
+    bounded_shapes, exclude = shapes.fill_uniform_ends(low, high), shapes.is_bounded and not tail
+    hull = bounded_shapes.hull if exclude else shapes.ends
     if shapes.step is not None:
-        grid, points = grid_between(low, high, shapes.step)
-        every = np.arange(points)
-        laid = _laid(column, own, Cells(grid, np.arange(points + 1), every, (0, points - 1)), exclude)
-        kept = np.flatnonzero(laid.count)
-        return _rounded(column, width, kept, grid, laid.shares[kept] * laid.held, tail, shapes.heavy, joined=True)
-    within = _within(column, shapes.ends)
-    first, last = within[0] // width, min(count - 1, within[1] // width)
-    if within[1] < within[0]:
-        raise _none(column) if _reaches(column, low, high) else _outside(column)
+        grid, points = build_grid(low, high, shapes.step)
+        all_points = np.arange(points)
+        placed_shapes = _place_possible_shapes(
+            column, bounded_shapes, GridCells(grid, np.arange(points + 1), all_points, (0, points - 1)), exclude
+        )
+        possible = np.flatnonzero(placed_shapes.place_counts)
+        return _round_to_codes(
+            column,
+            width,
+            possible,
+            grid,
+            placed_shapes.shares[possible] * placed_shapes.mass_inside,
+            tail,
+            shapes.is_heavy_tailed,
+            is_joined=True,
+        )
+    code_range = _find_code_range(column, shapes.ends)
+    first, last = code_range[0] // width, min(count - 1, code_range[1] // width)
+    if code_range[1] < code_range[0]:
+        raise _build_no_value_error(column) if _overlaps_column(column, low, high) else _build_outside_error(column)
     cuts = np.minimum(np.arange(first, last + 2) * width, column.size)
-    middles = _middles(column, width, first, last + 1) - column.lower
-    laid = _laid(column, own, Cells(Grid(column.lower * column.step, column.step), cuts, middles, within), exclude)
-    kept = np.flatnonzero(laid.count)
-    use = PriorUse(tail, _told(column, hull), rule=rule_of(tail, shapes.heavy, moved=False))
-    standing = column.lower + laid.stands[kept], column.lower + laid.lows[kept], laid.count[kept]
-    return _made(first + kept, laid.shares[kept], standing, use)
+    middles = _compute_middles(column, width, first, last + 1) - column.lower
+    placed_shapes = _place_possible_shapes(
+        column,
+        bounded_shapes,
+        GridCells(Grid(column.lower * column.step, column.step), cuts, middles, code_range),
+        exclude,
+    )
+    possible = np.flatnonzero(placed_shapes.place_counts)
+    prior_use = PriorUse(
+        tail,
+        _format_prior_ends(column, hull),
+        rule=get_prior_rule(tail, shapes.is_heavy_tailed, has_moved_values=False),
+    )
+    standing_codes = (
+        column.lower + placed_shapes.representatives[possible],
+        column.lower + placed_shapes.first_places[possible],
+        placed_shapes.place_counts[possible],
+    )
+    return _build_position_prior(first + possible, placed_shapes.shares[possible], standing_codes, prior_use)
 
 
-def _reaches(column: Column, low: Fraction, high: Fraction) -> bool:
+def _overlaps_column(column: Column, low: Fraction, high: Fraction) -> bool:
     """Whether some of it lies between the bounds of the column, though perhaps no value of the column does."""
     return low <= column.upper * column.step and high >= column.lower * column.step
 
 
-def _laid(column: Column, shapes: Shapes, cells: Cells, exclude: bool) -> Laid:
+def _place_possible_shapes(column: Column, shapes: ShapeMixture, cells: GridCells, exclude: bool) -> PlacedShapes:
     """Shapes on cells, refused where nearly nothing of them lies there."""
-    laid = lay(shapes, cells, exclude)
-    if laid.held < LEAST_INSIDE:
-        none = exclude and lay(shapes, cells, exclude=False).held >= LEAST_INSIDE
-        raise _none(column) if none else _outside(column)
-    return laid
+    placed_shapes = place_shapes(shapes, cells, exclude)
+    if placed_shapes.mass_inside < MIN_MASS_INSIDE:
+        is_excluded = exclude and place_shapes(shapes, cells, exclude=False).mass_inside >= MIN_MASS_INSIDE
+        raise _build_no_value_error(column) if is_excluded else _build_outside_error(column)
+    return placed_shapes
 
 
-def _middles(column: Column, width: int, first: int, stop: int) -> Integers:
+def _compute_middles(column: Column, width: int, first: int, stop: int) -> CodeArray:
     """The codes in the middle of some positions."""
     return column.lower + np.minimum(np.arange(first, stop) * width + (width - 1) // 2, column.size - 1)
 
 
-def _made(places: Integers, shares: Array, standing: Standing, use: PriorUse, points: Points | None = None) -> Placed:
+def _build_position_prior(
+    positions: CodeArray,
+    shares: Array,
+    standing_codes: StandingCodes,
+    prior_use: PriorUse,
+    points: CodePoints | None = None,
+) -> PositionPrior:
     """The prior over places of these shares, and as it is used."""
-    stated = Prior(fixed(masses(shares / shares.sum())), fixed(places), POSITIONS, None)
-    return Placed(stated, with_tail(stated) if use.tail else stated, *standing, use, points)
-
-
-def _told(column: Column, hull: Hull) -> tuple[str, str] | None:
-    """The ends of a prior as people read them."""
-    low, high = (column.lower * column.step, column.upper * column.step)
-    if hull is None or column.kind != "date":
-        return ends_told(hull, low, high)
-    return day(math.ceil(max(hull[0], low))).isoformat(), day(math.floor(min(hull[1], high))).isoformat()
-
-
-def _none(column: Column) -> InvalidInput:
-    return InvalidInput(
-        f"the prior of {column.name} holds none of its values possible, which are {shown(column.step)} apart; widen it"
+    stated_prior = Prior(
+        make_read_only(convert_to_masses(shares / shares.sum())), make_read_only(positions), POSITION_GRID, None
+    )
+    return PositionPrior(
+        stated_prior,
+        mix_cauchy_tail(stated_prior) if prior_use.tail else stated_prior,
+        *standing_codes,
+        prior_use,
+        points,
     )
 
 
-def _outside(column: Column) -> InvalidInput:
-    low, high = (column.value(code) for code in (column.lower, column.upper))
-    bounds = " to ".join(shown(Fraction(end)) if isinstance(end, int | Fraction) else str(end) for end in (low, high))
+def _format_prior_ends(column: Column, hull: Hull) -> tuple[str, str] | None:
+    """The ends of a prior as people read them."""
+    low, high = (column.lower * column.step, column.upper * column.step)
+    if hull is None or column.kind != "date":
+        return format_prior_ends(hull, low, high)
+    return date_from_days(math.ceil(max(hull[0], low))).isoformat(), date_from_days(
+        math.floor(min(hull[1], high))
+    ).isoformat()
+
+
+def _build_no_value_error(column: Column) -> InvalidInput:
+    return InvalidInput(
+        f"the prior of {column.name} holds none of its values possible, which are "
+        f"{format_exact(column.step)} apart; widen it"
+    )
+
+
+def _build_outside_error(column: Column) -> InvalidInput:
+    low, high = (column.decode(code) for code in (column.lower, column.upper))
+    bounds = " to ".join(
+        format_exact(Fraction(end)) if isinstance(end, int | Fraction) else str(end) for end in (low, high)
+    )
     return InvalidInput(
         f"the prior of {column.name} lies outside its bounds, {bounds}; "
         "give one of which at least a thousandth lies inside"

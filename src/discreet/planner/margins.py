@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.planner.impossible import columns_of
-from discreet.planner.published import published_count
+from discreet.planner.impossible import list_predicate_columns
+from discreet.planner.published import read_published_count
 from discreet.query.predicate import Predicate
 from discreet.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
-class Margin:
+class PublicMarginal:
     """So many rows satisfy a condition on one column."""
 
     column: str
@@ -19,11 +19,11 @@ class Margin:
     rows: int
 
 
-def margins(schema: Schema) -> tuple[Margin, ...]:
+def list_public_marginals(schema: Schema) -> tuple[PublicMarginal, ...]:
     """The published counts of rows that are about one column."""
-    counted = [published_count(one, schema) for one in schema.published]
+    published_counts = [read_published_count(statistic, schema) for statistic in schema.published]
     return tuple(
-        Margin(columns_of(where)[0], where, rows)
-        for where, rows in filter(None, counted)
-        if len(columns_of(where)) == 1
+        PublicMarginal(list_predicate_columns(where)[0], where, rows)
+        for where, rows in filter(None, published_counts)
+        if len(list_predicate_columns(where)) == 1
     )

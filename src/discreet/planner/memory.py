@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from threading import RLock
 
-LARGE_GRID = 2**16
+LARGE_GRID_CELLS = 2**16
 """Cells of a grid of conditions, or labels of the parts that counts are made of."""
-LARGE_REPLY = 512
+LARGE_REPLY_NUMBERS = 512
 """Numbers of a reply."""
-LARGE_DRAWS = 4
+MAX_LARGE_ANSWERS = 4
 """Large answers of one data set that are read and drawn at once; reading may wait for a database, so one is too few."""
-_large = RLock()
+_large_step_lock = RLock()
 
 
 @contextmanager
-def one_at_a_time(large: bool) -> Iterator[None]:
+def serialize_large_steps(is_large: bool) -> Iterator[None]:
     """Wait, before a large step, until no other thread of this process is at one; small steps do not wait."""
-    with _large if large else nullcontext():
+    with _large_step_lock if is_large else nullcontext():
         yield

@@ -14,29 +14,29 @@ from itertools import product
 
 from discreet.accuracy import Accuracy
 from discreet.guarantee import Guarantee
-from discreet.inference.belief import RELAID, Belief, PriorUse
+from discreet.inference.belief import COARSE_GRID_RULES, GridPrior, PriorUse
 from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.kernel.noise import Independent, Noise
-from discreet.planner.chosen import Chosen
-from discreet.planner.coverage import BY_ITSELF, Coverage, coverage_of
+from discreet.kernel.noise import IndependentNoises, Noise
+from discreet.planner.chosen import CandidateSelection
+from discreet.planner.coverage import PLAIN_COVERAGE, Coverage, find_coverage
 from discreet.planner.expected_rows import ONE_ROW, ExpectedRows
-from discreet.planner.individual import AboutOne, OrderStatistic
-from discreet.planner.meaning import Meaning
-from discreet.planner.nested import Nested
-from discreet.planner.noisy import Noisy
+from discreet.planner.individual import OrderStatistic, UnitQuery
+from discreet.planner.meaning import Estimator
+from discreet.planner.nested import HierarchicalHistogram
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.refined import RefinedTotal
 from discreet.planner.threshold import Threshold
 from discreet.prior import Grid, Prior
-from discreet.query.canonical import canonical
-from discreet.query.predicate import All, Predicate, Within
+from discreet.query.canonical import format_canonical_query
+from discreet.query.predicate import AllOf, InRanges, Predicate
 from discreet.query.query import Query
-from discreet.query.totals import Bins, Cell, Measure, Texts
+from discreet.query.totals import BinKey, Cell, ScanMeasure, TextKey
 from discreet.schema import Column, Schema
-from discreet.spend import Part, Spend
+from discreet.spend import PrivacyCost, SubAccount
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PublicConstant:
     """A number that is public already: the declared number of units. It costs nothing and reads nothing."""
 
     value: int
@@ -44,14 +44,23 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ThresholdedCount:
     """The noisy number of units that chose a key is itself the answer."""
 
     threshold: Threshold
     name: str = "discrete Laplace over a threshold"
 
 
-Measurement = Known | Counted | Noisy | Nested | RefinedTotal | Chosen | OrderStatistic | AboutOne
+Measurement = (
+    PublicConstant
+    | ThresholdedCount
+    | AdditiveNoise
+    | HierarchicalHistogram
+    | RefinedTotal
+    | CandidateSelection
+    | OrderStatistic
+    | UnitQuery
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,217 +91,265 @@ class Plan:
     measurements: tuple[Measurement, ...]
     threshold: Threshold | None
     guarantee: Guarantee
-    cost: Spend
+    cost: PrivacyCost
     prior: Prior | str | None
-    belief: Belief | None = None
+    grid_prior: GridPrior | None = None
     candidates: tuple[Candidate, ...] = ()
     rho: Fraction | None = None
     expected_rows: ExpectedRows = ONE_ROW
-    requested: Accuracy | None = None
+    target_accuracy: Accuracy | None = None
     """The accuracy that the epsilon was found for, where one was requested."""
 
     @property
     def confidence(self) -> float:
         """The probability at which its accuracy is stated."""
-        return 0.95 if self.requested is None else float(self.requested.confidence)
+        return 0.95 if self.target_accuracy is None else float(self.target_accuracy.confidence)
 
     @property
     def coverage(self) -> Coverage:
         """What the probability covers that is stated of a number: all of them, where rows are chosen by noisy ones."""
         layout = self.query.presentation
         if not layout.having and layout.limit is None:
-            return BY_ITSELF
-        noisy = [at for at, one in enumerate(self.measurements) if not isinstance(one, Known)]
-        return coverage_of(self.query, self._rows(), noisy)
+            return PLAIN_COVERAGE
+        noisy = [
+            index for index, measurement in enumerate(self.measurements) if not isinstance(measurement, PublicConstant)
+        ]
+        return find_coverage(self.query, self._count_reply_rows(), noisy)
 
-    def _rows(self) -> int | None:
+    def _count_reply_rows(self) -> int | None:
         """How many rows a reply has before HAVING and LIMIT; with private keys that is not known."""
         first = self.measurements[0]
         if self.threshold is not None:
             return None
-        if isinstance(first, Nested) and self.query.nesting == "rollup":
+        if isinstance(first, HierarchicalHistogram) and self.query.nesting == "rollup":
             return sum(len(level.starts) for level in first.levels)
-        return math.prod(len(places(self.schema.column(key.column), key.width)) for key in self.query.keys)
+        return math.prod(len(list_key_cells(self.schema.column(key.column), key.width)) for key in self.query.keys)
 
     @property
-    def free(self) -> bool:
+    def is_free(self) -> bool:
         """Whether all of it is public already."""
-        return all(isinstance(one, Known) for one in self.measurements)
+        return all(isinstance(measurement, PublicConstant) for measurement in self.measurements)
 
     @property
     def mechanism(self) -> str:
         """The mechanisms by name."""
-        return ", ".join(dict.fromkeys(one.name for one in self.measurements))
+        return ", ".join(dict.fromkeys(measurement.name for measurement in self.measurements))
 
     @property
     def uses_prior(self) -> bool:
         """Whether a mechanism itself uses the prior, so that the answer is shaped by it."""
-        one = self.measurements[0]
-        return isinstance(one, RefinedTotal) or (isinstance(one, AboutOne | Chosen) and one.uses_prior)
+        measurement = self.measurements[0]
+        return isinstance(measurement, RefinedTotal) or (
+            isinstance(measurement, UnitQuery | CandidateSelection) and measurement.uses_prior
+        )
 
     @property
     def prior_use(self) -> PriorUse | None:
         """How the analyst's prior is used; None where there is none, or nothing of the answer depends on it."""
-        one = self.measurements[0]
-        if isinstance(one, RefinedTotal | Chosen | AboutOne):
-            return one.use
-        return self.belief.use(drawn=False) if self.belief is not None and isinstance(one, Noisy) else None
+        measurement = self.measurements[0]
+        if isinstance(measurement, RefinedTotal | CandidateSelection | UnitQuery):
+            return measurement.prior_use
+        return (
+            self.grid_prior.get_use(is_sampled=False)
+            if self.grid_prior is not None and isinstance(measurement, AdditiveNoise)
+            else None
+        )
 
     @property
-    def prior_words(self) -> str:
+    def prior_description(self) -> str:
         """How the analyst's prior is used, or that it is not and why, in one sentence; nothing where there is none."""
-        one = self.measurements[0]
+        measurement = self.measurements[0]
         if self.prior_use is not None:
             return self.prior_use.words
-        why = one.unused if isinstance(one, Chosen) else "it is public already" if isinstance(one, Known) else ""
-        return f"The prior is not used for this answer: {why}." if why and self.prior is not None else ""
+        reason = (
+            measurement.prior_unused_reason
+            if isinstance(measurement, CandidateSelection)
+            else "it is public already"
+            if isinstance(measurement, PublicConstant)
+            else ""
+        )
+        return f"The prior is not used for this answer: {reason}." if reason and self.prior is not None else ""
 
     @property
-    def account(self) -> str:
+    def account_model(self) -> str:
         """The model in whose accounts it is paid."""
         return "approx-dp" if self.guarantee.model == "zcdp" else self.guarantee.model
 
     @property
     def expected_error(self) -> float | None:
         """The root mean square error of the refined value; None for several aggregates, or where it is not known."""
-        told = [one.expected_error for one in self.candidates if one.chosen]
-        return told[0] if len(told) == 1 else None
+        errors = [candidate.expected_error for candidate in self.candidates if candidate.chosen]
+        return errors[0] if len(errors) == 1 else None
 
     @property
     def prior_error(self) -> float | None:
         """What the analyst's prior leaves open by itself: its standard deviation; None where it is not over numbers."""
-        one = self.measurements[0]
-        if self.belief is not None:
-            return self.belief.sd
-        before = one.before() if isinstance(one, Chosen | AboutOne) and self.prior is not None else None
-        return None if before is None or not before.numeric else math.sqrt(before.variance())
+        measurement = self.measurements[0]
+        if self.grid_prior is not None:
+            return self.grid_prior.sd
+        stated_distribution = (
+            measurement.get_stated_distribution()
+            if isinstance(measurement, CandidateSelection | UnitQuery) and self.prior is not None
+            else None
+        )
+        return (
+            None
+            if stated_distribution is None or not stated_distribution.numeric
+            else math.sqrt(stated_distribution.variance())
+        )
 
-    def meaning(self, one: Noisy) -> Meaning:
+    def build_estimator(self, measurement: AdditiveNoise) -> Estimator:
         """What a noisy measurement of this plan means."""
-        most = math.inf if self.schema.units is None else float(self.schema.units * self.schema.rows)
-        return Meaning(one, float(self.expected_rows.number), most)
+        max_rows = math.inf if self.schema.units is None else float(self.schema.units * self.schema.rows)
+        return Estimator(measurement, float(self.expected_rows.number), max_rows)
 
     @property
-    def keys(self) -> tuple[Bins | Texts, ...]:
+    def keys(self) -> tuple[BinKey | TextKey, ...]:
         """The group keys as a source counts them."""
-        return tuple(_key(self.schema.column(key.column), key.width) for key in self.query.keys)
+        return tuple(_build_key(self.schema.column(key.column), key.width) for key in self.query.keys)
 
     @property
-    def measures(self) -> tuple[Measure, ...]:
+    def measures(self) -> tuple[ScanMeasure, ...]:
         """All measures of all totals, each once, in one scan."""
-        noisy = (one.form.measures for one in self.measurements if isinstance(one, Noisy | Nested | RefinedTotal))
-        return tuple(dict.fromkeys(measure for measures in noisy for measure in measures))
+        measure_groups = (
+            measurement.linear_query.measures
+            for measurement in self.measurements
+            if isinstance(measurement, AdditiveNoise | HierarchicalHistogram | RefinedTotal)
+        )
+        return tuple(dict.fromkeys(measure for measures in measure_groups for measure in measures))
 
-    def cells(self) -> list[Cell]:
+    def list_cells(self) -> list[Cell]:
         """Every cell there can be, from the schema; with private keys that is not known."""
         first = self.measurements[0]
-        if isinstance(first, Nested) and first.cells is not None:
+        if isinstance(first, HierarchicalHistogram) and first.cells is not None:
             return list(first.cells)
-        return cells_of(self.schema, self.query)
+        return list_query_cells(self.schema, self.query)
 
     @property
-    def degradable(self) -> bool:
+    def is_degradable(self) -> bool:
         """Whether a stored answer of a larger epsilon can be turned into this one by adding noise: degradation.md.
 
         All its noises are discrete Laplace, and their rates are in proportion to epsilon.
         """
-        return self.threshold is None and all(map(_is_laplace, self.measurements))
+        return self.threshold is None and all(map(_is_laplace_only, self.measurements))
 
-    def question(self) -> str:
+    def build_question_key(self) -> str:
         """What names a stored answer: all but epsilon. A prior is named by its digest, and only where it was used."""
-        told: dict[str, object] = {"query": json.loads(canonical(self.query)), "model": self.guarantee.model}
-        told["facts"] = [self.schema.neighbours, self.schema.units, self.schema.unit, self.schema.rows]
-        told["mechanism"] = [_parameters(one) for one in self.measurements]
-        told["delta"] = None if self.guarantee.delta is None else str(self.guarantee.delta)
+        key_parts: dict[str, object] = {
+            "query": json.loads(format_canonical_query(self.query)),
+            "model": self.guarantee.model,
+        }
+        key_parts["facts"] = [self.schema.neighbours, self.schema.units, self.schema.unit, self.schema.rows]
+        key_parts["mechanism"] = [_list_parameters(measurement) for measurement in self.measurements]
+        key_parts["delta"] = None if self.guarantee.delta is None else str(self.guarantee.delta)
         rule = self.prior_use.rule if self.uses_prior and self.prior_use is not None else 1
-        told["prior"] = _digest(self.prior, rule) if self.uses_prior else None
+        key_parts["prior"] = _hash_prior(self.prior, rule) if self.uses_prior else None
         if rule > 1:
-            told["prior_rule"] = rule
-        return json.dumps(told, sort_keys=True, ensure_ascii=False)
+            key_parts["prior_rule"] = rule
+        return json.dumps(key_parts, sort_keys=True, ensure_ascii=False)
 
-    def region(self) -> Part | None:
+    def get_sub_account(self) -> SubAccount | None:
         """The one part of the data it is about, if it is about one."""
-        replaced = 2 if self.schema.neighbours == "replace-one" else 1
+        replace_factor = 2 if self.schema.neighbours == "replace-one" else 1
         if self.query.unit is not None:
-            return Part("individual", self.query.unit, replaced)
-        part = _partition(self.query.where, self.schema.partition)
-        if part is None or self.schema.partition is None:
+            return SubAccount("individual", self.query.unit, replace_factor)
+        partition_code = _find_partition_code(self.query.where, self.schema.partition)
+        if partition_code is None or self.schema.partition is None:
             return None
-        name = str(self.schema.column(self.schema.partition).value(part))
-        return Part("partition", name, replaced * self.schema.rows)
+        name = str(self.schema.column(self.schema.partition).decode(partition_code))
+        return SubAccount("partition", name, replace_factor * self.schema.rows)
 
 
-def _key(column: Column, width: int) -> Bins | Texts:
-    return Texts(column.name) if column.private_keys else Bins(column.name, column.lower, width)
+def _build_key(column: Column, width: int) -> BinKey | TextKey:
+    return TextKey(column.name) if column.private_keys else BinKey(column.name, column.lower, width)
 
 
-def cells_of(schema: Schema, query: Query) -> list[Cell]:
+def list_query_cells(schema: Schema, query: Query) -> list[Cell]:
     """Every cell of the public keys of a question, in order."""
-    return list(product(*(places(schema.column(key.column), key.width) for key in query.keys)))
+    return list(product(*(list_key_cells(schema.column(key.column), key.width) for key in query.keys)))
 
 
-def places(column: Column, width: int) -> list[int | None]:
+def list_key_cells(column: Column, width: int) -> list[int | None]:
     """The cells of a public key, from the schema."""
     cells: list[int | None] = list(range(math.ceil(column.size / width)))
-    return [*cells, None] if column.nullable else cells
+    return [*cells, None] if column.is_nullable else cells
 
 
-def _partition(where: Predicate, column: str | None) -> int | None:
+def _find_partition_code(where: Predicate, column: str | None) -> int | None:
     """The one value of the partition column that a question is restricted to."""
-    for part in where.parts if isinstance(where, All) else (where,):
-        if isinstance(part, Within) and part.column == column and not part.null and len(part.ranges) == 1:
+    for part in where.parts if isinstance(where, AllOf) else (where,):
+        if isinstance(part, InRanges) and part.column == column and not part.null and len(part.ranges) == 1:
             low, high = part.ranges[0]
             return low if low == high else None
     return None
 
 
-def _is_laplace(measurement: Measurement) -> bool:
-    if isinstance(measurement, Known):
+def _is_laplace_only(measurement: Measurement) -> bool:
+    if isinstance(measurement, PublicConstant):
         return True
-    noises = independent_noises(measurement)
+    noises = list_independent_noises(measurement)
     return bool(noises) and all(type(noise) is DiscreteLaplace for noise in noises)
 
 
-def independent_noises(measurement: Measurement) -> tuple[Noise, ...]:
+def list_independent_noises(measurement: Measurement) -> tuple[Noise, ...]:
     """The noises that are drawn one by one, of each component or of each level; none where there are no such."""
-    if isinstance(measurement, Nested):
+    if isinstance(measurement, HierarchicalHistogram):
         return tuple(level.noise for level in measurement.levels if level.noise is not None)
-    if isinstance(measurement, Noisy) and isinstance(measurement.noise, Independent):
+    if isinstance(measurement, AdditiveNoise) and isinstance(measurement.noise, IndependentNoises):
         return measurement.noise.noises
     return ()
 
 
-def _parameters(measurement: Measurement) -> list[object]:
+def _list_parameters(measurement: Measurement) -> list[object]:
     """The mechanism and its parameters, but for epsilon and the prior."""
-    if isinstance(measurement, Noisy) and measurement.together:
-        return [measurement.name, *dict.fromkeys(str(component.scale) for component in measurement.form.components)]
-    if isinstance(measurement, Noisy | RefinedTotal):
-        form = measurement.form
-        parts = [[component.weights, component.scale, str(component.square)] for component in form.components]
-        own: list[object] = [measurement.name, parts, form.widths, form.moves, form.corners]
-        if form.ranks is not None:
-            own.append(form.ranks.candidates.width)
+    if isinstance(measurement, AdditiveNoise) and measurement.joint_group:
+        return [
+            measurement.name,
+            *dict.fromkeys(str(component.l1_sensitivity) for component in measurement.linear_query.components),
+        ]
+    if isinstance(measurement, AdditiveNoise | RefinedTotal):
+        linear_query = measurement.linear_query
+        parts = [
+            [component.weights, component.l1_sensitivity, str(component.l2_sensitivity_sq)]
+            for component in linear_query.components
+        ]
+        parameters: list[object] = [
+            measurement.name,
+            parts,
+            linear_query.linf_box,
+            linear_query.max_contributions,
+            linear_query.corners,
+        ]
+        if linear_query.ranks is not None:
+            parameters.append(linear_query.ranks.candidates.width)
         # The places that were drawn count values of the number; they counted other steps once, under the name without.
-        return own if isinstance(measurement, Noisy) else [*own, measurement.distance_name, "values"]
-    if isinstance(measurement, Nested):
+        return (
+            parameters if isinstance(measurement, AdditiveNoise) else [*parameters, measurement.distance_name, "values"]
+        )
+    if isinstance(measurement, HierarchicalHistogram):
         levels = [[len(level.starts), str(level.share)] for level in measurement.levels]
-        return [measurement.name, levels, measurement.known, measurement.form.components[0].scale]
-    if isinstance(measurement, Known | Counted):
+        return [
+            measurement.name,
+            levels,
+            measurement.public_total,
+            measurement.linear_query.components[0].l1_sensitivity,
+        ]
+    if isinstance(measurement, PublicConstant | ThresholdedCount):
         return [measurement.name]
-    own = [measurement.name, measurement.candidates.width, measurement.candidates.count]
-    return own if isinstance(measurement, OrderStatistic) else [*own, measurement.distance_name]
+    parameters = [measurement.name, measurement.candidates.width, measurement.candidates.count]
+    return parameters if isinstance(measurement, OrderStatistic) else [*parameters, measurement.distance_name]
 
 
-def _digest(prior: Prior | str | None, rule: int) -> str | None:
+def _hash_prior(prior: Prior | str | None, rule: int) -> str | None:
     """A name for a prior that does not show it; with its shapes, where these and not its points are what is used."""
     if prior is None:
         return None
     if isinstance(prior, str):
         return hashlib.sha256(" ".join(prior.split()).encode()).hexdigest()
-    own = [_grid_text(prior.grid), repr(prior.values), repr(prior.index.tolist()), repr(prior.mass.tolist())]
-    if rule in RELAID:
-        own.append(repr(prior.shape))
-    return hashlib.sha256(f"({', '.join(own)})".encode()).hexdigest()
+    content = [_grid_text(prior.grid), repr(prior.values), repr(prior.index.tolist()), repr(prior.mass.tolist())]
+    if rule in COARSE_GRID_RULES:
+        content.append(repr(prior.shape))
+    return hashlib.sha256(f"({', '.join(content)})".encode()).hexdigest()
 
 
 def _grid_text(grid: Grid | None) -> str:

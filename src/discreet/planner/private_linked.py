@@ -9,68 +9,91 @@ from itertools import combinations
 
 from discreet.errors import InvalidInput
 from discreet.inference.linked import Pair
-from discreet.microdata.private.grid import Grid
-from discreet.microdata.private.linked import LinkedPlan, table_noises
-from discreet.microdata.private.loss import Loss
+from discreet.microdata.private.grid import ColumnGrid
+from discreet.microdata.private.linked import MarginalsPlan, build_table_noises
+from discreet.microdata.private.loss import PrivacyBudget
 from discreet.schema import Column
 
-BINS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-FOR_COLUMNS = Fraction(3, 10)
-CHOOSING = Fraction(1, 10)
-FITTED = 0.4
+BIN_COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+COLUMN_BUDGET_SHARE = Fraction(3, 10)
+SELECTION_BUDGET_SHARE = Fraction(1, 10)
+FITTED_NOISE_SHARE = 0.4
 """Of little noise in a table, in L1 over the rows, fitting leaves about so much."""
-MOST_OF_PAIRS, MOST_OF_COLUMNS = 1.0, 1.6
+MAX_PAIR_ERROR, MAX_COLUMN_ERROR = 1.0, 1.6
 """And of much: columns that are taken for independent, or that have nothing to do with the exact ones."""
-LEFT_OUT = 0.08
+OMITTED_TABLE_ERROR = 0.08
 """How far a table is that the tree does not hold, about: the same is assumed of every file."""
-COARSE = 0.5
+COARSE_BIN_ERROR = 0.5
 """How far a table is whose columns are in few bins, about, over the number of bins."""
 
 
-def linked_plan(columns: Sequence[Column], rows: int, loss: Loss, given: Sequence[tuple[str, str]] = ()) -> LinkedPlan:
+def plan_marginals(
+    columns: Sequence[Column], rows: int, budget: PrivacyBudget, required_pairs: Sequence[tuple[str, str]] = ()
+) -> MarginalsPlan:
     """The plan with the least expected error over all two-way tables: all pairs or a tree, in few bins or many.
 
     Given pairs are measured whatever is chosen besides.
     """
     if len(columns) < 2:
         raise InvalidInput("linked records have at least two columns; publish one with private-columns")
-    grids = tuple(Grid.of(column) for column in columns)
-    pairs = _places([column.name for column in columns], given)
-    measured = loss.part(1 - FOR_COLUMNS)
-    every = [LinkedPlan(rows, grids, most, loss.part(FOR_COLUMNS), measured, None, pairs) for most in BINS]
-    trees = [
-        replace(plan, measuring=loss.part(1 - FOR_COLUMNS - CHOOSING), choosing=loss.part(CHOOSING)) for plan in every
+    grids = tuple(ColumnGrid.of(column) for column in columns)
+    pairs = _locate_pairs([column.name for column in columns], required_pairs)
+    measuring_budget = budget.take_share(1 - COLUMN_BUDGET_SHARE)
+    all_pair_plans = [
+        MarginalsPlan(rows, grids, max_bins, budget.take_share(COLUMN_BUDGET_SHARE), measuring_budget, None, pairs)
+        for max_bins in BIN_COUNTS
     ]
-    known = [replace(plan, error=expected_error(plan)) for plan in [*every, *(trees if len(columns) > 2 else ())]]
-    best: LinkedPlan = min(known, key=lambda plan: plan.error)
+    tree_plans = [
+        replace(
+            plan,
+            measuring_budget=budget.take_share(1 - COLUMN_BUDGET_SHARE - SELECTION_BUDGET_SHARE),
+            choosing_budget=budget.take_share(SELECTION_BUDGET_SHARE),
+        )
+        for plan in all_pair_plans
+    ]
+    rated_plans = [
+        replace(plan, error=estimate_table_error(plan))
+        for plan in [*all_pair_plans, *(tree_plans if len(columns) > 2 else ())]
+    ]
+    best: MarginalsPlan = min(rated_plans, key=lambda plan: plan.error)
     return best
 
 
-def expected_error(plan: LinkedPlan) -> float:
+def estimate_table_error(plan: MarginalsPlan) -> float:
     """The mean L1 distance of two-way tables, in shares of the rows, that is to be expected of a plan."""
-    sides = [min(grid.all_cells, plan.most) for grid in plan.grids]
-    sizes = [one * other for one, other in combinations(sides, 2)]
-    if plan.choosing is not None:
-        sizes = [round(sum(sizes) / len(sizes))] * max(len(sides) - 1, len(plan.given))
-    noise = sum(_noise(sizes, plan.measuring)) / len(sizes) / plan.rows
+    sides = [min(grid.all_cell_count, plan.max_bins) for grid in plan.grids]
+    sizes = [side * other_side for side, other_side in combinations(sides, 2)]
+    if plan.choosing_budget is not None:
+        sizes = [round(sum(sizes) / len(sizes))] * max(len(sides) - 1, len(plan.required_pairs))
+    noise = sum(_compute_table_noise(sizes, plan.measuring_budget)) / len(sizes) / plan.rows
     # A table has the noise of its two columns besides.
-    apart = sum(_noise(sides, plan.for_columns)) * 2 / len(sides) / plan.rows
-    coarse = sum(COARSE / plan.most for grid in plan.grids if grid.all_cells > plan.most) * 2 / len(sides)
-    left_out = LEFT_OUT if plan.choosing is not None else 0.0
-    return min(_left(noise, MOST_OF_PAIRS) + _left(apart, MOST_OF_COLUMNS) + coarse + left_out, 2.0)  # no L1 is more
+    column_noise = sum(_compute_table_noise(sides, plan.columns_budget)) * 2 / len(sides) / plan.rows
+    coarse = (
+        sum(COARSE_BIN_ERROR / plan.max_bins for grid in plan.grids if grid.all_cell_count > plan.max_bins)
+        * 2
+        / len(sides)
+    )
+    left_out = OMITTED_TABLE_ERROR if plan.choosing_budget is not None else 0.0
+    return min(
+        _estimate_fitted_error(noise, MAX_PAIR_ERROR)
+        + _estimate_fitted_error(column_noise, MAX_COLUMN_ERROR)
+        + coarse
+        + left_out,
+        2.0,
+    )  # no L1 is more
 
 
-def _noise(sizes: Sequence[int], loss: Loss) -> list[float]:
+def _compute_table_noise(sizes: Sequence[int], budget: PrivacyBudget) -> list[float]:
     """The expected L1 norm of the noise of each of several tables of these sizes that share a loss."""
-    return [size * noise.expected_error() for size, noise in zip(sizes, table_noises(sizes, loss), strict=True)]
+    return [size * noise.expected_error() for size, noise in zip(sizes, build_table_noises(sizes, budget), strict=True)]
 
 
-def _left(noise: float, most: float) -> float:
-    return FITTED * noise / (1 + FITTED * noise / most)
+def _estimate_fitted_error(noise: float, max_error: float) -> float:
+    return FITTED_NOISE_SHARE * noise / (1 + FITTED_NOISE_SHARE * noise / max_error)
 
 
-def _places(names: Sequence[str], given: Sequence[tuple[str, str]]) -> tuple[Pair, ...]:
-    if any(name not in names for pair in given for name in pair) or any(one == other for one, other in given):
+def _locate_pairs(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> tuple[Pair, ...]:
+    if any(name not in names for pair in pairs for name in pair) or any(first == second for first, second in pairs):
         raise InvalidInput("given pairs are of two different columns of the file; name those")
-    ordered = [sorted((names.index(one), names.index(other))) for one, other in given]
-    return tuple(dict.fromkeys((one, other) for one, other in ordered))
+    index_pairs = [sorted((names.index(first), names.index(second))) for first, second in pairs]
+    return tuple(dict.fromkeys((first, second) for first, second in index_pairs))

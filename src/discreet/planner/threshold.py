@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from discreet.exact import exp_above, exp_below
 from discreet.kernel.discrete_laplace import DiscreteLaplace
-from discreet.planner.facts import Facts
-from discreet.query.totals import Measure
+from discreet.planner.facts import ContributionBounds
+from discreet.query.totals import ScanMeasure
 
-BITS = 400
-UNITS = (Measure("units"),)
+EXP_BITS = 400
+UNIT_MEASURES = (ScanMeasure("units"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +20,24 @@ class Threshold:
     """Discrete Laplace noise on the number of units of each key, and the least noisy number that is shown."""
 
     noise: DiscreteLaplace
-    least: int
+    min_count: int
     delta: Fraction
 
     @staticmethod
-    def of(facts: Facts, epsilon: Fraction, delta: Fraction) -> Threshold:
+    def of(bounds: ContributionBounds, epsilon: Fraction, delta: Fraction) -> Threshold:
         """A unit is in at most r keys, 2r when it is replaced; a key of its own is shown with a chance of delta / r."""
-        noise = DiscreteLaplace(epsilon, facts.reach)
-        return Threshold(noise, 1 + least_rare(noise.rate, delta / facts.rows), delta)
+        noise = DiscreteLaplace(epsilon, bounds.l0_bound)
+        return Threshold(noise, 1 + find_rare_count(noise.rate, delta / bounds.rows_per_unit), delta)
 
 
-def least_rare(rate: Fraction, chance: Fraction) -> int:
+def find_rare_count(rate: Fraction, chance: Fraction) -> int:
     """The least m >= 1 for which P(N >= m) = e^(-rate m) / (1 + e^-rate) is certified to be at most the chance."""
-    guess = math.ceil((-_log(chance) - math.log1p(math.exp(-rate))) / float(rate)) - 2
+    guess = math.ceil((-_compute_log(chance) - math.log1p(math.exp(-rate))) / float(rate)) - 2
     least = max(1, guess)
-    while exp_above(-rate * least, BITS) > chance * (1 + exp_below(-rate, BITS)):
+    while exp_above(-rate * least, EXP_BITS) > chance * (1 + exp_below(-rate, EXP_BITS)):
         least += 1
     return least
 
 
-def _log(chance: Fraction) -> float:
+def _compute_log(chance: Fraction) -> float:
     return math.log(chance.numerator) - math.log(chance.denominator)

@@ -11,18 +11,18 @@ from discreet.errors import InvalidInput
 from discreet.query.predicate import Predicate
 from discreet.query.query import Comparison
 
-LONGEST = 20_000
+MAX_TEXT_LENGTH = 20_000
 """In characters, of a question's text."""
-MOST_PARTS = 4_000
+MAX_TOKENS = 4_000
 """Tokens of SQL."""
-DEEPEST = 32
+MAX_NESTING = 32
 """Brackets within brackets, and chains of NOT or minus."""
 
 Constant = Fraction | str | bool | date | None
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class QualifiedName:
     """A column or an output, and the table it was said to be of."""
 
     name: str
@@ -33,24 +33,24 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """A function of a column: COUNT(*) has none; COUNT(DISTINCT x) is COUNT_DISTINCT of x; `where` is its FILTER."""
 
     function: str
-    column: Name | None
+    column: QualifiedName | None
     numbers: tuple[Fraction, ...] = ()
     where: Condition = True
 
 
-Place = Name | Call | int
+OutputReference = QualifiedName | FunctionCall | int
 """One of the outputs: by name, by expression, or by its place from 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class SelectItem:
     """One entry of the SELECT list."""
 
-    what: Name | Call
+    expression: QualifiedName | FunctionCall
     alias: str = ""
 
 
@@ -58,24 +58,24 @@ class Item:
 class Compare:
     """A column compared with a constant."""
 
-    column: Name
+    column: QualifiedName
     comparison: Comparison
     constant: Constant
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class InList:
     """A column is IN a list of constants."""
 
-    column: Name
+    column: QualifiedName
     constants: tuple[Constant, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Is:
+class IsCheck:
     """A column IS NULL, IS TRUE or IS FALSE; never unknown."""
 
-    column: Name
+    column: QualifiedName
     value: bool | None
 
 
@@ -87,27 +87,27 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class And:
     """AND."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class Or:
     """OR."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ResolvedCondition:
     """A whole condition that is a predicate already, as that of a query is."""
 
     predicate: Predicate
 
 
-Condition = Compare | Listed | Is | Not | Both | Either | Rows | bool | None
+Condition = Compare | InList | IsCheck | Not | And | Or | ResolvedCondition | bool | None
 """None is NULL as a condition: unknown of every row."""
 
 
@@ -118,14 +118,14 @@ class Join:
     lookup: str
     kind: Literal["inner", "left"]
     alias: str = ""
-    on: tuple[Name, ...] = ()
+    on: tuple[QualifiedName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class HavingBound:
     """One comparison of HAVING."""
 
-    of: Name | Call
+    output: QualifiedName | FunctionCall
     comparison: Comparison
     constant: Fraction
 
@@ -135,21 +135,21 @@ class Question:
     """All that was written."""
 
     table: str
-    items: tuple[Item, ...]
+    items: tuple[SelectItem, ...]
     alias: str = ""
     joins: tuple[Join, ...] = ()
     where: Condition = True
-    group: tuple[Place, ...] = ()
+    group: tuple[OutputReference, ...] = ()
     rollup: bool = False
     """Whether the totals over all but the first keys are asked for too."""
-    having: tuple[Bound, ...] = ()
-    order: tuple[tuple[Place, bool], ...] = ()
+    having: tuple[HavingBound, ...] = ()
+    order: tuple[tuple[OutputReference, bool], ...] = ()
     """Outputs, and whether falling."""
     limit: Fraction | None = None
     unit: str | None = None
 
 
-def check_text(text: str) -> None:
+def check_question_text(text: str) -> None:
     """Refuse the characters that not every engine can hold."""
     if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
         raise InvalidInput("a question must not hold NUL characters or halves of characters; write plain text")

@@ -9,42 +9,55 @@ from fractions import Fraction
 from functools import partial
 from itertools import zip_longest
 
-from discreet.query.predicate import FALSE, TRUE, All, OneOf, Predicate, Some, Within
+from discreet.query.predicate import FALSE, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
 from discreet.query.query import Aggregate, Query
-from discreet.query.sets import Condition, complement, is_void, meet, unite, whole
+from discreet.query.sets import (
+    ColumnCondition,
+    build_whole_domain,
+    complement_condition,
+    intersect_conditions,
+    is_empty_condition,
+    unite_conditions,
+)
 from discreet.schema import Schema
 
 
-def canonical(query: Query) -> str:
+def format_canonical_query(query: Query) -> str:
     """All of a question but its presentation, as JSON text."""
-    told = {
+    payload = {
         "table": query.table,
-        "aggregates": [_aggregate(one) for one in query.aggregates],
+        "aggregates": [_describe_aggregate(aggregate) for aggregate in query.aggregates],
         "keys": [[key.column, key.width] for key in query.keys],
-        "where": _form(query.where),
+        "where": _build_canonical_form(query.where),
         "unit": query.unit,
         "column": query.column,
     }
     if query.nesting:
-        told["nesting"] = query.nesting
-    return json.dumps(told, sort_keys=True, separators=(",", ":"))
+        payload["nesting"] = query.nesting
+    return json.dumps(payload, sort_keys=True, separators=(",", ":"))
 
 
-def _aggregate(one: Aggregate) -> list[object]:
-    told: list[object] = [one.function, one.column, [str(q) for q in one.orders]]
-    return told if one.where == TRUE else [*told, _form(one.where)]
+def _describe_aggregate(aggregate: Aggregate) -> list[object]:
+    description: list[object] = [aggregate.function, aggregate.column, [str(q) for q in aggregate.orders]]
+    return description if aggregate.where == TRUE else [*description, _build_canonical_form(aggregate.where)]
 
 
-def in_order(aggregates: Iterable[Aggregate]) -> tuple[Aggregate, ...]:
+def sort_aggregates(aggregates: Iterable[Aggregate]) -> tuple[Aggregate, ...]:
     """By function, column, filter and orders; first without a filter."""
-    return tuple(sorted(aggregates, key=_place))
+    return tuple(sorted(aggregates, key=_build_aggregate_sort_key))
 
 
-def _place(one: Aggregate) -> tuple[str, str, bool, str, tuple[Fraction, ...]]:
-    return one.function, one.column or "", one.where != TRUE, _order(one.where), one.orders
+def _build_aggregate_sort_key(aggregate: Aggregate) -> tuple[str, str, bool, str, tuple[Fraction, ...]]:
+    return (
+        aggregate.function,
+        aggregate.column or "",
+        aggregate.where != TRUE,
+        _build_predicate_sort_key(aggregate.where),
+        aggregate.orders,
+    )
 
 
-def simplify(predicate: Predicate, schema: Schema) -> Predicate:
+def simplify_predicate(predicate: Predicate, schema: Schema) -> Predicate:
     """The same rows, said in one way: sorted, each part once, nothing that follows from the rest.
 
     A part is held only against the values that its neighbours leave open: both in age >= 18 AND (age <= 30 OR smoker)
@@ -52,133 +65,161 @@ def simplify(predicate: Predicate, schema: Schema) -> Predicate:
     so it comes to rest. What is said of one column has exactly one form; mixtures of columns may still have several,
     and then an equal question is asked, and paid, as another one.
     """
-    return _at_rest(predicate, _Open(schema, {}))
+    return _simplify_fully(predicate, _OpenValues(schema, {}))
 
 
-def within(predicate: Predicate, where: Predicate, schema: Schema) -> Predicate:
+def simplify_within(predicate: Predicate, where: Predicate, schema: Schema) -> Predicate:
     """What a condition says of the rows of which another, in canonical form, is true already: TRUE where that is all.
 
     Equal conditions on one column have one form here too, and parts that the other says itself are left out.
     """
-    both = simplify(All((where, predicate)), schema)
+    both = simplify_predicate(AllOf((where, predicate)), schema)
     if both in (where, FALSE):
         return TRUE if both == where else FALSE
-    said = where.parts if isinstance(where, All) else (where,)
-    left = _Open(schema, {})
-    for part in _singles(said):
-        left = left.inside(part)
-    found = _at_rest(predicate, left)
-    parts = found.parts if isinstance(found, All) else (found,)
-    return _joined(All, (part for part in parts if part not in said))
+    known_parts = where.parts if isinstance(where, AllOf) else (where,)
+    open_values = _OpenValues(schema, {})
+    for part in _filter_column_conditions(known_parts):
+        open_values = open_values.narrow_to(part)
+    simplified = _simplify_fully(predicate, open_values)
+    parts = simplified.parts if isinstance(simplified, AllOf) else (simplified,)
+    return _join_parts(AllOf, (part for part in parts if part not in known_parts))
 
 
-def _at_rest(predicate: Predicate, left: _Open) -> Predicate:
+def _simplify_fully(predicate: Predicate, open_values: _OpenValues) -> Predicate:
     while True:
-        narrower = _narrowed(predicate, left)
+        narrower = _narrow_predicate(predicate, open_values)
         if narrower == predicate:
-            narrower = _absorbed(predicate)
+            narrower = _absorb_parts(predicate)
         if narrower == predicate:
             return predicate
         predicate = narrower
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _OpenValues:
     """For each column, the values that can still make a difference."""
 
     schema: Schema
-    known: Mapping[str, Condition]
+    conditions: Mapping[str, ColumnCondition]
 
-    def of(self, column: str) -> Condition:
-        return self.known.get(column) or whole(self.schema.column(column))
+    def get_condition(self, column: str) -> ColumnCondition:
+        return self.conditions.get(column) or build_whole_domain(self.schema.column(column))
 
-    def inside(self, one: Condition) -> _Open:
-        return _Open(self.schema, {**self.known, one.column: meet(self.of(one.column), one)})
+    def narrow_to(self, condition: ColumnCondition) -> _OpenValues:
+        return _OpenValues(
+            self.schema,
+            {
+                **self.conditions,
+                condition.column: intersect_conditions(self.get_condition(condition.column), condition),
+            },
+        )
 
-    def outside(self, one: Condition) -> _Open:
-        return self.inside(complement(one, self.schema.column(one.column)))
+    def exclude(self, condition: ColumnCondition) -> _OpenValues:
+        return self.narrow_to(complement_condition(condition, self.schema.column(condition.column)))
 
 
-def _narrowed(predicate: Predicate, left: _Open) -> Predicate:
+def _narrow_predicate(predicate: Predicate, open_values: _OpenValues) -> Predicate:
     """One pass: what is known from outside is used inside."""
     match predicate:
-        case All(parts):
-            return _all(parts, left)
-        case Some(parts):
-            return _some(parts, left)
+        case AllOf(parts):
+            return _narrow_all(parts, open_values)
+        case AnyOf(parts):
+            return _narrow_any(parts, open_values)
         case _:
-            still = left.of(predicate.column)
-            fit = meet(predicate, still)
-            return FALSE if is_void(fit) else TRUE if fit == still else fit
+            open_condition = open_values.get_condition(predicate.column)
+            common = intersect_conditions(predicate, open_condition)
+            return FALSE if is_empty_condition(common) else TRUE if common == open_condition else common
 
 
-def _all(parts: tuple[Predicate, ...], left: _Open) -> Predicate:
-    kept = [_narrowed(_folded(same, meet), left) for same in _by_column(parts)]
-    for part in _singles(kept):
-        left = left.inside(part)
-    return _joined(All, [*kept, *(_narrowed(part, left) for part in parts if isinstance(part, All | Some))])
+def _narrow_all(parts: tuple[Predicate, ...], open_values: _OpenValues) -> Predicate:
+    narrowed_conditions = [
+        _narrow_predicate(_fold_pairs(column_conditions, intersect_conditions), open_values)
+        for column_conditions in _group_by_column(parts)
+    ]
+    for part in _filter_column_conditions(narrowed_conditions):
+        open_values = open_values.narrow_to(part)
+    return _join_parts(
+        AllOf,
+        [
+            *narrowed_conditions,
+            *(_narrow_predicate(part, open_values) for part in parts if isinstance(part, AllOf | AnyOf)),
+        ],
+    )
 
 
-def _some(parts: tuple[Predicate, ...], left: _Open) -> Predicate:
-    union = partial(unite, schema=left.schema)
-    kept = [_narrowed(_folded(same, union), left) for same in _by_column(parts)]
-    for part in _singles(kept):
-        left = left.outside(part)
-    return _joined(Some, [*kept, *(_narrowed(part, left) for part in parts if isinstance(part, All | Some))])
+def _narrow_any(parts: tuple[Predicate, ...], open_values: _OpenValues) -> Predicate:
+    union = partial(unite_conditions, schema=open_values.schema)
+    narrowed_conditions = [
+        _narrow_predicate(_fold_pairs(column_conditions, union), open_values)
+        for column_conditions in _group_by_column(parts)
+    ]
+    for part in _filter_column_conditions(narrowed_conditions):
+        open_values = open_values.exclude(part)
+    return _join_parts(
+        AnyOf,
+        [
+            *narrowed_conditions,
+            *(_narrow_predicate(part, open_values) for part in parts if isinstance(part, AllOf | AnyOf)),
+        ],
+    )
 
 
-def _singles(parts: Iterable[Predicate]) -> Iterator[Condition]:
-    return (part for part in parts if isinstance(part, Within | OneOf))
+def _filter_column_conditions(parts: Iterable[Predicate]) -> Iterator[ColumnCondition]:
+    return (part for part in parts if isinstance(part, InRanges | InTexts))
 
 
-def _by_column(parts: Iterable[Predicate]) -> Iterable[list[Condition]]:
-    found: dict[str, list[Condition]] = {}
-    for part in _singles(parts):
-        found.setdefault(part.column, []).append(part)
-    return found.values()
+def _group_by_column(parts: Iterable[Predicate]) -> Iterable[list[ColumnCondition]]:
+    groups: dict[str, list[ColumnCondition]] = {}
+    for part in _filter_column_conditions(parts):
+        groups.setdefault(part.column, []).append(part)
+    return groups.values()
 
 
-def _folded(conditions: list[Condition], join: Callable[[Condition, Condition], Condition]) -> Condition:
+def _fold_pairs(
+    conditions: list[ColumnCondition], join: Callable[[ColumnCondition, ColumnCondition], ColumnCondition]
+) -> ColumnCondition:
     """All joined into one, two by two, so that a long list is not walked for each of its members."""
     while len(conditions) > 1:
         pairs = zip_longest(conditions[::2], conditions[1::2])
-        conditions = [one if two is None else join(one, two) for one, two in pairs]
+        conditions = [first if second is None else join(first, second) for first, second in pairs]
     return conditions[0]
 
 
-def _joined(kind: type[All] | type[Some], parts: Iterable[Predicate]) -> Predicate:
+def _join_parts(kind: type[AllOf] | type[AnyOf], parts: Iterable[Predicate]) -> Predicate:
     """The parts in order, each once, those of the same kind opened; a single part stands for itself."""
-    opened = (inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,)))
-    distinct = set(opened)
-    decides = FALSE if kind is All else TRUE
-    if decides in distinct:
-        return decides
+    flat_parts = (inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,)))
+    distinct = set(flat_parts)
+    deciding_predicate = FALSE if kind is AllOf else TRUE
+    if deciding_predicate in distinct:
+        return deciding_predicate
     if len(distinct) == 1:
         return distinct.pop()
-    return kind(tuple(sorted(distinct, key=_order)))
+    return kind(tuple(sorted(distinct, key=_build_predicate_sort_key)))
 
 
-def _absorbed(predicate: Predicate) -> Predicate:
+def _absorb_parts(predicate: Predicate) -> Predicate:
     """Without the parts that another part makes needless: a AND (b OR c) AND (b OR c OR d)."""
-    if not isinstance(predicate, All | Some):
+    if not isinstance(predicate, AllOf | AnyOf):
         return predicate
-    parts = [_absorbed(part) for part in predicate.parts]
-    inside = {part: frozenset(part.parts) for part in parts if isinstance(part, All | Some)}
-    needless = {part for part, own in inside.items() if any(other < own for other in inside.values())}
-    return _joined(type(predicate), (part for part in parts if part not in needless))
+    parts = [_absorb_parts(part) for part in predicate.parts]
+    members_of_part = {part: frozenset(part.parts) for part in parts if isinstance(part, AllOf | AnyOf)}
+    needless = {
+        part for part, members in members_of_part.items() if any(other < members for other in members_of_part.values())
+    }
+    return _join_parts(type(predicate), (part for part in parts if part not in needless))
 
 
-def _order(predicate: Predicate) -> str:
-    return json.dumps(_form(predicate))
+def _build_predicate_sort_key(predicate: Predicate) -> str:
+    return json.dumps(_build_canonical_form(predicate))
 
 
-def _form(predicate: Predicate) -> list[object]:
+def _build_canonical_form(predicate: Predicate) -> list[object]:
     match predicate:
-        case Within(column, ranges, null):
+        case InRanges(column, ranges, null):
             return ["within", column, ranges, null]
-        case OneOf(column, texts, outside, null):
+        case InTexts(column, texts, outside, null):
             return ["one of", column, texts, outside, null]
-        case All(parts):
-            return ["all", *map(_form, parts)]
-        case Some(parts):
-            return ["some", *map(_form, parts)]
+        case AllOf(parts):
+            return ["all", *map(_build_canonical_form, parts)]
+        case AnyOf(parts):
+            return ["some", *map(_build_canonical_form, parts)]

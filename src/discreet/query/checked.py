@@ -16,169 +16,185 @@ from itertools import pairwise
 from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.plain import is_exactly, plain_fraction, require_own
-from discreet.query.asked import MOST_PARTS, Bound, Call, Item, Join, Name, Place, Question, Rows, check_text
-from discreet.query.labels import aggregate_label, key_label, spellings_of
-from discreet.query.predicate import PREDICATES, TRUE, All, OneOf, Predicate, Some, Within
-from discreet.query.query import Aggregate, Having, Key, Output, Presentation, Query
-from discreet.query.resolve import resolve
-from discreet.query.words import filter_text, plain_name
+from discreet.plain import copy_fraction, has_exact_type, require_exact_class
+from discreet.query.asked import (
+    MAX_TOKENS,
+    FunctionCall,
+    HavingBound,
+    Join,
+    OutputReference,
+    QualifiedName,
+    Question,
+    ResolvedCondition,
+    SelectItem,
+    check_question_text,
+)
+from discreet.query.labels import format_aggregate_label, format_key_label, list_spellings
+from discreet.query.predicate import PREDICATES, TRUE, AllOf, AnyOf, InRanges, InTexts, Predicate
+from discreet.query.query import Aggregate, GroupKey, HavingCondition, OutputColumn, Presentation, Query
+from discreet.query.resolve import resolve_question
+from discreet.query.words import format_filter, quote_column_name
 from discreet.schema import Schema
 
-KINDS = (Query, Presentation, Output, Having, Key, Aggregate, *PREDICATES)
-PLAIN = (str, int, bool, type(None))
-DEEPEST = 200
+QUERY_CLASSES = (Query, Presentation, OutputColumn, HavingCondition, GroupKey, Aggregate, *PREDICATES)
+BUILTIN_CLASSES = (str, int, bool, type(None))
+MAX_QUERY_DEPTH = 200
 """Parts within parts: text nests 32 brackets, each can hold an AND and an OR, and each of these is two deep."""
-NOT_READ = "no question in SQL is read as this query; write the question as text, or make the query with read"
+NOT_A_SQL_QUERY = "no question in SQL is read as this query; write the question as text, or make the query with read"
 
 
-def checked_query(query: Query, schema: Schema) -> Query:
+def validate_query(query: Query, schema: Schema) -> Query:
     """A copy of the query; refuses one that is not what some question asks of this table, in canonical form."""
-    own = _copied(require_own(query, Query, "a query must be a Query"), 0)
-    for where in (own.where, *(one.where for one in own.aggregates)):
+    copied_query = _copy_part(require_exact_class(query, Query, "a query must be a Query"), 0)
+    for where in (copied_query.where, *(aggregate.where for aggregate in copied_query.aggregates)):
         _check_conditions(where, schema)
-    found = resolve(_question(own, schema), schema)
-    if found != own:
-        raise InvalidInput(NOT_READ)
-    return found
+    resolved_query = resolve_question(_build_question(copied_query, schema), schema)
+    if resolved_query != copied_query:
+        raise InvalidInput(NOT_A_SQL_QUERY)
+    return resolved_query
 
 
-def _copied(value: Any, depth: int) -> Any:
+def _copy_part(value: Any, depth: int) -> Any:
     """The same value, made anew of exactly our classes and of builtin types, so that each part is checked again."""
     kind = type(value)
-    if is_exactly(value, *PLAIN):
+    if has_exact_type(value, *BUILTIN_CLASSES):
         return value
-    if depth > DEEPEST:
-        raise InvalidInput(f"a query nests at most {DEEPEST} deep; ask a simpler question")
+    if depth > MAX_QUERY_DEPTH:
+        raise InvalidInput(f"a query nests at most {MAX_QUERY_DEPTH} deep; ask a simpler question")
     if kind is tuple:
-        return tuple([_copied(part, depth + 1) for part in value])
+        return tuple([_copy_part(part, depth + 1) for part in value])
     if kind is Fraction:
-        return plain_fraction(value)
-    if not is_exactly(value, *KINDS):
-        raise InvalidInput(f"a query is made of texts, whole numbers and fractions, got {kind.__name__}; {NOT_READ}")
-    return kind(*[_copied(getattr(value, field.name), depth + 1) for field in fields(kind)])
+        return copy_fraction(value)
+    if not has_exact_type(value, *QUERY_CLASSES):
+        raise InvalidInput(
+            f"a query is made of texts, whole numbers and fractions, got {kind.__name__}; {NOT_A_SQL_QUERY}"
+        )
+    return kind(*[_copy_part(getattr(value, field.name), depth + 1) for field in fields(kind)])
 
 
 def _check_conditions(where: Predicate, schema: Schema) -> None:
     """Columns can be asked about, and the values of each condition are its column's own, in order and apart."""
-    conditions = list(_conditions(where))
-    if len(conditions) > 2 * MOST_PARTS:  # a BETWEEN is two
-        raise InvalidInput(f"a question has at most {2 * MOST_PARTS} conditions; ask a simpler one")
-    for one in conditions:
-        column = schema.column(one.column)
+    conditions = list(_iterate_conditions(where))
+    if len(conditions) > 2 * MAX_TOKENS:  # a BETWEEN is two
+        raise InvalidInput(f"a question has at most {2 * MAX_TOKENS} conditions; ask a simpler one")
+    for condition in conditions:
+        column = schema.column(condition.column)
         if column.role == "identifier":
             raise InvalidInput(f"{column.name} identifies people, so it cannot be asked about")
-        if column.private_keys != isinstance(one, OneOf):
+        if column.private_keys != isinstance(condition, InTexts):
             raise InvalidInput(f"the values of {column.name} are {'texts' if column.private_keys else 'codes'}")
-        if isinstance(one, OneOf):
-            _check_texts(one)
-        elif not _in_order(one.ranges, column.lower, column.upper):
+        if isinstance(condition, InTexts):
+            _check_texts(condition)
+        elif not _are_ranges_valid(condition.ranges, column.lower, column.upper):
             raise InvalidInput(f"a condition on {column.name} has ranges of its codes, rising, none touching the next")
 
 
-def _conditions(where: Predicate) -> Iterator[Within | OneOf]:
-    if isinstance(where, All | Some):
+def _iterate_conditions(where: Predicate) -> Iterator[InRanges | InTexts]:
+    if isinstance(where, AllOf | AnyOf):
         for part in where.parts:
-            yield from _conditions(part)
+            yield from _iterate_conditions(part)
     else:
         yield where
 
 
-def _check_texts(one: OneOf) -> None:
-    if not all(type(text) is str for text in one.texts) or list(one.texts) != sorted(set(one.texts)):
-        raise InvalidInput(f"a condition on {one.column} has a list of texts, in order, each once")
-    for text in one.texts:
-        check_text(text)
+def _check_texts(condition: InTexts) -> None:
+    if not all(type(text) is str for text in condition.texts) or list(condition.texts) != sorted(set(condition.texts)):
+        raise InvalidInput(f"a condition on {condition.column} has a list of texts, in order, each once")
+    for text in condition.texts:
+        check_question_text(text)
 
 
-def _in_order(ranges: tuple[Any, ...], lower: int, upper: int) -> bool:
+def _are_ranges_valid(ranges: tuple[Any, ...], lower: int, upper: int) -> bool:
     """Whether these are pairs of whole numbers that rise within the bounds, with a gap between any two."""
     if not all(type(span) is tuple and len(span) == 2 and type(span[0]) is type(span[1]) is int for span in ranges):
         return False
-    within = all(lower <= low <= high <= upper for low, high in ranges)
-    return within and all(before[1] + 1 < after[0] for before, after in pairwise(ranges))
+    are_inside = all(lower <= low <= high <= upper for low, high in ranges)
+    return are_inside and all(before[1] + 1 < after[0] for before, after in pairwise(ranges))
 
 
-def _question(query: Query, schema: Schema) -> Question:
+def _build_question(query: Query, schema: Schema) -> Question:
     """The question that asks for a query; places that are not there are refused here."""
     if query.table != schema.name:
         raise InvalidInput(f"there is no table {query.table[:40]!r}; ask FROM {schema.name}")
     layout = query.presentation
     if query.unit is not None:
-        check_text(query.unit)
-        items = tuple(Item(_name(query.column or "", schema), one.label) for one in layout.outputs)
+        check_question_text(query.unit)
+        items = tuple(SelectItem(_qualify_name(query.column or "", schema), entry.label) for entry in layout.outputs)
         return Question(query.table, items, unit=query.unit)
-    asking = _Asking(query, schema)
+    builder = _QuestionBuilder(query, schema)
     histogram = query.nesting == "ranges"
     return Question(
         table=query.table,
-        items=(Item(asking.histogram()),) if histogram else tuple(map(asking.item, layout.outputs)),
+        items=(SelectItem(builder.build_histogram()),) if histogram else tuple(map(builder.build_item, layout.outputs)),
         joins=tuple(Join(lookup, "left") for lookup in schema.lookups),
-        where=Rows(query.where),
-        group=() if histogram else tuple(map(asking.key, query.keys)),
+        where=ResolvedCondition(query.where),
+        group=() if histogram else tuple(map(builder.build_key, query.keys)),
         rollup=query.nesting == "rollup",
         having=tuple(
-            Bound(Name(_at(layout.outputs, one.output).label), one.comparison, one.constant) for one in layout.having
+            HavingBound(QualifiedName(_get_part(layout.outputs, entry.output).label), entry.comparison, entry.constant)
+            for entry in layout.having
         ),
-        order=tuple((place + 1, falling) for place, falling in layout.order),
+        order=tuple((position + 1, is_descending) for position, is_descending in layout.order),
         limit=None if layout.limit is None else Fraction(layout.limit),
     )
 
 
-def _name(column: str, schema: Schema) -> Name:
+def _qualify_name(column: str, schema: Schema) -> QualifiedName:
     """A column with its table."""
     lookup, dot, name = column.rpartition(".")
-    return Name(name, lookup) if dot else Name(column, schema.name)
+    return QualifiedName(name, lookup) if dot else QualifiedName(column, schema.name)
 
 
-def _at(parts: tuple[Any, ...], place: int) -> Any:
-    if place >= len(parts):
-        raise InvalidInput(f"a query names a place that is not there; {NOT_READ}")
-    return parts[place]
+def _get_part(parts: tuple[Any, ...], position: int) -> Any:
+    if position >= len(parts):
+        raise InvalidInput(f"a query names a place that is not there; {NOT_A_SQL_QUERY}")
+    return parts[position]
 
 
-class _Asking:
+class _QuestionBuilder:
     """How the parts of one query are asked for."""
 
     def __init__(self, query: Query, schema: Schema) -> None:
         self.query, self.schema = query, schema
 
-    def key(self, key: Key) -> Place:
+    def build_key(self, key: GroupKey) -> OutputReference:
         """A column, or its bins by their width in the column's own units."""
         column = self.schema.column(key.column)
-        name = _name(key.column, self.schema)
-        return name if key.width == 1 else Call("BIN", name, (key.width * column.step,))
+        name = _qualify_name(key.column, self.schema)
+        return name if key.width == 1 else FunctionCall("BIN", name, (key.width * column.step,))
 
-    def histogram(self) -> Call:
+    def build_histogram(self) -> FunctionCall:
         """HISTOGRAM of the one key, by its number of bins."""
         (key,) = self.query.keys
         bins = -(-self.schema.column(key.column).size // key.width)
-        return Call("HISTOGRAM", _name(key.column, self.schema), (Fraction(bins),))
+        return FunctionCall("HISTOGRAM", _qualify_name(key.column, self.schema), (Fraction(bins),))
 
-    def item(self, output: Output) -> Item:
+    def build_item(self, output: OutputColumn) -> SelectItem:
         """An output, by a name of its own where that is not what it is called anyway."""
         if output.key is not None:
-            key = _at(self.query.keys, output.key)
-            what, label = self.key(key), key_label(key, self.schema)
+            key = _get_part(self.query.keys, output.key)
+            expression, label = self.build_key(key), format_key_label(key, self.schema)
         elif output.aggregate is not None:
-            what, label = self.aggregate(_at(self.query.aggregates, output.aggregate), output)
+            expression, label = self.build_aggregate(_get_part(self.query.aggregates, output.aggregate), output)
         else:
-            raise InvalidInput(f"a column of the reply is a key or an aggregate; {NOT_READ}")
-        if isinstance(what, int):
-            raise InvalidInput(NOT_READ)
-        return Item(what, "" if label == output.label else output.label)
+            raise InvalidInput(f"a column of the reply is a key or an aggregate; {NOT_A_SQL_QUERY}")
+        if isinstance(expression, int):
+            raise InvalidInput(NOT_A_SQL_QUERY)
+        return SelectItem(expression, "" if label == output.label else output.label)
 
-    def aggregate(self, aggregate: Aggregate, output: Output) -> tuple[Call, str]:
+    def build_aggregate(self, aggregate: Aggregate, output: OutputColumn) -> tuple[FunctionCall, str]:
         """A function as its label spells it, if one of its spellings is the label; else as it is usually spelt."""
-        order = _at(aggregate.orders, output.order) if aggregate.orders else None
-        filtered = filter_text(aggregate.where, self.schema, plain_name)
-        spelt = [
-            (spelling, argument, aggregate_label(spelling, argument, order) + filtered)
-            for spelling, argument in spellings_of(aggregate, self.schema)
+        order = _get_part(aggregate.orders, output.order) if aggregate.orders else None
+        filter_suffix = format_filter(aggregate.where, self.schema, quote_column_name)
+        candidates = [
+            (spelling, argument, format_aggregate_label(spelling, argument, order) + filter_suffix)
+            for spelling, argument in list_spellings(aggregate, self.schema)
             if spelling != "MEDIAN" or order == Fraction(1, 2)
         ]
-        function, argument, label = next((one for one in spelt if one[2] == output.label), spelt[0])
-        column = None if argument == "*" else _name(argument, self.schema)
+        function, argument, label = next(
+            (candidate for candidate in candidates if candidate[2] == output.label), candidates[0]
+        )
+        column = None if argument == "*" else _qualify_name(argument, self.schema)
         numbers = () if order is None or function == "MEDIAN" else (order,)
-        where = True if aggregate.where == TRUE else Rows(aggregate.where)
-        return Call(function, column, numbers, where), label
+        where = True if aggregate.where == TRUE else ResolvedCondition(aggregate.where)
+        return FunctionCall(function, column, numbers, where), label

@@ -9,13 +9,13 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.errors import InvalidInput
-from discreet.exact import rational_text
-from discreet.query.asked import Call, Constant, Name
-from discreet.query.selected import FUNCTIONS, unknown
-from discreet.query.tokens import SHAPE
-from discreet.schema.column import EPOCH, days
+from discreet.exact import parse_rational
+from discreet.query.asked import Constant, FunctionCall, QualifiedName
+from discreet.query.selected import CALLABLE_FUNCTIONS, build_unknown_function_error
+from discreet.query.tokens import QUESTION_SHAPE
+from discreet.schema.column import EPOCH, parse_days
 
-NOUNS: Mapping[type[exp.Expression], str] = {
+NODE_NOUNS: Mapping[type[exp.Expression], str] = {
     exp.Add: "arithmetic",
     exp.Sub: "arithmetic",
     exp.Mul: "arithmetic",
@@ -29,76 +29,80 @@ NOUNS: Mapping[type[exp.Expression], str] = {
 }
 
 
-def only(node: exp.Expression, *parts: str) -> None:
+def check_node_parts(node: exp.Expression, *parts: str) -> None:
     """Refuse a node that says more than these parts."""
-    further = [name.strip("_") for name, value in node.args.items() if value and name not in parts]
-    if further:
-        raise InvalidInput(f"{further[0].upper()!r} has no place in a question; {SHAPE}")
+    extra_parts = [name.strip("_") for name, value in node.args.items() if value and name not in parts]
+    if extra_parts:
+        raise InvalidInput(f"{extra_parts[0].upper()!r} has no place in a question; {QUESTION_SHAPE}")
 
 
-def refused(node: object, wanted: str) -> InvalidInput:
+def build_node_error(node: object, expected: str) -> InvalidInput:
     """What to say where another kind of node was wanted."""
-    noun = NOUNS.get(type(node), "something else")  # type: ignore[arg-type]
+    noun = NODE_NOUNS.get(type(node), "something else")  # type: ignore[arg-type]
     if isinstance(node, exp.Literal) and node.is_string:
         noun = "a text"
-    hint = "a text is written in single quotes, like 'F'" if (wanted, noun) == ("a constant", "a column") else SHAPE
-    return InvalidInput(f"{wanted} is allowed here, not {noun}; {hint}")
+    hint = (
+        "a text is written in single quotes, like 'F'"
+        if (expected, noun) == ("a constant", "a column")
+        else QUESTION_SHAPE
+    )
+    return InvalidInput(f"{expected} is allowed here, not {noun}; {hint}")
 
 
-def bare(node: exp.Expression) -> exp.Expression:
+def strip_brackets(node: exp.Expression) -> exp.Expression:
     """Without the brackets around it."""
     while isinstance(node, exp.Paren):
-        only(node, "this")
+        check_node_parts(node, "this")
         node = node.this
     return node
 
 
-def name(node: exp.Expression) -> Name:
+def parse_name(node: exp.Expression) -> QualifiedName:
     """A column, with its table or without."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-        raise refused(node, "a column")
-    only(node, "this", "table")
-    return Name(node.name, node.table)
+        raise build_node_error(node, "a column")
+    check_node_parts(node, "this", "table")
+    return QualifiedName(node.name, node.table)
 
 
-def output(node: exp.Expression) -> Name | Call:
+def parse_output(node: exp.Expression) -> QualifiedName | FunctionCall:
     """What can stand in a SELECT list."""
-    node = bare(node)
+    node = strip_brackets(node)
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
-        return name(node)
+        return parse_name(node)
     if isinstance(node, exp.Anonymous):
-        return _call(node)
-    raise refused(node, "an aggregate, a column or BIN(x, width)")
+        return _parse_call(node)
+    raise build_node_error(node, "an aggregate, a column or BIN(x, width)")
 
 
-def _call(node: exp.Anonymous) -> Call:
+def _parse_call(node: exp.Anonymous) -> FunctionCall:
     """A function of a column, or of *, and numbers."""
-    only(node, "this", "expressions")
+    check_node_parts(node, "this", "expressions")
     function = str(node.this).upper()
     if not node.expressions:
         raise InvalidInput(f"{function[:40]!r} needs a column, or * for COUNT")
-    if function not in FUNCTIONS:
-        raise unknown(function)
-    first, *rest = node.expressions
-    numbers = tuple(number(part) for part in rest)
+    if function not in CALLABLE_FUNCTIONS:
+        raise build_unknown_function_error(function)
+    first, *arguments = node.expressions
+    numbers = tuple(parse_number(part) for part in arguments)
     if isinstance(first, exp.Star):
-        only(first)
-        return Call(function, None, numbers)
+        check_node_parts(first)
+        return FunctionCall(function, None, numbers)
     if isinstance(first, exp.Distinct):
-        return _distinct(function, first, numbers)
-    return Call(function, name(bare(first)), numbers)
+        return _parse_distinct(function, first, numbers)
+    return FunctionCall(function, parse_name(strip_brackets(first)), numbers)
 
 
-def _distinct(function: str, node: exp.Distinct, numbers: tuple[Fraction, ...]) -> Call:
-    only(node, "expressions")
+def _parse_distinct(function: str, node: exp.Distinct, numbers: tuple[Fraction, ...]) -> FunctionCall:
+    check_node_parts(node, "expressions")
     if function != "COUNT" or len(node.expressions) != 1:
         raise InvalidInput("DISTINCT is for COUNT(DISTINCT unit) only, with the column that names the units")
-    return Call("COUNT_DISTINCT", name(bare(node.expressions[0])), numbers)
+    return FunctionCall("COUNT_DISTINCT", parse_name(strip_brackets(node.expressions[0])), numbers)
 
 
-def constant(node: exp.Expression) -> Constant:
+def parse_constant(node: exp.Expression) -> Constant:
     """A number, a text, a date, TRUE, FALSE or NULL."""
-    node = bare(node)
+    node = strip_brackets(node)
     if isinstance(node, exp.Null):
         return None
     if isinstance(node, exp.Boolean):
@@ -106,26 +110,26 @@ def constant(node: exp.Expression) -> Constant:
     if isinstance(node, exp.Literal) and node.is_string:
         return str(node.this)
     if isinstance(node, exp.Cast):
-        return _date(node)
-    return number(node, "a constant")
+        return _parse_date(node)
+    return parse_number(node, "a constant")
 
 
-def _date(node: exp.Cast) -> date:
+def _parse_date(node: exp.Cast) -> date:
     """DATE '2024-02-29'."""
-    only(node, "this", "to")
+    check_node_parts(node, "this", "to")
     text = node.this
     if not (node.to.this == exp.DataType.Type.DATE and isinstance(text, exp.Literal) and text.is_string):
-        raise refused(node, "DATE '2024-02-29'")
-    return EPOCH + timedelta(days=days(str(text.this), "a constant after DATE"))
+        raise build_node_error(node, "DATE '2024-02-29'")
+    return EPOCH + timedelta(days=parse_days(str(text.this), "a constant after DATE"))
 
 
-def number(node: exp.Expression, wanted: str = "a number") -> Fraction:
+def parse_number(node: exp.Expression, expected: str = "a number") -> Fraction:
     """A number by its digits, with any signs before it."""
     sign = 1
-    node = bare(node)
+    node = strip_brackets(node)
     while isinstance(node, exp.Neg):
-        only(node, "this")
-        sign, node = -sign, bare(node.this)
+        check_node_parts(node, "this")
+        sign, node = -sign, strip_brackets(node.this)
     if not isinstance(node, exp.Literal) or node.is_string:
-        raise refused(node, wanted)
-    return sign * rational_text(str(node.this))
+        raise build_node_error(node, expected)
+    return sign * parse_rational(str(node.this))

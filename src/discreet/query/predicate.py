@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from discreet.errors import InvalidInput
-from discreet.plain import is_exactly
+from discreet.plain import has_exact_type
 
 Codes = tuple[tuple[int, int], ...]
 """Disjoint ranges of codes, both ends included, in rising order, none touching the next."""
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class InRanges:
     """The code lies in one of the ranges; or is missing, where `null` says so."""
 
     column: str
@@ -32,7 +32,7 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
+class InTexts:
     """The text of a column with private keys is one of these, or where `outside` none of these; or missing."""
 
     column: str
@@ -48,7 +48,7 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllOf:
     """Every part holds; true where there is none."""
 
     parts: tuple[Predicate, ...] = ()
@@ -59,7 +59,7 @@ class All:
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
+class AnyOf:
     """Some part holds; false where there is none."""
 
     parts: tuple[Predicate, ...] = ()
@@ -70,26 +70,26 @@ class Some:
 
 
 def _check_parts(parts: object) -> None:
-    if type(parts) is not tuple or not all(is_exactly(part, *PREDICATES) for part in parts):
+    if type(parts) is not tuple or not all(has_exact_type(part, *PREDICATES) for part in parts):
         raise InvalidInput("All and Some take a tuple of predicates: Within, OneOf, All or Some")
 
 
-Predicate = Within | OneOf | All | Some
-PREDICATES = (Within, OneOf, All, Some)
-TRUE = All()
-FALSE = Some()
+Predicate = InRanges | InTexts | AllOf | AnyOf
+PREDICATES = (InRanges, InTexts, AllOf, AnyOf)
+TRUE = AllOf()
+FALSE = AnyOf()
 
 
-def holds(predicate: Predicate, row: Mapping[str, int | str | None]) -> bool:
+def is_satisfied(predicate: Predicate, row: Mapping[str, int | str | None]) -> bool:
     """Whether a row satisfies a predicate: the plain meaning that every engine agrees with."""
     match predicate:
-        case Within(column, ranges, null):
+        case InRanges(column, ranges, null):
             code = row[column]
             return null if code is None else any(low <= code <= high for low, high in ranges)  # type: ignore[operator]
-        case OneOf(column, texts, outside, null):
+        case InTexts(column, texts, outside, null):
             text = row[column]
             return null if text is None else (text in texts) != outside
-        case All(parts):
-            return all(holds(part, row) for part in parts)
-        case Some(parts):
-            return any(holds(part, row) for part in parts)
+        case AllOf(parts):
+            return all(is_satisfied(part, row) for part in parts)
+        case AnyOf(parts):
+            return any(is_satisfied(part, row) for part in parts)

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
-from discreet.plain import is_exactly, plain_exact
+from discreet.plain import copy_exact_number, has_exact_type
 from discreet.query.predicate import PREDICATES, TRUE, Predicate
 
-Function = Literal[
+AggregateFunction = Literal[
     "count",
     "count_distinct",
     "sum",
@@ -26,10 +26,10 @@ Function = Literal[
 ]
 Comparison = Literal["<", "<=", "=", "<>", ">=", ">"]
 Nesting = Literal["", "ranges", "rollup"]
-FUNCTIONS: tuple[str, ...] = get_args(Function)
+AGGREGATE_FUNCTIONS: tuple[str, ...] = get_args(AggregateFunction)
 COMPARISONS: tuple[str, ...] = get_args(Comparison)
 NESTINGS: tuple[str, ...] = get_args(Nesting)
-ROWS_OR_UNITS = ("count", "count_distinct")
+COUNT_FUNCTIONS = ("count", "count_distinct")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +41,32 @@ class Aggregate:
     with a filter has no column.
     """
 
-    function: Function
+    function: AggregateFunction
     column: str | None = None
     orders: tuple[Fraction, ...] = ()
     where: Predicate = TRUE
 
     def __post_init__(self) -> None:
         """Require a known function with what it takes, of exact builtin types."""
-        if not _one_of(self.function, FUNCTIONS) or not (self.column is None or type(self.column) is str):
-            raise InvalidInput(f"an aggregate is one of {', '.join(FUNCTIONS)}, of a column by its name")
-        if type(self.orders) is not tuple or not is_exactly(self.where, *PREDICATES):
+        if not _is_one_of(self.function, AGGREGATE_FUNCTIONS) or not (self.column is None or type(self.column) is str):
+            raise InvalidInput(f"an aggregate is one of {', '.join(AGGREGATE_FUNCTIONS)}, of a column by its name")
+        if type(self.orders) is not tuple or not has_exact_type(self.where, *PREDICATES):
             raise InvalidInput("an aggregate has a tuple of orders, and a predicate for its filter")
-        object.__setattr__(self, "orders", tuple(plain_exact(order, "an order") for order in self.orders))
-        counts = self.function in ROWS_OR_UNITS
-        if not counts and (self.column is None or self.where != TRUE):
+        object.__setattr__(self, "orders", tuple(copy_exact_number(order, "an order") for order in self.orders))
+        is_count = self.function in COUNT_FUNCTIONS
+        if not is_count and (self.column is None or self.where != TRUE):
             raise InvalidInput(f"{self.function} is of a column, and has no filter; a filter is for counts")
         if self.column is not None and (self.function == "count_distinct" or self.where != TRUE):
             raise InvalidInput("a count of units, and a count with a filter, have no column")
-        most = None if self.function == "quantile" else int(self.function == "trimmed_mean")
-        if most not in (None, len(self.orders)) or not all(0 < order < 1 for order in self.orders):
+        order_count = None if self.function == "quantile" else int(self.function == "trimmed_mean")
+        if order_count not in (None, len(self.orders)) or not all(0 < order < 1 for order in self.orders):
             raise InvalidInput(
                 "a quantile has orders, and a trimmed mean one share, between 0 and 1; all else has none"
             )
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class GroupKey:
     """A group key: each value of a column, or bins of so many codes from the column's lowest."""
 
     column: str
@@ -74,12 +74,12 @@ class Key:
 
     def __post_init__(self) -> None:
         """Require a name and a width of at least one code."""
-        if type(self.column) is not str or not _is_place(self.width) or not self.width:
+        if type(self.column) is not str or not _is_index(self.width) or not self.width:
             raise InvalidInput("a group key is a column's name and a whole width of at least 1")
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputColumn:
     """One column of the reply: a group key (by its place), or an aggregate (by its place) and which of its orders."""
 
     label: str
@@ -89,13 +89,13 @@ class Output:
 
     def __post_init__(self) -> None:
         """Require a name, and at most one of a key and an aggregate."""
-        places = [place for place in (self.key, self.aggregate) if place is not None]
-        if type(self.label) is not str or len(places) > 1 or not all(map(_is_place, (*places, self.order))):
+        indexes = [index for index in (self.key, self.aggregate) if index is not None]
+        if type(self.label) is not str or len(indexes) > 1 or not all(map(_is_index, (*indexes, self.order))):
             raise InvalidInput("a column of the reply has a name, and the place of one key or of one aggregate")
 
 
 @dataclass(frozen=True, slots=True)
-class Having:
+class HavingCondition:
     """A comparison of an output, by its place, with a constant; on noisy columns, so it costs nothing."""
 
     output: int
@@ -104,8 +104,8 @@ class Having:
 
     def __post_init__(self) -> None:
         """Require a place, a known comparison and an exact number."""
-        object.__setattr__(self, "constant", plain_exact(self.constant, "the constant of HAVING"))
-        if not _is_place(self.output) or not _one_of(self.comparison, COMPARISONS):
+        object.__setattr__(self, "constant", copy_exact_number(self.constant, "the constant of HAVING"))
+        if not _is_index(self.output) or not _is_one_of(self.comparison, COMPARISONS):
             raise InvalidInput(f"HAVING compares an output, by its place, by one of {', '.join(COMPARISONS)}")
 
 
@@ -113,17 +113,22 @@ class Having:
 class Presentation:
     """How the reply is laid out: after the noise, hence free. All of `having` must hold."""
 
-    outputs: tuple[Output, ...]
-    having: tuple[Having, ...] = ()
+    outputs: tuple[OutputColumn, ...]
+    having: tuple[HavingCondition, ...] = ()
     order: tuple[tuple[int, bool], ...] = ()
     """Outputs by place, and whether falling."""
     limit: int | None = None
 
     def __post_init__(self) -> None:
         """Require tuples of outputs and of what is said of them."""
-        sorted_by = _tuple_of(self.order, tuple) and all(map(_is_direction, self.order))
-        limited = self.limit is None or (_is_place(self.limit) and self.limit > 0)
-        if not (_tuple_of(self.outputs, Output) and _tuple_of(self.having, Having) and sorted_by and limited):
+        has_valid_order = _is_tuple_of(self.order, tuple) and all(map(_is_direction, self.order))
+        has_valid_limit = self.limit is None or (_is_index(self.limit) and self.limit > 0)
+        if not (
+            _is_tuple_of(self.outputs, OutputColumn)
+            and _is_tuple_of(self.having, HavingCondition)
+            and has_valid_order
+            and has_valid_limit
+        ):
             raise InvalidInput("a presentation has outputs, comparisons, places to sort by and a limit of at least 1")
 
 
@@ -141,7 +146,7 @@ class Query:
     aggregates: tuple[Aggregate, ...]
     presentation: Presentation
     where: Predicate = TRUE
-    keys: tuple[Key, ...] = ()
+    keys: tuple[GroupKey, ...] = ()
     unit: str | None = None
     column: str | None = None
     nesting: Nesting = ""
@@ -151,28 +156,32 @@ class Query:
         names = (self.table, *(name for name in (self.unit, self.column) if name is not None))
         if not all(type(name) is str for name in names) or (self.unit is None) != (self.column is None):
             raise InvalidInput("a query names its table, and if it is about one unit that unit and a column")
-        parts = _tuple_of(self.aggregates, Aggregate) and _tuple_of(self.keys, Key)
-        if not parts or type(self.presentation) is not Presentation or not is_exactly(self.where, *PREDICATES):
+        has_valid_parts = _is_tuple_of(self.aggregates, Aggregate) and _is_tuple_of(self.keys, GroupKey)
+        if (
+            not has_valid_parts
+            or type(self.presentation) is not Presentation
+            or not has_exact_type(self.where, *PREDICATES)
+        ):
             raise InvalidInput("a query has tuples of aggregates and keys, a presentation and a predicate")
-        if not _one_of(self.nesting, NESTINGS):
+        if not _is_one_of(self.nesting, NESTINGS):
             raise InvalidInput(f"the nesting of a query is one of {', '.join(map(repr, NESTINGS))}")
-        if self.nesting and [one.function for one in self.aggregates] != ["count"]:
+        if self.nesting and [aggregate.function for aggregate in self.aggregates] != ["count"]:
             raise InvalidInput("a HISTOGRAM or a ROLLUP is of one count of rows, and of nothing else")
         if self.nesting and not (self.keys if self.nesting == "rollup" else len(self.keys) == 1):
             raise InvalidInput("a HISTOGRAM has one key, and a ROLLUP at least one")
 
 
-def _one_of(value: object, names: tuple[str, ...]) -> bool:
+def _is_one_of(value: object, names: tuple[str, ...]) -> bool:
     return type(value) is str and value in names
 
 
-def _is_place(value: object) -> bool:
+def _is_index(value: object) -> bool:
     return type(value) is int and value >= 0
 
 
 def _is_direction(pair: tuple[object, ...]) -> bool:
-    return len(pair) == 2 and _is_place(pair[0]) and type(pair[1]) is bool
+    return len(pair) == 2 and _is_index(pair[0]) and type(pair[1]) is bool
 
 
-def _tuple_of(parts: object, kind: type) -> bool:
+def _is_tuple_of(parts: object, kind: type) -> bool:
     return type(parts) is tuple and all(type(part) is kind for part in parts)

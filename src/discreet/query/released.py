@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MISSING = -(2**62)
+MISSING_CODE = -(2**62)
 """Stands for a missing code in an array."""
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class RankRuns:
     """Ranks 0 to rows - 1 in runs of k: `low` of them from the low end, `high` from the high end, and one between.
 
     Labels count the runs by rank. Algorithm 7.1 of the thesis takes from both ends in turn: its groups are such runs.
@@ -32,18 +32,18 @@ class Runs:
     high: int
 
     @staticmethod
-    def both_ends(rows: int, k: int) -> Runs:
+    def both_ends(rows: int, k: int) -> RankRuns:
         """Algorithm 7.1: k from both ends while 3k or more are left, then k of the low end while 2k are; the rest."""
         rounds = max(0, (rows - 3 * k) // (2 * k) + 1) if rows >= 3 * k else 0
         left = rows - 2 * k * rounds
-        return Runs(rows, k, rounds + (1 if left >= 2 * k else 0), rounds)
+        return RankRuns(rows, k, rounds + (1 if left >= 2 * k else 0), rounds)
 
     @staticmethod
-    def low_end(rows: int, k: int) -> Runs:
+    def low_end(rows: int, k: int) -> RankRuns:
         """Runs of k from the low end; the last has k to 2k - 1."""
-        return Runs(rows, k, max(0, rows // k - 1), 0)
+        return RankRuns(rows, k, max(0, rows // k - 1), 0)
 
-    def label(self, rank: NDArray[np.int64]) -> NDArray[np.int64]:
+    def compute_labels(self, rank: NDArray[np.int64]) -> NDArray[np.int64]:
         """The run of each rank."""
         top = self.rows - self.high * self.k
         above = self.low + 1 + (rank - top) // self.k
@@ -52,22 +52,22 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class SwapPlan:
     """IR-SWAP: every column on its own, its values permuted inside its runs."""
 
-    runs: tuple[tuple[str, Runs], ...]
+    runs: tuple[tuple[str, RankRuns], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Anatomise:
+class AnatomyPlan:
     """Groups by one column (Algorithm 7.1), which every row is labelled with."""
 
     column: str
-    runs: Runs
+    runs: RankRuns
 
 
 @dataclass(frozen=True, slots=True)
-class Deals:
+class DealRule:
     """The rows of `bucket` at places `first` to before `last` go in turn to `groups` groups from `label` on.
 
     The first of them goes to the group `turn` after the one labelled `label`.
@@ -81,31 +81,31 @@ class Deals:
     turn: int
 
 
-def dealt(deals: Sequence[Deals], bucket: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:
+def assign_groups(deals: Sequence[DealRule], bucket: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:
     """The group of every row, by its bucket and its place in it."""
     group = np.full(len(bucket), -1, dtype=np.int64)
     for deal in deals:
-        mine = (bucket == deal.bucket) & (place >= deal.first) & (place < deal.last)
-        group[mine] = deal.label + (deal.turn + place[mine] - deal.first) % deal.groups
+        is_dealt = (bucket == deal.bucket) & (place >= deal.first) & (place < deal.last)
+        group[is_dealt] = deal.label + (deal.turn + place[is_dealt] - deal.first) % deal.groups
     return group
 
 
 @dataclass(frozen=True, slots=True)
-class Bucketise:
+class TClosenessPlan:
     """t-closeness: buckets between cuts in the ranks of one column, dealt to groups, permuted there if `hidden`."""
 
     column: str
     cuts: tuple[int, ...]
     """The ranks at which buckets 1, 2, ... start."""
-    deals: tuple[Deals, ...]
+    deals: tuple[DealRule, ...]
     hidden: bool
 
 
-ReleasePlan = Swap | Anatomise | Bucketise
+ReleasePlan = SwapPlan | AnatomyPlan | TClosenessPlan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class ReleaseBatch:
     """Some rows: every column's codes, those that were changed (codes, or buckets), and the labels of groups.
 
     Codes are whole numbers, MISSING where there is none; of columns with private keys texts, or None.

@@ -5,91 +5,96 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from discreet.errors import Internal
-from discreet.query.predicate import Codes, OneOf, Within
+from discreet.query.predicate import Codes, InRanges, InTexts
 from discreet.schema import Column, Schema
 
-Condition = Within | OneOf
+ColumnCondition = InRanges | InTexts
 
 
-def whole(column: Column) -> Condition:
+def build_whole_domain(column: Column) -> ColumnCondition:
     """All values, and the missing one where there may be one: true of every row."""
     if column.private_keys:
-        return OneOf(column.name, (), outside=True, null=column.nullable)
-    return Within(column.name, ((column.lower, column.upper),), null=column.nullable)
+        return InTexts(column.name, (), outside=True, null=column.is_nullable)
+    return InRanges(column.name, ((column.lower, column.upper),), null=column.is_nullable)
 
 
-def is_void(one: Condition) -> bool:
+def is_empty_condition(condition: ColumnCondition) -> bool:
     """Whether no value satisfies it."""
-    if isinstance(one, OneOf):
-        return not (one.texts or one.outside or one.null)
-    return not (one.ranges or one.null)
+    if isinstance(condition, InTexts):
+        return not (condition.texts or condition.outside or condition.null)
+    return not (condition.ranges or condition.null)
 
 
-def meet(one: Condition, two: Condition) -> Condition:
+def intersect_conditions(condition: ColumnCondition, other: ColumnCondition) -> ColumnCondition:
     """The values of both; of the same column."""
-    null = one.null and two.null
-    if isinstance(one, Within) and isinstance(two, Within):
-        return Within(one.column, _common(one.ranges, two.ranges), null)
-    if not (isinstance(one, OneOf) and isinstance(two, OneOf)):
+    null = condition.null and other.null
+    if isinstance(condition, InRanges) and isinstance(other, InRanges):
+        return InRanges(condition.column, _intersect_ranges(condition.ranges, other.ranges), null)
+    if not (isinstance(condition, InTexts) and isinstance(other, InTexts)):
         raise Internal("a column has either codes or texts")
-    first, second = set(one.texts), set(two.texts)
-    if one.outside and two.outside:
-        return OneOf(one.column, tuple(sorted(first | second)), True, null)
-    common = second - first if one.outside else first - second if two.outside else first & second
-    return OneOf(one.column, tuple(sorted(common)), False, null)
+    first, second = set(condition.texts), set(other.texts)
+    if condition.outside and other.outside:
+        return InTexts(condition.column, tuple(sorted(first | second)), True, null)
+    common = second - first if condition.outside else first - second if other.outside else first & second
+    return InTexts(condition.column, tuple(sorted(common)), False, null)
 
 
-def complement(one: Condition, column: Column) -> Condition:
+def complement_condition(condition: ColumnCondition, column: Column) -> ColumnCondition:
     """All other values of the column, the missing one included."""
-    null = column.nullable and not one.null
-    if isinstance(one, OneOf):
-        return OneOf(one.column, tuple(sorted(set(one.texts))), not one.outside, null)
-    return Within(one.column, gaps(one.ranges, column), null)
+    null = column.is_nullable and not condition.null
+    if isinstance(condition, InTexts):
+        return InTexts(condition.column, tuple(sorted(set(condition.texts))), not condition.outside, null)
+    return InRanges(condition.column, find_code_gaps(condition.ranges, column), null)
 
 
-def unite(one: Condition, two: Condition, schema: Schema) -> Condition:
+def unite_conditions(condition: ColumnCondition, other: ColumnCondition, schema: Schema) -> ColumnCondition:
     """The values of either; of the same column."""
-    column = schema.column(one.column)
-    return complement(meet(complement(one, column), complement(two, column)), column)
+    column = schema.column(condition.column)
+    return complement_condition(
+        intersect_conditions(complement_condition(condition, column), complement_condition(other, column)), column
+    )
 
 
-def gaps(ranges: Codes, column: Column) -> Codes:
+def find_code_gaps(ranges: Codes, column: Column) -> Codes:
     """The codes of the column that are in none of the ranges."""
-    found, start = [], column.lower
+    gap_ranges, start = [], column.lower
     for low, high in ranges:
         if start < low:
-            found.append((start, min(low - 1, column.upper)))
+            gap_ranges.append((start, min(low - 1, column.upper)))
         start = max(start, high + 1)
     if start <= column.upper:
-        found.append((start, column.upper))
-    return tuple((low, high) for low, high in found if low <= high)
+        gap_ranges.append((start, column.upper))
+    return tuple((low, high) for low, high in gap_ranges if low <= high)
 
 
-def merged(ranges: Iterable[tuple[int, int]]) -> Codes:
+def merge_ranges(ranges: Iterable[tuple[int, int]]) -> Codes:
     """Any ranges in rising order, those that overlap or touch made one."""
-    found: list[tuple[int, int]] = []
+    disjoint_ranges: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(high, found[-1][1])
+        if disjoint_ranges and low <= disjoint_ranges[-1][1] + 1:
+            disjoint_ranges[-1] = disjoint_ranges[-1][0], max(high, disjoint_ranges[-1][1])
         else:
-            found.append((low, high))
-    return tuple(found)
+            disjoint_ranges.append((low, high))
+    return tuple(disjoint_ranges)
 
 
-def ranges_of(codes: Iterable[int]) -> Codes:
+def build_ranges(codes: Iterable[int]) -> Codes:
     """Single codes as ranges."""
-    return merged((code, code) for code in codes)
+    return merge_ranges((code, code) for code in codes)
 
 
-def _common(one: Codes, two: Codes) -> Codes:
+def _intersect_ranges(first: Codes, second: Codes) -> Codes:
     """The intersection, in one walk over both."""
-    found, at, other = [], 0, 0
-    while at < len(one) and other < len(two):
-        low, high = max(one[at][0], two[other][0]), min(one[at][1], two[other][1])
+    common_ranges, first_index, second_index = [], 0, 0
+    while first_index < len(first) and second_index < len(second):
+        low, high = (
+            max(first[first_index][0], second[second_index][0]),
+            min(first[first_index][1], second[second_index][1]),
+        )
         if low <= high:
-            found.append((low, high))
-        if one[at][1] < two[other][1]:
-            at += 1
+            common_ranges.append((low, high))
+        if first[first_index][1] < second[second_index][1]:
+            first_index += 1
         else:
-            other += 1
-    return tuple(found)
+            second_index += 1
+    return tuple(common_ranges)

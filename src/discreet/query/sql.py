@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from discreet.plain import plain_text
+from discreet.plain import copy_text
 from discreet.query.query import Query
-from discreet.query.resolve import resolve
+from discreet.query.resolve import resolve_question
 from discreet.schema import Schema
 
 
 def parse_sql(text: str, schema: Schema) -> Query:
     """The question that a text asks of a table, in canonical form; from the text and the schema alone."""
-    from discreet.query.tree import read_question
+    from discreet.query.tree import parse_select
 
-    return resolve(read_question(plain_text(text, "a question in SQL")), schema)
+    return resolve_question(parse_select(copy_text(text, "a question in SQL")), schema)

@@ -12,14 +12,14 @@ from typing import Literal
 from discreet.errors import InvalidInput
 from discreet.query.predicate import TRUE, Predicate
 
-MOST_CUTS = 255
+MAX_CUTS = 255
 
 Cell = tuple[int | str | None, ...]
 Amounts = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Bins:
+class BinKey:
     """A key of whole numbers: (code - lower) // width; None where the value is missing."""
 
     column: str
@@ -28,7 +28,7 @@ class Bins:
 
 
 @dataclass(frozen=True, slots=True)
-class Cuts:
+class CutKey:
     """A key of whole numbers from 0 on: how many of the cuts are at or below the code; None where it is missing."""
 
     column: str
@@ -36,22 +36,22 @@ class Cuts:
 
     def __post_init__(self) -> None:
         """The cuts rise, and are so few that an engine tells them apart quickly."""
-        if any(low >= high for low, high in pairwise(self.cuts)) or len(self.cuts) > MOST_CUTS:
-            raise InvalidInput(f"the cuts of {self.column[:40]!r} are at most {MOST_CUTS} whole numbers that rise")
+        if any(low >= high for low, high in pairwise(self.cuts)) or len(self.cuts) > MAX_CUTS:
+            raise InvalidInput(f"the cuts of {self.column[:40]!r} are at most {MAX_CUTS} whole numbers that rise")
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class TextKey:
     """A key of texts, of a column with private keys; None where the value is missing."""
 
     column: str
 
 
-Key = Bins | Cuts | Texts
+ScanKey = BinKey | CutKey | TextKey
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class ScanMeasure:
     """One total of each cell.
 
     rows: the number of rows; units: the number of different units; present: the rows with a value of the column;
@@ -65,19 +65,19 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class TotalsScan:
     """The totals of each cell; cells without a row are left out."""
 
-    measures: tuple[Measure, ...]
-    keys: tuple[Key, ...] = ()
+    measures: tuple[ScanMeasure, ...]
+    keys: tuple[ScanKey, ...] = ()
     where: Predicate = TRUE
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class HistogramScan:
     """For each cell, how many rows have a value in each of `count` bins; rows without a value are left out."""
 
-    bins: Bins
+    bins: BinKey
     count: int
-    keys: tuple[Key, ...] = ()
+    keys: tuple[ScanKey, ...] = ()
     where: Predicate = TRUE

@@ -9,29 +9,37 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.errors import InvalidInput
-from discreet.exact import whole
+from discreet.exact import as_int
 from discreet.query.asked import (
-    Both,
-    Bound,
-    Call,
+    And,
     Compare,
     Condition,
     Constant,
-    Either,
-    Is,
-    Item,
+    FunctionCall,
+    HavingBound,
+    InList,
+    IsCheck,
     Join,
-    Listed,
-    Name,
     Not,
-    Place,
+    Or,
+    OutputReference,
+    QualifiedName,
     Question,
+    SelectItem,
 )
-from discreet.query.leaves import bare, constant, name, number, only, output, refused
+from discreet.query.leaves import (
+    build_node_error,
+    check_node_parts,
+    parse_constant,
+    parse_name,
+    parse_number,
+    parse_output,
+    strip_brackets,
+)
 from discreet.query.query import Comparison
-from discreet.query.tokens import SHAPE, read_tree
+from discreet.query.tokens import QUESTION_SHAPE, parse_tree
 
-COMPARISONS: Mapping[type[exp.Expression], Comparison] = {
+COMPARISON_OPERATORS: Mapping[type[exp.Expression], Comparison] = {
     exp.LT: "<",
     exp.LTE: "<=",
     exp.EQ: "=",
@@ -39,167 +47,174 @@ COMPARISONS: Mapping[type[exp.Expression], Comparison] = {
     exp.GTE: ">=",
     exp.GT: ">",
 }
-MIRRORED: Mapping[Comparison, Comparison] = {"<": ">", "<=": ">=", "=": "=", "<>": "<>", ">=": "<=", ">": "<"}
+MIRRORED_COMPARISONS: Mapping[Comparison, Comparison] = {
+    "<": ">",
+    "<=": ">=",
+    "=": "=",
+    "<>": "<>",
+    ">=": "<=",
+    ">": "<",
+}
 
 
-def read_question(text: str) -> Question:
+def parse_select(text: str) -> Question:
     """A question from SQL text, not yet held against a schema."""
-    tree, unit = read_tree(text)
-    only(tree, "expressions", "from_", "joins", "where", "group", "having", "order", "limit")
+    tree, unit = parse_tree(text)
+    check_node_parts(tree, "expressions", "from_", "joins", "where", "group", "having", "order", "limit")
     source = tree.args.get("from_")
     if source is None:
-        raise InvalidInput(f"the question has no FROM; {SHAPE}")
-    only(source, "this")
-    table, alias = _table(source.this)
+        raise InvalidInput(f"the question has no FROM; {QUESTION_SHAPE}")
+    check_node_parts(source, "this")
+    table, alias = _parse_table(source.this)
     return Question(
         table=table,
         alias=alias,
-        items=tuple(_item(node) for node in tree.expressions),
-        joins=tuple(_join(node) for node in tree.args.get("joins") or ()),
-        where=_where(tree.args.get("where")),
-        group=_group(tree.args.get("group")),
+        items=tuple(_parse_item(node) for node in tree.expressions),
+        joins=tuple(_parse_join(node) for node in tree.args.get("joins") or ()),
+        where=_parse_where(tree.args.get("where")),
+        group=_parse_group(tree.args.get("group")),
         rollup=_is_rollup(tree.args.get("group")),
-        having=_having(tree.args.get("having")),
-        order=_order(tree.args.get("order")),
-        limit=_limit(tree.args.get("limit")),
+        having=_parse_having(tree.args.get("having")),
+        order=_parse_order_by(tree.args.get("order")),
+        limit=_parse_limit(tree.args.get("limit")),
         unit=unit,
     )
 
 
-def _table(node: exp.Expression) -> tuple[str, str]:
+def _parse_table(node: exp.Expression) -> tuple[str, str]:
     """The name of a table, and what it is called in the question."""
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        raise InvalidInput(f"FROM and JOIN take the table and its lookups by name, nothing else; {SHAPE}")
-    only(node, "this", "alias")
+        raise InvalidInput(f"FROM and JOIN take the table and its lookups by name, nothing else; {QUESTION_SHAPE}")
+    check_node_parts(node, "this", "alias")
     alias = node.args.get("alias")
     if alias is not None:
-        only(alias, "this")
+        check_node_parts(alias, "this")
     return node.this.name, "" if alias is None else alias.name
 
 
-def _item(node: exp.Expression) -> Item:
+def _parse_item(node: exp.Expression) -> SelectItem:
     if not isinstance(node, exp.Alias):
-        return Item(_output(node))
-    only(node, "this", "alias")
-    return Item(_output(node.this), node.alias)
+        return SelectItem(_parse_filtered_output(node))
+    check_node_parts(node, "this", "alias")
+    return SelectItem(_parse_filtered_output(node.this), node.alias)
 
 
-def _output(node: exp.Expression) -> Name | Call:
+def _parse_filtered_output(node: exp.Expression) -> QualifiedName | FunctionCall:
     """What can stand in a SELECT list; a call may have a FILTER (WHERE ...)."""
-    node = bare(node)
+    node = strip_brackets(node)
     if not isinstance(node, exp.Filter):
-        return output(node)
-    only(node, "this", "expression")
-    call = output(node.this)
-    if not isinstance(call, Call):
+        return parse_output(node)
+    check_node_parts(node, "this", "expression")
+    call = parse_output(node.this)
+    if not isinstance(call, FunctionCall):
         raise InvalidInput("FILTER (WHERE ...) stands after a count, such as COUNT(*)")
-    return replace(call, where=_where(node.expression))
+    return replace(call, where=_parse_where(node.expression))
 
 
-def _join(node: exp.Join) -> Join:
+def _parse_join(node: exp.Join) -> Join:
     """[LEFT] JOIN lookup ON one column = another, or USING one column."""
-    only(node, "this", "side", "kind", "on", "using")
-    lookup, alias = _table(node.this)
+    check_node_parts(node, "this", "side", "kind", "on", "using")
+    lookup, alias = _parse_table(node.this)
     shape = f"{node.side} {node.kind}".strip().upper()
     on, using = node.args.get("on"), node.args.get("using") or []
     if shape not in {"", "INNER", "LEFT", "LEFT OUTER"} or (on is None) == (len(using) != 1):
         raise InvalidInput("a lookup is joined with JOIN or LEFT JOIN, and ON registry.key = lookup.key or USING (key)")
-    names = (Name(using[0].name),) if on is None else _sides(bare(on))
+    names = (QualifiedName(using[0].name),) if on is None else _parse_join_sides(strip_brackets(on))
     return Join(lookup, "left" if "LEFT" in shape else "inner", alias, names)
 
 
-def _sides(node: exp.Expression) -> tuple[Name, ...]:
+def _parse_join_sides(node: exp.Expression) -> tuple[QualifiedName, ...]:
     if not isinstance(node, exp.EQ):
         raise InvalidInput("ON takes one equality, such as ON registry.key = lookup.key")
-    return name(bare(node.this)), name(bare(node.expression))
+    return parse_name(strip_brackets(node.this)), parse_name(strip_brackets(node.expression))
 
 
-def _where(node: exp.Expression | None) -> Condition:
+def _parse_where(node: exp.Expression | None) -> Condition:
     if node is None:
         return True
-    only(node, "this")
-    return _condition(node.this)
+    check_node_parts(node, "this")
+    return _parse_condition(node.this)
 
 
-def _condition(node: exp.Expression) -> Condition:
+def _parse_condition(node: exp.Expression) -> Condition:
     """A condition; chains of AND and OR are walked, not descended, so the depth is that of the brackets."""
-    node = bare(node)
+    node = strip_brackets(node)
     match node:
         case exp.And():
-            return Both(tuple(_condition(part) for part in _chain(node)))
+            return And(tuple(_parse_condition(part) for part in _list_chain(node)))
         case exp.Or():
-            return Either(tuple(_condition(part) for part in _chain(node)))
+            return Or(tuple(_parse_condition(part) for part in _list_chain(node)))
         case exp.Not():
-            only(node, "this")
-            return Not(_condition(node.this))
+            check_node_parts(node, "this")
+            return Not(_parse_condition(node.this))
         case exp.Boolean():
             return bool(node.this)
         case exp.Null():
             return None
         case exp.Between():
-            only(node, "this", "low", "high")
-            column = name(bare(node.this))
-            low, high = (constant(node.args[end]) for end in ("low", "high"))
-            return Both((Compare(column, ">=", low), Compare(column, "<=", high)))
+            check_node_parts(node, "this", "low", "high")
+            column = parse_name(strip_brackets(node.this))
+            low, high = (parse_constant(node.args[end]) for end in ("low", "high"))
+            return And((Compare(column, ">=", low), Compare(column, "<=", high)))
         case exp.In():
-            return _in(node)
+            return _parse_in(node)
         case exp.Is():
-            return _is(node)
+            return _parse_is(node)
         case exp.Column():
-            return Compare(name(node), "=", True)
-    if type(node) not in COMPARISONS:
-        raise refused(node, "a comparison of a column with a constant")
-    return Compare(*_compared(node))
+            return Compare(parse_name(node), "=", True)
+    if type(node) not in COMPARISON_OPERATORS:
+        raise build_node_error(node, "a comparison of a column with a constant")
+    return Compare(*_parse_comparison(node))
 
 
-def _chain(node: exp.Expression) -> list[exp.Expression]:
+def _list_chain(node: exp.Expression) -> list[exp.Expression]:
     """The parts of a chain of one connective, in order."""
     kind, parts = type(node), []
     while type(node) is kind:
-        only(node, "this", "expression")
+        check_node_parts(node, "this", "expression")
         parts.append(node.expression)
         node = node.this
     return [node, *reversed(parts)]
 
 
-def _in(node: exp.In) -> Condition:
-    only(node, "this", "expressions")
+def _parse_in(node: exp.In) -> Condition:
+    check_node_parts(node, "this", "expressions")
     if not node.expressions:
         raise InvalidInput("IN takes a list of at least one constant, such as x IN (1, 2)")
-    return Listed(name(bare(node.this)), tuple(constant(part) for part in node.expressions))
+    return InList(parse_name(strip_brackets(node.this)), tuple(parse_constant(part) for part in node.expressions))
 
 
-def _is(node: exp.Is) -> Condition:
-    only(node, "this", "expression")
+def _parse_is(node: exp.Is) -> Condition:
+    check_node_parts(node, "this", "expression")
     value = node.expression
     if not isinstance(value, exp.Null | exp.Boolean):
         raise InvalidInput("IS takes NULL, TRUE or FALSE, or NOT and one of them")
-    return Is(name(bare(node.this)), None if isinstance(value, exp.Null) else bool(value.this))
+    return IsCheck(parse_name(strip_brackets(node.this)), None if isinstance(value, exp.Null) else bool(value.this))
 
 
-def _compared(node: exp.Expression) -> tuple[Name, Comparison, Constant]:
+def _parse_comparison(node: exp.Expression) -> tuple[QualifiedName, Comparison, Constant]:
     """A column, what it is compared by and with what; a constant on the left is turned round."""
-    only(node, "this", "expression")
-    comparison = COMPARISONS[type(node)]
-    left, right = bare(node.this), bare(node.expression)
+    check_node_parts(node, "this", "expression")
+    comparison = COMPARISON_OPERATORS[type(node)]
+    left, right = strip_brackets(node.this), strip_brackets(node.expression)
     if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
-        return name(right), MIRRORED[comparison], constant(left)
-    return name(left), comparison, constant(right)
+        return parse_name(right), MIRRORED_COMPARISONS[comparison], parse_constant(left)
+    return parse_name(left), comparison, parse_constant(right)
 
 
-def _place(node: exp.Expression) -> Place:
+def _parse_output_reference(node: exp.Expression) -> OutputReference:
     """An output, by its place from 1, its name or its expression."""
     if isinstance(node, exp.Literal):
-        return whole(number(node), "a place in the SELECT list")
-    return _output(node)
+        return as_int(parse_number(node), "a place in the SELECT list")
+    return _parse_filtered_output(node)
 
 
-def _group(node: exp.Expression | None) -> tuple[Place, ...]:
+def _parse_group(node: exp.Expression | None) -> tuple[OutputReference, ...]:
     if node is None:
         return ()
-    only(node, "expressions")
+    check_node_parts(node, "expressions")
     parts = node.expressions[0].expressions if _is_rollup(node) else node.expressions
-    return tuple(_place(bare(part)) for part in parts)
+    return tuple(_parse_output_reference(strip_brackets(part)) for part in parts)
 
 
 def _is_rollup(node: exp.Expression | None) -> bool:
@@ -208,51 +223,51 @@ def _is_rollup(node: exp.Expression | None) -> bool:
     return len(parts) == 1 and isinstance(parts[0], exp.Anonymous) and str(parts[0].this).upper() == "ROLLUP"
 
 
-def _having(node: exp.Expression | None) -> tuple[Bound, ...]:
+def _parse_having(node: exp.Expression | None) -> tuple[HavingBound, ...]:
     """Comparisons of outputs with numbers, joined by AND."""
     if node is None:
         return ()
-    only(node, "this")
-    parts = [bare(node.this)]
-    found: list[Bound] = []
+    check_node_parts(node, "this")
+    parts = [strip_brackets(node.this)]
+    having_bounds: list[HavingBound] = []
     while parts:
         part = parts.pop()
         if isinstance(part, exp.And):
-            parts += [bare(inner) for inner in reversed(_chain(part))]
+            parts += [strip_brackets(inner) for inner in reversed(_list_chain(part))]
         else:
-            found.append(_bound(part))
-    return tuple(found)
+            having_bounds.append(_parse_bound(part))
+    return tuple(having_bounds)
 
 
-def _bound(node: exp.Expression) -> Bound:
-    if type(node) not in COMPARISONS:
-        raise refused(node, "a comparison of an aggregate with a number, and AND between several,")
-    only(node, "this", "expression")
-    comparison = COMPARISONS[type(node)]
-    left, right = bare(node.this), bare(node.expression)
+def _parse_bound(node: exp.Expression) -> HavingBound:
+    if type(node) not in COMPARISON_OPERATORS:
+        raise build_node_error(node, "a comparison of an aggregate with a number, and AND between several,")
+    check_node_parts(node, "this", "expression")
+    comparison = COMPARISON_OPERATORS[type(node)]
+    left, right = strip_brackets(node.this), strip_brackets(node.expression)
     if isinstance(left, exp.Column | exp.Anonymous | exp.Filter):
-        return Bound(_output(left), comparison, number(right))
-    return Bound(_output(right), MIRRORED[comparison], number(left))
+        return HavingBound(_parse_filtered_output(left), comparison, parse_number(right))
+    return HavingBound(_parse_filtered_output(right), MIRRORED_COMPARISONS[comparison], parse_number(left))
 
 
-def _order(node: exp.Expression | None) -> tuple[tuple[Place, bool], ...]:
+def _parse_order_by(node: exp.Expression | None) -> tuple[tuple[OutputReference, bool], ...]:
     if node is None:
         return ()
-    only(node, "expressions")
-    return tuple(_ordered(part) for part in node.expressions)
+    check_node_parts(node, "expressions")
+    return tuple(_parse_order_item(part) for part in node.expressions)
 
 
-def _ordered(node: exp.Expression) -> tuple[Place, bool]:
-    only(node, "this", "desc", "nulls_first")
-    falling = bool(node.args.get("desc"))
+def _parse_order_item(node: exp.Expression) -> tuple[OutputReference, bool]:
+    check_node_parts(node, "this", "desc", "nulls_first")
+    is_descending = bool(node.args.get("desc"))
     # The parser fills in nulls_first; only what was written otherwise differs from this.
-    if bool(node.args.get("nulls_first")) is falling:
+    if bool(node.args.get("nulls_first")) is is_descending:
         raise InvalidInput("NULLS FIRST and NULLS LAST have no place in ORDER BY; leave them out")
-    return _place(bare(node.this)), falling
+    return _parse_output_reference(strip_brackets(node.this)), is_descending
 
 
-def _limit(node: exp.Expression | None) -> Fraction | None:
+def _parse_limit(node: exp.Expression | None) -> Fraction | None:
     if node is None:
         return None
-    only(node, "expression")
-    return number(node.expression)
+    check_node_parts(node, "expression")
+    return parse_number(node.expression)

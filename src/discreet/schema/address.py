@@ -8,35 +8,35 @@ from typing import Literal
 
 from discreet.errors import InvalidInput
 
-TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
+TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class SourceAddress:
     """`place` is the path of a file or the address of a server; `table` is named within its engine."""
 
     engine: Literal["csv", "parquet", "postgres", "spark", "memory"]
-    place: str = ""
+    location: str = ""
     table: str = ""
 
     @staticmethod
-    def of(text: str) -> Address:
+    def of(text: str) -> SourceAddress:
         """Read data.csv, data.parquet, postgresql://host/db#schema.table, spark:catalog.table or memory.
 
         A refusal does not repeat the address, which may hold a password.
         """
         server, _, table = text.rpartition("#")
-        named = TABLE.fullmatch(table)
-        if server.startswith("postgresql://") and named and table.count(".") < 2:
-            return Address("postgres", server, table)
-        if text.startswith("spark:") and TABLE.fullmatch(text[6:]):
-            return Address("spark", table=text[6:])
+        is_table = TABLE_NAME.fullmatch(table)
+        if server.startswith("postgresql://") and is_table and table.count(".") < 2:
+            return SourceAddress("postgres", server, table)
+        if text.startswith("spark:") and TABLE_NAME.fullmatch(text[6:]):
+            return SourceAddress("spark", table=text[6:])
         if text == "memory":
-            return Address("memory")
+            return SourceAddress("memory")
         if "://" not in text and text.lower().endswith(".csv"):
-            return Address("csv", text)
+            return SourceAddress("csv", text)
         if "://" not in text and text.lower().endswith(".parquet"):
-            return Address("parquet", text)
+            return SourceAddress("parquet", text)
         raise InvalidInput(
             "a source must be a .csv or .parquet file, postgresql://host/db#schema.table, spark:catalog.table, "
             "or memory where a table is handed to Custodian.open"

@@ -14,8 +14,8 @@ from types import NoneType
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
-from discreet.exact import rational_text, shown
-from discreet.plain import is_exactly, plain_exact
+from discreet.exact import format_exact, parse_rational
+from discreet.plain import copy_exact_number, has_exact_type
 from discreet.taxonomy import Taxonomy
 
 Kind = Literal["integer", "number", "boolean", "date", "ordinal", "nominal"]
@@ -23,17 +23,17 @@ Role = Literal["identifier", "quasi-identifier", "confidential", "other"]
 Trend = Literal["rising", "falling"]
 Value = int | Fraction | bool | date | str
 
-FARTHEST = 2**44
+MAX_CODE = 2**44
 """No code is farther from 0, so that sums of squares of 2^38 rows fit 126 bits on every engine."""
 EPOCH = date(1970, 1, 1)
-NUMERIC = frozenset({"integer", "number"})
+NUMERIC_KINDS = frozenset({"integer", "number"})
 TRENDS = (*get_args(Trend), None)
-NAMES = {*get_args(Kind), *get_args(Role)}
-ORDERED = NUMERIC | {"date", "ordinal", "boolean"}
+KINDS_AND_ROLES = {*get_args(Kind), *get_args(Role)}
+ORDERED_KINDS = NUMERIC_KINDS | {"date", "ordinal", "boolean"}
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedCodes:
     """A column of a public lookup table: for each code of the key column, from its lowest, the derived code or none."""
 
     key: str
@@ -62,7 +62,7 @@ class Column:
     missing: int | None = None
     missing_values: tuple[str, ...] = ()
     private_keys: bool = False
-    derived: Derived | None = None
+    derived: DerivedCodes | None = None
     counts: Trend | None = None
     """In every snapshot each value has no fewer (rising) or no more (falling) rows than the one before.
 
@@ -72,7 +72,7 @@ class Column:
     def __post_init__(self) -> None:
         """The codes are in order and not too far from 0; categories are counted from 0; a missing value is a code."""
         self._check_types()
-        if not (-FARTHEST <= self.lower <= self.upper <= FARTHEST and self.step > 0):
+        if not (-MAX_CODE <= self.lower <= self.upper <= MAX_CODE and self.step > 0):
             raise InvalidInput(
                 f"the codes of {self.name} go up by steps above 0, from lower to upper, within 2^44 of 0"
             )
@@ -80,104 +80,112 @@ class Column:
             raise InvalidInput(f"the codes of {self.name} are the places of its categories, from 0")
         if self.missing is not None and not self.lower <= self.missing <= self.upper:
             raise InvalidInput(f"a missing value of {self.name} must stand for a value between its bounds")
-        if self.counts is not None and not self.ordered:
+        if self.counts is not None and not self.is_ordered:
             raise InvalidInput(f"the values of {self.name} have no order, so their counts cannot rise or fall with it")
 
     def _check_types(self) -> None:
         """What is declared is of exactly these types: noise is scaled by it, and rows are compared with it."""
-        object.__setattr__(self, "step", plain_exact(self.step, "the step of a column"))
+        object.__setattr__(self, "step", copy_exact_number(self.step, "the step of a column"))
         names: tuple[object, ...] = (self.name, self.kind, self.role)
-        named = all(type(name) is str for name in names) and {self.kind, self.role} <= NAMES
-        codes = all(type(code) is int for code in (self.lower, self.upper)) and is_exactly(self.missing, int, NoneType)
+        has_names = all(type(name) is str for name in names) and {self.kind, self.role} <= KINDS_AND_ROLES
+        has_codes = all(type(code) is int for code in (self.lower, self.upper)) and has_exact_type(
+            self.missing, int, NoneType
+        )
         lists = (self.categories, self.missing_values)
-        texts = all(type(one) is tuple and all(type(text) is str for text in one) for one in lists)
+        has_texts = all(type(entries) is tuple and all(type(text) is str for text in entries) for entries in lists)
         flags: tuple[object, ...] = (self.private_keys, self.counts)
-        if not (named and codes and texts and type(flags[0]) is bool and flags[1] in TRENDS):
+        if not (has_names and has_codes and has_texts and type(flags[0]) is bool and flags[1] in TRENDS):
             raise InvalidInput(f"the column {str(self.name)[:40]!r} must be declared with plain text and whole numbers")
-        if not (is_exactly(self.taxonomy, Taxonomy, NoneType) and is_exactly(self.derived, Derived, NoneType)):
+        if not (
+            has_exact_type(self.taxonomy, Taxonomy, NoneType) and has_exact_type(self.derived, DerivedCodes, NoneType)
+        ):
             raise InvalidInput(
                 f"the taxonomy of {self.name[:40]!r} must be a Taxonomy, and what it is derived from Derived"
             )
 
     @property
-    def nullable(self) -> bool:
+    def is_nullable(self) -> bool:
         """Whether a value may be missing; not where a missing value stands for a code."""
         return self.missing is None
 
     @property
-    def numeric(self) -> bool:
+    def is_numeric(self) -> bool:
         """Whether sums and means make sense."""
-        return self.kind in NUMERIC
+        return self.kind in NUMERIC_KINDS
 
     @property
-    def ordered(self) -> bool:
+    def is_ordered(self) -> bool:
         """Whether < and > make sense."""
-        return self.kind in ORDERED
+        return self.kind in ORDERED_KINDS
 
     @property
     def size(self) -> int:
         """How many codes there are."""
         return self.upper - self.lower + 1
 
-    def value(self, code: int) -> Value:
+    def decode(self, code: int) -> Value:
         """What a code stands for."""
         if self.categories:
             return self.categories[code] if self.kind != "boolean" else bool(code)
         if self.kind == "date":
-            return day(code)
+            return date_from_days(code)
         exact = code * self.step
         return int(exact) if self.step.denominator == 1 else exact
 
-    def place(self, text: str) -> Fraction:
+    def find_position(self, text: str) -> Fraction:
         """Where a constant of a question stands among the codes, exactly; between two codes for some numbers."""
         if self.kind == "date":
-            return Fraction(days(text, f"a value of {self.name}"))
+            return Fraction(parse_days(text, f"a value of {self.name}"))
         if self.kind == "boolean":
-            return Fraction(self._category(text.lower()))
+            return Fraction(self._find_category(text.lower()))
         if self.categories:
-            return Fraction(self._category(text))
-        return rational_text(text, f"a value of {self.name}") / self.step
+            return Fraction(self._find_category(text))
+        return parse_rational(text, f"a value of {self.name}") / self.step
 
-    def codes_of(self, text: str) -> tuple[int, ...]:
+    def find_codes(self, text: str) -> tuple[int, ...]:
         """The codes that equal a constant: none, one, or all leaves under a concept of the taxonomy."""
         if self.taxonomy is not None and text not in self.categories and text in self.taxonomy.ancestors:
-            under = self.taxonomy.ancestors
-            return tuple(code for code, leaf in enumerate(self.categories) if text in under[leaf])
-        place = self.place(text)
+            ancestors = self.taxonomy.ancestors
+            return tuple(code for code, leaf in enumerate(self.categories) if text in ancestors[leaf])
+        place = self.find_position(text)
         inside = place.denominator == 1 and self.lower <= place <= self.upper
         return (int(place),) if inside else ()
 
-    def _category(self, text: str) -> int:
+    def _find_category(self, text: str) -> int:
         if text not in self.categories:
-            some = ", ".join(self.categories[:12]) + (", ..." if len(self.categories) > 12 else "")
-            raise InvalidInput(f"{self.name} has no value {text[:40]!r}; it has {some}")
+            examples = ", ".join(self.categories[:12]) + (", ..." if len(self.categories) > 12 else "")
+            raise InvalidInput(f"{self.name} has no value {text[:40]!r}; it has {examples}")
         return self.categories.index(text)
 
 
-def domain(lower: Fraction, upper: Fraction, step: Fraction, name: str) -> tuple[int, int]:
+def encode_bounds(lower: Fraction, upper: Fraction, step: Fraction, name: str) -> tuple[int, int]:
     """The codes of two declared bounds: both multiples of the step, in order, not too far from 0."""
     low, high = lower / step, upper / step
     if low > high:
-        raise InvalidInput(f"the bounds of {name} are reversed: lower {shown(lower)}, upper {shown(upper)}")
+        raise InvalidInput(
+            f"the bounds of {name} are reversed: lower {format_exact(lower)}, upper {format_exact(upper)}"
+        )
     if low.denominator != 1 or high.denominator != 1:
-        near = f"{shown(math.floor(low) * step)} and {shown(math.ceil(high) * step)}"
-        raise InvalidInput(f"the bounds of {name} must be multiples of its step {shown(step)}; the nearest are {near}")
-    if max(abs(low), abs(high)) > FARTHEST:
+        near = f"{format_exact(math.floor(low) * step)} and {format_exact(math.ceil(high) * step)}"
+        raise InvalidInput(
+            f"the bounds of {name} must be multiples of its step {format_exact(step)}; the nearest are {near}"
+        )
+    if max(abs(low), abs(high)) > MAX_CODE:
         raise InvalidInput(f"{name} has more than 2^44 steps between 0 and a bound; declare a coarser step")
     return int(low), int(high)
 
 
-def day(number: float) -> date:
+def date_from_days(number: float) -> date:
     """The date so many days, rounded, after 1970-01-01."""
     return EPOCH + timedelta(days=round(number))
 
 
-def days(text: str, what: str) -> int:
+def parse_days(text: str, subject: str) -> int:
     """The days from 1970-01-01 to a date written like 2024-02-29."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
         day = None
     if day is None or day.isoformat() != text:
-        raise InvalidInput(f"{what} is a date such as 2024-02-29, got {text[:40]!r}")
+        raise InvalidInput(f"{subject} is a date such as 2024-02-29, got {text[:40]!r}")
     return (day - EPOCH).days

@@ -19,41 +19,43 @@ if TYPE_CHECKING:
 
 Node = str | list["Node"] | dict[str, "Node"]
 
-LONGEST = 1_000_000
+MAX_CHARACTERS = 1_000_000
 """In characters."""
-DEEPEST = 8
-SPACE = " \t\r\n"
+MAX_DEPTH = 8
+WHITESPACE = " \t\r\n"
 UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 """What some engine or encoding cannot write."""
 UNDECIDED = "DECIDE"
 """What a draft writes where the custodian must decide."""
-MOST_NAMED = 12
-NEEDED = {"schema": "declare name, source, neighbours, budget and columns", "configuration": "list datasets"}
+MAX_NAMED = 12
+REQUIRED_CONTENT = {"schema": "declare name, source, neighbours, budget and columns", "configuration": "list datasets"}
 
 
-def read_document(text: str, what: str = "schema") -> Node:
+def read_document(text: str, subject: str = "schema") -> Node:
     """The one document of a YAML text; `what` it is, for who made a mistake in it."""
-    if len(text) > LONGEST:
-        raise InvalidInput(f"a {what} has at most {LONGEST} characters, this text has {len(text)}; use taxonomy files")
-    return deepcopy(_read(text, what))
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidInput(
+            f"a {subject} has at most {MAX_CHARACTERS} characters, this text has {len(text)}; use taxonomy files"
+        )
+    return deepcopy(_parse_cached(text, subject))
 
 
 @lru_cache(maxsize=4)
-def _read(text: str, what: str) -> Node:
+def _parse_cached(text: str, subject: str) -> Node:
     """Kept for a while: one command reads its schema several times."""
     import yaml
 
     try:
-        return _document(yaml.parse(text, Loader=yaml.BaseLoader), what)
+        return _build_document(yaml.parse(text, Loader=yaml.BaseLoader), subject)
     except InvalidInput:
         raise
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last two: from escapes of no character
         mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark else ""
-        raise InvalidInput(f"the {what} is not valid YAML{where}; write key: value, one key to a line") from None
+        location = f" at line {mark.line + 1}" if mark else ""
+        raise InvalidInput(f"the {subject} is not valid YAML{location}; write key: value, one key to a line") from None
 
 
-def _document(events: Iterator[Event], what: str) -> Node:
+def _build_document(events: Iterator[Event], subject: str) -> Node:
     from yaml.events import NodeEvent
 
     document: Node | None = None
@@ -61,43 +63,44 @@ def _document(events: Iterator[Event], what: str) -> Node:
         if not isinstance(event, NodeEvent):
             continue
         if document is not None:
-            raise InvalidInput(f"a {what} is one YAML document; remove the second line --- and what follows it")
-        document = _node(event, events, 0, what)
+            raise InvalidInput(f"a {subject} is one YAML document; remove the second line --- and what follows it")
+        document = _build_node(event, events, 0, subject)
     if not document:
-        raise InvalidInput(f"the {what} is empty; {NEEDED[what]}")
+        raise InvalidInput(f"the {subject} is empty; {REQUIRED_CONTENT[subject]}")
     return document
 
 
-def _node(event: Event, events: Iterator[Event], depth: int, what: str) -> Node:
+def _build_node(event: Event, events: Iterator[Event], depth: int, subject: str) -> Node:
     from yaml.events import ScalarEvent, SequenceStartEvent
 
-    where = _line(event, what)
+    location = _format_line(event, subject)
     if getattr(event, "anchor", None) is not None or getattr(event, "tag", None) is not None:
         raise InvalidInput(
-            f"{where} has an anchor (&), an alias (*) or a tag (!); write the value out, or in quotes if it is a text"
+            f"{location} has an anchor (&), an alias (*) or a tag (!); write the value out, "
+            "or in quotes if it is a text"
         )
     if isinstance(event, ScalarEvent):
-        return trimmed(event.value, where)
-    if depth == DEEPEST:
-        raise InvalidInput(f"{where} is nested more than {DEEPEST} deep; a {what} needs at most 4")
+        return trim_text(event.value, location)
+    if depth == MAX_DEPTH:
+        raise InvalidInput(f"{location} is nested more than {MAX_DEPTH} deep; a {subject} needs at most 4")
     if isinstance(event, SequenceStartEvent):
-        return [_node(inner, events, depth + 1, what) for inner in _until_end(events)]
-    return _pairs(events, depth + 1, what)
+        return [_build_node(inner, events, depth + 1, subject) for inner in _iterate_until_end(events)]
+    return _build_mapping(events, depth + 1, subject)
 
 
-def _pairs(events: Iterator[Event], depth: int, what: str) -> dict[str, Node]:
+def _build_mapping(events: Iterator[Event], depth: int, subject: str) -> dict[str, Node]:
     pairs: dict[str, Node] = {}
-    for event in _until_end(events):
-        key = _node(event, events, depth, what)
+    for event in _iterate_until_end(events):
+        key = _build_node(event, events, depth, subject)
         if not isinstance(key, str):
-            raise InvalidInput(f"{_line(event, what)} has a key that is not text; write key: value")
+            raise InvalidInput(f"{_format_line(event, subject)} has a key that is not text; write key: value")
         if key in pairs:
-            raise InvalidInput(f"{_line(event, what)} gives {key[:40]!r} again; give every key once")
-        pairs[key] = _node(next(events), events, depth, what)
+            raise InvalidInput(f"{_format_line(event, subject)} gives {key[:40]!r} again; give every key once")
+        pairs[key] = _build_node(next(events), events, depth, subject)
     return pairs
 
 
-def _until_end(events: Iterator[Event]) -> Iterator[Event]:
+def _iterate_until_end(events: Iterator[Event]) -> Iterator[Event]:
     from yaml.events import CollectionEndEvent
 
     for event in events:
@@ -106,33 +109,33 @@ def _until_end(events: Iterator[Event]) -> Iterator[Event]:
         yield event
 
 
-def _line(event: Event, what: str) -> str:
+def _format_line(event: Event, subject: str) -> str:
     line = event.start_mark.line + 1 if event.start_mark else "?"
-    return f"line {line} of the {what}"
+    return f"line {line} of the {subject}"
 
 
-def trimmed(text: str, where: str) -> str:
+def trim_text(text: str, location: str) -> str:
     """A text without the space around it, if every engine can write it."""
     if UNWRITABLE.search(text):
-        raise InvalidInput(f"{where} has a character that cannot be written, such as NUL; remove it")
-    return text.strip(SPACE)
+        raise InvalidInput(f"{location} has a character that cannot be written, such as NUL; remove it")
+    return text.strip(WHITESPACE)
 
 
 def check_decided(document: Node) -> None:
     """Nothing is left as the draft wrote it."""
-    undecided = list(_undecided(document, ()))
+    undecided = list(_list_undecided(document, ()))
     if undecided:
-        named = ", ".join(undecided[:MOST_NAMED]) + (", ..." if len(undecided) > MOST_NAMED else "")
-        raise InvalidInput(f"the custodian has still to decide, in place of {UNDECIDED}: {named}")
+        undecided_names = ", ".join(undecided[:MAX_NAMED]) + (", ..." if len(undecided) > MAX_NAMED else "")
+        raise InvalidInput(f"the custodian has still to decide, in place of {UNDECIDED}: {undecided_names}")
 
 
-def _undecided(node: Node, path: tuple[str, ...]) -> Iterator[str]:
+def _list_undecided(node: Node, path: tuple[str, ...]) -> Iterator[str]:
     """What is undecided, in words: the lower of column age."""
     if node == UNDECIDED:
         yield " of ".join(reversed(path))
     elif isinstance(node, dict):
         for key, inner in node.items():
-            yield from _undecided(inner, (f"column {key[:40]}",) if path == ("columns",) else (*path, key[:40]))
+            yield from _list_undecided(inner, (f"column {key[:40]}",) if path == ("columns",) else (*path, key[:40]))
     elif isinstance(node, list):
         for inner in node:
-            yield from _undecided(inner, path)
+            yield from _list_undecided(inner, path)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class MappingKeys:
     """The keys of one mapping of the file, in the order in which they are told."""
 
     allowed: tuple[str, ...]
-    needed: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
 
 
-SCHEMA = Keys(
+SCHEMA_KEYS = MappingKeys(
     (
         "name",
         "source",
@@ -34,14 +34,14 @@ SCHEMA = Keys(
     ),
     ("name", "source", "neighbours", "budget", "columns"),
 )
-UNIT = Keys(("column", "rows"), ("column",))
-BUDGET = Keys(("epsilon", "delta", "max_epsilon"), ("epsilon",))
-PUBLISHED = Keys(("statistic", "value", "question"), ("statistic", "value"))
-LOOKUP = Keys(("file", "key"), ("file", "key"))
-TAXONOMY = Keys(("parents", "mapping", "attribute", "source", "n_concepts"), ("parents",))
+UNIT_KEYS = MappingKeys(("column", "rows"), ("column",))
+BUDGET_KEYS = MappingKeys(("epsilon", "delta", "max_epsilon"), ("epsilon",))
+PUBLISHED_KEYS = MappingKeys(("statistic", "value", "question"), ("statistic", "value"))
+LOOKUP_KEYS = MappingKeys(("file", "key"), ("file", "key"))
+TAXONOMY_KEYS = MappingKeys(("parents", "mapping", "attribute", "source", "n_concepts"), ("parents",))
 
-OF_ALL = ("kind", "role", "missing", "missing_values")
-OF_KIND: Mapping[str, tuple[str, ...]] = {
+COMMON_COLUMN_KEYS = ("kind", "role", "missing", "missing_values")
+KIND_KEYS: Mapping[str, tuple[str, ...]] = {
     "integer": ("lower", "upper", "step", "counts"),
     "number": ("lower", "upper", "step", "counts"),
     "date": ("lower", "upper", "counts"),
@@ -49,12 +49,14 @@ OF_KIND: Mapping[str, tuple[str, ...]] = {
     "ordinal": ("categories", "counts"),
     "nominal": ("categories", "taxonomy", "keys"),
 }
-OPTIONAL = {("integer", "step"), ("nominal", "categories"), ("nominal", "taxonomy"), ("nominal", "keys")}
-OPTIONAL |= {(kind, "counts") for kind, keys in OF_KIND.items() if "counts" in keys}
-COLUMN = Keys((*OF_ALL, *dict.fromkeys(key for keys in OF_KIND.values() for key in keys)), ("kind",))
+OPTIONAL_KIND_KEYS = {("integer", "step"), ("nominal", "categories"), ("nominal", "taxonomy"), ("nominal", "keys")}
+OPTIONAL_KIND_KEYS |= {(kind, "counts") for kind, keys in KIND_KEYS.items() if "counts" in keys}
+COLUMN_KEYS = MappingKeys(
+    (*COMMON_COLUMN_KEYS, *dict.fromkeys(key for keys in KIND_KEYS.values() for key in keys)), ("kind",)
+)
 
 
-def of_kind(kind: str) -> Keys:
+def list_kind_keys(kind: str) -> MappingKeys:
     """Those of a column of a kind."""
-    needed = tuple(key for key in OF_KIND[kind] if (kind, key) not in OPTIONAL)
-    return Keys((*OF_ALL, *OF_KIND[kind]), needed)
+    required = tuple(key for key in KIND_KEYS[kind] if (kind, key) not in OPTIONAL_KIND_KEYS)
+    return MappingKeys((*COMMON_COLUMN_KEYS, *KIND_KEYS[kind]), required)

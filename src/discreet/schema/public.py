@@ -6,7 +6,7 @@ from datetime import date
 from fractions import Fraction
 
 from discreet.schema.column import Column, Value
-from discreet.schema.schema import Budget, Published, Schema
+from discreet.schema.schema import Budget, PublishedStatistic, Schema
 from discreet.taxonomy import Taxonomy
 
 
@@ -17,48 +17,54 @@ def schema_to_public_json(schema: Schema) -> dict[str, object]:
         "neighbours": schema.neighbours,
         "units": schema.units,
         "unit": None if schema.unit is None else {"column": schema.unit, "rows": schema.rows},
-        "budget": _budget(schema.budget),
-        "analyst_budget": _budget(schema.analyst_budget),
+        "budget": _describe_budget(schema.budget),
+        "analyst_budget": _describe_budget(schema.analyst_budget),
         "models": list(schema.models),
         "individual_queries": schema.individual_queries,
         "partition": schema.partition,
-        "published": [_published(one) for one in schema.published],
+        "published": [_describe_published(statistic) for statistic in schema.published],
         "impossible": list(schema.impossible),
         "lookups": dict(schema.lookups),
-        "columns": {name: _column(column) for name, column in schema.columns.items()},
+        "columns": {name: _describe_column(column) for name, column in schema.columns.items()},
     }
 
 
-def _published(one: Published) -> dict[str, str]:
-    told = {"statistic": one.statistic, "value": one.value}
-    return told if one.question is None else told | {"question": one.question}
+def _describe_published(statistic: PublishedStatistic) -> dict[str, str]:
+    description = {"statistic": statistic.statistic, "value": statistic.value}
+    return description if statistic.question is None else description | {"question": statistic.question}
 
 
-def _budget(budget: Budget) -> dict[str, str]:
-    return {name: str(value) for name, value in budget.declared().items()}
+def _describe_budget(budget: Budget) -> dict[str, str]:
+    return {name: str(value) for name, value in budget.list_amounts().items()}
 
 
-def _column(column: Column) -> dict[str, object]:
-    told: dict[str, object] = {"kind": column.kind, "role": column.role}
+def _describe_column(column: Column) -> dict[str, object]:
+    description: dict[str, object] = {"kind": column.kind, "role": column.role}
     if column.private_keys:
-        told |= {"keys": "private"}
+        description |= {"keys": "private"}
     elif column.categories:
-        told |= {"categories": [_told(column.value(code)) for code in range(column.size)]}
+        description |= {"categories": [_to_json_value(column.decode(code)) for code in range(column.size)]}
     else:
-        told |= {"lower": _told(column.value(column.lower)), "upper": _told(column.value(column.upper))}
-    told |= {"step": _told(column.value(1))} if column.numeric else {}
-    told |= {"taxonomy": _parents(column.taxonomy)} if column.taxonomy else {}
-    told |= {"missing_values": list(column.missing_values)} if column.missing_values else {}
-    told |= {"missing": _told(column.value(column.missing))} if column.missing is not None else {}
-    told |= {"counts": column.counts} if column.counts else {}
-    return told | ({"derived_from": column.derived.key} if column.derived else {})
+        description |= {
+            "lower": _to_json_value(column.decode(column.lower)),
+            "upper": _to_json_value(column.decode(column.upper)),
+        }
+    description |= {"step": _to_json_value(column.decode(1))} if column.is_numeric else {}
+    description |= {"taxonomy": _list_parents(column.taxonomy)} if column.taxonomy else {}
+    description |= {"missing_values": list(column.missing_values)} if column.missing_values else {}
+    description |= {"missing": _to_json_value(column.decode(column.missing))} if column.missing is not None else {}
+    description |= {"counts": column.counts} if column.counts else {}
+    return description | ({"derived_from": column.derived.key} if column.derived else {})
 
 
-def _told(value: Value) -> int | bool | str:
+def _to_json_value(value: Value) -> int | bool | str:
     return str(value) if isinstance(value, Fraction | date) else value
 
 
-def _parents(taxonomy: Taxonomy) -> dict[str, list[str]]:
+def _list_parents(taxonomy: Taxonomy) -> dict[str, list[str]]:
     """The parents of each concept: its ancestors that are not ancestors of another."""
-    above = {concept: ancestors - {concept} for concept, ancestors in taxonomy.ancestors.items()}
-    return {concept: sorted(ups.difference(*(above[up] for up in ups))) for concept, ups in above.items()}
+    proper_ancestors = {concept: ancestors - {concept} for concept, ancestors in taxonomy.ancestors.items()}
+    return {
+        concept: sorted(above.difference(*(proper_ancestors[ancestor] for ancestor in above)))
+        for concept, above in proper_ancestors.items()
+    }

@@ -8,100 +8,113 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from discreet.errors import InvalidInput
-from discreet.exact import positive, shown
-from discreet.guarantee import relation
+from discreet.exact import as_positive, format_exact
+from discreet.guarantee import parse_neighbor_relation
 from discreet.schema import expect, keys
-from discreet.schema.address import Address
+from discreet.schema.address import SourceAddress
 from discreet.schema.column import Column
-from discreet.schema.document import LONGEST, Node, check_decided, read_document
+from discreet.schema.document import MAX_CHARACTERS, Node, check_decided, read_document
 from discreet.schema.read_column import read_column
 from discreet.schema.read_lookup import read_lookup
-from discreet.schema.schema import Budget, Published, Schema
+from discreet.schema.schema import Budget, PublishedStatistic, Schema
 
 Read = TypeVar("Read")
-TABLES = (".csv", ".parquet")
+TABLE_SUFFIXES = (".csv", ".parquet")
 
 
 def load_schema(path: str | Path) -> Schema:
     """The schema in a file; the other files it names are beside it."""
     file = Path(path).absolute()
-    if file.suffix.lower() in TABLES:
+    if file.suffix.lower() in TABLE_SUFFIXES:
         raise InvalidInput(f"{file.name[:40]!r} is a table, not its schema; name that, or draft one by discreet init")
-    return schema_from_text(expect.contents(file, "the schema", LONGEST), file.parent)
+    return schema_from_text(expect.read_text_file(file, "the schema", MAX_CHARACTERS), file.parent)
 
 
 def schema_from_text(text: str, folder: Path) -> Schema:
     """The schema in a text; the files it names are in `folder`."""
     document = read_document(text)
     check_decided(document)
-    pairs = expect.closed(document, "the schema", keys.SCHEMA)
-    name = expect.name(pairs["name"], "name")
-    unit, rows = _given(pairs, "unit", _unit) or (None, 1)
-    columns = _columns(pairs["columns"], unit, folder)
+    pairs = expect.expect_closed_mapping(document, "the schema", keys.SCHEMA_KEYS)
+    name = expect.expect_name(pairs["name"], "name")
+    unit, rows = _read_optional(pairs, "unit", _parse_unit) or (None, 1)
+    columns = _read_columns(pairs["columns"], unit, folder)
     lookups = _add_lookups(pairs.get("lookups", {}), name, columns, folder)
-    budget = _budget(pairs["budget"], "budget")
+    budget = _parse_budget(pairs["budget"], "budget")
     return Schema(
         name=name,
-        source=_source(pairs["source"]),
+        source=_parse_source(pairs["source"]),
         folder=folder,
-        neighbours=relation(expect.one_of(pairs["neighbours"], "neighbours", ("add-remove", "replace-one"))),
+        neighbours=parse_neighbor_relation(
+            expect.expect_one_of(pairs["neighbours"], "neighbours", ("add-remove", "replace-one"))
+        ),
         columns=MappingProxyType(columns),
         budget=budget,
-        analyst_budget=_given(pairs, "analyst_budget", _budget) or budget,
-        units=_given(pairs, "units", expect.whole),
+        analyst_budget=_read_optional(pairs, "analyst_budget", _parse_budget) or budget,
+        units=_read_optional(pairs, "units", expect.expect_positive_integer),
         unit=unit,
         rows=rows,
-        models=expect.texts(pairs.get("models", ["dp"]), "models"),
-        individual_dp_reason=_given(pairs, "individual_dp_reason", expect.text) or "",
-        individual_queries=_given(pairs, "individual_queries", expect.truth) or False,
-        partition=_given(pairs, "partition", expect.text),
+        models=expect.expect_texts(pairs.get("models", ["dp"]), "models"),
+        individual_dp_reason=_read_optional(pairs, "individual_dp_reason", expect.expect_text) or "",
+        individual_queries=_read_optional(pairs, "individual_queries", expect.expect_boolean) or False,
+        partition=_read_optional(pairs, "partition", expect.expect_text),
         lookups=MappingProxyType(lookups),
-        published=tuple(_published(entry) for entry in expect.entries(pairs.get("published", []), "published")),
-        impossible=expect.texts(pairs.get("impossible", []), "impossible"),
+        published=tuple(
+            _parse_published(entry) for entry in expect.expect_list(pairs.get("published", []), "published")
+        ),
+        impossible=expect.expect_texts(pairs.get("impossible", []), "impossible"),
     )
 
 
-def _given(pairs: Mapping[str, Node], key: str, read: Callable[[Node, str], Read]) -> Read | None:
+def _read_optional(pairs: Mapping[str, Node], key: str, read: Callable[[Node, str], Read]) -> Read | None:
     """What may be left out."""
     return read(pairs[key], key) if key in pairs else None
 
 
-def _source(node: Node) -> str:
-    text = expect.text(node, "source")
-    Address.of(text)
+def _parse_source(node: Node) -> str:
+    text = expect.expect_text(node, "source")
+    SourceAddress.of(text)
     return text
 
 
-def _unit(node: Node, what: str) -> tuple[str, int]:
-    pairs = expect.closed(node, what, keys.UNIT)
-    return expect.name(pairs["column"], "the column of unit"), _given(pairs, "rows", expect.whole) or 1
+def _parse_unit(node: Node, subject: str) -> tuple[str, int]:
+    pairs = expect.expect_closed_mapping(node, subject, keys.UNIT_KEYS)
+    return expect.expect_name(pairs["column"], "the column of unit"), _read_optional(
+        pairs, "rows", expect.expect_positive_integer
+    ) or 1
 
 
-def _budget(node: Node, what: str) -> Budget:
-    pairs = expect.closed(node, what, keys.BUDGET)
-    epsilon = positive(expect.number(pairs["epsilon"], f"the epsilon of {what}"), f"the epsilon of {what}")
-    delta = expect.number(pairs.get("delta", "0"), f"the delta of {what}")
+def _parse_budget(node: Node, subject: str) -> Budget:
+    pairs = expect.expect_closed_mapping(node, subject, keys.BUDGET_KEYS)
+    epsilon = as_positive(
+        expect.expect_number(pairs["epsilon"], f"the epsilon of {subject}"), f"the epsilon of {subject}"
+    )
+    delta = expect.expect_number(pairs.get("delta", "0"), f"the delta of {subject}")
     if not 0 <= delta < 1:
-        raise InvalidInput(f"the delta of {what} must be at least 0 and below 1, got {shown(delta)}")
-    highest = _given(pairs, "max_epsilon", lambda given, key: expect.number(given, f"the {key} of {what}"))
+        raise InvalidInput(f"the delta of {subject} must be at least 0 and below 1, got {format_exact(delta)}")
+    highest = _read_optional(
+        pairs, "max_epsilon", lambda entry, key: expect.expect_number(entry, f"the {key} of {subject}")
+    )
     if highest is not None and highest < epsilon:
         raise InvalidInput(
-            f"the max_epsilon of {what} must be at least its epsilon, which is {shown(epsilon)}, got {shown(highest)}"
+            f"the max_epsilon of {subject} must be at least its epsilon, which is "
+            f"{format_exact(epsilon)}, got {format_exact(highest)}"
         )
     return Budget(epsilon, delta, highest)
 
 
-def _published(node: Node) -> Published:
-    pairs = expect.closed(node, "an entry of published", keys.PUBLISHED)
-    given = (key for key in keys.PUBLISHED.allowed if key in pairs)
-    return Published(*(expect.text(pairs[key], f"the {key} of an entry of published") for key in given))
+def _parse_published(node: Node) -> PublishedStatistic:
+    pairs = expect.expect_closed_mapping(node, "an entry of published", keys.PUBLISHED_KEYS)
+    present_keys = (key for key in keys.PUBLISHED_KEYS.allowed if key in pairs)
+    return PublishedStatistic(
+        *(expect.expect_text(pairs[key], f"the {key} of an entry of published") for key in present_keys)
+    )
 
 
-def _columns(node: Node, unit: str | None, folder: Path) -> dict[str, Column]:
+def _read_columns(node: Node, unit: str | None, folder: Path) -> dict[str, Column]:
     """The columns that may be asked about, in the order of the file."""
-    declared = expect.mapping(node, "columns", "{age: {kind: integer, lower: 0, upper: 120}}")
-    names = [expect.name(name, "a column's name") for name in declared]
-    _check_apart([*names, *([unit] if unit and unit not in names else [])])
+    declared = expect.expect_mapping(node, "columns", "{age: {kind: integer, lower: 0, upper: 120}}")
+    names = [expect.expect_name(name, "a column's name") for name in declared]
+    _check_distinct_names([*names, *([unit] if unit and unit not in names else [])])
     columns = {name: column for name in names if (column := read_column(name, declared[name], folder))}
     if not columns:
         raise InvalidInput("columns must declare at least one column that is not an identifier")
@@ -110,20 +123,20 @@ def _columns(node: Node, unit: str | None, folder: Path) -> dict[str, Column]:
 
 def _add_lookups(node: Node, table: str, columns: dict[str, Column], folder: Path) -> dict[str, str]:
     """The key column of each lookup, by its name; its columns are added to the others."""
-    declared = expect.mapping(node, "lookups", "{icd: {file: icd.csv, key: diagnosis}}")
-    names = [expect.name(name, "a lookup's name") for name in declared]
-    _check_apart([table, *names])
-    own, key_of = dict(columns), {}
+    declared = expect.expect_mapping(node, "lookups", "{icd: {file: icd.csv, key: diagnosis}}")
+    names = [expect.expect_name(name, "a lookup's name") for name in declared]
+    _check_distinct_names([table, *names])
+    own_columns, key_of = dict(columns), {}
     for name in names:
-        key_of[name], derived = read_lookup(name, declared[name], own, folder)
+        key_of[name], derived = read_lookup(name, declared[name], own_columns, folder)
         columns.update((column.name, column) for column in derived)
     return key_of
 
 
-def _check_apart(names: Sequence[str]) -> None:
+def _check_distinct_names(names: Sequence[str]) -> None:
     """SQL does not tell names apart by case."""
-    seen: dict[str, str] = {}
+    name_of_key: dict[str, str] = {}
     for name in names:
-        if name.lower() in seen:
-            raise InvalidInput(f"the names {seen[name.lower()]} and {name} are the same to SQL; rename one")
-        seen[name.lower()] = name
+        if name.lower() in name_of_key:
+            raise InvalidInput(f"the names {name_of_key[name.lower()]} and {name} are the same to SQL; rename one")
+        name_of_key[name.lower()] = name

@@ -10,8 +10,8 @@ from types import MappingProxyType, NoneType
 from typing import get_args
 
 from discreet.errors import InvalidInput
-from discreet.guarantee import Neighbours
-from discreet.plain import is_exactly, plain_exact, plain_items
+from discreet.guarantee import NeighborRelation
+from discreet.plain import copy_exact_number, copy_items, has_exact_type
 from discreet.schema.column import Column
 
 MODELS = ("dp", "approx-dp", "individual-dp")
@@ -27,10 +27,10 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Copy exact numbers: none is below 0, delta is below 1, and the highest epsilon is not below the one now."""
-        object.__setattr__(self, "epsilon", plain_exact(self.epsilon, "the epsilon of a budget"))
-        object.__setattr__(self, "delta", plain_exact(self.delta, "the delta of a budget"))
+        object.__setattr__(self, "epsilon", copy_exact_number(self.epsilon, "the epsilon of a budget"))
+        object.__setattr__(self, "delta", copy_exact_number(self.delta, "the delta of a budget"))
         if self.max_epsilon is not None:
-            object.__setattr__(self, "max_epsilon", plain_exact(self.max_epsilon, "the max_epsilon of a budget"))
+            object.__setattr__(self, "max_epsilon", copy_exact_number(self.max_epsilon, "the max_epsilon of a budget"))
         if self.epsilon < 0 or not 0 <= self.delta < 1:
             raise InvalidInput("a budget has an epsilon of at least 0 and a delta of at least 0 and below 1")
         if self.max_epsilon is not None and self.max_epsilon < self.epsilon:
@@ -41,14 +41,14 @@ class Budget:
         """The highest epsilon that was declared possible; the present one where nothing else was."""
         return self.epsilon if self.max_epsilon is None else self.max_epsilon
 
-    def declared(self) -> dict[str, Fraction]:
+    def list_amounts(self) -> dict[str, Fraction]:
         """All numbers that were declared, by name."""
-        named = {"epsilon": self.epsilon, "delta": self.delta}
-        return named if self.max_epsilon is None else named | {"max_epsilon": self.max_epsilon}
+        amounts = {"epsilon": self.epsilon, "delta": self.delta}
+        return amounts if self.max_epsilon is None else amounts | {"max_epsilon": self.max_epsilon}
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedStatistic:
     """An exact statistic that was published before, outside our promise; `question`, if it is a count, is its SQL."""
 
     statistic: str
@@ -57,7 +57,7 @@ class Published:
 
     def __post_init__(self) -> None:
         """Require plain text."""
-        if not type(self.statistic) is type(self.value) is str or not is_exactly(self.question, str, NoneType):
+        if not type(self.statistic) is type(self.value) is str or not has_exact_type(self.question, str, NoneType):
             raise InvalidInput("a published statistic, its value and its question are plain text")
 
 
@@ -73,7 +73,7 @@ class Schema:
     name: str
     source: str
     folder: Path
-    neighbours: Neighbours
+    neighbours: NeighborRelation
     columns: Mapping[str, Column]
     budget: Budget
     analyst_budget: Budget
@@ -85,7 +85,7 @@ class Schema:
     individual_queries: bool = False
     partition: str | None = None
     lookups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    published: tuple[Published, ...] = ()
+    published: tuple[PublishedStatistic, ...] = ()
     impossible: tuple[str, ...] = ()
     """Conditions in SQL that no row can satisfy, such as "age < 15 AND smoker = true"; known before a row was seen."""
 
@@ -103,25 +103,27 @@ class Schema:
 
     def _check_types(self) -> None:
         """Noise is scaled by what is declared, so that none of it may be of a caller's own class, or change later."""
-        columns = MappingProxyType(dict(plain_items(self.columns, "the columns of a schema")))
+        columns = MappingProxyType(dict(copy_items(self.columns, "the columns of a schema")))
         object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "lookups", MappingProxyType(dict(plain_items(self.lookups, "the lookups"))))
+        object.__setattr__(self, "lookups", MappingProxyType(dict(copy_items(self.lookups, "the lookups"))))
         if not all(type(column) is Column and column.name == name for name, column in columns.items()):
             raise InvalidInput("the columns of a schema are a mapping from the name of each Column to it")
         if not all(type(key) is str for pair in self.lookups.items() for key in pair):
             raise InvalidInput("the lookups of a schema are a mapping from names to the names of key columns")
         texts = (self.name, self.source, self.individual_dp_reason, self.neighbours)
-        named = [name for name in (self.unit, self.partition) if name is not None]
+        column_names = [name for name in (self.unit, self.partition) if name is not None]
         lists = (self.models, self.published, self.impossible)
-        if not all(type(text) is str for text in (*texts, *named)) or not all(type(one) is tuple for one in lists):
+        if not all(type(text) is str for text in (*texts, *column_names)) or not all(
+            type(entry) is tuple for entry in lists
+        ):
             raise InvalidInput("the names of a schema are plain text, and its lists are tuples")
         if not all(type(text) is str for text in (*self.models, *self.impossible)):
             raise InvalidInput("the models of a schema, and what is impossible, are plain text")
-        if not all(type(one) is Published for one in self.published):
+        if not all(type(entry) is PublishedStatistic for entry in self.published):
             raise InvalidInput("what was published before is a tuple of Published")
         if not type(self.budget) is type(self.analyst_budget) is Budget or type(self.individual_queries) is not bool:
             raise InvalidInput("a schema has two Budgets, and individual_queries is True or False")
-        if self.neighbours not in get_args(Neighbours):
+        if self.neighbours not in get_args(NeighborRelation):
             raise InvalidInput("neighbours must be add-remove or replace-one")
         if type(self.rows) is not int or not (self.units is None or (type(self.units) is int and self.units >= 0)):
             raise InvalidInput("rows and units are whole numbers")

@@ -11,105 +11,105 @@ from fastapi import Depends, Path, Request
 
 from discreet.schema import Schema
 from discreet.service.gate import Principal
-from discreet.service.holdings import Held
-from discreet.service.problems import Problem, not_found
+from discreet.service.holdings import ServedDataset
+from discreet.service.problems import HttpProblem, build_not_found
 from discreet.service.state import Service
-from discreet.service.store.tokens import granted
+from discreet.service.store.tokens import list_granted_datasets
 
-DataSetName = Annotated[str, Path(description="The name of a data set.", examples=["registry"])]
+DatasetName = Annotated[str, Path(description="The name of a data set.", examples=["registry"])]
 
 
-def _at_once() -> None:
+def _skip_wait() -> None:
     """Without padding nothing is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class DatasetContext:
     """A data set that the sender may ask, and whether it is a rehearsal."""
 
     service: Service
     principal: Principal
-    held: Held
+    dataset: ServedDataset
     rehearsal: bool
-    at: float = 0.0
+    received_at: float = 0.0
     """When the request came."""
-    settle: Callable[[], None] = _at_once
+    release_barrier: Callable[[], None] = _skip_wait
     """Waits until what was drawn may be seen."""
 
     @property
     def name(self) -> str:
         """The data set's name."""
-        return self.held.schema.name
+        return self.dataset.schema.name
 
     @property
     def schema(self) -> Schema:
         """What is public of it."""
-        return self.held.schema
+        return self.dataset.schema
 
 
-def service_of(request: Request) -> Service:
+def get_service(request: Request) -> Service:
     """The worker's service."""
     return cast("Service", request.app.state.service)
 
 
-def principal_of(request: Request) -> Principal:
+def get_principal(request: Request) -> Principal:
     """Who sent the request."""
-    found: Principal | None = getattr(request.state, "principal", None)
-    if found is None:
-        raise Problem("unauthenticated")
-    return found
+    principal: Principal | None = getattr(request.state, "principal", None)
+    if principal is None:
+        raise HttpProblem("unauthenticated")
+    return principal
 
 
-def custodian_of(request: Request) -> Principal:
+def require_custodian(request: Request) -> Principal:
     """A custodian, whose own replies need not wait."""
-    found = principal_of(request)
-    if not found.is_custodian:
-        raise Problem("forbidden")
+    principal = get_principal(request)
+    if not principal.is_custodian:
+        raise HttpProblem("forbidden")
     request.state.unpadded = True
-    return found
+    return principal
 
 
-def enter(request: Request, dataset: str, rehearsal: bool = False) -> Entered:
+def enter_dataset(request: Request, dataset: str, rehearsal: bool = False) -> DatasetContext:
     """A data set by name, if it is there and granted; from then on its deadline holds."""
-    service, principal = service_of(request), principal_of(request)
-    held = service.holdings.held(dataset)
-    if held is None or dataset not in visible(service, principal):
-        raise not_found()
-    request.state.deadline = held.told.deadline
-    request.state.dataset = held.schema.name
-    moment = getattr(request.state, "moment", None)
-    settle = _at_once if moment is None else moment(held.told.deadline).wait
-    return Entered(service, principal, held, rehearsal, time(), settle)
+    service, principal = get_service(request), get_principal(request)
+    served_dataset = service.registry.find_dataset(dataset)
+    if served_dataset is None or dataset not in list_visible_datasets(service, principal):
+        raise build_not_found()
+    request.state.deadline = served_dataset.config.deadline
+    request.state.dataset = served_dataset.schema.name
+    make_barrier = getattr(request.state, "moment", None)
+    release_barrier = _skip_wait if make_barrier is None else make_barrier(served_dataset.config.deadline).wait
+    return DatasetContext(service, principal, served_dataset, rehearsal, time(), release_barrier)
 
 
-def visible(service: Service, principal: Principal) -> tuple[str, ...]:
+def list_visible_datasets(service: Service, principal: Principal) -> tuple[str, ...]:
     """The data sets that the sender may ask: all, for a custodian."""
-    names = service.holdings.names
+    names = service.registry.names
     if principal.is_custodian:
         return names
-    mine = granted(service.store, principal.name)
-    return tuple(name for name in names if name in mine)
+    granted_names = list_granted_datasets(service.store, principal.name)
+    return tuple(name for name in names if name in granted_names)
 
 
-def entered(request: Request, dataset: DataSetName) -> Entered:
+def get_dataset_context(request: Request, dataset: DatasetName) -> DatasetContext:
     """The dependency of routes about a data set; under /v1/rehearsal it is the rehearsal."""
-    return enter(request, dataset, _is_rehearsal(request))
+    return enter_dataset(request, dataset, _is_rehearsal(request))
 
 
-def managed(request: Request, dataset: DataSetName) -> Entered:
+def get_managed_context(request: Request, dataset: DatasetName) -> DatasetContext:
     """The same for the custodian's routes: first the role, so that an analyst learns nothing about names."""
-    custodian_of(request)
-    found = enter(request, dataset, _is_rehearsal(request))
+    require_custodian(request)
+    context = enter_dataset(request, dataset, _is_rehearsal(request))
     request.state.unpadded = True
-    return found
+    return context
 
 
 def _is_rehearsal(request: Request) -> bool:
     return request.url.path.startswith("/v1/rehearsal/")
 
 
-InService = Annotated[Service, Depends(service_of)]
-Someone = Annotated[Principal, Depends(principal_of)]
-Keeper = Annotated[Principal, Depends(custodian_of)]
-InDataSet = Annotated[Entered, Depends(entered)]
-InManaged = Annotated[Entered, Depends(managed)]
+CurrentService = Annotated[Service, Depends(get_service)]
+CurrentPrincipal = Annotated[Principal, Depends(get_principal)]
+CurrentCustodian = Annotated[Principal, Depends(require_custodian)]
+CurrentDataset = Annotated[DatasetContext, Depends(get_dataset_context)]
+ManagedDataset = Annotated[DatasetContext, Depends(get_managed_context)]

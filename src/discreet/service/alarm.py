@@ -14,17 +14,17 @@ from contextlib import suppress
 from itertools import count
 from threading import Condition, Thread
 
-Due = tuple[float, int, Callable[[], object]]
+ScheduledWake = tuple[float, int, Callable[[], object]]
 
 
-class Alarm:
+class Timer:
     """One thread that sleeps until the next moment somebody waits for; it ends when nobody does."""
 
     def __init__(self) -> None:
-        self._due: list[Due] = []
-        self._numbers = count()
+        self._queue: list[ScheduledWake] = []
+        self._sequence = count()
         self._changed = Condition()
-        self._runs = False
+        self._is_running = False
 
     def time(self) -> float:
         """The clock that moments are told on, in seconds."""
@@ -33,31 +33,31 @@ class Alarm:
     async def until(self, moment: float) -> None:
         """Wait for a moment."""
         loop = asyncio.get_running_loop()
-        woken = loop.create_future()
-        self._add(moment, lambda: loop.call_soon_threadsafe(_wake, woken))
-        await woken
+        future = loop.create_future()
+        self._add(moment, lambda: loop.call_soon_threadsafe(_wake, future))
+        await future
 
     def _add(self, moment: float, wake: Callable[[], object]) -> None:
         with self._changed:
-            heapq.heappush(self._due, (moment, next(self._numbers), wake))
+            heapq.heappush(self._queue, (moment, next(self._sequence), wake))
             self._changed.notify()
-            if not self._runs:
+            if not self._is_running:
                 Thread(target=self._run, name="alarm", daemon=True).start()
-                self._runs = True
+                self._is_running = True
 
     def _run(self) -> None:
         with self._changed:
-            while self._due:
-                left = self._due[0][0] - self.time()
-                if left > 0:
-                    self._changed.wait(left)
+            while self._queue:
+                remaining = self._queue[0][0] - self.time()
+                if remaining > 0:
+                    self._changed.wait(remaining)
                 else:
-                    _, _, wake = heapq.heappop(self._due)
+                    _, _, wake = heapq.heappop(self._queue)
                     with suppress(RuntimeError):  # the loop was closed, and nobody waits any more
                         wake()
-            self._runs = False
+            self._is_running = False
 
 
-def _wake(woken: asyncio.Future[None]) -> None:
-    if not woken.done():  # whoever waited may have been cancelled
-        woken.set_result(None)
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():  # whoever waited may have been cancelled
+        future.set_result(None)

@@ -19,28 +19,28 @@ import discreet
 from discreet.errors import DiscreetError, Unavailable
 from discreet.service import logs
 from discreet.service.config import Config
-from discreet.service.console.pages import console
-from discreet.service.console.refusing import refused
-from discreet.service.describing import described, operation_of
-from discreet.service.gate import Gate, record
-from discreet.service.headers import Headers
-from discreet.service.padding import App, Clock, Receive, Scope, Send
-from discreet.service.problems import Problem, problem_of, problem_of_status
+from discreet.service.console.pages import build_console
+from discreet.service.console.refusing import render_refusal
+from discreet.service.describing import build_openapi, get_operation_id
+from discreet.service.gate import AuthMiddleware, record_reply
+from discreet.service.headers import SecurityHeadersMiddleware
+from discreet.service.padding import App, DeadlineMiddleware, Receive, Scope, Send
+from discreet.service.problems import HttpProblem, problem_from_error, problem_from_status
 from discreet.service.routes import datasets, keeping, operating, personal
-from discreet.service.routes.personal import NAMED
+from discreet.service.routes.personal import PRIOR_NAME_PATTERN
 from discreet.service.state import Service
 
-WRITE_EVERY = 2.0
-THREADS = 200
+WRITE_INTERVAL = 2.0
+MAX_THREADS = 200
 """Most of them sleep until what they have drawn may be seen."""
-CONSOLE = "/console/"
-UNTIMED = ("/health", "/metrics", "/openapi.json", "/console/assets/", "/console/explain/")
-PLAINLY = {
+CONSOLE_PREFIX = "/console/"
+UNTIMED_PATHS = ("/health", "/metrics", "/openapi.json", "/console/assets/", "/console/explain/")
+PLAIN_MESSAGES = {
     "json_invalid": "the body is not valid JSON; send what GET /openapi.json says",
-    NAMED: "a name has letters, digits, _ . and -",
+    PRIOR_NAME_PATTERN: "a name has letters, digits, _ . and -",
 }
 """Sentences for what people run into, by the pattern that did not fit or the kind of fault."""
-FAULTS = {
+FAULT_MESSAGES = {
     "missing": "it is missing",
     "extra_forbidden": "there is nothing of that name",
     "value_error": "{error}",
@@ -65,145 +65,149 @@ FAULTS = {
     "model": "it must be an object",
 }
 """What we say of a fault, by its kind or by the first word of that."""
-OTHERWISE = "it is of another kind"
-ABOUT = (
+DEFAULT_FAULT = "it is of another kind"
+API_DESCRIPTION = (
     "Answers about records of people that tell little of any one person. Every reply about a data set, refusals "
     "included, leaves at that data set's deadline."
 )
 
 
-def make_app(config: Config, life: str | None = None, ledgers: Mapping[str, str] | None = None) -> Entrance:
+def make_app(config: Config, run_id: str | None = None, ledgers: Mapping[str, str] | None = None) -> MiddlewareStack:
     """The whole application for one worker; all workers of one run are given the same `life` and `ledgers`."""
-    service = Service.open(config, life=life, ledgers=ledgers)
+    service = Service.open(config, run_id=run_id, ledgers=ledgers)
     api = FastAPI(
         title="discreet",
         version=discreet.__version__,
-        description=ABOUT,
+        description=API_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
-        lifespan=_lifespan(service),
+        lifespan=_build_lifespan(service),
         separate_input_output_schemas=False,
         redirect_slashes=False,  # a redirect is made of the Host header, which anyone can choose
-        generate_unique_id_function=operation_of,
+        generate_unique_id_function=get_operation_id,
     )
-    api.openapi = cache(partial(described, api))  # type: ignore[method-assign]
+    api.openapi = cache(partial(build_openapi, api))  # type: ignore[method-assign]
     api.state.service = service
-    for router in (operating.router(), *_routers()):
+    for router in (operating.build_operation_routes(), *_build_routers()):
         api.include_router(router)
-    api.include_router(console(), include_in_schema=False)
-    _add_refusals(api)
-    return Entrance(api, service)
+    api.include_router(build_console(), include_in_schema=False)
+    _add_exception_handlers(api)
+    return MiddlewareStack(api, service)
 
 
 @cache
-def _routers() -> tuple[APIRouter, ...]:
+def _build_routers() -> tuple[APIRouter, ...]:
     """Those that hold nothing of any service, which each request brings; to make them takes longer than all else."""
     return (
-        datasets.listed(),
-        datasets.asked("/v1/datasets", "data sets"),
-        datasets.asked("/v1/rehearsal/datasets", "rehearsal"),
-        personal.router(),
-        keeping.access(),
-        keeping.releases("/v1/datasets", "custodian"),
-        keeping.releases("/v1/rehearsal/datasets", "rehearsal"),
-        keeping.kept(),
+        datasets.build_dataset_list_routes(),
+        datasets.build_dataset_routes("/v1/datasets", "data sets"),
+        datasets.build_dataset_routes("/v1/rehearsal/datasets", "rehearsal"),
+        personal.build_personal_routes(),
+        keeping.build_access_routes(),
+        keeping.build_release_routes("/v1/datasets", "custodian"),
+        keeping.build_release_routes("/v1/rehearsal/datasets", "rehearsal"),
+        keeping.build_ledger_routes(),
     )
 
 
-class Entrance:
+class MiddlewareStack:
     """What the server calls: headers outside, then the clock, then the gate; and a line of the log once it is over."""
 
     def __init__(self, api: FastAPI, service: Service) -> None:
         self.api, self.service = api, service
-        gated: App = Gate(api, service)
-        timed: App = Clock(gated, service.config.deadline, _untimed) if service.config.padding else gated
-        self._app = Headers(timed, service.config.tls is not None)
+        with_auth: App = AuthMiddleware(api, service)
+        with_deadline: App = (
+            DeadlineMiddleware(with_auth, service.config.deadline, _is_untimed) if service.config.padding else with_auth
+        )
+        self._app = SecurityHeadersMiddleware(with_deadline, service.config.tls is not None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the lifespan."""
         await self._app(scope, receive, send)
         if scope["type"] == "http":
-            record(self.service, scope)
+            record_reply(self.service, scope)
 
 
-def _untimed(path: str) -> bool:
-    return path.startswith(UNTIMED)
+def _is_untimed(path: str) -> bool:
+    return path.startswith(UNTIMED_PATHS)
 
 
-def _lifespan(service: Service) -> Any:
+def _build_lifespan(service: Service) -> Any:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        to_thread.current_default_thread_limiter().total_tokens = THREADS
-        writing = asyncio.create_task(_keep_writing(service))
+        to_thread.current_default_thread_limiter().total_tokens = MAX_THREADS
+        writer_task = asyncio.create_task(_write_counts_forever(service))
         try:
             yield
         finally:
-            writing.cancel()
+            writer_task.cancel()
             await to_thread.run_sync(service.close)
 
     return lifespan
 
 
-async def _keep_writing(service: Service) -> None:
+async def _write_counts_forever(service: Service) -> None:
     """Write counts down now and then; a store that is away is tried again."""
     while True:
-        await asyncio.sleep(WRITE_EVERY)
+        await asyncio.sleep(WRITE_INTERVAL)
         try:
-            await to_thread.run_sync(service.counts.write)
+            await to_thread.run_sync(service.counters.write)
         except Unavailable:
             continue
 
 
-def _add_refusals(api: FastAPI) -> None:
+def _add_exception_handlers(api: FastAPI) -> None:
     """Every way a framework says no becomes one of the catalogue."""
 
-    async def ours(request: Request, error: Exception) -> Response:
-        problem = problem_of(error)
+    async def handle_error(request: Request, error: Exception) -> Response:
+        problem = problem_from_error(error)
         if problem.name == "internal":
-            request.state.failed = logs.where(error)
-        return problem.response()
+            request.state.failed = logs.format_error_location(error)
+        return problem.to_response()
 
-    async def framework(request: Request, error: Exception) -> Response:
-        problem = problem_of_status(getattr(error, "status_code", 500))
+    async def handle_http_error(request: Request, error: Exception) -> Response:
+        problem = problem_from_status(getattr(error, "status_code", 500))
         if problem.name == "method-not-allowed":
-            problem.headers["Allow"] = _allowed(request)
-        return refused(request, problem) if request.url.path.startswith(CONSOLE) else problem.response()
+            problem.headers["Allow"] = _list_allowed_methods(request)
+        return (
+            render_refusal(request, problem) if request.url.path.startswith(CONSOLE_PREFIX) else problem.to_response()
+        )
 
-    async def invalid(_: Request, error: Exception) -> Response:
-        return Problem("invalid-input", _sentence(error)).response()
+    async def handle_validation_error(_: Request, error: Exception) -> Response:
+        return HttpProblem("invalid-input", _describe_invalid_request(error)).to_response()
 
-    for kind in (Problem, DiscreetError, Exception):
-        api.add_exception_handler(kind, ours)
-    api.add_exception_handler(HTTPException, framework)
-    api.add_exception_handler(RequestValidationError, invalid)
+    for kind in (HttpProblem, DiscreetError, Exception):
+        api.add_exception_handler(kind, handle_error)
+    api.add_exception_handler(HTTPException, handle_http_error)
+    api.add_exception_handler(RequestValidationError, handle_validation_error)
 
 
-def _allowed(request: Request) -> str:
+def _list_allowed_methods(request: Request) -> str:
     """The methods that the request's path can be used with; the framework tells those of one route alone."""
     path = getattr(request.scope.get("route"), "path", None)
-    found = (one.methods or () for one in iter_route_contexts(request.app.routes) if one.path == path)
-    return ", ".join(sorted({method for methods in found for method in methods}))
+    method_lists = (route.methods or () for route in iter_route_contexts(request.app.routes) if route.path == path)
+    return ", ".join(sorted({method for methods in method_lists for method in methods}))
 
 
-def _sentence(error: Exception) -> str:
+def _describe_invalid_request(error: Exception) -> str:
     """What does not fit, by its place; never what was sent."""
-    found = list(error.errors()) if isinstance(error, RequestValidationError) else []
-    plain = PLAINLY.get(found[0].get("ctx", {}).get("pattern", found[0]["type"])) if found else None
-    if plain is not None:
-        return plain
-    places = [_place(one.get("loc", ())) for one in found] or ["the body"]
-    said = _fault(found[0]["type"], found[0].get("ctx", {})) if found else "it is not JSON"
+    errors = list(error.errors()) if isinstance(error, RequestValidationError) else []
+    plain_message = PLAIN_MESSAGES.get(errors[0].get("ctx", {}).get("pattern", errors[0]["type"])) if errors else None
+    if plain_message is not None:
+        return plain_message
+    places = [_format_location(fault.get("loc", ())) for fault in errors] or ["the body"]
+    message = _describe_fault(errors[0]["type"], errors[0].get("ctx", {})) if errors else "it is not JSON"
     if places.count(places[0]) > 1:  # a union tells of each of its kinds
-        said = "it is none of the kinds that are allowed there"
-    return f"{places[0]} does not fit what GET /openapi.json says: {said}"
+        message = "it is none of the kinds that are allowed there"
+    return f"{places[0]} does not fit what GET /openapi.json says: {message}"
 
 
-def _fault(kind: str, context: Mapping[str, object]) -> str:
+def _describe_fault(kind: str, context: Mapping[str, object]) -> str:
     """What is wrong, in our words whatever it is; the context is of what was declared, not of what was sent."""
-    return FAULTS.get(kind, FAULTS.get(kind.partition("_")[0], OTHERWISE)).format(**context)[:200]
+    return FAULT_MESSAGES.get(kind, FAULT_MESSAGES.get(kind.partition("_")[0], DEFAULT_FAULT)).format(**context)[:200]
 
 
-def _place(loc: Sequence[object]) -> str:
+def _format_location(loc: Sequence[object]) -> str:
     """Where in a request, by name and number; below them the framework names its own kinds."""
     names = [f"{part[:40]!r}" for part in loc[1:2] if isinstance(part, str)]
     return " ".join([*names, *(f"at {part}" for part in loc[2:3] if isinstance(part, int))]) or "the body"

@@ -13,10 +13,10 @@ from typing import TypeVar
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number
 from discreet.schema import expect
-from discreet.schema.document import LONGEST, Node, read_document
-from discreet.schema.keys import Keys
+from discreet.schema.document import MAX_CHARACTERS, Node, read_document
+from discreet.schema.keys import MappingKeys
 
-KEYS = Keys(
+CONFIG_KEYS = MappingKeys(
     (
         "datasets",
         "address",
@@ -35,14 +35,14 @@ KEYS = Keys(
     ),
     ("datasets",),
 )
-LIMITS = Keys(("body", "prior", "bins", "rate", "burst", "together", "previews", "least"))
-DATASET = Keys(("schema", "deadline", "jobs"), ("schema",))
-OF_TLS = Keys(("certificate", "key"), ("certificate", "key"))
-SHORTEST, LONGEST_DEADLINE = 0.01, 3600.0
-SHORTEST_HUNG = 2.0
-MOST_WORKERS = 64
-WHOLE = re.compile("-?[0-9]{1,9}")
-URL = re.compile(r"https?://([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
+LIMIT_KEYS = MappingKeys(("body", "prior", "bins", "rate", "burst", "together", "previews", "least"))
+DATASET_KEYS = MappingKeys(("schema", "deadline", "jobs"), ("schema",))
+TLS_KEYS = MappingKeys(("certificate", "key"), ("certificate", "key"))
+MIN_DEADLINE, MAX_DEADLINE = 0.01, 3600.0
+MIN_HUNG = 2.0
+MAX_WORKERS = 64
+INTEGER_PATTERN = re.compile("-?[0-9]{1,9}")
+URL_PATTERN = re.compile(r"https?://([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 Read = TypeVar("Read")
 
 
@@ -73,7 +73,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class DataSet:
+class DatasetConfig:
     """One data set of a service: its schema file, the seconds after which replies leave, and whether it runs by jobs.
 
     `jobs` None means as its engine needs: yes on Spark.
@@ -85,9 +85,9 @@ class DataSet:
 
     def __post_init__(self) -> None:
         """A deadline is a time that people wait for."""
-        if not SHORTEST <= self.deadline <= LONGEST_DEADLINE:
+        if not MIN_DEADLINE <= self.deadline <= MAX_DEADLINE:
             raise InvalidInput(
-                f"a deadline is between {format_number(SHORTEST)} and {format_number(LONGEST_DEADLINE)} seconds"
+                f"a deadline is between {format_number(MIN_DEADLINE)} and {format_number(MAX_DEADLINE)} seconds"
             )
 
 
@@ -103,7 +103,7 @@ class TLS:
 class Config:
     """One service. `store` keeps tokens, grants, jobs and answers by id; `ledger` None is each data set's own."""
 
-    datasets: tuple[DataSet, ...]
+    datasets: tuple[DatasetConfig, ...]
     folder: Path
     store: str
     address: str = "127.0.0.1"
@@ -126,18 +126,18 @@ class Config:
             raise InvalidInput("a service needs at least one data set; list its schema file under datasets")
         if not 0 <= self.port <= 65_535:
             raise InvalidInput("a port is a number from 0 to 65535; 0 takes a free one")
-        if not 1 <= self.workers <= MOST_WORKERS:
-            raise InvalidInput(f"a service has 1 to {MOST_WORKERS} workers")
-        if not SHORTEST <= self.deadline <= LONGEST_DEADLINE:
+        if not 1 <= self.workers <= MAX_WORKERS:
+            raise InvalidInput(f"a service has 1 to {MAX_WORKERS} workers")
+        if not MIN_DEADLINE <= self.deadline <= MAX_DEADLINE:
             raise InvalidInput(
-                f"a deadline is between {format_number(SHORTEST)} and {format_number(LONGEST_DEADLINE)} seconds"
+                f"a deadline is between {format_number(MIN_DEADLINE)} and {format_number(MAX_DEADLINE)} seconds"
             )
-        if not SHORTEST_HUNG <= self.hung <= LONGEST_DEADLINE:
+        if not MIN_HUNG <= self.hung <= MAX_DEADLINE:
             raise InvalidInput(
-                f"hung is between {format_number(SHORTEST_HUNG)} and {format_number(LONGEST_DEADLINE)} seconds, the "
+                f"hung is between {format_number(MIN_HUNG)} and {format_number(MAX_DEADLINE)} seconds, the "
                 "time without a sign of life after which a process is replaced; leave it out for 60"
             )
-        if self.url is not None and not URL.fullmatch(self.url):
+        if self.url is not None and not URL_PATTERN.fullmatch(self.url):
             raise InvalidInput(
                 f"url is the address that analysts reach the service at, such as https://discreet.example.org, without "
                 f"a path, got {self.url[:40]!r}; correct it, or leave it out"
@@ -162,68 +162,80 @@ def is_loopback(address: str) -> bool:
 def read_config(path: str | Path) -> Config:
     """The configuration in a file; what it names is beside it."""
     file = Path(path).absolute()
-    document = read_document(expect.contents(file, "the configuration", LONGEST), "configuration")
-    pairs = expect.closed(document, "the configuration", KEYS)
+    document = read_document(expect.read_text_file(file, "the configuration", MAX_CHARACTERS), "configuration")
+    pairs = expect.expect_closed_mapping(document, "the configuration", CONFIG_KEYS)
     folder = file.parent
-    deadline = _given(pairs, "deadline", _seconds, 1.0)
+    deadline = _read_optional(pairs, "deadline", _read_seconds, 1.0)
     return Config(
-        datasets=tuple(_dataset(node, folder, deadline) for node in expect.entries(pairs["datasets"], "datasets")),
-        folder=folder / _given(pairs, "folder", expect.text, "service"),
-        store=_place(_given(pairs, "store", expect.text, "service.db"), folder),
-        address=_given(pairs, "address", expect.text, "127.0.0.1"),
-        port=_given(pairs, "port", _natural, 8000),
-        workers=_given(pairs, "workers", expect.whole, 2),
-        ledger=None if "ledger" not in pairs else _place(expect.text(pairs["ledger"], "ledger"), folder),
-        url=None if "url" not in pairs else expect.text(pairs["url"], "url").rstrip("/"),
-        tls=None if "tls" not in pairs else _tls(pairs["tls"], folder),
-        insecure=_given(pairs, "insecure", expect.truth, False),
+        datasets=tuple(
+            _read_dataset(node, folder, deadline) for node in expect.expect_list(pairs["datasets"], "datasets")
+        ),
+        folder=folder / _read_optional(pairs, "folder", expect.expect_text, "service"),
+        store=_resolve_address(_read_optional(pairs, "store", expect.expect_text, "service.db"), folder),
+        address=_read_optional(pairs, "address", expect.expect_text, "127.0.0.1"),
+        port=_read_optional(pairs, "port", _read_integer, 8000),
+        workers=_read_optional(pairs, "workers", expect.expect_positive_integer, 2),
+        ledger=None
+        if "ledger" not in pairs
+        else _resolve_address(expect.expect_text(pairs["ledger"], "ledger"), folder),
+        url=None if "url" not in pairs else expect.expect_text(pairs["url"], "url").rstrip("/"),
+        tls=None if "tls" not in pairs else _read_tls(pairs["tls"], folder),
+        insecure=_read_optional(pairs, "insecure", expect.expect_boolean, False),
         deadline=deadline,
-        padding=_given(pairs, "padding", expect.truth, True),
-        hung=_given(pairs, "hung", _seconds, 60.0),
-        limits=_limits(pairs.get("limits", {})),
+        padding=_read_optional(pairs, "padding", expect.expect_boolean, True),
+        hung=_read_optional(pairs, "hung", _read_seconds, 60.0),
+        limits=_read_limits(pairs.get("limits", {})),
     )
 
 
-def sample_config(folder: Path, schema: Path, port: int = 8000, workers: int = 2) -> Config:
+def build_sample_config(folder: Path, schema: Path, port: int = 8000, workers: int = 2) -> Config:
     """A service on loopback for one data set, with all it needs in a folder."""
-    return Config((DataSet(schema, 1.0),), folder / "service", str(folder / "service.db"), port=port, workers=workers)
+    return Config(
+        (DatasetConfig(schema, 1.0),), folder / "service", str(folder / "service.db"), port=port, workers=workers
+    )
 
 
-def _given(pairs: Mapping[str, Node], key: str, read: Callable[[Node, str], Read], otherwise: Read) -> Read:
-    return read(pairs[key], key) if key in pairs else otherwise
+def _read_optional(pairs: Mapping[str, Node], key: str, read: Callable[[Node, str], Read], default: Read) -> Read:
+    return read(pairs[key], key) if key in pairs else default
 
 
-def _dataset(node: Node, folder: Path, deadline: float) -> DataSet:
-    pairs = expect.closed(node, "an entry of datasets", DATASET)
-    jobs = None if "jobs" not in pairs else expect.truth(pairs["jobs"], "jobs")
-    schema = folder / expect.text(pairs["schema"], "schema")
-    return DataSet(schema, _given(pairs, "deadline", _seconds, deadline), jobs)
+def _read_dataset(node: Node, folder: Path, deadline: float) -> DatasetConfig:
+    pairs = expect.expect_closed_mapping(node, "an entry of datasets", DATASET_KEYS)
+    jobs = None if "jobs" not in pairs else expect.expect_boolean(pairs["jobs"], "jobs")
+    schema = folder / expect.expect_text(pairs["schema"], "schema")
+    return DatasetConfig(schema, _read_optional(pairs, "deadline", _read_seconds, deadline), jobs)
 
 
-def _tls(node: Node, folder: Path) -> TLS:
-    pairs = expect.closed(node, "tls", OF_TLS)
-    return TLS(*(folder / expect.text(pairs[name], name) for name in OF_TLS.allowed))
+def _read_tls(node: Node, folder: Path) -> TLS:
+    pairs = expect.expect_closed_mapping(node, "tls", TLS_KEYS)
+    return TLS(*(folder / expect.expect_text(pairs[name], name) for name in TLS_KEYS.allowed))
 
 
-def _limits(node: Node) -> Limits:
-    pairs = expect.closed(node, "limits", LIMITS)
-    whole = {name: expect.whole(pairs[name], name) for name in pairs if name not in {"rate", "previews", "least"}}
-    usual = Limits()
-    seconds = {name: _given(pairs, name, _seconds, getattr(usual, name)) for name in ("rate", "previews")}
-    return Limits(**whole, **seconds, least=_given(pairs, "least", expect.number, usual.least))
+def _read_limits(node: Node) -> Limits:
+    pairs = expect.expect_closed_mapping(node, "limits", LIMIT_KEYS)
+    integers = {
+        name: expect.expect_positive_integer(pairs[name], name)
+        for name in pairs
+        if name not in {"rate", "previews", "least"}
+    }
+    defaults = Limits()
+    seconds = {
+        name: _read_optional(pairs, name, _read_seconds, getattr(defaults, name)) for name in ("rate", "previews")
+    }
+    return Limits(**integers, **seconds, least=_read_optional(pairs, "least", expect.expect_number, defaults.least))
 
 
-def _seconds(node: Node, what: str) -> float:
-    return float(expect.number(node, what))
+def _read_seconds(node: Node, what: str) -> float:
+    return float(expect.expect_number(node, what))
 
 
-def _natural(node: Node, what: str) -> int:
-    given = expect.text(node, what)
-    if not WHOLE.fullmatch(given):
-        raise InvalidInput(f"{what} must be a whole number such as 8443, got {given[:40]!r}")
-    return int(given)
+def _read_integer(node: Node, what: str) -> int:
+    text = expect.expect_text(node, what)
+    if not INTEGER_PATTERN.fullmatch(text):
+        raise InvalidInput(f"{what} must be a whole number such as 8443, got {text[:40]!r}")
+    return int(text)
 
 
-def _place(where: str, folder: Path) -> str:
+def _resolve_address(address: str, folder: Path) -> str:
     """An address as it is, a file beside the configuration."""
-    return where if "://" in where else str(folder / where)
+    return address if "://" in address else str(folder / address)

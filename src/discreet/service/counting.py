@@ -6,106 +6,131 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.custodian import Custodian
-from discreet.custodian.session import Session, scale_of
+from discreet.custodian.session import CountingSession, parse_noise_scale
 from discreet.errors import BudgetExceeded, InvalidInput, Unsupported
-from discreet.exact import positive
-from discreet.planner.asked import asked
+from discreet.exact import as_positive
+from discreet.planner.asked import build_query_options
 from discreet.service import asking
-from discreet.service.access import Entered
-from discreet.service.problems import Problem, not_found
-from discreet.service.store.answers import Kept, canonical, keep_answer
+from discreet.service.access import DatasetContext
+from discreet.service.problems import HttpProblem, build_not_found
+from discreet.service.store.answers import StoredAnswer, canonicalize_request, keep_answer
 from discreet.service.store.counting import (
-    Counting,
     StoredLog,
+    StoredSession,
     close_session,
+    create_session_id,
     drop_session,
+    find_session_by_id,
     keep_session,
-    new_id,
-    session_by_id,
 )
 
-ENDED = "this session ended when the service was started again; what is left of it is lost; open another"
+SESSION_ENDED = "this session ended when the service was started again; what is left of it is lost; open another"
 
 
-def open_session(entered: Entered, key: str, said: dict[str, Any]) -> dict[str, object]:
+def open_stored_session(context: DatasetContext, key: str, body: dict[str, Any]) -> dict[str, object]:
     """Pay for a session, once under its key."""
-    if entered.held.jobs:
+    if context.dataset.runs_as_jobs:
         raise Unsupported("there are no sessions where questions run as jobs; ask the questions one by one")
-    made = _new(entered, key, said)
-    with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
-        kept = keep_session(entered.service.store, made)
-        if (kept.noise_scale, kept.epsilon) != (made.noise_scale, made.epsilon):
-            raise Problem("conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one")
+    new_session = _build_session(context, key, body)
+    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+        stored_session = keep_session(context.service.store, new_session)
+        if (stored_session.noise_scale, stored_session.epsilon) != (new_session.noise_scale, new_session.epsilon):
+            raise HttpProblem(
+                "conflict", f"the key {key[:40]!r} was used for another request; use a new key for a new one"
+            )
         try:
-            return _told(kept, resumed(entered, custodian, kept))
+            return _session_to_json(stored_session, resume_stored_session(context, custodian, stored_session))
         except (BudgetExceeded, InvalidInput):
-            if kept.id == made.id:
-                drop_session(entered.service.store, made.id)
+            if stored_session.id == new_session.id:
+                drop_session(context.service.store, new_session.id)
             raise
 
 
-def _new(entered: Entered, key: str, said: dict[str, Any]) -> Counting:
+def _build_session(context: DatasetContext, key: str, body: dict[str, Any]) -> StoredSession:
     """A session of numbers that one can have."""
-    scale = scale_of(asking.exact(said["noise_scale"], "noise_scale"))
-    epsilon = positive(asking.exact(said["epsilon"], "epsilon"), "epsilon")
-    asked(epsilon)
-    asking.check_least(entered.service.config.limits, epsilon)
-    names = entered.name, entered.rehearsal, entered.principal.name, key
-    return Counting(new_id(entered.service.life), *names, str(scale), str(epsilon))
+    scale = parse_noise_scale(asking.parse_request_number(body["noise_scale"], "noise_scale"))
+    epsilon = as_positive(asking.parse_request_number(body["epsilon"], "epsilon"), "epsilon")
+    build_query_options(epsilon)
+    asking.check_min_epsilon(context.service.config.limits, epsilon)
+    names = context.name, context.rehearsal, context.principal.name, key
+    return StoredSession(create_session_id(context.service.run_id), *names, str(scale), str(epsilon))
 
 
-def answer(entered: Entered, wanted: str, key: str, said: dict[str, Any]) -> Kept:
+def answer_in_session(context: DatasetContext, session_id: str, key: str, body: dict[str, Any]) -> StoredAnswer:
     """One count in a session; the same at the same noise scale is the same answer."""
-    kept = own_session(entered, wanted)
-    if kept.closed:
+    stored_session = find_own_session(context, session_id)
+    if stored_session.closed:
         raise InvalidInput("the session is closed; open another")
-    asking.check_limits(entered.service.config.limits, entered.schema, said)
-    scale = None if said.get("noise_scale") is None else asking.exact(said["noise_scale"], "noise_scale")
-    named = said | {"session": kept.id}  # under the same key, in another session, it is another request
-    before = asking.stored(entered.service, entered.name, entered.rehearsal, kept.analyst, key, named)
-    if before is not None:
-        return before
-    with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
-        session = resumed(entered, custodian, kept)
-        made = session.answer(said["question"], scale)
-        beside = {"session": kept.id, "left": str(session.left), "picture": False}
-        document = asking.kept_of(custodian, entered.rehearsal, kept.analyst, key, said, made, beside, entered.at)
-    return asking.same(keep_answer(entered.service.store, replace(document, asked=canonical(named))), named)
+    asking.check_limits(context.service.config.limits, context.schema, body)
+    scale = None if body.get("noise_scale") is None else asking.parse_request_number(body["noise_scale"], "noise_scale")
+    session_body = body | {
+        "session": stored_session.id
+    }  # under the same key, in another session, it is another request
+    stored_answer = asking.find_stored_answer(
+        context.service, context.name, context.rehearsal, stored_session.analyst, key, session_body
+    )
+    if stored_answer is not None:
+        return stored_answer
+    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+        session = resume_stored_session(context, custodian, stored_session)
+        answer = session.answer(body["question"], scale)
+        additions = {"session": stored_session.id, "left": str(session.left), "picture": False}
+        new_answer = asking.build_stored_answer(
+            custodian, context.rehearsal, stored_session.analyst, key, body, answer, additions, context.received_at
+        )
+    return asking.require_same_request(
+        keep_answer(context.service.store, replace(new_answer, asked=canonicalize_request(session_body))), session_body
+    )
 
 
-def one_session(entered: Entered, wanted: str) -> dict[str, object]:
+def describe_session(context: DatasetContext, session_id: str) -> dict[str, object]:
     """How a session stands."""
-    kept = own_session(entered, wanted)
-    with entered.service.holdings.custodian(entered.name, entered.rehearsal) as custodian:
-        return _told(kept, resumed(entered, custodian, kept))
+    stored_session = find_own_session(context, session_id)
+    with context.service.registry.lease_custodian(context.name, context.rehearsal) as custodian:
+        return _session_to_json(stored_session, resume_stored_session(context, custodian, stored_session))
 
 
-def close(entered: Entered, wanted: str) -> None:
+def end_counting_session(context: DatasetContext, session_id: str) -> None:
     """No more answers in a session; what is left is lost."""
-    close_session(entered.service.store, own_session(entered, wanted).id)
+    close_session(context.service.store, find_own_session(context, session_id).id)
 
 
-def own_session(entered: Entered, wanted: str) -> Counting:
+def find_own_session(context: DatasetContext, session_id: str) -> StoredSession:
     """A session by its id, if it is the sender's."""
-    kept = session_by_id(entered.service.store, wanted)
-    here = kept is not None and (kept.dataset, kept.rehearsal) == (entered.name, entered.rehearsal)
-    if kept is None or not here or kept.analyst != entered.principal.name:
-        raise not_found()
-    return kept
+    stored_session = find_session_by_id(context.service.store, session_id)
+    is_same_dataset = stored_session is not None and (stored_session.dataset, stored_session.rehearsal) == (
+        context.name,
+        context.rehearsal,
+    )
+    if stored_session is None or not is_same_dataset or stored_session.analyst != context.principal.name:
+        raise build_not_found()
+    return stored_session
 
 
-def resumed(entered: Entered, custodian: Custodian, kept: Counting) -> Session:
+def resume_stored_session(
+    context: DatasetContext, custodian: Custodian, stored_session: StoredSession
+) -> CountingSession:
     """The session as it stands, in this worker: under its key it was paid for once."""
-    life = entered.service.life
-    if not kept.began_in(life):
-        raise InvalidInput(ENDED)
-    log = StoredLog(entered.service.store, kept.id, life)
-    numbers = asking.exact(kept.noise_scale, "noise_scale"), asking.exact(kept.epsilon, "epsilon")
-    session = custodian._settling(entered.settle)._shared_session(*numbers, kept.analyst, f"session {kept.id}", log)
+    run_id = context.service.run_id
+    if not stored_session.is_of_run(run_id):
+        raise InvalidInput(SESSION_ENDED)
+    log = StoredLog(context.service.store, stored_session.id, run_id)
+    numbers = (
+        asking.parse_request_number(stored_session.noise_scale, "noise_scale"),
+        asking.parse_request_number(stored_session.epsilon, "epsilon"),
+    )
+    session = custodian._with_release_barrier(context.release_barrier)._open_shared_session(
+        *numbers, stored_session.analyst, f"session {stored_session.id}", log
+    )
     session.catch_up()
     return session
 
 
-def _told(kept: Counting, session: Session) -> dict[str, object]:
+def _session_to_json(stored_session: StoredSession, session: CountingSession) -> dict[str, object]:
     numbers = {"noise_scale": str(session.noise_scale), "epsilon": str(session.epsilon), "left": str(session.left)}
-    return {"id": kept.id, "dataset": kept.dataset, "rehearsal": kept.rehearsal, "closed": kept.closed} | numbers
+    return {
+        "id": stored_session.id,
+        "dataset": stored_session.dataset,
+        "rehearsal": stored_session.rehearsal,
+        "closed": stored_session.closed,
+    } | numbers

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 
-def _keepable(text: str) -> str:
+def _require_storable(text: str) -> str:
     """Text that every store can keep."""
     if "\0" in text:
         raise ValueError("it must not hold NUL characters")
@@ -18,20 +18,22 @@ Number = StrictInt | StrictFloat | Annotated[StrictStr, Field(min_length=1, max_
 Text = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 Name = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 Cell = int | float | bool | str | None
-SQL = "SQL text."
-QUESTION = "SELECT COUNT(*) FROM registry WHERE smoker"
+QUESTION_DESCRIPTION = "SQL text."
+EXAMPLE_QUESTION = "SELECT COUNT(*) FROM registry WHERE smoker"
 
 
-class Request(BaseModel):
+class RequestModel(BaseModel):
     """A body: nothing in it that is not declared."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=True)
 
 
-class Asked(Request):
+class QuestionModel(RequestModel):
     """A question, how much noise there may be, and what the analyst knows already."""
 
-    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(description=SQL, examples=[QUESTION])
+    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(
+        description=QUESTION_DESCRIPTION, examples=[EXAMPLE_QUESTION]
+    )
     epsilon: Number | None = Field(None, description="What a new answer costs.", examples=["0.1"])
     delta: Number | None = Field(None, description="The delta of approx-dp.", examples=[None])
     noise_scale: Number | None = Field(None, description="The scale of Laplace noise, instead.", examples=[None])
@@ -61,12 +63,14 @@ class Asked(Request):
     )
 
 
-class Ask(Asked):
+class Ask(QuestionModel):
     """A question to be answered."""
 
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={"examples": [{"question": QUESTION, "epsilon": "0.1", "prior": "normal(12000, 900)"}]},
+        json_schema_extra={
+            "examples": [{"question": EXAMPLE_QUESTION, "epsilon": "0.1", "prior": "normal(12000, 900)"}]
+        },
     )
     constraints: Annotated[list[Text], Field(max_length=100)] = Field(
         default_factory=list, description="What you know to be true of a count's rows.", examples=[[]]
@@ -82,41 +86,41 @@ class Ask(Asked):
     population_size: Number | None = Field(None, description="How large that population is.", examples=[None])
 
 
-class PreviewAsk(Asked):
+class PreviewAsk(QuestionModel):
     """A question to be planned, for nothing."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"question": QUESTION, "epsilon": "0.1"}]}
+        extra="forbid", json_schema_extra={"examples": [{"question": EXAMPLE_QUESTION, "epsilon": "0.1"}]}
     )
 
 
-class PriorAsk(Request):
+class PriorAsk(RequestModel):
     """A prior to be seen as the planner reads it for a question."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"question": QUESTION, "prior": "normal(12000, 900)"}]}
+        extra="forbid", json_schema_extra={"examples": [{"question": EXAMPLE_QUESTION, "prior": "normal(12000, 900)"}]}
     )
-    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(description=SQL)
+    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(description=QUESTION_DESCRIPTION)
     prior: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(
         description="What you know already; @name is a saved one."
     )
 
 
-class SavePrior(Request):
+class SavePrior(RequestModel):
     """A prior to be kept under a name."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"text": "normal(12000, 900)", "note": "last year's survey"}]}
     )
-    text: Annotated[StrictStr, Field(min_length=1, max_length=60_000), AfterValidator(_keepable)] = Field(
+    text: Annotated[StrictStr, Field(min_length=1, max_length=60_000), AfterValidator(_require_storable)] = Field(
         description="The prior, as on the command line."
     )
-    note: Annotated[StrictStr, Field(max_length=1000), AfterValidator(_keepable)] = Field(
+    note: Annotated[StrictStr, Field(max_length=1000), AfterValidator(_require_storable)] = Field(
         "", description="Where it comes from, for yourself."
     )
 
 
-class NewToken(Request):
+class NewToken(RequestModel):
     """A token to be made."""
 
     model_config = ConfigDict(
@@ -133,7 +137,7 @@ class NewToken(Request):
     )
 
 
-class Publish(Request):
+class Publish(RequestModel):
     """A release to be made: a method, its numbers, and what it takes besides, as `discreet publish --help` tells."""
 
     model_config = ConfigDict(
@@ -166,7 +170,7 @@ class Publish(Request):
     buckets: StrictInt | None = None
 
 
-class Expect(Request):
+class Expect(RequestModel):
     """A private file to be planned, for nothing; without a method, every one that can be made."""
 
     model_config = ConfigDict(
@@ -180,7 +184,7 @@ class Expect(Request):
     pairs: list[tuple[Text, Text]] = Field(default_factory=list)
 
 
-class Sweep(Request):
+class Sweep(RequestModel):
     """Methods to be compared over k; nothing is released."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"ks": "k=3..30", "methods": ["mdav"]}]})
@@ -191,7 +195,7 @@ class Sweep(Request):
     t: Number | None = None
 
 
-class OpenSession(Request):
+class OpenSession(RequestModel):
     """A session of counting questions: epsilon is paid at once, for all its answers together."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"noise_scale": "20", "epsilon": "0.5"}]})
@@ -199,11 +203,11 @@ class OpenSession(Request):
     epsilon: Number = Field(description="What is paid at once, for all answers together.")
 
 
-class SessionAsk(Request):
+class SessionAsk(RequestModel):
     """A counting question in a session."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"question": QUESTION}]})
-    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(description=SQL)
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"question": EXAMPLE_QUESTION}]})
+    question: Annotated[StrictStr, Field(min_length=1, max_length=60_000)] = Field(description=QUESTION_DESCRIPTION)
     noise_scale: Number | None = Field(None, description="Another scale than the session's, for this count.")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.ledger.terms import as_long_as, promise_to
+from discreet.ledger.terms import describe_condition, qualify_promise
 
 Example = dict[str, Any]
 
-ANSWER = "8b66be51e35e1055ea4b5287df43bc8a"
-SESSION = "0d4462c582b6205dc615ebae73e9b0a6"
+ANSWER_ID = "8b66be51e35e1055ea4b5287df43bc8a"
+SESSION_ID = "0d4462c582b6205dc615ebae73e9b0a6"
 SQL = "SELECT COUNT(*) FROM registry WHERE smoker = TRUE"
 GUARANTEE: Example = {
     "model": "dp",
@@ -28,19 +28,19 @@ BALANCE: Example = {
     "cap": {"epsilon": "1", "delta": "1/10000000"},
     "left": "9/10",
     "flags": [],
-    "promise": promise_to("ann", f"{ALL_ANSWERS} with epsilon 1, {as_long_as('dp')}"),
+    "promise": qualify_promise("ann", f"{ALL_ANSWERS} with epsilon 1, {describe_condition('dp')}"),
 }
-WHOLE = BALANCE | {
+DATASET_BALANCE = BALANCE | {
     "analyst": None,
     "cap": {"epsilon": "3", "delta": "1/1000000"},
     "left": "29/10",
-    "promise": f"{ALL_ANSWERS} with epsilon 3, {as_long_as('dp')}",
+    "promise": f"{ALL_ANSWERS} with epsilon 3, {describe_condition('dp')}",
 }
 MEANING = (
     "You believed it to be about 12,000, between 10,236 and 13,764 with a probability of 95 %; the private answer is "
     "12,186; together that makes about 12,186, between 12,156 and 12,216."
 )
-TOKEN: Example = {
+TOKEN_DOCUMENT: Example = {
     "id": "08b27219b3a763b0e34f80f2763817aa",
     "analyst": "ann",
     "role": "analyst",
@@ -50,7 +50,7 @@ TOKEN: Example = {
     "valid": True,
 }
 PRIOR: Example = {"name": "survey", "text": "normal(12000, 900)", "note": "last year's survey"}
-LINE: Example = {"name": "registry", "engine": None, "deadline": 1.0, "padding": True, "jobs": False}
+DATASET_LINE: Example = {"name": "registry", "engine": None, "deadline": 1.0, "padding": True, "jobs": False}
 JOB: Example = {
     "id": "1841743def9e01339075c489819f12a2",
     "kind": "ask",
@@ -60,7 +60,7 @@ JOB: Example = {
     "at": 1794839939.76,
     "state": "done",
     "stage": None,
-    "answer": ANSWER,
+    "answer": ANSWER_ID,
     "release": None,
     "sweep": None,
     "problem": None,
@@ -77,9 +77,9 @@ ENTRY: Example = {
     "epsilon": "1/10",
     "spend": {"epsilon": "1/10", "rho": "1/200", "other": "0", "delta": "0"},
     "part": None,
-    "answers": [ANSWER],
+    "answers": [ANSWER_ID],
 }
-PUBLIC: Example = {
+PUBLIC_SCHEMA: Example = {
     "name": "registry",
     "neighbours": "replace-one",
     "units": 50_000,
@@ -104,8 +104,8 @@ PLAN: Example = {
     "expected_error": {"age": 0.00246, "sex": 0.00132},
     "warnings": [],
 }
-TOLD: Example = {
-    "id": ANSWER,
+ANSWER_DOCUMENT: Example = {
+    "id": ANSWER_ID,
     "at": 1794839910.95,
     "dataset": "registry",
     "analyst": "ann",
@@ -138,8 +138,8 @@ TOLD: Example = {
 }
 
 EXAMPLES: Mapping[str, Example] = {
-    "AnswerDocument": TOLD,
-    "SessionAnswerDocument": TOLD | {"session": SESSION, "left": "2/5"},
+    "AnswerDocument": ANSWER_DOCUMENT,
+    "SessionAnswerDocument": ANSWER_DOCUMENT | {"session": SESSION_ID, "left": "2/5"},
     "PreviewDocument": {
         "question": SQL,
         "mechanism": "discrete Laplace",
@@ -167,7 +167,7 @@ EXAMPLES: Mapping[str, Example] = {
         "error_of": "of the raw answer",
         "prior_use": "",
         "compared_with_dp": None,
-        "budget": [WHOLE, BALANCE],
+        "budget": [DATASET_BALANCE, BALANCE],
         "rehearsal": False,
     },
     "PictureDocument": {"spec": {"title": {"text": SQL}, "width": 640, "height": 280, "layer": []}},
@@ -183,7 +183,7 @@ EXAMPLES: Mapping[str, Example] = {
     "SavedPriorDocument": PRIOR,
     "SavedPriorsDocument": {"priors": [PRIOR]},
     "SessionDocument": {
-        "id": SESSION,
+        "id": SESSION_ID,
         "dataset": "registry",
         "rehearsal": False,
         "closed": False,
@@ -191,22 +191,22 @@ EXAMPLES: Mapping[str, Example] = {
         "epsilon": "1/2",
         "left": "1/2",
     },
-    "BudgetDocument": {"dataset": "registry", "analyst": "ann", "budget": [WHOLE, BALANCE]},
+    "BudgetDocument": {"dataset": "registry", "analyst": "ann", "budget": [DATASET_BALANCE, BALANCE]},
     "HistoryDocument": {"history": [ENTRY], "next": None},
-    "DataSetsDocument": {"datasets": [LINE]},
+    "DataSetsDocument": {"datasets": [DATASET_LINE]},
     "DataSetDocument": {
         "name": "registry",
         "rehearsal": False,
         "jobs": False,
         "deadline": 1.0,
         "padding": True,
-        "schema": PUBLIC,
+        "schema": PUBLIC_SCHEMA,
     },
     "MeDocument": {"name": "ann", "role": "analyst", "expires": 1797431904.33, "datasets": ["registry"]},
     "JobDocument": JOB,
     "JobsDocument": {"jobs": [JOB]},
-    "NewTokenDocument": TOKEN | {"token": "dsc_" + "A" * 43},
-    "TokensDocument": {"tokens": [TOKEN]},
+    "NewTokenDocument": TOKEN_DOCUMENT | {"token": "dsc_" + "A" * 43},
+    "TokensDocument": {"tokens": [TOKEN_DOCUMENT]},
     "GrantsDocument": {"grants": [{"dataset": "registry", "analyst": "ann"}]},
     "SnapshotsDocument": {"snapshots": [SNAPSHOT]},
     "ChainDocument": {"entries": 6, "head": "b74d659c94f6686de7780580a15c6266" * 2, "verified": True},

@@ -18,27 +18,34 @@ from starlette.responses import Response
 
 from discreet.service import logs
 from discreet.service.padding import App, Message, Receive, Scope, Send
-from discreet.service.problems import Problem, problem_of
+from discreet.service.problems import HttpProblem, problem_from_error
 from discreet.service.state import Service
 from discreet.service.store import tokens
 from discreet.service.store.tokens import Token
 
-COOKIE = "discreet_session"
-OPEN = ("/health", "/openapi.json", "/console/assets/", "/console/explain/", "/console/sign-in", "/problems/")
-READING = ("GET", "HEAD", "OPTIONS")
-METHODS = (*READING, "POST", "PUT", "DELETE", "PATCH")
-LONGEST_TOKEN = 200
-ASSETS = "/console/assets/"
-LONGEST_HEAD = 65_536
+COOKIE_NAME = "discreet_session"
+PUBLIC_PREFIXES = (
+    "/health",
+    "/openapi.json",
+    "/console/assets/",
+    "/console/explain/",
+    "/console/sign-in",
+    "/problems/",
+)
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+KNOWN_METHODS = (*SAFE_METHODS, "POST", "PUT", "DELETE", "PATCH")
+MAX_TOKEN_LENGTH = 200
+ASSETS_PREFIX = "/console/assets/"
+MAX_HEAD_BYTES = 65_536
 """In bytes, of a request's first line and headers."""
-PATIENCE = 60.0
+BODY_TIMEOUT = 60.0
 """Seconds for a body to come."""
-REHEARSED = "/v1/rehearsal/", "/console/rehearsal/"
-REHEARSALS = 4
+REHEARSAL_PREFIXES = "/v1/rehearsal/", "/console/rehearsal/"
+MAX_REHEARSALS = 4
 """Requests in rehearsal that one token may have at work at once: they cost nothing, but the time of others."""
-LOOKS = 8
+LOOKUP_THREADS = 8
 """Threads that look up tokens and health, which no other work can fill."""
-_looking: RunVar[CapacityLimiter] = RunVar("discreet_looking")
+_lookup_limiter: RunVar[CapacityLimiter] = RunVar("discreet_looking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +66,27 @@ class Principal:
         return self.token.role == "custodian"
 
 
-def is_open(path: str) -> bool:
+def is_public_path(path: str) -> bool:
     """Whether anyone may see it: nothing there is about a data set."""
-    return path in {"/", "/console", "/console/"} or any(path.startswith(start) for start in OPEN)
+    return path in {"/", "/console", "/console/"} or any(path.startswith(start) for start in PUBLIC_PREFIXES)
 
 
-def looking() -> CapacityLimiter:
+def get_lookup_limiter() -> CapacityLimiter:
     """The threads of this event loop for what must not wait for answers."""
     try:
-        return _looking.get()
+        return _lookup_limiter.get()
     except LookupError:
-        made = CapacityLimiter(LOOKS)
-        _looking.set(made)
-        return made
+        limiter = CapacityLimiter(LOOKUP_THREADS)
+        _lookup_limiter.set(limiter)
+        return limiter
 
 
-class Gate:
+class AuthMiddleware:
     """Reads the body, finds out who it is, counts, and turns whatever goes wrong into one of the catalogue."""
 
     def __init__(self, app: App, service: Service) -> None:
         self._app, self._service = app, service
-        self._at_work: Counter[str] = Counter()
+        self._active_requests: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or refuse it."""
@@ -87,120 +94,122 @@ class Gate:
             await self._app(scope, receive, send)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
-        begun = False
+        has_begun = False
 
-        async def watched(message: Message) -> None:
-            nonlocal begun
+        async def send_and_record(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
-                begun, state["status"] = True, message["status"]
+                has_begun, state["status"] = True, message["status"]
             await send(message)
 
         try:
             _check_head(scope)
-            body = await _body(scope, receive, self._service.config.limits.body)
-            state["principal"] = await self._admitted(scope, body)
-            with self._together(state["principal"], scope["path"].startswith(REHEARSED)):
-                await self._app(scope, _replayed(body, receive), watched)
+            body = await _read_body(scope, receive, self._service.config.limits.body)
+            state["principal"] = await self._authenticate(scope, body)
+            with self._limit_concurrency(state["principal"], scope["path"].startswith(REHEARSAL_PREFIXES)):
+                await self._app(scope, _replay_body(body, receive), send_and_record)
         except Exception as error:  # the outermost boundary: what is not ours is told without its text
-            problem = problem_of(error)
+            problem = problem_from_error(error)
             if problem.name == "internal":
-                state["failed"] = logs.where(error)
-            if not begun:
+                state["failed"] = logs.format_error_location(error)
+            if not has_begun:
                 state.pop("unpadded", None)
-                await _refusal(problem, scope, self._app)(scope, receive, watched)
+                await _build_refusal(problem, scope, self._app)(scope, receive, send_and_record)
 
-    async def _admitted(self, scope: Scope, body: bytes) -> Principal | None:
+    async def _authenticate(self, scope: Scope, body: bytes) -> Principal | None:
         """Who sends it; a request that needs somebody and has nobody is refused."""
-        headers, path, method = _headers(scope), scope["path"], scope["method"]
+        headers, path, method = _decode_headers(scope), scope["path"], scope["method"]
         if path == "/health":  # is not counted, so it must cost nothing
             return None
         address = (scope.get("client") or ("",))[0]
-        if path.startswith(ASSETS):  # a page brings several, and each would be one attempt to sign in less
-            self._count(f"assets {address}")
+        if path.startswith(ASSETS_PREFIX):  # a page brings several, and each would be one attempt to sign in less
+            self._count_request(f"assets {address}")
             return None
-        found = await to_thread.run_sync(_principal, self._service, headers, limiter=looking())
-        self._count(f"token {found.token.id}" if found is not None else f"address {address}")
-        if found is None and not is_open(path):
-            raise Problem("unauthenticated")
+        principal = await to_thread.run_sync(_find_principal, self._service, headers, limiter=get_lookup_limiter())
+        self._count_request(f"token {principal.token.id}" if principal is not None else f"address {address}")
+        if principal is None and not is_public_path(path):
+            raise HttpProblem("unauthenticated")
         if "\0" in path or b"%00" in scope["query_string"]:  # not every store can be asked about one
-            raise Problem("invalid-input", "an address holds no NUL characters; leave them out")
-        if path.startswith("/v1") and method not in READING:
-            _check_body(headers, body, found)
-        return found
+            raise HttpProblem("invalid-input", "an address holds no NUL characters; leave them out")
+        if path.startswith("/v1") and method not in SAFE_METHODS:
+            _check_body(headers, body, principal)
+        return principal
 
-    def _count(self, who: str) -> None:
+    def _count_request(self, caller: str) -> None:
         """Count a request; refused where there were too many."""
-        pause = self._service.rates.wait(who)
+        pause = self._service.rate_limiter.count_request(caller)
         if pause:
             detail = "more requests than the custodian allows; wait, then send it again"
-            raise Problem("rate-limited", detail, {"Retry-After": str(int(pause) + 1)})
+            raise HttpProblem("rate-limited", detail, {"Retry-After": str(int(pause) + 1)})
 
     @contextmanager
-    def _together(self, found: Principal | None, rehearsal: bool) -> Iterator[None]:
+    def _limit_concurrency(self, principal: Principal | None, rehearsal: bool) -> Iterator[None]:
         """While a request is at work; one token has only so many, fewer in rehearsal, and leaves threads to others."""
-        if found is None:
+        if principal is None:
             yield
             return
-        limits = {found.token.id: self._service.config.limits.together}
-        limits |= {f"{found.token.id} in rehearsal": REHEARSALS} if rehearsal else {}
-        for who, most in limits.items():
-            if self._at_work[who] >= most:
-                detail = f"{most} such requests of this token are at work already; wait for one of them"
-                raise Problem("rate-limited", detail, {"Retry-After": "1"})
-        self._at_work.update(limits.keys())
+        limits = {principal.token.id: self._service.config.limits.together}
+        limits |= {f"{principal.token.id} in rehearsal": MAX_REHEARSALS} if rehearsal else {}
+        for caller, max_active in limits.items():
+            if self._active_requests[caller] >= max_active:
+                detail = f"{max_active} such requests of this token are at work already; wait for one of them"
+                raise HttpProblem("rate-limited", detail, {"Retry-After": "1"})
+        self._active_requests.update(limits.keys())
         try:
             yield
         finally:
-            self._at_work.subtract(limits.keys())
-            for who in limits:
-                if not self._at_work[who]:
-                    del self._at_work[who]
+            self._active_requests.subtract(limits.keys())
+            for caller in limits:
+                if not self._active_requests[caller]:
+                    del self._active_requests[caller]
 
 
-def _refusal(problem: Problem, scope: Scope, app: App) -> Response:
+def _build_refusal(problem: HttpProblem, scope: Scope, app: App) -> Response:
     """A refusal of the gate: for people, a page."""
     if not scope["path"].startswith("/console"):
-        return problem.response()
-    from discreet.service.console.refusing import refused
+        return problem.to_response()
+    from discreet.service.console.refusing import render_refusal
 
-    return refused(Request({**scope, "app": app}), problem)
+    return render_refusal(Request({**scope, "app": app}), problem)
 
 
-def _check_body(headers: Mapping[str, str], body: bytes, found: Principal | None) -> None:
-    if found is not None and found.cookie is not None:
-        check_form(found, headers.get("x-discreet-form", ""))
+def _check_body(headers: Mapping[str, str], body: bytes, principal: Principal | None) -> None:
+    if principal is not None and principal.cookie is not None:
+        check_form_token(principal, headers.get("x-discreet-form", ""))
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and kind != "application/json":
-        raise Problem("unsupported-media-type")
+        raise HttpProblem("unsupported-media-type")
 
 
-def check_form(principal: Principal, sent: str) -> None:
+def check_form_token(principal: Principal, form_token: str) -> None:
     """What a signed-in browser changes must come from a page of ours."""
     if principal.cookie is None:
         return
-    if not hmac.compare_digest(sent.encode("utf-8", "replace"), tokens.form_token(principal.cookie).encode()):
-        raise Problem("forbidden", "this form is not one of ours, or is too old; load the page again")
+    if not hmac.compare_digest(
+        form_token.encode("utf-8", "replace"), tokens.derive_form_token(principal.cookie).encode()
+    ):
+        raise HttpProblem("forbidden", "this form is not one of ours, or is too old; load the page again")
 
 
-def _principal(service: Service, headers: Mapping[str, str]) -> Principal | None:
-    given = headers.get("authorization")
-    if given is not None:
-        scheme, _, told = given.partition(" ")
-        if scheme.lower() != "bearer" or len(told) > LONGEST_TOKEN:
+def _find_principal(service: Service, headers: Mapping[str, str]) -> Principal | None:
+    authorization = headers.get("authorization")
+    if authorization is not None:
+        scheme, _, token_secret = authorization.partition(" ")
+        if scheme.lower() != "bearer" or len(token_secret) > MAX_TOKEN_LENGTH:
             return None
-        found = tokens.token_of(service.store, told.strip())
-        return None if found is None else Principal(found)
-    cookie = _cookie(headers.get("cookie", ""))
-    found = None if cookie is None else tokens.token_in_session(service.store, cookie)
-    return None if found is None else Principal(found, cookie)
+        token = tokens.find_token(service.store, token_secret.strip())
+        return None if token is None else Principal(token)
+    cookie = _read_cookie(headers.get("cookie", ""))
+    token = None if cookie is None else tokens.find_session_token(service.store, cookie)
+    return None if token is None else Principal(token, cookie)
 
 
-def _cookie(header: str) -> str | None:
+def _read_cookie(header: str) -> str | None:
     try:
-        found = SimpleCookie(header).get(COOKIE)
+        cookie = SimpleCookie(header).get(COOKIE_NAME)
     except CookieError:
         return None
-    return None if found is None or not 0 < len(found.value) <= LONGEST_TOKEN else found.value
+    return None if cookie is None or not 0 < len(cookie.value) <= MAX_TOKEN_LENGTH else cookie.value
 
 
 def _check_head(scope: Scope) -> None:
@@ -209,68 +218,70 @@ def _check_head(scope: Scope) -> None:
     query = b"?" + scope["query_string"] if scope["query_string"] else b""
     first = len(scope["method"]) + len(target.partition(b"?")[0]) + len(query) + len("  HTTP/1.1\r\n")
     lines = sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
-    if first + lines + len("\r\n") > LONGEST_HEAD:
-        detail = f"the first line and the headers of a request have at most {LONGEST_HEAD} bytes together; send fewer"
-        raise Problem("too-large", detail)
+    if first + lines + len("\r\n") > MAX_HEAD_BYTES:
+        detail = f"the first line and the headers of a request have at most {MAX_HEAD_BYTES} bytes together; send fewer"
+        raise HttpProblem("too-large", detail)
 
 
-def _headers(scope: Scope) -> dict[str, str]:
+def _decode_headers(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-async def _body(scope: Scope, receive: Receive, most: int) -> bytes:
+async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
     """The whole body, as long as it is no larger than allowed, and comes in time."""
     try:
-        async with asyncio.timeout(PATIENCE):
-            return await _whole(scope, receive, most)
+        async with asyncio.timeout(BODY_TIMEOUT):
+            return await _receive_body(scope, receive, max_bytes)
     except TimeoutError:
-        raise Problem("invalid-input", "the rest of the request did not come; send it again") from None
+        raise HttpProblem("invalid-input", "the rest of the request did not come; send it again") from None
 
 
-async def _whole(scope: Scope, receive: Receive, most: int) -> bytes:
-    said = _headers(scope).get("content-length", "0")
-    parts, size = [], int(said) if said.isdecimal() and len(said) < 20 else 0
-    while size <= most:
+async def _receive_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
+    content_length = _decode_headers(scope).get("content-length", "0")
+    parts, size = [], int(content_length) if content_length.isdecimal() and len(content_length) < 20 else 0
+    while size <= max_bytes:
         message = await receive()
         if message["type"] != "http.request":
-            raise Problem("invalid-input", "the request ended before its body did; send it again")
+            raise HttpProblem("invalid-input", "the request ended before its body did; send it again")
         parts.append(message.get("body", b""))
-        if sum(map(len, parts)) > most:
+        if sum(map(len, parts)) > max_bytes:
             break
         if not message.get("more_body"):
             return b"".join(parts)
-    raise Problem("too-large", f"a request has at most {most} bytes; ask for less at once")
+    raise HttpProblem("too-large", f"a request has at most {max_bytes} bytes; ask for less at once")
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    sent = False
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    is_sent = False
 
-    async def again() -> Message:
-        nonlocal sent
-        if sent:
+    async def receive_again() -> Message:
+        nonlocal is_sent
+        if is_sent:
             return await receive()
-        sent = True
+        is_sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return again
+    return receive_again
 
 
-def record(service: Service, scope: Scope) -> None:
+def record_reply(service: Service, scope: Scope) -> None:
     """Count and write down a reply, by its route's template and its padded time, once it has left and not before."""
     state = scope.get("state", {})
-    method = scope["method"] if scope["method"] in METHODS else "OTHER"  # anyone can make up others without end
+    method = scope["method"] if scope["method"] in KNOWN_METHODS else "OTHER"  # anyone can make up others without end
     if "failed" in state:
-        logs.write("internal", where=state["failed"], method=method)
+        logs.write_event("internal", where=state["failed"], method=method)
     route = scope.get("route")
     template = getattr(route, "path", None) or "other"
     status, seconds = state.get("status", 0), state.get("padded")
-    service.counts.add("requests", f"{method} {template} {status}")
+    service.counters.add("requests", f"{method} {template} {status}")
     if seconds is not None:
-        service.counts.add("seconds", f"{method} {template}", seconds)
+        service.counters.add("seconds", f"{method} {template}", seconds)
     if state.get("doublings"):
-        service.counts.add("overruns", state.get("dataset") or "")
+        service.counters.add("overruns", state.get("dataset") or "")
     if state.get("late"):
-        service.counts.add("late", state.get("dataset") or "")
-    who: Principal | None = state.get("principal")
-    facts = {"method": method, "route": template, "status": status, "seconds": seconds}
-    logs.write("request", **facts, dataset=state.get("dataset"), analyst=None if who is None else who.name)
+        service.counters.add("late", state.get("dataset") or "")
+    principal: Principal | None = state.get("principal")
+    fields = {"method": method, "route": template, "status": status, "seconds": seconds}
+    logs.write_event(
+        "request", **fields, dataset=state.get("dataset"), analyst=None if principal is None else principal.name
+    )

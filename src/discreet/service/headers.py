@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from discreet.service.padding import App, Message, Receive, Scope, Send
 
-CONSOLE = (
+CONSOLE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-API = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
-ALWAYS = {
+API_POLICY = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+COMMON_HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -17,7 +17,7 @@ ALWAYS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-STRICT = "max-age=31536000"
+HSTS_VALUE = "max-age=31536000"
 
 
 def is_encrypted(scope: Scope, tls: bool) -> bool:
@@ -25,7 +25,7 @@ def is_encrypted(scope: Scope, tls: bool) -> bool:
     return tls or dict(scope.get("headers", ())).get(b"x-forwarded-proto", b"").lower() == b"https"
 
 
-class Headers:
+class SecurityHeadersMiddleware:
     """Adds them to every reply that has none of its own."""
 
     def __init__(self, app: App, tls: bool) -> None:
@@ -33,16 +33,18 @@ class Headers:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Add them as the reply begins."""
-        policy = CONSOLE if scope.get("path", "").startswith("/console") else API
-        wanted = ALWAYS | {"content-security-policy": policy, "cache-control": "no-store"}
+        policy = CONSOLE_POLICY if scope.get("path", "").startswith("/console") else API_POLICY
+        security_headers = COMMON_HEADERS | {"content-security-policy": policy, "cache-control": "no-store"}
         if is_encrypted(scope, self._tls):
-            wanted = wanted | {"strict-transport-security": STRICT}
+            security_headers = security_headers | {"strict-transport-security": HSTS_VALUE}
 
-        async def add(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                there = {name.lower() for name, _ in message.get("headers", ())}
-                more = [(n.encode(), v.encode()) for n, v in wanted.items() if n.encode() not in there]
-                message = {**message, "headers": [*message.get("headers", ()), *more]}
+                present_names = {name.lower() for name, _ in message.get("headers", ())}
+                additions = [
+                    (n.encode(), v.encode()) for n, v in security_headers.items() if n.encode() not in present_names
+                ]
+                message = {**message, "headers": [*message.get("headers", ()), *additions]}
             await send(message)
 
-        await self._app(scope, receive, add)
+        await self._app(scope, receive, send_with_headers)

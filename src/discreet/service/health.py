@@ -9,48 +9,55 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from discreet.errors import DiscreetError
 from discreet.service.config import Config, read_config
 
-PATIENCE = 5.0
+HEALTH_TIMEOUT = 5.0
 """Seconds for one look."""
-ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+LOOPBACK_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-def answers(host: str, port: int, tls: bool) -> bool:
+def is_healthy(host: str, port: int, tls: bool) -> bool:
     """Whether the service says there that all is well."""
-    near = ANYWHERE.get(host, host)
-    made = HTTPSConnection(near, port, timeout=PATIENCE, context=_unchecked()) if tls else _plain(near, port)
+    loopback = LOOPBACK_HOSTS.get(host, host)
+    connection = (
+        HTTPSConnection(loopback, port, timeout=HEALTH_TIMEOUT, context=_build_unverified_context())
+        if tls
+        else _build_connection(loopback, port)
+    )
     try:
-        made.request("GET", "/health")
-        return made.getresponse().status == 200
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
     except (OSError, HTTPException):
         return False
     finally:
-        made.close()
+        connection.close()
 
 
-def place(told: Config) -> str:
+def format_health_url(config: Config) -> str:
     """Where the service is looked for, from this machine."""
-    host = ANYWHERE.get(told.address, told.address)
-    return f"{'http' if told.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{told.port}/health"
+    host = LOOPBACK_HOSTS.get(config.address, config.address)
+    return f"{'http' if config.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{config.port}/health"
 
 
-def _plain(host: str, port: int) -> HTTPConnection:
-    return HTTPConnection(host, port, timeout=PATIENCE)
+def _build_connection(host: str, port: int) -> HTTPConnection:
+    return HTTPConnection(host, port, timeout=HEALTH_TIMEOUT)
 
 
-def _unchecked() -> ssl.SSLContext:
+def _build_unverified_context() -> ssl.SSLContext:
     """The certificate is our own, made out to a name that this machine need not know; nothing secret is sent."""
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    made.check_hostname = False
-    made.verify_mode = ssl.CERT_NONE
-    return made
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m discreet.service.health service.yaml")
     try:
-        told = read_config(sys.argv[1])
+        service_config = read_config(sys.argv[1])
     except DiscreetError as mistake:
         sys.exit(str(mistake))
-    if not answers(told.address, told.port, told.tls is not None):
-        sys.exit(f"{place(told)} does not say that all is well; look whether the service runs, and at its logs")
+    if not is_healthy(service_config.address, service_config.port, service_config.tls is not None):
+        sys.exit(
+            f"{format_health_url(service_config)} does not say that all is well; look whether the "
+            "service runs, and at its logs"
+        )

@@ -16,29 +16,29 @@ from pathlib import Path
 from threading import Lock
 
 from discreet.custodian import Custodian
-from discreet.custodian.binding import ledger_address
+from discreet.custodian.binding import get_ledger_address
 from discreet.custodian.heads import FolderHeads
-from discreet.custodian.looking import own_ledger
-from discreet.custodian.place import Place
-from discreet.custodian.rehearsing import outgrown
+from discreet.custodian.looking import open_own_ledger
+from discreet.custodian.place import DatasetDir
+from discreet.custodian.rehearsing import has_outgrown_ledger
 from discreet.errors import DiscreetError, InvalidInput, Unavailable, Unsupported
 from discreet.ledger import Ledger
-from discreet.ledger.database import GONE, MOVED, REMADE
-from discreet.ledger.opening import file_identity
+from discreet.ledger.database import DATABASE_REPLACED, FILE_MISSING, FILE_REPLACED
+from discreet.ledger.opening import find_file_identity
 from discreet.ledger.sqlite import NO_FILE
 from discreet.schema import Schema, load_schema
-from discreet.schema.address import Address
+from discreet.schema.address import SourceAddress
 from discreet.service import logs
-from discreet.service.config import Config, DataSet
+from discreet.service.config import Config, DatasetConfig
 from discreet.service.store import Store
-from discreet.service.store.answers import part_from_lost
+from discreet.service.store.answers import detach_lost_answers
 from discreet.service.store.heads import StoreHeads
 
-Name = tuple[str, bool]
+DatasetKey = tuple[str, bool]
 
-PAUSE = 2.0
+RETRY_PAUSE = 2.0
 """Seconds until a data set that could not be opened is tried again: to look at a large file takes long."""
-PATIENCE = 10.0
+OPEN_TIMEOUT = 10.0
 """Seconds for which a request waits while another opens the data set."""
 
 
@@ -48,30 +48,30 @@ class Lease:
 
     custodian: Custodian
     users: int = 0
-    retired: bool = False
+    is_retired: bool = False
 
 
 @dataclass(slots=True)
-class Held:
+class ServedDataset:
     """One data set of the service: its schema as it was last read, and its custodian once it is open."""
 
-    told: DataSet
+    config: DatasetConfig
     schema: Schema
-    opening: Lock = field(default_factory=Lock)
+    open_lock: Lock = field(default_factory=Lock)
     lease: Lease | None = None
     refusal: str = ""
-    refused: float = -math.inf
+    refused_at: float = -math.inf
     """What is told of it, and when on the monotonic clock it could last not be opened."""
     cause: str = ""
     """Why, for the custodian's eyes; empty once it is open."""
 
     @property
-    def jobs(self) -> bool:
+    def runs_as_jobs(self) -> bool:
         """Whether its questions run as jobs: as told, or else on Spark."""
-        return self.told.jobs if self.told.jobs is not None else _engine(self.schema) == "spark"
+        return self.config.jobs if self.config.jobs is not None else _get_schema_engine(self.schema) == "spark"
 
 
-class Holdings:
+class DatasetRegistry:
     """Every data set by name, for real and in rehearsal."""
 
     def __init__(
@@ -81,164 +81,164 @@ class Holdings:
         self._lock = Lock()
         self._ledgers = dict(ledgers or {})
         """The identity of each data set's ledger, as this run of the service first opened it."""
-        self._held: dict[Name, Held] = {}
-        for told in config.datasets:
-            schema = load_schema(told.schema)
-            if (schema.name, False) in self._held:
+        self._datasets: dict[DatasetKey, ServedDataset] = {}
+        for dataset_config in config.datasets:
+            schema = load_schema(dataset_config.schema)
+            if (schema.name, False) in self._datasets:
                 raise InvalidInput(f"two data sets of the service are called {schema.name[:40]!r}; rename one")
             for rehearsal in (False, True):
-                self._held[schema.name, rehearsal] = Held(told, schema)
+                self._datasets[schema.name, rehearsal] = ServedDataset(dataset_config, schema)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The data sets in the order of the configuration."""
-        return tuple(name for name, rehearsal in self._held if not rehearsal)
+        return tuple(name for name, rehearsal in self._datasets if not rehearsal)
 
-    def held(self, name: str) -> Held | None:
+    def find_dataset(self, name: str) -> ServedDataset | None:
         """One data set."""
-        return self._held.get((name, False))
+        return self._datasets.get((name, False))
 
     @contextmanager
-    def custodian(self, name: str, rehearsal: bool = False) -> Iterator[Custodian]:
+    def lease_custodian(self, name: str, rehearsal: bool = False) -> Iterator[Custodian]:
         """The custodian of a data set, which stays open as long as it is used."""
-        lease = self._taken(self._held[name, rehearsal], rehearsal)
+        lease = self._acquire_lease(self._datasets[name, rehearsal], rehearsal)
         try:
             yield lease.custodian
         finally:
-            self._given_back(lease)
+            self._release_lease(lease)
 
     @property
     def ledgers(self) -> Mapping[str, str]:
         """The identity of each data set's ledger that was opened."""
         return dict(self._ledgers)
 
-    def watch(self, name: str, ledger: Ledger) -> None:
+    def watch_ledger(self, name: str, ledger: Ledger) -> None:
         """Compare a data set's open ledger with what the service knows of it, now and before each charge.
 
         It must be the file or the database that this run of the service opened first, and have all that the store has
         recorded.
         """
-        opened = ledger.identity()
-        if self._ledgers.setdefault(name, opened) != opened:
-            raise Unavailable(MOVED if self._file_identity(name) else REMADE)
+        identity = ledger.get_identity()
+        if self._ledgers.setdefault(name, identity) != identity:
+            raise Unavailable(FILE_REPLACED if self._get_file_identity(name) else DATABASE_REPLACED)
         ledger.record_heads(name, StoreHeads(self._store))
 
     def check_ledger(self, name: str) -> None:
         """Refuse a ledger that is gone, replaced or set back; nothing is opened that stays open."""
         self._require_file(name)
-        held = self._held[name, False]
+        dataset = self._datasets[name, False]
         with self._lock:
-            lease = held.lease
+            lease = dataset.lease
             if lease is not None:
                 lease.users += 1
         if lease is not None:
             try:
-                self._compare(held, lease.custodian._ledger)
+                self._compare_heads(dataset, lease.custodian._ledger)
             finally:
-                self._given_back(lease)
+                self._release_lease(lease)
             return
-        with own_ledger(held.schema, self._config.ledger) as ledger:
+        with open_own_ledger(dataset.schema, self._config.ledger) as ledger:
             if ledger is not None:
-                if self._ledgers.get(name) not in (None, ledger.identity()):
-                    raise Unavailable(REMADE)
-                self._compare(held, ledger)
+                if self._ledgers.get(name) not in (None, ledger.get_identity()):
+                    raise Unavailable(DATABASE_REPLACED)
+                self._compare_heads(dataset, ledger)
 
-    def _compare(self, held: Held, ledger: Ledger) -> None:
-        ledger.compare(held.schema.name, FolderHeads(Place(held.schema)), StoreHeads(self._store))
+    def _compare_heads(self, dataset: ServedDataset, ledger: Ledger) -> None:
+        ledger.compare(dataset.schema.name, FolderHeads(DatasetDir(dataset.schema)), StoreHeads(self._store))
 
-    def _file_identity(self, name: str) -> str | None:
-        return file_identity(ledger_address(self._held[name, False].schema, self._config.ledger))
+    def _get_file_identity(self, name: str) -> str | None:
+        return find_file_identity(get_ledger_address(self._datasets[name, False].schema, self._config.ledger))
 
     def _require_file(self, name: str) -> None:
         """Refuse another file than was opened before, without opening it; of a database nothing is known yet."""
-        expected, found = self._ledgers.get(name), self._file_identity(name)
-        if expected is not None and found not in (None, expected):
-            raise Unavailable(GONE if found == NO_FILE else MOVED)
+        expected, identity = self._ledgers.get(name), self._get_file_identity(name)
+        if expected is not None and identity not in (None, expected):
+            raise Unavailable(FILE_MISSING if identity == NO_FILE else FILE_REPLACED)
 
     def close(self) -> None:
         """Close every custodian; nobody uses one any more."""
-        for held in self._held.values():
-            with held.opening:
-                self._retire(held)
+        for dataset in self._datasets.values():
+            with dataset.open_lock:
+                self._retire(dataset)
 
-    def _taken(self, held: Held, rehearsal: bool) -> Lease:
-        if not held.opening.acquire(timeout=PATIENCE):
+    def _acquire_lease(self, dataset: ServedDataset, rehearsal: bool) -> Lease:
+        if not dataset.open_lock.acquire(timeout=OPEN_TIMEOUT):
             raise Unavailable("the data set is being opened; try again")
         try:
-            if held.lease is not None and _is_old(held.lease.custodian, rehearsal):
-                self._retire(held)
-            if held.lease is None:
-                held.lease = Lease(self._tried(held, rehearsal))
+            if dataset.lease is not None and _is_old(dataset.lease.custodian, rehearsal):
+                self._retire(dataset)
+            if dataset.lease is None:
+                dataset.lease = Lease(self._try_open(dataset, rehearsal))
             with self._lock:
-                held.lease.users += 1
-            return held.lease
+                dataset.lease.users += 1
+            return dataset.lease
         finally:
-            held.opening.release()
+            dataset.open_lock.release()
 
-    def _tried(self, held: Held, rehearsal: bool) -> Custodian:
+    def _try_open(self, dataset: ServedDataset, rehearsal: bool) -> Custodian:
         """Open a custodian; for a while after that failed all are refused with it, and nobody tries in turn."""
-        if time.monotonic() - held.refused < PAUSE:
-            raise Unavailable(held.refusal)
-        held.cause = ""
+        if time.monotonic() - dataset.refused_at < RETRY_PAUSE:
+            raise Unavailable(dataset.refusal)
+        dataset.cause = ""
         try:
-            return self._opened(held, rehearsal)
+            return self._open_custodian(dataset, rehearsal)
         except Unavailable as refusal:
-            held.refusal = held.cause = str(refusal)
+            dataset.refusal = dataset.cause = str(refusal)
         except (InvalidInput, Unsupported) as mistake:  # of the custodian's, in the schema: no matter of an analyst's
-            held.refusal = f"{held.schema.name} cannot be opened now; ask its custodian"
-            held.cause = str(mistake)
-            logs.write("closed", dataset=held.schema.name, where=type(mistake).__name__)
-        held.refused = time.monotonic()
-        raise Unavailable(held.refusal)
+            dataset.refusal = f"{dataset.schema.name} cannot be opened now; ask its custodian"
+            dataset.cause = str(mistake)
+            logs.write_event("closed", dataset=dataset.schema.name, where=type(mistake).__name__)
+        dataset.refused_at = time.monotonic()
+        raise Unavailable(dataset.refusal)
 
-    def _opened(self, held: Held, rehearsal: bool) -> Custodian:
+    def _open_custodian(self, dataset: ServedDataset, rehearsal: bool) -> Custodian:
         """Open a custodian by the schema as it is now; from then on that is what is public of the data set."""
-        name, file = held.schema.name, held.told.schema
-        declared = load_schema(file)
-        _require_name(declared, name)  # first: under another name a new data set would be registered
+        name, file = dataset.schema.name, dataset.config.schema
+        schema = load_schema(file)
+        _require_name(schema, name)  # first: under another name a new data set would be registered
         if not rehearsal:
             self._require_file(name)
         if rehearsal:
-            opened = Custodian.rehearse(file, rehearsal_folder(self._config, name))
+            custodian = Custodian.rehearse(file, get_rehearsal_folder(self._config, name))
         else:
             # Where questions run as jobs, only the process that runs those opens the rows.
-            opened = Custodian.open(file, self._config.ledger, reading=self._runs_jobs or not held.jobs)
-            declared = opened.schema
+            custodian = Custodian.open(file, self._config.ledger, reading=self._runs_jobs or not dataset.runs_as_jobs)
+            schema = custodian.schema
         try:
-            _require_name(opened.schema, name)
+            _require_name(custodian.schema, name)
             if rehearsal:
-                part_from_lost(self._store, name, rehearsal, lambda: opened.history(limit=1)[0].entry)
+                detach_lost_answers(self._store, name, rehearsal, lambda: custodian.history(limit=1)[0].entry)
             else:
-                self.watch(name, opened._ledger)
+                self.watch_ledger(name, custodian._ledger)
         except DiscreetError:
-            opened.close()
+            custodian.close()
             raise
-        for both in (False, True):
-            self._held[name, both].schema = declared
-        return opened
+        for in_rehearsal in (False, True):
+            self._datasets[name, in_rehearsal].schema = schema
+        return custodian
 
-    def _given_back(self, lease: Lease) -> None:
+    def _release_lease(self, lease: Lease) -> None:
         with self._lock:
             lease.users -= 1
-            last = lease.retired and not lease.users
-        if last:
+            is_last = lease.is_retired and not lease.users
+        if is_last:
             lease.custodian.close()
 
-    def _retire(self, held: Held) -> None:
+    def _retire(self, dataset: ServedDataset) -> None:
         """No new requests for a custodian; who uses it goes on, and the last one closes it."""
-        lease, held.lease = held.lease, None
+        lease, dataset.lease = dataset.lease, None
         if lease is None:
             return
         with self._lock:
-            lease.retired = True
-            unused = not lease.users
-        if unused:
+            lease.is_retired = True
+            is_unused = not lease.users
+        if is_unused:
             lease.custodian.close()
 
 
 def _is_old(custodian: Custodian, rehearsal: bool) -> bool:
     """Whether to open a data set again."""
-    return custodian.stale() or (rehearsal and outgrown(custodian.schema))
+    return custodian.is_stale() or (rehearsal and has_outgrown_ledger(custodian.schema))
 
 
 def _require_name(schema: Schema, name: str) -> None:
@@ -246,15 +246,15 @@ def _require_name(schema: Schema, name: str) -> None:
         raise InvalidInput(f"the schema of {name} has another name by now; go back to that, or start the service again")
 
 
-def rehearsal_folder(config: Config, name: str) -> Path:
+def get_rehearsal_folder(config: Config, name: str) -> Path:
     """Where the made-up table of a data set is."""
     return config.folder / "rehearsal" / name
 
 
-def _engine(schema: Schema) -> str:
-    return Address.of(schema.source).engine
+def _get_schema_engine(schema: Schema) -> str:
+    return SourceAddress.of(schema.source).engine
 
 
-def engine_of(held: Held) -> str:
+def get_dataset_engine(dataset: ServedDataset) -> str:
     """What holds the rows, for the custodian's eyes."""
-    return _engine(held.schema)
+    return _get_schema_engine(dataset.schema)

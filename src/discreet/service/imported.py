@@ -12,7 +12,7 @@ import gc
 from contextlib import suppress
 from importlib import import_module
 
-NAMES = (
+PRELOAD_MODULES = (
     "discreet.service.app",
     "discreet.service.jobs",
     "discreet.sources.duckdb",
@@ -24,7 +24,7 @@ NAMES = (
     "uvicorn.protocols.http.h11_impl",
 )
 
-for name in NAMES:
+for name in PRELOAD_MODULES:
     with suppress(Exception):
         import_module(name)
 gc.freeze()  # who is forked would go through all of it now and then, and so get a copy

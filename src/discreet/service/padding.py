@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet.service.alarm import Alarm
+from discreet.service.alarm import Timer
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -20,28 +20,28 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-MOST_DOUBLINGS = 40
-LATE = 0.05
+MAX_DOUBLINGS = 40
+LATE_FRACTION = 0.05
 """Of a deadline: a reply that leaves later than that after its moment is counted, since the process was busy."""
-SHARE = 0.75
+BARRIER_FRACTION = 0.75
 """Of a deadline, for reading and drawing; the rest is for writing down and laying out."""
 
 
-def doublings(elapsed: float, deadline: float) -> int:
+def count_doublings(elapsed: float, deadline: float) -> int:
     """How often a deadline is doubled until it is not before what has elapsed."""
     count = 0
-    while elapsed > deadline * 2**count and count < MOST_DOUBLINGS:
+    while elapsed > deadline * 2**count and count < MAX_DOUBLINGS:
         count += 1
     return count
 
 
-def padded(elapsed: float, deadline: float) -> float:
+def compute_padded_time(elapsed: float, deadline: float) -> float:
     """When a reply that took so long leaves."""
-    return deadline * float(2 ** doublings(elapsed, deadline))
+    return deadline * float(2 ** count_doublings(elapsed, deadline))
 
 
 @dataclass(slots=True)
-class Held:
+class BufferedSend:
     """A reply that is kept back; a long one that is for the custodian alone goes through as it comes."""
 
     send: Send
@@ -51,37 +51,37 @@ class Held:
     async def take(self, message: Message) -> None:
         """Keep a part of the reply."""
         if self.state.get("unpadded"):
-            await self.let_go()
+            await self.flush()
             await self.send(message)
         else:
             self.messages.append(message)
 
-    async def let_go(self) -> None:
+    async def flush(self) -> None:
         """Send what was kept."""
-        kept, self.messages = self.messages, []
-        for message in kept:
+        messages, self.messages = self.messages, []
+        for message in messages:
             await self.send(message)
 
 
 @dataclass(slots=True)
-class Heard:
+class TimedReceive:
     """A request as it comes. Its clock starts with its last part: how long sending took is the client's business."""
 
     receive: Receive
     now: Callable[[], float]
     start: float
-    whole: bool = False
+    is_complete: bool = False
 
     async def take(self) -> Message:
         """The next part of the request."""
         message = await self.receive()
-        if not self.whole:
-            self.start, self.whole = self.now(), not message.get("more_body")
+        if not self.is_complete:
+            self.start, self.is_complete = self.now(), not message.get("more_body")
         return message
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ReleaseBarrier:
     """When what a request has drawn may be seen: at three quarters of its deadline, or of the first doubling in reach.
 
     Answers are written down then, and not when they are ready: what others can see of them, such as that a question
@@ -94,30 +94,33 @@ class Moment:
 
     def wait(self) -> None:
         """Sleep until then, in a thread."""
-        early = SHARE * self.deadline
-        time.sleep(max(0.0, self.start + padded(self.now() - self.start, early) - self.now()))
+        barrier_deadline = BARRIER_FRACTION * self.deadline
+        time.sleep(max(0.0, self.start + compute_padded_time(self.now() - self.start, barrier_deadline) - self.now()))
 
 
-class Clock:
+class DeadlineMiddleware:
     """Keeps every reply back until its deadline. Handlers may set `deadline` and `unpadded` in the scope's state."""
 
-    def __init__(self, app: App, deadline: float, exempt: Callable[[str], bool]) -> None:
-        self._app, self._deadline, self._exempt = app, deadline, exempt
-        self._alarm = Alarm()
+    def __init__(self, app: App, deadline: float, is_exempt: Callable[[str], bool]) -> None:
+        self._app, self._deadline, self._is_exempt = app, deadline, is_exempt
+        self._timer = Timer()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application, then wait."""
-        if scope["type"] != "http" or self._exempt(scope["path"]):
+        if scope["type"] != "http" or self._is_exempt(scope["path"]):
             await self._app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
-        heard = Heard(receive, self._alarm.time, self._alarm.time())
-        held = Held(send, state)
-        state["moment"] = lambda deadline: Moment(self._alarm.time, heard.start, deadline)
-        await self._app(scope, heard.take, held.take)
+        timed_receive = TimedReceive(receive, self._timer.time, self._timer.time())
+        buffered_send = BufferedSend(send, state)
+        state["moment"] = lambda deadline: ReleaseBarrier(self._timer.time, timed_receive.start, deadline)
+        await self._app(scope, timed_receive.take, buffered_send.take)
         if not state.get("unpadded"):
-            elapsed, deadline = self._alarm.time() - heard.start, float(state.get("deadline", self._deadline))
-            state["doublings"], state["padded"] = doublings(elapsed, deadline), padded(elapsed, deadline)
-            await self._alarm.until(heard.start + state["padded"])
-            state["late"] = self._alarm.time() - heard.start - state["padded"] > LATE * deadline
-        await held.let_go()
+            elapsed, deadline = self._timer.time() - timed_receive.start, float(state.get("deadline", self._deadline))
+            state["doublings"], state["padded"] = (
+                count_doublings(elapsed, deadline),
+                compute_padded_time(elapsed, deadline),
+            )
+            await self._timer.until(timed_receive.start + state["padded"])
+            state["late"] = self._timer.time() - timed_receive.start - state["padded"] > LATE_FRACTION * deadline
+        await buffered_send.flush()

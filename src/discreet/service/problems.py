@@ -18,12 +18,12 @@ from discreet.errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
-INTERNAL = "an internal error; nothing about the data is shown"
-LONGEST = 2_000
+INTERNAL_DETAIL = "an internal error; nothing about the data is shown"
+MAX_DETAIL_LENGTH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class ProblemType:
     """One line of the catalogue; `error` is the library's own class where the command line knows it too."""
 
     name: str
@@ -37,30 +37,30 @@ class Sort:
         return f"/problems/{self.name}"
 
 
-CATALOGUE = (
-    Sort("invalid-input", 400, "The request cannot be understood or is not allowed", InvalidInput),
-    Sort("unauthenticated", 401, "A valid token is needed"),
-    Sort("budget-exceeded", 403, "Answering would break the promise", BudgetExceeded),
-    Sort("forbidden", 403, "This is for others"),
-    Sort("not-found", 404, "There is no such thing here, or it is not yours"),
-    Sort("method-not-allowed", 405, "This cannot be done here"),
-    Sort("conflict", 409, "The key was used for another request"),
-    Sort("claim-failed", 409, "Something is not what was written", ClaimFailed),
-    Sort("too-large", 413, "The request is too large"),
-    Sort("unsupported-media-type", 415, "The body must be application/json"),
-    Sort("unsupported", 422, "We cannot prove it, so we do not do it", Unsupported),
-    Sort("rate-limited", 429, "Too many requests"),
-    Sort("internal", 500, "Our fault", Internal),
-    Sort("unavailable", 503, "Source, ledger or store do not answer now", Unavailable),
+PROBLEM_TYPES = (
+    ProblemType("invalid-input", 400, "The request cannot be understood or is not allowed", InvalidInput),
+    ProblemType("unauthenticated", 401, "A valid token is needed"),
+    ProblemType("budget-exceeded", 403, "Answering would break the promise", BudgetExceeded),
+    ProblemType("forbidden", 403, "This is for others"),
+    ProblemType("not-found", 404, "There is no such thing here, or it is not yours"),
+    ProblemType("method-not-allowed", 405, "This cannot be done here"),
+    ProblemType("conflict", 409, "The key was used for another request"),
+    ProblemType("claim-failed", 409, "Something is not what was written", ClaimFailed),
+    ProblemType("too-large", 413, "The request is too large"),
+    ProblemType("unsupported-media-type", 415, "The body must be application/json"),
+    ProblemType("unsupported", 422, "We cannot prove it, so we do not do it", Unsupported),
+    ProblemType("rate-limited", 429, "Too many requests"),
+    ProblemType("internal", 500, "Our fault", Internal),
+    ProblemType("unavailable", 503, "Source, ledger or store do not answer now", Unavailable),
 )
-BY_NAME: Mapping[str, Sort] = {one.name: one for one in CATALOGUE}
-SENTENCES = {
+PROBLEM_TYPES_BY_NAME: Mapping[str, ProblemType] = {one.name: one for one in PROBLEM_TYPES}
+DEFAULT_DETAILS = {
     "unauthenticated": "send a valid token as Authorization: Bearer dsc_...; ask the custodian for one",
     "forbidden": "this is for the custodian; ask one",
     "not-found": "there is nothing here that you may see; look at GET /v1/datasets",
     "method-not-allowed": "this cannot be done here; look at GET /openapi.json",
     "unsupported-media-type": "send the body as application/json",
-    "internal": INTERNAL,
+    "internal": INTERNAL_DETAIL,
     "invalid-input": "the request cannot be read; send what GET /openapi.json says",
 }
 
@@ -82,59 +82,81 @@ EXPLANATIONS = {
 }
 
 
-class Problem(Exception):
+class HttpProblem(Exception):
     """A refusal on its way out."""
 
     def __init__(self, name: str, detail: str = "", headers: Mapping[str, str] | None = None) -> None:
         super().__init__(name)
         self.name, self.detail, self.headers = name, detail, dict(headers or {})
 
-    def document(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """The JSON of it."""
-        sort = BY_NAME[self.name]
-        error = sort.error
-        told: dict[str, object] = {"type": sort.uri, "title": sort.title, "status": sort.status}
-        told["detail"] = (self.detail or SENTENCES.get(self.name, sort.title))[:LONGEST]
-        return told | {
+        problem_type = PROBLEM_TYPES_BY_NAME[self.name]
+        error = problem_type.error
+        document: dict[str, object] = {
+            "type": problem_type.uri,
+            "title": problem_type.title,
+            "status": problem_type.status,
+        }
+        document["detail"] = (self.detail or DEFAULT_DETAILS.get(self.name, problem_type.title))[:MAX_DETAIL_LENGTH]
+        return document | {
             "kind": None if error is None else error.stored_name,
             "exit": None if error is None else error.exit_code,
         }
 
-    def response(self) -> JSONResponse:
+    def to_response(self) -> JSONResponse:
         """The reply."""
         headers = dict(self.headers)
         if self.name == "unauthenticated":
             headers["WWW-Authenticate"] = "Bearer"
         if self.name in {"unavailable", "rate-limited"}:
             headers.setdefault("Retry-After", "1")
-        status = BY_NAME[self.name].status
-        return JSONResponse(self.document(), status, headers, MEDIA_TYPE)
+        status = PROBLEM_TYPES_BY_NAME[self.name].status
+        return JSONResponse(self.to_json(), status, headers, MEDIA_TYPE)
 
 
-def problem_of(error: Exception) -> Problem:
+def problem_from_error(error: Exception) -> HttpProblem:
     """Any failure as one of the catalogue; what is not ours leaves without its text."""
-    if isinstance(error, Problem):
+    if isinstance(error, HttpProblem):
         return error
     if not isinstance(error, DiscreetError) or isinstance(error, Internal):
-        return Problem("internal")
-    sort = next((one for one in CATALOGUE if one.error is not None and isinstance(error, one.error)), None)
-    return Problem("internal") if sort is None else Problem(sort.name, " ".join(str(error).split()))
+        return HttpProblem("internal")
+    problem_type = next(
+        (
+            candidate
+            for candidate in PROBLEM_TYPES
+            if candidate.error is not None and isinstance(error, candidate.error)
+        ),
+        None,
+    )
+    return (
+        HttpProblem("internal")
+        if problem_type is None
+        else HttpProblem(problem_type.name, " ".join(str(error).split()))
+    )
 
 
-def explained(name: str) -> dict[str, object]:
+def explain_problem(name: str) -> dict[str, object]:
     """What a type of problem is; refused where there is no such type."""
-    if name not in BY_NAME:
-        raise not_found()
-    sort = BY_NAME[name]
-    return {"type": sort.uri, "title": sort.title, "status": sort.status, "explanation": EXPLANATIONS[name]}
+    if name not in PROBLEM_TYPES_BY_NAME:
+        raise build_not_found()
+    problem_type = PROBLEM_TYPES_BY_NAME[name]
+    return {
+        "type": problem_type.uri,
+        "title": problem_type.title,
+        "status": problem_type.status,
+        "explanation": EXPLANATIONS[name],
+    }
 
 
-def not_found() -> Problem:
+def build_not_found() -> HttpProblem:
     """The one reply for what is not there and for what is not yours."""
-    return Problem("not-found")
+    return HttpProblem("not-found")
 
 
-def problem_of_status(status: int) -> Problem:
+def problem_from_status(status: int) -> HttpProblem:
     """A framework's refusal as one of the catalogue."""
-    sort = next((one for one in CATALOGUE if one.status == status), BY_NAME["invalid-input"])
-    return Problem(sort.name)
+    problem_type = next(
+        (candidate for candidate in PROBLEM_TYPES if candidate.status == status), PROBLEM_TYPES_BY_NAME["invalid-input"]
+    )
+    return HttpProblem(problem_type.name)

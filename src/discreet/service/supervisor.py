@@ -23,169 +23,181 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
-from discreet.custodian.registering import Progress, silent
-from discreet.custodian.secrets import identifier
+from discreet.custodian.registering import Progress, ignore_stage
+from discreet.custodian.secrets import generate_identifier
 from discreet.errors import Unavailable
 from discreet.service import logs, worker
 from discreet.service.config import Config
-from discreet.service.health import answers
-from discreet.service.listening import address_of, bound, listen
-from discreet.service.trial import try_out
+from discreet.service.health import is_healthy
+from discreet.service.listening import bind_socket, format_service_url, listen
+from discreet.service.trial import try_startup
 
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-STABLE = 60.0
+MIN_PAUSE, MAX_PAUSE = 0.1, 5.0
+STABLE_AFTER = 60.0
 """Seconds after which a process that dies did not die young."""
-MOST_DEATHS = 3
+MAX_EARLY_DEATHS = 3
 """Of one process before the service was ever ready: it never will be."""
-LISTEN = 1.0
+HEARTBEAT_POLL = 1.0
 """Seconds between two times that signs of life are heard."""
-LOOK = 0.1
+HEALTH_POLL = 0.1
 """Seconds between two looks at the health of a service that starts."""
-PROCESSES = multiprocessing.get_context("forkserver")  # a fork of this process would copy the locks of its threads
+PROCESS_CONTEXT = multiprocessing.get_context(
+    "forkserver"
+)  # a fork of this process would copy the locks of its threads
 
 STOP, INTERRUPT, READY = b"s", b"i", b"r"
-SAFE_PATH = "PYTHONSAFEPATH"
-SAYS = {signal.SIGTERM: STOP, signal.SIGHUP: STOP, signal.SIGINT: INTERRUPT}
+SAFE_PATH_VARIABLE = "PYTHONSAFEPATH"
+SIGNAL_MESSAGES = {signal.SIGTERM: STOP, signal.SIGHUP: STOP, signal.SIGINT: INTERRUPT}
 """What a signal says to the loop; a second interrupt, by a person who will not wait, ends everything at once."""
 
 
 @dataclass(slots=True, eq=False)
-class Post:
+class SupervisedProcess:
     """A process that is kept running: what it does, the one that does it now, and when another may be started."""
 
     name: str
     work: Callable[..., None]
-    given: tuple[object, ...]
+    arguments: tuple[object, ...]
     process: BaseProcess | None = None
-    line: Connection | None = None
-    since: float = 0.0
+    pipe: Connection | None = None
+    started_at: float = 0.0
     pause: float = 0.0
-    due: float = 0.0
+    restart_at: float = 0.0
     deaths: int = 0
-    hung: float = math.inf
-    beat: float | None = None
-    looked: float = 0.0
+    hang_timeout: float = math.inf
+    last_beat: float | None = None
+    last_poll: float = 0.0
 
-    def keep(self, now: float) -> None:
+    def keep_running(self, now: float) -> None:
         """Bury the dead, kill what is hung, and start another once the pause is over."""
-        self._listen(now)
-        if self.process is not None and self.beat is not None and now - self.beat > self.hung:
-            logs.write("hung", process=self.process.pid, where=self.name)
+        self._read_heartbeats(now)
+        if self.process is not None and self.last_beat is not None and now - self.last_beat > self.hang_timeout:
+            logs.write_event("hung", process=self.process.pid, where=self.name)
             self.process.kill()
             self.process.join()
         if self.process is not None and not self.process.is_alive():
-            self._bury(self.process, now)
-        if self.process is None and now >= self.due:
+            self._record_death(self.process, now)
+        if self.process is None and now >= self.restart_at:
             self._start(now)
 
-    def cut(self) -> None:
+    def close_pipe(self) -> None:
         """Tell the process to stop."""
-        if self.line is not None:
-            self.line.close()
-            self.line = None
+        if self.pipe is not None:
+            self.pipe.close()
+            self.pipe = None
 
-    def _listen(self, now: float) -> None:
+    def _read_heartbeats(self, now: float) -> None:
         """Hear signs of life. Where the supervisor itself stood still, as on a machine that slept, it begins anew."""
-        still, self.looked = now - self.looked > self.hung / 2, now
+        was_suspended, self.last_poll = now - self.last_poll > self.hang_timeout / 2, now
         try:
-            while self.line is not None and self.line.poll():
-                self.line.recv_bytes()
-                self.beat = now
+            while self.pipe is not None and self.pipe.poll():
+                self.pipe.recv_bytes()
+                self.last_beat = now
         except (EOFError, OSError):  # the process is gone
             return
-        self.beat = now if still and self.beat is not None else self.beat
+        self.last_beat = now if was_suspended and self.last_beat is not None else self.last_beat
 
     def _start(self, now: float) -> None:
-        far, near = PROCESSES.Pipe()
-        started = PROCESSES.Process(target=self.work, args=(*self.given, far), daemon=True)
-        self.line, self.since, self.beat = near, now, None
+        child_end, parent_end = PROCESS_CONTEXT.Pipe()
+        process = PROCESS_CONTEXT.Process(target=self.work, args=(*self.arguments, child_end), daemon=True)
+        self.pipe, self.started_at, self.last_beat = parent_end, now, None
         try:
-            with far, _starting():
-                started.start()
+            with child_end, _block_signals():
+                process.start()
         except (OSError, EOFError) as error:  # no memory or no more processes: there may be, later
-            logs.write("failed", where=logs.where(error))
+            logs.write_event("failed", where=logs.format_error_location(error))
             self.deaths += isinstance(error, EOFError | ConnectionError)  # of the process that forks
-            self._rest(now)
+            self._schedule_restart(now)
         else:
-            self.process = started
+            self.process = process
 
-    def _bury(self, dead: BaseProcess, now: float) -> None:
-        logs.write("died", process=dead.pid, status=dead.exitcode, where=self.name)
+    def _record_death(self, dead_process: BaseProcess, now: float) -> None:
+        logs.write_event("died", process=dead_process.pid, status=dead_process.exitcode, where=self.name)
         self.process, self.deaths = None, self.deaths + 1
-        self._rest(now)
+        self._schedule_restart(now)
 
-    def _rest(self, now: float) -> None:
-        self.cut()
-        self.pause = next_pause(self.pause, now - self.since)
-        self.due = now + self.pause
+    def _schedule_restart(self, now: float) -> None:
+        self.close_pipe()
+        self.pause = compute_next_pause(self.pause, now - self.started_at)
+        self.restart_at = now + self.pause
 
 
-def next_pause(before: float, lived: float) -> float:
+def compute_next_pause(previous: float, lifetime: float) -> float:
     """How long to wait before what lived so long is started again: twice as long as before where it died young."""
-    return SHORTEST_PAUSE if lived >= STABLE else min(LONGEST_PAUSE, max(SHORTEST_PAUSE, 2 * before))
+    return MIN_PAUSE if lifetime >= STABLE_AFTER else min(MAX_PAUSE, max(MIN_PAUSE, 2 * previous))
 
 
-def run(config: Config, announce: Callable[[str], None], progress: Progress = silent) -> None:
+def run_service(config: Config, announce: Callable[[str], None], progress: Progress = ignore_stage) -> None:
     """Serve until a signal says stop. `announce` is told the address once the service answers there."""
-    with closing(bound(config)) as listening:
+    with closing(bind_socket(config)) as server_socket:
         _import_ahead()
-        ledgers = try_out(config, progress)
-        listen(listening, config)
+        ledgers = try_startup(config, progress)
+        listen(server_socket, config)
         progress("starting")
-        given = config, listening, identifier(), ledgers  # a worker that is started again is of the same life
-        posts = [Post("worker", worker.answer_requests, given, hung=config.hung) for _ in range(config.workers)]
-        posts.append(Post("runner", worker.run_jobs, (config, ledgers), hung=config.hung))
-        with _news() as (told, tell):
+        arguments = (
+            config,
+            server_socket,
+            generate_identifier(),
+            ledgers,
+        )  # a worker that is started again is of the same life
+        children = [
+            SupervisedProcess("worker", worker.answer_requests, arguments, hang_timeout=config.hung)
+            for _ in range(config.workers)
+        ]
+        children.append(SupervisedProcess("runner", worker.run_jobs, (config, ledgers), hang_timeout=config.hung))
+        with _open_wakeup_pair() as (receiver, sender):
             try:
-                _look_out(config, listening, tell)
-                keep(posts, told, lambda: announce(address_of(config, listening)))
+                _watch_startup(config, server_socket, sender)
+                supervise_processes(children, receiver, lambda: announce(format_service_url(config, server_socket)))
             finally:
-                logs.write("stopping")
-                listening.close()
-                stop(posts, told, worker.grace(config) + 2 * worker.MARGIN)
+                logs.write_event("stopping")
+                server_socket.close()
+                stop_processes(children, receiver, worker.compute_grace(config) + 2 * worker.MARGIN)
 
 
-def keep(posts: Sequence[Post], told: socket.socket, announce: Callable[[], None]) -> None:
+def supervise_processes(
+    children: Sequence[SupervisedProcess], receiver: socket.socket, announce: Callable[[], None]
+) -> None:
     """Keep every post filled until a signal comes."""
-    ready = False
+    is_ready = False
     while True:
         now = time.monotonic()
-        for post in posts:
-            post.keep(now)
-        if not ready and max(post.deaths for post in posts) >= MOST_DEATHS:
+        for child in children:
+            child.keep_running(now)
+        if not is_ready and max(child.deaths for child in children) >= MAX_EARLY_DEATHS:
             raise Unavailable("the workers end as soon as they start; what failed is in the lines above")
-        dues = [max(0.0, post.due - now) for post in posts if post.process is None]
-        ends = [post.process.sentinel for post in posts if post.process is not None]
-        if told in connection.wait([told, *ends], min([*dues, LISTEN])):
-            if told.recv(1) != READY:
+        waits = [max(0.0, child.restart_at - now) for child in children if child.process is None]
+        sentinels = [child.process.sentinel for child in children if child.process is not None]
+        if receiver in connection.wait([receiver, *sentinels], min([*waits, HEARTBEAT_POLL])):
+            if receiver.recv(1) != READY:
                 return
-            ready = True
+            is_ready = True
             announce()
 
 
-def stop(posts: Sequence[Post], told: socket.socket, limit: float) -> None:
+def stop_processes(children: Sequence[SupervisedProcess], receiver: socket.socket, limit: float) -> None:
     """Tell all to stop, wait for them, and end those that do not."""
-    for post in posts:
-        post.cut()
-    ends = time.monotonic() + limit
-    waiting = True
-    while waiting and (alive := _alive(posts)) and (left := ends - time.monotonic()) > 0:
-        waiting = not (told in connection.wait([told, *alive], left) and told.recv(1) == INTERRUPT)
-    for post in posts:
-        if post.process is not None:
-            post.process.kill()
-            post.process.join()
+    for child in children:
+        child.close_pipe()
+    stop_at = time.monotonic() + limit
+    is_waiting = True
+    while is_waiting and (alive := _list_alive_sentinels(children)) and (remaining := stop_at - time.monotonic()) > 0:
+        is_waiting = not (receiver in connection.wait([receiver, *alive], remaining) and receiver.recv(1) == INTERRUPT)
+    for child in children:
+        if child.process is not None:
+            child.process.kill()
+            child.process.join()
 
 
-def _alive(posts: Sequence[Post]) -> list[int]:
-    return [post.process.sentinel for post in posts if post.process is not None and post.process.is_alive()]
+def _list_alive_sentinels(children: Sequence[SupervisedProcess]) -> list[int]:
+    return [child.process.sentinel for child in children if child.process is not None and child.process.is_alive()]
 
 
 def _import_ahead() -> None:
     """Begin to import what the processes will need, in the one that they are forked from."""
-    PROCESSES.set_forkserver_preload(["discreet.service.imported"])
+    PROCESS_CONTEXT.set_forkserver_preload(["discreet.service.imported"])
     try:
-        with _starting():
+        with _block_signals():
             forkserver.ensure_running()
     except OSError:
         raise Unavailable(
@@ -194,52 +206,52 @@ def _import_ahead() -> None:
         ) from None
 
 
-def _look_out(config: Config, listening: socket.socket, tell: socket.socket) -> None:
+def _watch_startup(config: Config, server_socket: socket.socket, sender: socket.socket) -> None:
     """Tell the loop, from a thread, once the service answers."""
-    host, port = listening.getsockname()[:2]
+    host, port = server_socket.getsockname()[:2]
 
-    def look() -> None:
-        while not answers(host, port, config.tls is not None):
-            time.sleep(LOOK)
+    def poll_health() -> None:
+        while not is_healthy(host, port, config.tls is not None):
+            time.sleep(HEALTH_POLL)
         with suppress(OSError):  # it was stopped before it was ready
-            tell.send(READY)
+            sender.send(READY)
 
-    threading.Thread(target=look, daemon=True).start()
+    threading.Thread(target=poll_health, daemon=True).start()
 
 
 @contextmanager
-def _news() -> Iterator[tuple[socket.socket, socket.socket]]:
+def _open_wakeup_pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Two ends of a line that wakes the loop: what is said into it, by signals too, is told at the other."""
-    told, tell = socket.socketpair()
+    receiver, sender = socket.socketpair()
 
-    def say(number: int, _: FrameType | None) -> None:
-        tell.send(SAYS[signal.Signals(number)])
+    def send_signal(number: int, _: FrameType | None) -> None:
+        sender.send(SIGNAL_MESSAGES[signal.Signals(number)])
 
-    heard = [number for number in SAYS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup means it
-    with told, tell:
-        before = {number: signal.signal(number, say) for number in heard}
+    signals = [number for number in SIGNAL_MESSAGES if signal.getsignal(number) is not signal.SIG_IGN]  # nohup means it
+    with receiver, sender:
+        previous_handlers = {number: signal.signal(number, send_signal) for number in signals}
         try:
-            yield told, tell
+            yield receiver, sender
         finally:
-            for number, handler in before.items():
+            for number, handler in previous_handlers.items():
                 signal.signal(number, handler)
 
 
 @contextmanager
-def _starting() -> Iterator[None]:
+def _block_signals() -> Iterator[None]:
     """Signals wait meanwhile, here and in what is started, which lets them in once it knows what to do with them.
 
     And Python does not look for modules in the folder that it is started in, which may be that of the data.
     """
-    path = os.environ.get(SAFE_PATH)
-    os.environ[SAFE_PATH] = "1"
+    previous_path = os.environ.get(SAFE_PATH_VARIABLE)
+    os.environ[SAFE_PATH_VARIABLE] = "1"
     try:
         resource_tracker.ensure_running()  # its own start would let signals in
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, worker.SIGNALS)
+        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, worker.SIGNALS)
         try:
             yield
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
     finally:
-        os.environ.pop(SAFE_PATH)
-        os.environ.update({} if path is None else {SAFE_PATH: path})
+        os.environ.pop(SAFE_PATH_VARIABLE)
+        os.environ.update({} if previous_path is None else {SAFE_PATH_VARIABLE: previous_path})

@@ -11,15 +11,15 @@ from itertools import islice
 from pathlib import Path
 
 from discreet.errors import InvalidInput, Unavailable
-from discreet.schema import Address
+from discreet.schema import SourceAddress
 from discreet.schema.column import Kind
-from discreet.schema.document import SPACE
-from discreet.schema.expect import NAME
+from discreet.schema.document import WHITESPACE
+from discreet.schema.expect import SQL_NAME
 
-Kinds = Mapping[str, Kind]
+ColumnKinds = Mapping[str, Kind]
 """The kind of each column."""
 
-DRAFT = """\
+DRAFT_TEMPLATE = """\
 # A draft of a schema: the names of the columns, and their kinds as guessed from their types or, in a CSV file, from how
 # values are written. Check the kinds.
 #
@@ -47,21 +47,21 @@ budget: {{epsilon: DECIDE}}
 columns:
 {columns}
 """
-DECISIONS: Mapping[Kind, str] = {
+UNDECIDED_FIELDS: Mapping[Kind, str] = {
     "integer": ", lower: DECIDE, upper: DECIDE",
     "number": ", lower: DECIDE, upper: DECIDE, step: DECIDE",
     "date": ", lower: DECIDE, upper: DECIDE",
     "boolean": "",
     "nominal": ", categories: DECIDE",
 }
-TYPES: tuple[tuple[Kind, str], ...] = (
+TYPE_PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("integer", r"u?(tiny|small|big|huge)?int(eger)?[248]?|(decimal|numeric)\([0-9]+, *0\)"),
     ("number", r"(decimal|numeric)(\(.*\))?|double|float[48]?|real"),
     ("boolean", r"bool(ean)?"),
     ("date", r"date|timestamp.*"),
 )
 """The types of DuckDB, PostgreSQL and Spark in lower case; every other is nominal."""
-WRITTEN: tuple[tuple[Kind, str], ...] = (
+VALUE_PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("boolean", r"(?i:true|false|t|f|yes|no|y|n)"),
     ("integer", r"[+-]?[0-9]{1,15}"),
     ("number", r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?"),
@@ -69,107 +69,109 @@ WRITTEN: tuple[tuple[Kind, str], ...] = (
 )
 """A CSV file has no types: the kind is that which nine in ten of a column's first values are written as."""
 SEPARATORS = ",;\t|"
-FIRST_ROWS = 10_000
-LONGEST = 40
+MAX_SAMPLED_LINES = 10_000
+MAX_VALUE_LENGTH = 40
 
 
 def draft_schema(data: str) -> str:
     """The YAML text of a draft, for a .csv or .parquet file, postgresql://host/db#schema.table or spark:table."""
-    address = Address.of(data)
+    address = SourceAddress.of(data)
     if not data.isprintable():
         raise InvalidInput("the address of the table has a character that cannot be printed; rename the file")
     match address.engine:
         case "csv":
-            kinds = _csv_kinds(address.place)
+            kinds = _read_csv_kinds(address.location)
         case "parquet":
-            kinds = _parquet_kinds(address.place)
+            kinds = _read_parquet_kinds(address.location)
         case "postgres":
-            kinds = _postgres_kinds(address.place, address.table)
+            kinds = _read_postgres_kinds(address.location, address.table)
         case "spark":
-            kinds = _spark_kinds(address.table)
+            kinds = _read_spark_kinds(address.table)
         case "memory":
             raise InvalidInput("a draft is made from a file or a table of an engine; write yours to a .parquet file")
-    stem = address.table.rpartition(".")[2] or re.sub("[^A-Za-z0-9_]", "_", Path(address.place).stem)
-    name = stem if NAME.fullmatch(stem) else f"table_{stem}"[:63]
+    stem = address.table.rpartition(".")[2] or re.sub("[^A-Za-z0-9_]", "_", Path(address.location).stem)
+    name = stem if SQL_NAME.fullmatch(stem) else f"table_{stem}"[:63]
     source = json.dumps(data, ensure_ascii=False)
-    return DRAFT.format(name=name, source=source, columns="\n".join(_lines(kinds)))
+    return DRAFT_TEMPLATE.format(name=name, source=source, columns="\n".join(_format_column_lines(kinds)))
 
 
-def _lines(kinds: Kinds) -> Iterator[str]:
+def _format_column_lines(kinds: ColumnKinds) -> Iterator[str]:
     for name, kind in kinds.items():
-        if NAME.fullmatch(name):
-            yield f"  {name}: {{kind: {kind}{DECISIONS[kind]}}}"
+        if SQL_NAME.fullmatch(name):
+            yield f"  {name}: {{kind: {kind}{UNDECIDED_FIELDS[kind]}}}"
         else:
             yield f"  # {json.dumps(name)} is left out: call it by letters, digits and _ in the source to use it"
 
 
-def _csv_kinds(path: str) -> Kinds:
+def _read_csv_kinds(path: str) -> ColumnKinds:
     """The first line names the columns. DuckDB's guess at that is not asked for: it may take a row for the names."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as stream:
-            first = stream.readline()
-            separator = max(SEPARATORS, key=first.count)
+            header_line = stream.readline()
+            separator = max(SEPARATORS, key=header_line.count)
             stream.seek(0)
-            names, *rows = islice(csv.reader(stream, delimiter=separator, strict=True), FIRST_ROWS)
+            names, *rows = islice(csv.reader(stream, delimiter=separator, strict=True), MAX_SAMPLED_LINES)
     except UnicodeDecodeError:
         raise InvalidInput(f"the file {Path(path).name[:40]!r} is not text in UTF-8; save it as UTF-8") from None
     except (OSError, ValueError, csv.Error):
-        raise _unreadable(path) from None
-    names = [name.strip(SPACE) for name in names]
+        raise _build_unreadable_error(path) from None
+    names = [name.strip(WHITESPACE) for name in names]
     rows = [row for row in rows if row]
     if any(len(row) != len(names) for row in rows):
-        raise _unreadable(path)
-    return {name: _written_kind([row[place] for row in rows]) for place, name in enumerate(names)}
+        raise _build_unreadable_error(path)
+    return {name: _guess_kind([row[index] for row in rows]) for index, name in enumerate(names)}
 
 
-def _unreadable(path: str) -> InvalidInput:
+def _build_unreadable_error(path: str) -> InvalidInput:
     return InvalidInput(
         f"the file {Path(path).name[:40]!r} cannot be read as a table; check its path and what it holds"
     )
 
 
-def _written_kind(texts: Sequence[str]) -> Kind:
-    present = [text.strip(SPACE) for text in texts if text.strip(SPACE)]
-    for kind, pattern in WRITTEN:
-        fitting = sum(len(text) <= LONGEST and bool(re.fullmatch(pattern, text)) for text in present)
-        if present and 10 * fitting >= 9 * len(present):
+def _guess_kind(texts: Sequence[str]) -> Kind:
+    nonempty_texts = [text.strip(WHITESPACE) for text in texts if text.strip(WHITESPACE)]
+    for kind, pattern in VALUE_PATTERNS:
+        match_count = sum(
+            len(text) <= MAX_VALUE_LENGTH and bool(re.fullmatch(pattern, text)) for text in nonempty_texts
+        )
+        if nonempty_texts and 10 * match_count >= 9 * len(nonempty_texts):
             return kind
     return "nominal"
 
 
-def _parquet_kinds(path: str) -> Kinds:
+def _read_parquet_kinds(path: str) -> ColumnKinds:
     import duckdb
 
     try:
         with duckdb.connect() as connection:
-            described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [glob.escape(path)]).fetchall()
+            column_rows = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [glob.escape(path)]).fetchall()
     except duckdb.Error:
-        raise _unreadable(path) from None
-    return {name: _typed_kind(kind) for name, kind, *_ in described}
+        raise _build_unreadable_error(path) from None
+    return {name: _map_type_to_kind(kind) for name, kind, *_ in column_rows}
 
 
-def _typed_kind(name: str) -> Kind:
-    return next((kind for kind, pattern in TYPES if re.fullmatch(pattern, name.lower())), "nominal")
+def _map_type_to_kind(name: str) -> Kind:
+    return next((kind for kind, pattern in TYPE_PATTERNS if re.fullmatch(pattern, name.lower())), "nominal")
 
 
-def _postgres_kinds(server: str, table: str) -> Kinds:
+def _read_postgres_kinds(server: str, table: str) -> ColumnKinds:
     """The types of no rows."""
     try:
         import psycopg
         from psycopg import sql
     except ImportError:
         raise Unavailable("PostgreSQL is reached through psycopg; run pip install '.[postgres]'") from None
-    nothing = sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(*table.split(".")))
+    empty_query = sql.SQL("SELECT * FROM {} LIMIT 0").format(sql.Identifier(*table.split(".")))
     try:
         with psycopg.connect(server) as connection:
-            columns = connection.execute(nothing).description or []
+            columns = connection.execute(empty_query).description or []
             types = {column.name: connection.adapters.types.get(column.type_code) for column in columns}
     except psycopg.Error:
         raise Unavailable("the PostgreSQL table cannot be read; check the address, the table and your rights") from None
-    return {name: _typed_kind(kind.name if kind else "") for name, kind in types.items()}
+    return {name: _map_type_to_kind(kind.name if kind else "") for name, kind in types.items()}
 
 
-def _spark_kinds(table: str) -> Kinds:
+def _read_spark_kinds(table: str) -> ColumnKinds:
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
@@ -179,4 +181,4 @@ def _spark_kinds(table: str) -> Kinds:
         fields = SparkSession.builder.getOrCreate().table(table).schema.fields
     except PySparkException:
         raise Unavailable("the Spark table cannot be read; check its name and that Spark runs here") from None
-    return {field.name: _typed_kind(field.dataType.simpleString()) for field in fields}
+    return {field.name: _map_type_to_kind(field.dataType.simpleString()) for field in fields}

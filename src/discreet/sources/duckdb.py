@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from discreet.errors import Unavailable
-from discreet.query.released import Batch
-from discreet.query.totals import Histogram
+from discreet.query.released import ReleaseBatch
+from discreet.query.totals import HistogramScan
 from discreet.schema import Schema
 from discreet.sources import cells
-from discreet.sources.batches import SIZE, Shape
+from discreet.sources.batches import BATCH_SIZE, BatchShape
 from discreet.sources.by_sql import SQLSource
-from discreet.sources.compile import Compiler
-from discreet.sources.statement import Statement
+from discreet.sources.compile import PlanCompiler
+from discreet.sources.statement import SqlStatement
 
-TABLE, HELD = "snapshot", "held"
+SNAPSHOT_TABLE, ATTACHED_DATABASE = "snapshot", "held"
 GROUP_BITS = 20
 """Groups that at most 2^20 combinations of codes can make are counted in an array, without hashing: histograms twice as
 fast as by DuckDB's own choice of 2^12."""
-KEPT = "8MB"
+RETAINED_MEMORY = "8MB"
 """The most memory that DuckDB keeps for later once a question is answered; by its own choice it is 128 MB."""
 
 
@@ -34,50 +34,56 @@ class DuckDBSource(SQLSource):
     """The table `snapshot` of a file. Threads may share it: each question has a cursor of its own."""
 
     def __init__(self, schema: Schema, path: Path) -> None:
-        super().__init__(schema, Compiler(schema, "duckdb", exp.table_(TABLE, db=HELD, quoted=True)))
-        place = path.absolute()
-        with _silent():
+        super().__init__(
+            schema, PlanCompiler(schema, "duckdb", exp.table_(SNAPSHOT_TABLE, db=ATTACHED_DATABASE, quoted=True))
+        )
+        absolute_path = path.absolute()
+        with _hide_engine_errors():
             # An engine of its own: connected to by its path, a file that took the place of one that is still open
             # somewhere in this process would be read as that one.
             self._connection = duckdb.connect()
-            self._connection.execute("SET GLOBAL temp_directory = ?", [f"{place}.tmp"])
+            self._connection.execute("SET GLOBAL temp_directory = ?", [f"{absolute_path}.tmp"])
             self._connection.execute(f"SET GLOBAL perfect_ht_threshold = {GROUP_BITS}")
-            self._connection.execute(f"SET GLOBAL allocator_flush_threshold = '{KEPT}'")
-            self._connection.execute(f"ATTACH {exp.convert(str(place)).sql('duckdb')} AS {HELD} (READ_ONLY)")
-        self._rows(self._compiler.columns())
+            self._connection.execute(f"SET GLOBAL allocator_flush_threshold = '{RETAINED_MEMORY}'")
+            self._connection.execute(
+                f"ATTACH {exp.convert(str(absolute_path)).sql('duckdb')} AS {ATTACHED_DATABASE} (READ_ONLY)"
+            )
+        self._fetch_rows(self._compiler.compile_column_check())
 
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
 
-    def _rows(self, statement: Statement) -> list[Any]:
-        with _silent(), self._connection.cursor() as cursor:
+    def _fetch_rows(self, statement: SqlStatement) -> list[Any]:
+        with _hide_engine_errors(), self._connection.cursor() as cursor:
             return cursor.execute(statement.sql, statement.texts).fetchall()
 
-    def _counts(self, _: Histogram, statement: Statement) -> list[NDArray[Any]]:
+    def _fetch_counts(self, _: HistogramScan, statement: SqlStatement) -> list[NDArray[Any]]:
         """Counts and bins fit 64 bits; sums may not, and would come as floats this way."""
-        with _silent(), self._connection.cursor() as cursor:
-            return [_filled(column) for column in cursor.execute(statement.sql, statement.texts).fetchnumpy().values()]
+        with _hide_engine_errors(), self._connection.cursor() as cursor:
+            return [
+                _fill_missing(column) for column in cursor.execute(statement.sql, statement.texts).fetchnumpy().values()
+            ]
 
-    def _batches(self, shape: Shape, statement: Statement) -> Iterator[Batch]:
+    def _fetch_batches(self, shape: BatchShape, statement: SqlStatement) -> Iterator[ReleaseBatch]:
         """By way of a table: DuckDB makes arrays of a whole reply only."""
-        with _silent(), self._connection.cursor() as cursor:
+        with _hide_engine_errors(), self._connection.cursor() as cursor:
             cursor.execute(f"CREATE TEMP TABLE reply AS {statement.sql}", statement.texts)
             [[rows]] = cursor.execute("SELECT count(*) FROM reply").fetchall()
-            for first in range(0, rows, SIZE):
-                some = cursor.execute("FROM reply WHERE rowid >= ? AND rowid < ?", [first, first + SIZE])
-                yield shape.batch([_filled(column) for column in some.fetchnumpy().values()])
+            for first in range(0, rows, BATCH_SIZE):
+                batch_reply = cursor.execute("FROM reply WHERE rowid >= ? AND rowid < ?", [first, first + BATCH_SIZE])
+                yield shape.build_batch([_fill_missing(column) for column in batch_reply.fetchnumpy().values()])
 
 
-def _filled(column: NDArray[Any]) -> NDArray[Any]:
+def _fill_missing(column: NDArray[Any]) -> NDArray[Any]:
     """A column without a mask: None, or the stand-in for a number, where a value is missing."""
     if column.dtype == object:
         return np.array(column.tolist(), dtype=object)
-    return np.ma.filled(column.astype(np.int64), cells.MISSING)
+    return np.ma.filled(column.astype(np.int64), cells.MISSING_NUMBER)
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def _hide_engine_errors() -> Iterator[None]:
     """Keep what DuckDB says of a failure from the caller."""
     try:
         yield

@@ -12,36 +12,38 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from discreet.sources.layout import Dialect
-from discreet.sources.registration.sql import Named, columns, over
+from discreet.sources.registration.sql import NamedExpressions, build_columns, select_from_query
 from discreet.sources.registration.words import Expression
-from discreet.sources.statement import divided
+from discreet.sources.statement import build_integer_division
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class IntervalRow:
     """The whole numbers from `low` to before `high`, and what is to be known of them."""
 
     low: int
     high: int
-    facts: tuple[int, ...]
+    values: tuple[int, ...]
 
 
-def looked_up(
-    query: exp.Select, value: Expression, intervals: Sequence[Interval], facts: Sequence[str], dialect: Dialect
+def join_intervals(
+    query: exp.Select, value: Expression, intervals: Sequence[IntervalRow], value_names: Sequence[str], dialect: Dialect
 ) -> exp.Select:
     """What a query gives, and `low` and the named facts of the one interval that a value is in; NULL where none is."""
-    width = max(1, -(-max(each.high for each in intervals) // len(intervals)))
+    width = max(1, -(-max(interval.high for interval in intervals) // len(intervals)))
     table = exp.values(
         [
-            (cell, each.low, each.high, *each.facts)
-            for each in intervals
-            for cell in range(each.low // width, -(-each.high // width))
+            (cell, interval.low, interval.high, *interval.values)
+            for interval in intervals
+            for cell in range(interval.low // width, -(-interval.high // width))
         ],
         alias="intervals",
-        columns=["cell", "low", "high", *facts],
+        columns=["cell", "low", "high", *value_names],
     )
-    inside = exp.and_(
-        exp.column("cell").eq(divided(value, width, dialect)), exp.column("low") <= value, value < exp.column("high")
+    is_inside = exp.and_(
+        exp.column("cell").eq(build_integer_division(value, width, dialect)),
+        exp.column("low") <= value,
+        value < exp.column("high"),
     )
-    named: Named = columns([*query.named_selects, "low", *facts])
-    return over(query, named).join(table, on=inside, join_type="left", copy=False)
+    expressions: NamedExpressions = build_columns([*query.named_selects, "low", *value_names])
+    return select_from_query(query, expressions).join(table, on=is_inside, join_type="left", copy=False)

@@ -15,63 +15,63 @@ from discreet.schema import Column, Schema
 
 Dialect = Literal["duckdb", "postgres", "spark"]
 
-SHORT = 16
+MAX_INLINE_CONSTANTS = 16
 """DuckDB may compare a value with a list's members one by one; in a longer list, made a table, it looks values up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SnapshotLayout:
     """The columns of one schema's snapshot in one dialect."""
 
     schema: Schema
     dialect: Dialect
 
-    def public(self, name: str) -> Column:
+    def get_schema_column(self, name: str) -> Column:
         """What is public about a column."""
         return self.schema.column(name)
 
-    def place(self, name: str) -> int:
+    def get_column_index(self, name: str) -> int:
         """Which column of the schema it is, from 0."""
         return list(self.schema.columns).index(name)
 
-    def column(self, name: str) -> exp.Column:
+    def get_column(self, name: str) -> exp.Column:
         """A column by the name it has in the schema."""
-        return _column(f"c{self.place(name)}")
+        return _quote_column(f"c{self.get_column_index(name)}")
 
-    def text(self, name: str) -> exp.Expression:
+    def get_text_column(self, name: str) -> exp.Expression:
         """A column of texts, compared by their bytes."""
-        return self._by_bytes(self.column(name))
+        return self._compare_by_bytes(self.get_column(name))
 
-    def unit(self) -> exp.Expression:
+    def get_unit_column(self) -> exp.Expression:
         """The names of the units, compared by their bytes."""
-        return self._by_bytes(_column("u"))
+        return self._compare_by_bytes(_quote_column("u"))
 
-    def everything(self) -> list[exp.Expression]:
+    def list_columns(self) -> list[exp.Expression]:
         """Every column there must be."""
-        return [*map(self.column, self.schema.columns), *([_column("u")] if self.schema.unit else [])]
+        return [*map(self.get_column, self.schema.columns), *([_quote_column("u")] if self.schema.unit else [])]
 
-    def one_in(self, value: exp.Expression, constants: Sequence[exp.Expression]) -> exp.Expression:
+    def build_in(self, value: exp.Expression, constants: Sequence[exp.Expression]) -> exp.Expression:
         """Whether a value is one of these; unknown where it is missing."""
         if len(constants) == 1:
             return exp.EQ(this=value.copy(), expression=constants[0])
-        if self.dialect != "duckdb" or len(constants) <= SHORT:
+        if self.dialect != "duckdb" or len(constants) <= MAX_INLINE_CONSTANTS:
             return exp.In(this=value.copy(), expressions=constants)
-        listed = exp.select(exp.Explode(this=exp.Array(expressions=constants)))
-        return exp.In(this=value.copy(), query=listed.subquery(copy=False))
+        list_query = exp.select(exp.Explode(this=exp.Array(expressions=constants)))
+        return exp.In(this=value.copy(), query=list_query.subquery(copy=False))
 
-    def not_in(self, value: exp.Expression, constants: Sequence[exp.Expression]) -> exp.Expression:
+    def build_not_in(self, value: exp.Expression, constants: Sequence[exp.Expression]) -> exp.Expression:
         """Whether a value is none of these; unknown where it is missing."""
         if len(constants) == 1:
             return exp.NEQ(this=value.copy(), expression=constants[0])
-        return exp.Not(this=self.one_in(value, constants))
+        return exp.Not(this=self.build_in(value, constants))
 
-    def parameter(self, place: int) -> exp.Expression:
+    def build_parameter(self, number: int) -> exp.Expression:
         """Where a text goes, counted from 1."""
         if self.dialect == "spark":
-            return exp.Placeholder(this=f"t{place}")
-        return exp.Parameter(this=exp.Literal.number(place))
+            return exp.Placeholder(this=f"t{number}")
+        return exp.Parameter(this=exp.Literal.number(number))
 
-    def holds_text(self, text: str) -> bool:
+    def can_hold_text(self, text: str) -> bool:
         """Whether a text can be in a column: one that is not Unicode cannot, nor in PostgreSQL one with a NUL."""
         try:
             text.encode()
@@ -79,11 +79,11 @@ class Layout:
             return False
         return self.dialect != "postgres" or "\0" not in text
 
-    def _by_bytes(self, column: exp.Column) -> exp.Expression:
+    def _compare_by_bytes(self, column: exp.Column) -> exp.Expression:
         if self.dialect != "postgres":
             return column
         return exp.Collate(this=column, expression=exp.to_identifier("C", quoted=True))
 
 
-def _column(name: str) -> exp.Column:
+def _quote_column(name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True))

@@ -10,118 +10,122 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.query.released import Anatomise, Bucketise, ReleasePlan, Swap, dealt
+from discreet.query.released import AnatomyPlan, ReleasePlan, SwapPlan, TClosenessPlan, assign_groups
 from discreet.schema import Schema
-from discreet.sources.plan import require_ranked
+from discreet.sources.plan import require_rankable
 
 Value = int | str | None
-Row = Mapping[str, Value]
-Order = Callable[[str, Iterable[int]], list[int]]
+SnapshotRow = Mapping[str, Value]
+HashOrder = Callable[[str, Iterable[int]], list[int]]
 """Rows, put in the order of the hash that is for a purpose."""
-UNIT = "#unit"
+UNIT_KEY = "#unit"
 
 
-def in_order(schema: Schema, rows: Sequence[Row]) -> list[Row]:
+def sort_snapshot_rows(schema: Schema, rows: Sequence[SnapshotRow]) -> list[SnapshotRow]:
     """The rows by their unit's bytes and then by all codes in the order of the schema, missing ones last."""
-    return sorted(rows, key=lambda row: [_place(row[name]) for name in _names(schema)])
+    return sorted(rows, key=lambda row: [_make_sort_key(row[name]) for name in _list_row_keys(schema)])
 
 
-def released(plan: ReleasePlan, key: str, schema: Schema, rows: Sequence[Row]) -> list[list[Value]]:
+def release_in_memory(plan: ReleasePlan, key: str, schema: Schema, rows: Sequence[SnapshotRow]) -> list[list[Value]]:
     """The codes of every row, those that were changed, and the labels of groups, in the order of a hash."""
-    own = in_order(schema, rows)
-    texts = _texts(own, schema)
+    sorted_rows = sort_snapshot_rows(schema, rows)
+    texts = _encode_rows(sorted_rows, schema)
 
-    def order(purpose: str, some: Iterable[int]) -> list[int]:
-        return sorted(some, key=lambda i: sha256(f"{key}|{purpose}|".encode() + texts[i]).digest())
+    def sort_by_hash(purpose: str, indices: Iterable[int]) -> list[int]:
+        return sorted(indices, key=lambda i: sha256(f"{key}|{purpose}|".encode() + texts[i]).digest())
 
-    columns = [[row[name] for row in own] for name in schema.columns] + _made(plan, own, schema, order)
-    return [[column[i] for column in columns] for i in order("order", range(len(own)))]
+    columns = [[row[name] for row in sorted_rows] for name in schema.columns] + _apply_plan(
+        plan, sorted_rows, schema, sort_by_hash
+    )
+    return [[column[i] for column in columns] for i in sort_by_hash("order", range(len(sorted_rows)))]
 
 
-def _texts(rows: Sequence[Row], schema: Schema) -> list[bytes]:
+def _encode_rows(rows: Sequence[SnapshotRow], schema: Schema) -> list[bytes]:
     """What is hashed of each row: which of the rows like it this is, and the row itself."""
-    seen: Counter[bytes] = Counter()
+    occurrences: Counter[bytes] = Counter()
     texts = []
     for row in rows:
-        text = b"|".join(_part(row[name]) for name in _names(schema))
-        seen[text] += 1
-        texts.append(b"%d|%b" % (seen[text], text))
+        text = b"|".join(_encode_value(row[name]) for name in _list_row_keys(schema))
+        occurrences[text] += 1
+        texts.append(b"%d|%b" % (occurrences[text], text))
     return texts
 
 
-def _part(value: Value) -> bytes:
+def _encode_value(value: Value) -> bytes:
     """A text after its length, so that different rows have different joined texts."""
     if isinstance(value, str):
-        return b"%d:%b" % (len(_bytes(value)), _bytes(value))
+        return b"%d:%b" % (len(_encode_text(value)), _encode_text(value))
     return b"" if value is None else b"%d" % value
 
 
-def _made(plan: ReleasePlan, rows: Sequence[Row], schema: Schema, order: Order) -> list[list[Value]]:
+def _apply_plan(plan: ReleasePlan, rows: Sequence[SnapshotRow], schema: Schema, order: HashOrder) -> list[list[Value]]:
     match plan:
-        case Swap():
-            return _swapped(plan, rows, schema, order)
-        case Anatomise():
-            return [plan.runs.label(_ranks(rows, plan.column, schema)).tolist()]
-        case Bucketise():
-            return _bucketised(plan, rows, schema, order)
+        case SwapPlan():
+            return _swap_columns(plan, rows, schema, order)
+        case AnatomyPlan():
+            return [plan.runs.compute_labels(_compute_ranks(rows, plan.column, schema)).tolist()]
+        case TClosenessPlan():
+            return _assign_buckets(plan, rows, schema, order)
 
 
-def _swapped(plan: Swap, rows: Sequence[Row], schema: Schema, order: Order) -> list[list[Value]]:
-    swapped, labels = [], []
+def _swap_columns(plan: SwapPlan, rows: Sequence[SnapshotRow], schema: Schema, order: HashOrder) -> list[list[Value]]:
+    swapped_columns, labels = [], []
     for name, runs in plan.runs:
-        ranks = _ranks(rows, name, schema)
-        groups = runs.label(ranks).tolist()
+        ranks = _compute_ranks(rows, name, schema)
+        groups = runs.compute_labels(ranks).tolist()
         purpose = f"swap {list(schema.columns).index(name)}"
-        swapped.append(_permuted([row[name] for row in rows], ranks, groups, purpose, order))
+        swapped_columns.append(_permute_in_groups([row[name] for row in rows], ranks, groups, purpose, order))
         labels.append(groups)
-    return [*swapped, *labels]
+    return [*swapped_columns, *labels]
 
 
-def _bucketised(plan: Bucketise, rows: Sequence[Row], schema: Schema, order: Order) -> list[list[Value]]:
-    ranks = _ranks(rows, plan.column, schema)
+def _assign_buckets(
+    plan: TClosenessPlan, rows: Sequence[SnapshotRow], schema: Schema, order: HashOrder
+) -> list[list[Value]]:
+    ranks = _compute_ranks(rows, plan.column, schema)
     buckets = [bisect_right(plan.cuts, rank) for rank in ranks.tolist()]
     places = [0] * len(rows)
-    for members in _members(buckets):
+    for members in _group_by_label(buckets):
         for place, i in enumerate(order("deal", members)):
             places[i] = place
-    groups = dealt(plan.deals, np.array(buckets, np.int64), np.array(places, np.int64)).tolist()
-    return [_permuted(buckets, ranks, groups, "swap", order) if plan.hidden else buckets, groups]
+    groups = assign_groups(plan.deals, np.array(buckets, np.int64), np.array(places, np.int64)).tolist()
+    return [_permute_in_groups(buckets, ranks, groups, "swap", order) if plan.hidden else buckets, groups]
 
 
-def _ranks(rows: Sequence[Row], name: str, schema: Schema) -> NDArray[np.int64]:
+def _compute_ranks(rows: Sequence[SnapshotRow], name: str, schema: Schema) -> NDArray[np.int64]:
     """The place of each row by one column's codes; rows alike there stay as they are, in the one order of all rows."""
-    require_ranked(schema, name)
+    require_rankable(schema, name)
     ranks = np.zeros(len(rows), np.int64)
-    ranks[sorted(range(len(rows)), key=lambda i: _place(rows[i][name]))] = range(len(rows))
+    ranks[sorted(range(len(rows)), key=lambda i: _make_sort_key(rows[i][name]))] = range(len(rows))
     return ranks
 
 
-def _permuted(
-    values: Sequence[Value], ranks: NDArray[np.int64], groups: Sequence[int], purpose: str, order: Order
+def _permute_in_groups(
+    values: Sequence[Value], ranks: NDArray[np.int64], groups: Sequence[int], purpose: str, order: HashOrder
 ) -> list[Value]:
     """The row at each place by hash in its group takes the value of the row at that place by rank."""
-    permuted: list[Value] = [None] * len(values)
-    for members in _members(groups):
+    permuted_values: list[Value] = [None] * len(values)
+    for members in _group_by_label(groups):
         for i, j in zip(order(purpose, members), sorted(members, key=lambda i: int(ranks[i])), strict=True):
-            permuted[i] = values[j]
-    return permuted
+            permuted_values[i] = values[j]
+    return permuted_values
 
 
-def _members(labels: Sequence[int]) -> Iterable[list[int]]:
+def _group_by_label(labels: Sequence[int]) -> Iterable[list[int]]:
     members: dict[int, list[int]] = {}
     for i, label in enumerate(labels):
         members.setdefault(label, []).append(i)
     return members.values()
 
 
-def _place(value: Value) -> tuple[bool, int | bytes]:
+def _make_sort_key(value: Value) -> tuple[bool, int | bytes]:
     """What a value is sorted by."""
-    return value is None, 0 if value is None else _bytes(value) if isinstance(value, str) else value
+    return value is None, 0 if value is None else _encode_text(value) if isinstance(value, str) else value
 
 
-def _bytes(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _names(schema: Schema) -> list[str]:
-    return [*([] if schema.unit is None else [UNIT]), *schema.columns]
+def _list_row_keys(schema: Schema) -> list[str]:
+    return [*([] if schema.unit is None else [UNIT_KEY]), *schema.columns]

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import Unsupported
-from discreet.query.released import Batch, ReleasePlan
-from discreet.query.totals import Amounts, Cell, Histogram, Totals
+from discreet.query.released import ReleaseBatch, ReleasePlan
+from discreet.query.totals import Amounts, Cell, HistogramScan, TotalsScan
 from discreet.schema import Schema
 
 
 class Source(Protocol):
     """Where a snapshot lives. Nothing it does may fail on a row, and nothing it says of a failure may quote one."""
 
-    def totals(self, plan: Totals) -> Mapping[Cell, Amounts]:
+    def totals(self, plan: TotalsScan) -> Mapping[Cell, Amounts]:
         """The totals of every cell that has rows; without keys, of the one cell (), rows or not."""
 
-    def histogram(self, plan: Histogram) -> Mapping[Cell, NDArray[np.int64]]:
+    def histogram(self, plan: HistogramScan) -> Mapping[Cell, NDArray[np.int64]]:
         """The counts of every cell that has rows; without keys, of the one cell (), rows or not."""
 
     def individual(self, column: str, unit: str) -> int | None:
@@ -29,10 +29,10 @@ class Source(Protocol):
     def count(self) -> int:
         """How many rows there are."""
 
-    def records(self) -> Iterator[Batch]:
+    def records(self) -> Iterator[ReleaseBatch]:
         """All rows, by the unit's bytes and then by all codes in the order of the schema, missing ones last."""
 
-    def released(self, plan: ReleasePlan, key: str) -> Iterator[Batch]:
+    def release_rows(self, plan: ReleasePlan, key: str) -> Iterator[ReleaseBatch]:
         """All rows, what the plan makes of them, and their groups, in an order that tells nothing."""
 
     def close(self) -> None:
@@ -45,7 +45,7 @@ def require_one_row_each(schema: Schema) -> None:
         raise Unsupported(f"one unit's value is asked of {schema.name}, but its schema does not give each unit one row")
 
 
-def require_ranked(schema: Schema, column: str) -> None:
+def require_rankable(schema: Schema, column: str) -> None:
     """Refuse to rank private keys, which have no public order."""
     if schema.column(column).private_keys:
         raise Unsupported(

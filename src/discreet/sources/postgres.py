@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from discreet.errors import Unavailable
-from discreet.query.released import Batch
+from discreet.query.released import ReleaseBatch
 from discreet.schema import Schema
-from discreet.sources.batches import SIZE, Shape
+from discreet.sources.batches import BATCH_SIZE, BatchShape
 from discreet.sources.by_sql import SQLSource
-from discreet.sources.compile import Compiler
-from discreet.sources.statement import Statement
+from discreet.sources.compile import PlanCompiler
+from discreet.sources.statement import SqlStatement
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -30,40 +30,40 @@ class PostgresSource(SQLSource):
 
     def __init__(self, schema: Schema, dsn: str, table: str) -> None:
         self._dsn = dsn
-        super().__init__(schema, Compiler(schema, "postgres", exp.table_(table, db="discreet", quoted=True)))
-        self._rows(self._compiler.columns())
+        super().__init__(schema, PlanCompiler(schema, "postgres", exp.table_(table, db="discreet", quoted=True)))
+        self._fetch_rows(self._compiler.compile_column_check())
 
     def close(self) -> None:
         """There is nothing to let go of."""
 
-    def _rows(self, statement: Statement) -> list[Any]:
-        with _connected(self._dsn) as connection:
+    def _fetch_rows(self, statement: SqlStatement) -> list[Any]:
+        with _connect(self._dsn) as connection:
             return connection.execute(statement.sql.encode(), statement.texts).fetchall()
 
-    def _batches(self, shape: Shape, statement: Statement) -> Iterator[Batch]:
+    def _fetch_batches(self, shape: BatchShape, statement: SqlStatement) -> Iterator[ReleaseBatch]:
         """The reply stays in the database, from where it comes part by part."""
         from psycopg import RawServerCursor
 
         with (
-            _connected(self._dsn) as connection,
+            _connect(self._dsn) as connection,
             connection.transaction(),
             RawServerCursor(connection, "reply") as reply,
         ):
             connection.execute("SET LOCAL cursor_tuple_fraction = 1")  # it will be read to its end
             reply.execute(statement.sql.encode(), statement.texts)
-            yield from shape.batches(iter(lambda: reply.fetchmany(SIZE), []))
+            yield from shape.build_batches(iter(lambda: reply.fetchmany(BATCH_SIZE), []))
 
 
 @contextmanager
-def _connected(dsn: str) -> Iterator[Connection[TupleRow]]:
+def _connect(dsn: str) -> Iterator[Connection[TupleRow]]:
     """A connection; what the driver or the database says of a failure is kept from the caller."""
     try:
         import psycopg
     except ImportError:
         raise Unavailable("PostgreSQL is reached through psycopg; run pip install '.[postgres]'") from None
     try:
-        raw = psycopg.RawCursor  # of PostgreSQL's own parameters, $1, ..., so that no % means anything
-        with psycopg.connect(dsn, autocommit=True, client_encoding="UTF8", cursor_factory=raw) as connection:
+        raw_cursor = psycopg.RawCursor  # of PostgreSQL's own parameters, $1, ..., so that no % means anything
+        with psycopg.connect(dsn, autocommit=True, client_encoding="UTF8", cursor_factory=raw_cursor) as connection:
             yield connection
     except psycopg.Error:
         raise Unavailable(

@@ -43,79 +43,81 @@ from discreet.schema.column import EPOCH, Column
 Value = int | str | None
 Status = Literal["read", "missing", "unreadable", "clipped"]
 
-SPACE = " \t\r\n"
-LONGEST = 40
+WHITESPACE = " \t\r\n"
+MAX_TEXT_LENGTH = 40
 """The most characters of a number, a date or a truth."""
-LONGEST_KEY = 200
+MAX_KEY_LENGTH = 200
 """The characters kept of a private key."""
-NUMBER = r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,2})?"
+NUMBER_PATTERN = r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,2})?"
 """Of 40 such characters none overflows a double, and none but 0 underflows."""
-DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-TRUTHS: Mapping[str, int] = MappingProxyType(
+DATE_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+BOOLEAN_TEXTS: Mapping[str, int] = MappingProxyType(
     {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "false": 0, "f": 0, "no": 0, "n": 0, "0": 0}
 )
-LARGEST_WHOLE = 10**40
-LARGEST_FLOAT = 2**53
-NEGLIGIBLE = 1e-200
+MAX_INTEGER = 10**40
+MAX_EXACT_FLOAT = 2**53
+MIN_MAGNITUDE = 1e-200
 
 
-class Strange:
+class UnsupportedValue:
     """Something of no kind that we read."""
 
 
-STRANGE = Strange()
-NOT_UNICODE = Strange()
+UNSUPPORTED = UnsupportedValue()
+NOT_UNICODE = UnsupportedValue()
 """Text that is none: a unit's column may hold it, and it names no unit."""
-Plain = bool | int | float | Decimal | date | str | Strange | None
+NormalizedValue = bool | int | float | Decimal | date | str | UnsupportedValue | None
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedValue:
     """What a raw value became, and how."""
 
     value: Value
     status: Status
 
 
-def read(column: Column, raw: object) -> Value:
+def parse_raw_value(column: Column, raw: object) -> Value:
     """The code or the private key of a raw value, or none; whatever comes, never an error."""
-    return examine(column, raw).value
+    return parse_with_status(column, raw).value
 
 
-def examine(column: Column, raw: object) -> Reading:
+def parse_with_status(column: Column, raw: object) -> ParsedValue:
     """The same, and whether it was missing, unreadable or moved to a bound."""
-    value = plain(raw)
-    name = name_of(value)
+    value = normalize_raw_value(raw)
+    name = get_value_name(value)
     if value is None or name in column.missing_values:
-        return Reading(column.missing, "missing")
-    if column.numeric:
-        return _on_grid(column, number_of(value))
+        return ParsedValue(column.missing, "missing")
+    if column.is_numeric:
+        return _round_to_grid(column, parse_double(value))
     if column.kind == "date":
-        return _within(column, days_of(value))
-    place = _place(column, name)
-    return Reading(column.missing, "unreadable") if place is None else Reading(place, "read")
+        return _clip_days(column, parse_day_number(value))
+    code = _find_code(column, name)
+    return ParsedValue(column.missing, "unreadable") if code is None else ParsedValue(code, "read")
 
 
-def unit_of(raw: object) -> str | None:
+def parse_unit_name(raw: object) -> str | None:
     """The name of a unit; None where there is none."""
-    return name_of(plain(raw))
+    return get_value_name(normalize_raw_value(raw))
 
 
-def derive(column: Column, key: Column, code: Value) -> Reading:
+def derive_value(column: Column, key: Column, code: Value) -> ParsedValue:
     """A code of a public lookup, from the final code of its key column."""
-    found = None if column.derived is None or not isinstance(code, int) else column.derived.codes[code - key.lower]
-    return Reading(column.missing, "missing") if found is None else Reading(found, "read")
+    derived_code = (
+        None if column.derived is None or not isinstance(code, int) else column.derived.codes[code - key.lower]
+    )
+    return ParsedValue(column.missing, "missing") if derived_code is None else ParsedValue(derived_code, "read")
 
 
-def plain(raw: object) -> Plain:
+def normalize_raw_value(raw: object) -> NormalizedValue:
     """A value as one of the few kinds. Its type alone is asked and built-in methods called, so that none can fail."""
     kind = type(raw)
-    if raw is None or _is_nothing_of_pandas(raw):
+    if raw is None or _is_pandas_missing(raw):
         return None
     if issubclass(kind, np.generic):
-        return _from_numpy(raw)  # type: ignore[arg-type]
+        return _normalize_numpy_value(raw)  # type: ignore[arg-type]
     if issubclass(kind, str):
-        return _unicode(str.strip(raw, SPACE)) or None  # type: ignore[arg-type]
+        return _check_unicode(str.strip(raw, WHITESPACE)) or None  # type: ignore[arg-type]
     if issubclass(kind, bool):
         return bool(raw)
     if issubclass(kind, int):
@@ -125,13 +127,13 @@ def plain(raw: object) -> Plain:
     if issubclass(kind, Decimal):
         return None if Decimal.is_nan(raw) else raw  # type: ignore[arg-type, return-value]
     if issubclass(kind, datetime):
-        return _utc_date(raw)  # type: ignore[arg-type]
+        return _convert_to_utc_date(raw)  # type: ignore[arg-type]
     if issubclass(kind, date):
         return raw  # type: ignore[return-value]
-    return str(raw) if kind is UUID else STRANGE
+    return str(raw) if kind is UUID else UNSUPPORTED
 
 
-def _unicode(text: str) -> str | Strange:
+def _check_unicode(text: str) -> str | UnsupportedValue:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -139,20 +141,20 @@ def _unicode(text: str) -> str | Strange:
     return text
 
 
-def name_of(value: Plain) -> str | None:
+def get_value_name(value: NormalizedValue) -> str | None:
     """The text that names a value, or none."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return value
-    whole = _whole(value)
-    return None if whole is None or abs(whole) >= LARGEST_WHOLE else str(whole)
+    integer = _convert_to_integer(value)
+    return None if integer is None or abs(integer) >= MAX_INTEGER else str(integer)
 
 
-def number_of(value: Plain) -> float | None:
+def parse_double(value: NormalizedValue) -> float | None:
     """The double nearest to a number, or none; infinite where it is beyond the doubles."""
     if isinstance(value, str):
-        return float(value) if len(value) <= LONGEST and re.fullmatch(NUMBER, value) else None
+        return float(value) if len(value) <= MAX_TEXT_LENGTH and re.fullmatch(NUMBER_PATTERN, value) else None
     if isinstance(value, int | float | Decimal):
         try:
             return float(value)
@@ -161,100 +163,103 @@ def number_of(value: Plain) -> float | None:
     return None
 
 
-def days_of(value: Plain) -> int | None:
+def parse_day_number(value: NormalizedValue) -> int | None:
     """The days from 1970-01-01 to a date, or none."""
     if isinstance(value, str):
-        value = _date_text(value)
+        value = _parse_date_text(value)
     return (value - EPOCH).days if isinstance(value, date) else None
 
 
-def bounds_of(column: Column) -> tuple[float, float]:
+def compute_double_bounds(column: Column) -> tuple[float, float]:
     """The doubles nearest to the least and the greatest value of a number column."""
-    above, below = column.step.numerator, column.step.denominator
-    return column.lower * above / below, column.upper * above / below  # whole numbers divide to the nearest double
+    numerator, denominator = column.step.numerator, column.step.denominator
+    return (
+        column.lower * numerator / denominator,
+        column.upper * numerator / denominator,
+    )  # whole numbers divide to the nearest double
 
 
-def grid_of(step: Fraction) -> tuple[float, float]:
+def get_grid_factors(step: Fraction) -> tuple[float, float]:
     """What a number is multiplied with, and then divided by."""
     return float(step.denominator), float(step.numerator)
 
 
-def _on_grid(column: Column, number: float | None) -> Reading:
+def _round_to_grid(column: Column, number: float | None) -> ParsedValue:
     if number is None:
-        return Reading(column.missing, "unreadable")
-    least, greatest = bounds_of(column)
-    if number <= least:
-        return Reading(column.lower, "clipped" if number < least else "read")
-    if number >= greatest:
-        return Reading(column.upper, "clipped" if number > greatest else "read")
-    if abs(number) < NEGLIGIBLE:
-        return Reading(0, "read")
-    times, over = grid_of(column.step)
-    code = math.floor(number * times / over + 0.5)
-    return Reading(min(max(code, column.lower), column.upper), "read")
+        return ParsedValue(column.missing, "unreadable")
+    lower_bound, upper_bound = compute_double_bounds(column)
+    if number <= lower_bound:
+        return ParsedValue(column.lower, "clipped" if number < lower_bound else "read")
+    if number >= upper_bound:
+        return ParsedValue(column.upper, "clipped" if number > upper_bound else "read")
+    if abs(number) < MIN_MAGNITUDE:
+        return ParsedValue(0, "read")
+    multiplier, divisor = get_grid_factors(column.step)
+    code = math.floor(number * multiplier / divisor + 0.5)
+    return ParsedValue(min(max(code, column.lower), column.upper), "read")
 
 
-def _within(column: Column, days: int | None) -> Reading:
+def _clip_days(column: Column, days: int | None) -> ParsedValue:
     if days is None:
-        return Reading(column.missing, "unreadable")
+        return ParsedValue(column.missing, "unreadable")
     code = min(max(days, column.lower), column.upper)
-    return Reading(code, "read" if code == days else "clipped")
+    return ParsedValue(code, "read" if code == days else "clipped")
 
 
-def _place(column: Column, name: str | None) -> Value:
+def _find_code(column: Column, name: str | None) -> Value:
     """The code of a truth or a category, or the text of a private key."""
     if name is None:
         return None
     if column.private_keys:
-        return name[:LONGEST_KEY]
+        return name[:MAX_KEY_LENGTH]
     if column.kind == "boolean":
-        return TRUTHS.get(name.lower())
+        return BOOLEAN_TEXTS.get(name.lower())
     return column.categories.index(name) if name in column.categories else None
 
 
-def _whole(value: Plain) -> int | None:
+def _convert_to_integer(value: NormalizedValue) -> int | None:
     if isinstance(value, int):
         return value
     if isinstance(value, float):
-        return int(value) if abs(value) <= LARGEST_FLOAT and value == int(value) else None
-    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < LONGEST:
+        return int(value) if abs(value) <= MAX_EXACT_FLOAT and value == int(value) else None
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < MAX_TEXT_LENGTH:
         return int(value) if value == value.to_integral_value() else None
     return None
 
 
-def _date_text(text: str) -> date | Strange:
-    day, rest = text[:10], text[10:]
-    if len(text) > LONGEST or not re.fullmatch(DATE, day) or rest[:1] not in {"", "T", " "}:
-        return STRANGE
+def _parse_date_text(text: str) -> date | UnsupportedValue:
+    day, suffix = text[:10], text[10:]
+    if len(text) > MAX_TEXT_LENGTH or not re.fullmatch(DATE_PATTERN, day) or suffix[:1] not in {"", "T", " "}:
+        return UNSUPPORTED
     try:
         return date.fromisoformat(day)
     except ValueError:
-        return STRANGE
+        return UNSUPPORTED
 
 
-def _utc_date(moment: datetime) -> Plain:
+def _convert_to_utc_date(moment: datetime) -> NormalizedValue:
     """The date of a moment in UTC, or as written where it has no time zone; strange where UTC leaves the calendar."""
     if hasattr(type(moment), "to_datetime64"):  # pandas has moments beyond Python's
-        return _from_numpy(moment.to_datetime64())  # type: ignore[attr-defined]
+        return _normalize_numpy_value(moment.to_datetime64())  # type: ignore[attr-defined]
     try:
-        shift = datetime.utcoffset(moment)
-        written = datetime(moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
-        return (written - shift if shift else written).date()
+        offset = datetime.utcoffset(moment)
+        naive_moment = datetime(moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
+        return (naive_moment - offset if offset else naive_moment).date()
     except (OverflowError, ValueError):
-        return STRANGE
+        return UNSUPPORTED
 
 
-def _is_nothing_of_pandas(raw: object) -> bool:
+def _is_pandas_missing(raw: object) -> bool:
     pandas = sys.modules.get("pandas")
     return pandas is not None and (raw is pandas.NaT or raw is pandas.NA)
 
 
-def _from_numpy(raw: np.generic) -> Plain:
+def _normalize_numpy_value(raw: np.generic) -> NormalizedValue:
     if isinstance(raw, np.datetime64):
         day = raw.astype("datetime64[D]").item()
-        return day if day is None or isinstance(day, date) else STRANGE
+        return day if day is None or isinstance(day, date) else UNSUPPORTED
     if isinstance(raw, np.floating):
-        return plain(float(raw))
+        return normalize_raw_value(float(raw))
     if isinstance(raw, np.bool_ | np.integer | np.str_) and not isinstance(raw, np.timedelta64):
-        return plain(raw.item())
-    return STRANGE
+        return normalize_raw_value(raw.item())
+    return UNSUPPORTED

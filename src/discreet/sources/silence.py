@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOLD_OF_FAILURES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+FAILURE_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """To these, PySpark writes what Spark says of a failed statement, and they write to standard error by themselves."""
 
 
-def silence(session: SparkSession) -> None:
+def silence_spark(session: SparkSession) -> None:
     """Let neither Spark nor PySpark nor py4j, which writes down every word between Python and Spark, log anything."""
     from pyspark.logger import PySparkLogger
 
     session.sparkContext.setLogLevel("OFF")
-    for logger in (logging.getLogger("py4j"), *map(PySparkLogger.getLogger, TOLD_OF_FAILURES)):
+    for logger in (logging.getLogger("py4j"), *map(PySparkLogger.getLogger, FAILURE_LOGGERS)):
         logger.setLevel(logging.CRITICAL + 1)

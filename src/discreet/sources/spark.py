@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from discreet.errors import Unavailable
-from discreet.query.released import Batch
+from discreet.query.released import ReleaseBatch
 from discreet.schema import Schema
-from discreet.sources.batches import SIZE, Shape
+from discreet.sources.batches import BATCH_SIZE, BatchShape
 from discreet.sources.by_sql import SQLSource
-from discreet.sources.compile import Compiler
-from discreet.sources.silence import silence
-from discreet.sources.statement import Statement
+from discreet.sources.compile import PlanCompiler
+from discreet.sources.silence import silence_spark
+from discreet.sources.statement import SqlStatement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-VIEWS = count()
+VIEW_NUMBERS = count()
 
 
 class SparkSource(SQLSource):
@@ -31,34 +31,34 @@ class SparkSource(SQLSource):
 
     def __init__(self, schema: Schema, session: SparkSession, path: Path) -> None:
         self._session = session
-        self._view = f"discreet_snapshot_{next(VIEWS)}"
-        super().__init__(schema, Compiler(schema, "spark", exp.table_(self._view, quoted=True)))
-        with _silent():
-            silence(session)
-            _readable(schema, session.read.parquet(_address(path))).createTempView(self._view)
-        self._rows(self._compiler.columns())
+        self._view = f"discreet_snapshot_{next(VIEW_NUMBERS)}"
+        super().__init__(schema, PlanCompiler(schema, "spark", exp.table_(self._view, quoted=True)))
+        with _hide_engine_errors():
+            silence_spark(session)
+            _blank_invalid_texts(schema, session.read.parquet(_build_folder_uri(path))).createTempView(self._view)
+        self._fetch_rows(self._compiler.compile_column_check())
 
     def close(self) -> None:
         """Let go of the view; the session is not ours."""
-        with _silent():
+        with _hide_engine_errors():
             self._session.catalog.dropTempView(self._view)
 
-    def _rows(self, statement: Statement) -> list[Any]:
-        with _silent():
-            return list(self._frame(statement).collect())
+    def _fetch_rows(self, statement: SqlStatement) -> list[Any]:
+        with _hide_engine_errors():
+            return list(self._run_statement(statement).collect())
 
-    def _batches(self, shape: Shape, statement: Statement) -> Iterator[Batch]:
+    def _fetch_batches(self, shape: BatchShape, statement: SqlStatement) -> Iterator[ReleaseBatch]:
         """A part of the reply is held at a time, as Spark has cut it."""
-        with _silent():
-            rows = self._frame(statement).toLocalIterator()
-            yield from shape.batches(iter(lambda: list(islice(rows, SIZE)), []))
+        with _hide_engine_errors():
+            rows = self._run_statement(statement).toLocalIterator()
+            yield from shape.build_batches(iter(lambda: list(islice(rows, BATCH_SIZE)), []))
 
-    def _frame(self, statement: Statement) -> DataFrame:
-        named = {f"t{place}": text for place, text in enumerate(statement.texts, start=1)}
-        return self._session.sql(statement.sql, args=named)
+    def _run_statement(self, statement: SqlStatement) -> DataFrame:
+        parameters = {f"t{number}": text for number, text in enumerate(statement.texts, start=1)}
+        return self._session.sql(statement.sql, args=parameters)
 
 
-def _readable(schema: Schema, snapshot: DataFrame) -> DataFrame:
+def _blank_invalid_texts(schema: Schema, snapshot: DataFrame) -> DataFrame:
     """The snapshot, in which texts that are not Unicode are missing.
 
     Registration leaves none, but it did before: Python takes several of them for one text, and would then add up the
@@ -66,17 +66,17 @@ def _readable(schema: Schema, snapshot: DataFrame) -> DataFrame:
     """
     from pyspark.sql.functions import expr
 
-    keys = [f"c{place}" for place, column in enumerate(schema.columns.values()) if column.private_keys]
+    keys = [f"c{index}" for index, column in enumerate(schema.columns.values()) if column.private_keys]
     return snapshot.withColumns({name: expr(f"CASE WHEN is_valid_utf8({name}) THEN {name} END") for name in keys})
 
 
-def _address(folder: Path) -> str:
+def _build_folder_uri(folder: Path) -> str:
     """A folder's address, in which signs that Spark takes for patterns stand for themselves."""
     return "file:" + re.sub(r"[\\{}\[\]*?]", r"\\\g<0>", str(folder.absolute()))
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def _hide_engine_errors() -> Iterator[None]:
     """Keep what Spark says of a failure from the caller."""
     try:
         yield

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from discreet.testing.draws import assert_fits as assert_fits
     from discreet.testing.draws import chi_square_excess as chi_square_excess
     from discreet.testing.generated import generated_pairs as generated_pairs
+    from discreet.testing.generated import limit_units as limit_units
     from discreet.testing.generated import neighbour_rows as neighbour_rows
-    from discreet.testing.generated import of_fewer_units as of_fewer_units
     from discreet.testing.losses import exact_delta as exact_delta
     from discreet.testing.losses import worst_ratio as worst_ratio
     from discreet.testing.neighbouring import snapshot as snapshot
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from discreet.testing.questions import replay as replay
     from discreet.testing.questions import replay_plan as replay_plan
     from discreet.testing.questions import replay_session as replay_session
-    from discreet.testing.recorded import Recorded as Recorded
+    from discreet.testing.recorded import MechanismReplay as MechanismReplay
     from discreet.testing.recorded import Replay as Replay
     from discreet.testing.releases import replay_release as replay_release
     from discreet.testing.tables import all_neighbours as all_neighbours

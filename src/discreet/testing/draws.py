@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number
 
-FALSE_ALARM = 1e-9
+FALSE_ALARM_RATE = 1e-9
 """How often a correct sampler may be accused."""
 
-FEWEST_DRAWS = 1000
+MIN_SAMPLES = 1000
 """With fewer, a scale 10 % off and the right one look alike."""
 
 
@@ -35,8 +35,8 @@ class ScriptedEntropy:
 
 
 def assert_fits(
-    draws: Iterable[int],
-    law: Callable[[int], float],
+    samples: Iterable[int],
+    distribution: Callable[[int], float],
     smaller: Callable[[int], float],
     larger: Callable[[int], float],
 ) -> None:
@@ -47,54 +47,57 @@ def assert_fits(
     the counts must pass a chi-square test against the claimed law. At least 1,000 draws are needed; some 100,000 tell
     scales 10 % apart for certain.
     """
-    counts = Counter(int(draw) for draw in draws)
-    if counts.total() < FEWEST_DRAWS:
-        raise InvalidInput(f"a fit needs at least {FEWEST_DRAWS} draws, got {counts.total()}; draw more")
-    for name, jaw in (("smaller", smaller), ("larger", larger)):
-        advantage = sum(count * (_log(law(value)) - _log(jaw(value))) for value, count in counts.items())
+    counts = Counter(int(sample) for sample in samples)
+    if counts.total() < MIN_SAMPLES:
+        raise InvalidInput(f"a fit needs at least {MIN_SAMPLES} draws, got {counts.total()}; draw more")
+    for name, alternative in (("smaller", smaller), ("larger", larger)):
+        advantage = sum(
+            count * (_log_or_floor(distribution(value)) - _log_or_floor(alternative(value)))
+            for value, count in counts.items()
+        )
         if advantage <= 0:
             raise AssertionError(
                 f"the draws fit the {name} law at least as well as the claimed one ({format_number(advantage)})"
             )
-    excess = chi_square_excess(counts, law)
+    excess = chi_square_excess(counts, distribution)
     if excess > 0:
         raise AssertionError(
             f"the draws do not fit the claimed law: chi-square is {format_number(excess)} above its limit"
         )
 
 
-def chi_square_excess(counts: Mapping[int, int], law: Callable[[int], float]) -> float:
+def chi_square_excess(counts: Mapping[int, int], distribution: Callable[[int], float]) -> float:
     """How far chi-square is above the value that a correct sampler exceeds once in 1 / FALSE_ALARM."""
     total = sum(counts.values())
     if not total:
         raise InvalidInput("a chi-square test needs draws, got none")
-    statistic, cells, inside, seen = 0.0, 0, 0.0, 0
-    for value in _by_probability(counts, law):
-        expected = total * law(value)
+    statistic, cells, inside, inside_count = 0.0, 0, 0.0, 0
+    for value in _sort_by_probability(counts, distribution):
+        expected = total * distribution(value)
         if expected < 20:
             break
         statistic += (counts.get(value, 0) - expected) ** 2 / expected
-        cells, inside, seen = cells + 1, inside + law(value), seen + counts.get(value, 0)
-    rest = total * max(1 - inside, 0.0)
-    if rest > 5:
-        statistic, cells = statistic + (total - seen - rest) ** 2 / rest, cells + 1
-    elif total - seen > rest + 60:
+        cells, inside, inside_count = cells + 1, inside + distribution(value), inside_count + counts.get(value, 0)
+    tail_expected = total * max(1 - inside, 0.0)
+    if tail_expected > 5:
+        statistic, cells = statistic + (total - inside_count - tail_expected) ** 2 / tail_expected, cells + 1
+    elif total - inside_count > tail_expected + 60:
         return math.inf
-    return statistic - _chi_square_limit(max(cells - 1, 1))
+    return statistic - _compute_chi_square_limit(max(cells - 1, 1))
 
 
-def _by_probability(counts: Mapping[int, int], law: Callable[[int], float]) -> list[int]:
+def _sort_by_probability(counts: Mapping[int, int], distribution: Callable[[int], float]) -> list[int]:
     """Every grid point between the draws' ends, likeliest first, not only those that were drawn."""
     low, high = min(counts), max(counts)
     points = range(low, high + 1) if high - low < 100_000 else sorted(counts)
-    return sorted(points, key=law, reverse=True)
+    return sorted(points, key=distribution, reverse=True)
 
 
-def _chi_square_limit(freedom: int) -> float:
+def _compute_chi_square_limit(freedom: int) -> float:
     """An upper bound on the quantile: Laurent and Massart 2000, P(X > d + 2 sqrt(d x) + 2 x) <= e^-x."""
-    x = -math.log(FALSE_ALARM)
+    x = -math.log(FALSE_ALARM_RATE)
     return freedom + 2 * math.sqrt(freedom * x) + 2 * x
 
 
-def _log(probability: float) -> float:
+def _log_or_floor(probability: float) -> float:
     return math.log(probability) if probability > 0 else -1e6

@@ -11,7 +11,7 @@ from discreet.errors import InvalidInput
 Outcome = TypeVar("Outcome", bound=Hashable)
 
 
-class HasLaw(Protocol):
+class FiniteDistribution(Protocol):
     """What knows its exact probabilities, such as a `Distribution`."""
 
     def law(self) -> Mapping[Hashable, Fraction]:
@@ -19,10 +19,13 @@ class HasLaw(Protocol):
         ...
 
 
-def worst_ratio(one: Mapping[Outcome, Fraction] | HasLaw, two: Mapping[Outcome, Fraction] | HasLaw) -> Fraction | None:
+def worst_ratio(
+    distribution: Mapping[Outcome, Fraction] | FiniteDistribution,
+    other: Mapping[Outcome, Fraction] | FiniteDistribution,
+) -> Fraction | None:
     """The largest ratio of two laws' probabilities, either way; None where one excludes what the other allows."""
     worst = Fraction(1)
-    for p, q in _paired(one, two):
+    for p, q in _pair_probabilities(distribution, other):
         if (p == 0) != (q == 0):
             return None
         if p:
@@ -31,23 +34,25 @@ def worst_ratio(one: Mapping[Outcome, Fraction] | HasLaw, two: Mapping[Outcome, 
 
 
 def exact_delta(
-    one: Mapping[Outcome, Fraction] | HasLaw, two: Mapping[Outcome, Fraction] | HasLaw, ratio: Fraction
+    distribution: Mapping[Outcome, Fraction] | FiniteDistribution,
+    other: Mapping[Outcome, Fraction] | FiniteDistribution,
+    ratio: Fraction,
 ) -> Fraction:
     """The least delta with P(S) <= ratio Q(S) + delta for all events S and either law as P."""
-    pairs, zero = _paired(one, two), Fraction(0)
+    pairs, zero = _pair_probabilities(distribution, other), Fraction(0)
     return max(
         sum((max(zero, p - ratio * q) for p, q in pairs), zero), sum((max(zero, q - ratio * p) for p, q in pairs), zero)
     )
 
 
-def _paired(one: object, two: object) -> list[tuple[Fraction, Fraction]]:
+def _pair_probabilities(distribution: object, other: object) -> list[tuple[Fraction, Fraction]]:
     """Both laws' probabilities of every outcome of either."""
-    first, second = _law(one), _law(two)
-    return [(first.get(o, Fraction(0)), second.get(o, Fraction(0))) for o in {*first, *second}]
+    first, second = _read_probabilities(distribution), _read_probabilities(other)
+    return [(first.get(outcome, Fraction(0)), second.get(outcome, Fraction(0))) for outcome in {*first, *second}]
 
 
-def _law(law: object) -> Mapping[Hashable, Fraction]:
-    found = law.law() if hasattr(law, "law") else law
-    if not isinstance(found, Mapping):
-        raise InvalidInput(f"a law is a mapping from outcomes to probabilities, got {type(law).__name__}")
-    return found
+def _read_probabilities(distribution: object) -> Mapping[Hashable, Fraction]:
+    probabilities = distribution.law() if hasattr(distribution, "law") else distribution
+    if not isinstance(probabilities, Mapping):
+        raise InvalidInput(f"a law is a mapping from outcomes to probabilities, got {type(distribution).__name__}")
+    return probabilities

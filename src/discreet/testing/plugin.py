@@ -22,7 +22,7 @@ def discreet_replay() -> Callable[..., Replay]:
     """`discreet_replay(schema, question, epsilon=1)`: as `assert_private`, with a schema or the path of one."""
     from discreet.testing.private import assert_private
 
-    return lambda schema, *given, **more: assert_private(_schema(schema), *given, **more)
+    return lambda schema, *given, **more: assert_private(_load_schema(schema), *given, **more)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def discreet_replay_release() -> Callable[..., Replay]:
     """`discreet_replay_release(schema, method, epsilon=1)`: as `assert_private_release`, likewise."""
     from discreet.testing.private import assert_private_release
 
-    return lambda schema, *given, **more: assert_private_release(_schema(schema), *given, **more)
+    return lambda schema, *given, **more: assert_private_release(_load_schema(schema), *given, **more)
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def discreet_neighbours() -> Callable[..., list[Pair]]:
     """`discreet_neighbours(schema, count)`: pairs of neighbouring tables, as `neighbour_rows`."""
     from discreet.testing.generated import neighbour_rows
 
-    return lambda schema, *given, **more: neighbour_rows(_schema(schema), *given, **more)
+    return lambda schema, *given, **more: neighbour_rows(_load_schema(schema), *given, **more)
 
 
-def _schema(given: Any) -> Schema:
+def _load_schema(schema_or_path: Any) -> Schema:
     """A schema as it is; or read from its file, and nothing but that is opened."""
     from discreet.schema import load_schema
 
-    return load_schema(given) if isinstance(given, str | Path) else given
+    return load_schema(schema_or_path) if isinstance(schema_or_path, str | Path) else schema_or_path

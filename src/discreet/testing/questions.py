@@ -11,149 +11,187 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from discreet.custodian.draw import exact, units
-from discreet.custodian.question import Question, read
-from discreet.exact import positive
+from discreet.custodian.draw import count_key_units, read_exact_inputs
+from discreet.custodian.question import Question, parse_question
+from discreet.exact import as_positive
 from discreet.guarantee import Guarantee
-from discreet.planner.choose import counted_plan, plan
-from discreet.planner.noisy import Noisy
+from discreet.planner.choose import plan, plan_session_counts
+from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Plan
-from discreet.planner.sharing import implied_epsilon
-from discreet.planner.tally import Tally, counts_of
+from discreet.planner.sharing import compute_implied_epsilon
+from discreet.planner.tally import SessionBudget, list_noisy_counts
 from discreet.query import to_sql
 from discreet.query.totals import Cell
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
-from discreet.spend import Part
-from discreet.testing.generated import UNIT, Row
-from discreet.testing.moved import moved, threshold_moved
-from discreet.testing.neighbouring import differing, require_snapshot
-from discreet.testing.recorded import NOT_ALLOWED, ZERO, Lost, Recorded, Replay, share
+from discreet.spend import SubAccount
+from discreet.testing.generated import UNIT_FIELD, Row
+from discreet.testing.moved import compute_input_change, compute_threshold_change
+from discreet.testing.neighbouring import find_differing_rows, require_snapshot
+from discreet.testing.recorded import DISALLOWED_SHARE, ZERO, MechanismReplay, ObservedLoss, Replay, compute_share
 
-Rows = Sequence[Mapping[str, Any]]
-OVER_THRESHOLD = "discrete Laplace over a threshold"
+SnapshotRows = Sequence[Mapping[str, Any]]
+THRESHOLD_MECHANISM = "discrete Laplace over a threshold"
 
 
-def replay(schema: Schema, question: Question, rows: Rows, other_rows: Rows, *given: Any, **more: Any) -> Replay:
+def replay(
+    schema: Schema, question: Question, rows: SnapshotRows, other_rows: SnapshotRows, *arguments: Any, **options: Any
+) -> Replay:
     """Ask on both tables, with the epsilon, delta, prior and so on that `Custodian.answer` takes.
 
     Rows are as a snapshot keeps them: codes by column, and the unit under "#unit"; see `snapshot`.
     """
     require_snapshot(schema, rows, other_rows)
-    return replay_plan(plan(schema, read(question, schema), *given, **more), rows, other_rows)
+    return replay_plan(plan(schema, parse_question(question, schema), *arguments, **options), rows, other_rows)
 
 
-def replay_plan(planned: Plan, rows: Rows, other_rows: Rows) -> Replay:
+def replay_plan(planned: Plan, rows: SnapshotRows, other_rows: SnapshotRows) -> Replay:
     """The same, of a plan that was made already."""
-    differs = differing(planned.schema, rows, other_rows)
-    recorded = (*_keys(planned, rows, other_rows), *_measured(planned, rows, other_rows))
-    totals = promised(planned, sum((one.lost for one in recorded), Lost()))
-    region = planned.region()
-    if region is not None and not _touches(region, planned.schema, differs):
-        totals["rows of others"] = NOT_ALLOWED if any(one.moved for one in recorded) else ZERO
-    return Replay(_asked(planned), planned.guarantee, recorded, totals)
+    differing_rows = find_differing_rows(planned.schema, rows, other_rows)
+    mechanisms = (*_replay_keys(planned, rows, other_rows), *_replay_measurements(planned, rows, other_rows))
+    totals = compute_promised_shares(
+        planned, sum((mechanism.observed_loss for mechanism in mechanisms), ObservedLoss())
+    )
+    region = planned.get_sub_account()
+    if region is not None and not _touches_region(region, planned.schema, differing_rows):
+        totals["rows of others"] = (
+            DISALLOWED_SHARE if any(mechanism.changed_cells for mechanism in mechanisms) else ZERO
+        )
+    return Replay(_format_question(planned), planned.guarantee, mechanisms, totals)
 
 
 @lru_cache(maxsize=1)
-def _asked(planned: Plan) -> str:
+def _format_question(planned: Plan) -> str:
     """The question in words, once for all pairs that a plan is replayed on."""
     return to_sql(planned.query, planned.schema)
 
 
 def replay_session(
-    schema: Schema, questions: Iterable[tuple[Question, object]], rows: Rows, other_rows: Rows, epsilon: object
+    schema: Schema,
+    questions: Iterable[tuple[Question, object]],
+    rows: SnapshotRows,
+    other_rows: SnapshotRows,
+    epsilon: object,
 ) -> Replay:
     """Counting questions, each with its noise scale, in one session: all answers together lose at most epsilon."""
     require_snapshot(schema, rows, other_rows)
-    return replay_admitted(*admitted(schema, questions, epsilon), rows, other_rows)
+    return replay_session_plans(*plan_session(schema, questions, epsilon), rows, other_rows)
 
 
-def admitted(
+def plan_session(
     schema: Schema, questions: Iterable[tuple[Question, object]], epsilon: object
-) -> tuple[Tally, tuple[Plan, ...]]:
+) -> tuple[SessionBudget, tuple[Plan, ...]]:
     """The plans of a session's questions, and what they come to; refused where they do not fit."""
-    tally, plans = Tally(schema, positive(epsilon, "epsilon")), []
+    tally, plans = SessionBudget(schema, as_positive(epsilon, "epsilon")), []
     for question, scale in questions:
-        size = positive(scale, "the noise scale")
-        plans.append(counted_plan(schema, read(question, schema), size, tally.epsilon))
-        tally = tally.plus(counts_of(plans[-1], size))
+        size = as_positive(scale, "the noise scale")
+        plans.append(plan_session_counts(schema, parse_question(question, schema), size, tally.epsilon))
+        tally = tally.add_counts(list_noisy_counts(plans[-1], size))
     return tally, tuple(plans)
 
 
-def replay_admitted(tally: Tally, plans: Sequence[Plan], rows: Rows, other_rows: Rows) -> Replay:
+def replay_session_plans(
+    tally: SessionBudget, plans: Sequence[Plan], rows: SnapshotRows, other_rows: SnapshotRows
+) -> Replay:
     """The same, of questions that were admitted already."""
     schema = tally.schema
-    differing(schema, rows, other_rows)
+    find_differing_rows(schema, rows, other_rows)
     # What each question may move by itself is not what a session promises.
-    recorded = tuple(replace(one, shares={}) for own in plans for one in _measured(own, rows, other_rows))
-    lost = sum((one.lost for one in recorded), Lost())
-    totals = {"tally": share(lost.epsilon, tally.spent), "epsilon": share(lost.epsilon, tally.epsilon)}
-    label = Guarantee.dp(tally.epsilon, schema.neighbours, schema.unit_name)
-    return Replay(f"a session of {len(recorded)} counts", label, recorded, totals)
+    mechanisms = tuple(
+        replace(mechanism, shares={})
+        for session_plan in plans
+        for mechanism in _replay_measurements(session_plan, rows, other_rows)
+    )
+    loss = sum((mechanism.observed_loss for mechanism in mechanisms), ObservedLoss())
+    totals = {"tally": compute_share(loss.epsilon, tally.spent), "epsilon": compute_share(loss.epsilon, tally.epsilon)}
+    guarantee = Guarantee.dp(tally.epsilon, schema.neighbours, schema.unit_name)
+    return Replay(f"a session of {len(mechanisms)} counts", guarantee, mechanisms, totals)
 
 
-def promised(planned: Plan, lost: Lost) -> dict[str, Fraction]:
+def compute_promised_shares(planned: Plan, loss: ObservedLoss) -> dict[str, Fraction]:
     """What a loss is of what the ledger is charged, and of what the label says."""
-    cost, label = planned.cost, planned.guarantee
-    if label.model == "individual-dp":
-        return {"epsilon of individual DP": share(lost.epsilon, label.epsilon or ZERO)}
-    charged = {
-        "epsilon charged": (lost.epsilon, cost.epsilon),
-        "zCDP of it": (lost.rho, cost.rho),
-        "zCDP charged": (lost.other, cost.other),
-        "delta charged": (lost.delta, cost.delta),
+    cost, guarantee = planned.cost, planned.guarantee
+    if guarantee.model == "individual-dp":
+        return {"epsilon of individual DP": compute_share(loss.epsilon, guarantee.epsilon or ZERO)}
+    charges = {
+        "epsilon charged": (loss.epsilon, cost.epsilon),
+        "zCDP of it": (loss.rho, cost.rho),
+        "zCDP charged": (loss.gaussian_rho, cost.gaussian_rho),
+        "delta charged": (loss.delta, cost.delta),
     }
-    totals = {name: share(*pair) for name, pair in charged.items() if any(pair)}
-    if label.model == "zcdp":
-        return totals | {"rho of the label": share(lost.other + lost.rho, label.rho or ZERO)}
-    implied = implied_epsilon(lost.other, label.delta) if lost.other and label.delta else ZERO
-    return totals | {"epsilon of the label": share(lost.epsilon + implied, label.epsilon or ZERO)}
+    totals = {name: compute_share(*pair) for name, pair in charges.items() if any(pair)}
+    if guarantee.model == "zcdp":
+        return totals | {"rho of the label": compute_share(loss.gaussian_rho + loss.rho, guarantee.rho or ZERO)}
+    implied = (
+        compute_implied_epsilon(loss.gaussian_rho, guarantee.delta) if loss.gaussian_rho and guarantee.delta else ZERO
+    )
+    return totals | {"epsilon of the label": compute_share(loss.epsilon + implied, guarantee.epsilon or ZERO)}
 
 
-def _measured(planned: Plan, rows: Rows, other_rows: Rows) -> list[Recorded]:
+def _replay_measurements(planned: Plan, rows: SnapshotRows, other_rows: SnapshotRows) -> list[MechanismReplay]:
     """Every measurement with its inputs; those that are drawn once for all are recorded once."""
-    one, two = (_exact(planned, table) for table in (rows, other_rows))
-    found, drawn = [], set()
-    for at, measurement in enumerate(planned.measurements):
-        group = measurement.together if isinstance(measurement, Noisy) else 0
-        if group not in drawn:
-            own = moved(measurement, planned.schema, one[at], two[at])
-            names = _labels(planned, at if not group else None)
-            found.append(Recorded(names, measurement.name, one[at], two[at], own.shares, own.lost, own.note))
-        drawn |= {group} - {0}
-    return found
+    inputs, other_inputs = (_compute_exact_inputs(planned, table) for table in (rows, other_rows))
+    mechanisms, recorded_groups = [], set()
+    for index, measurement in enumerate(planned.measurements):
+        group = measurement.joint_group if isinstance(measurement, AdditiveNoise) else 0
+        if group not in recorded_groups:
+            change = compute_input_change(measurement, planned.schema, inputs[index], other_inputs[index])
+            names = _format_labels(planned, index if not group else None)
+            mechanisms.append(
+                MechanismReplay(
+                    names,
+                    measurement.name,
+                    inputs[index],
+                    other_inputs[index],
+                    change.shares,
+                    change.observed_loss,
+                    change.note,
+                )
+            )
+        recorded_groups |= {group} - {0}
+    return mechanisms
 
 
-def _exact(planned: Plan, rows: Rows) -> list[dict[Cell, Any]]:
+def _compute_exact_inputs(planned: Plan, rows: SnapshotRows) -> list[dict[Cell, Any]]:
     """The inputs of every cell there can be; with private keys, of every key there is."""
     source = MemorySource(planned.schema, rows)
-    cells = planned.cells() if planned.threshold is None else [(key,) for key in units(planned, source)]
-    found = exact(planned, source, cells, planned.query.where)
-    return [dict(zip(found.cells, inputs, strict=True)) for inputs in found.inputs]
+    cells = planned.list_cells() if planned.threshold is None else [(key,) for key in count_key_units(planned, source)]
+    totals = read_exact_inputs(planned, source, cells, planned.query.where)
+    return [dict(zip(totals.cells, inputs, strict=True)) for inputs in totals.inputs]
 
 
-def _keys(planned: Plan, rows: Rows, other_rows: Rows) -> list[Recorded]:
+def _replay_keys(planned: Plan, rows: SnapshotRows, other_rows: SnapshotRows) -> list[MechanismReplay]:
     if planned.threshold is None:
         return []
-    one, two = (units(planned, MemorySource(planned.schema, table)) for table in (rows, other_rows))
-    own = threshold_moved(planned.threshold, planned.schema, one, two)
-    return [Recorded(planned.query.keys[0].column, OVER_THRESHOLD, one, two, own.shares, own.lost)]
+    counts, other_counts = (
+        count_key_units(planned, MemorySource(planned.schema, table)) for table in (rows, other_rows)
+    )
+    change = compute_threshold_change(planned.threshold, planned.schema, counts, other_counts)
+    return [
+        MechanismReplay(
+            planned.query.keys[0].column, THRESHOLD_MECHANISM, counts, other_counts, change.shares, change.observed_loss
+        )
+    ]
 
 
-def _labels(planned: Plan, at: int | None) -> str:
+def _format_labels(planned: Plan, index: int | None) -> str:
     """What an aggregate is called in the reply; all that share a draw, without a place."""
     query = planned.query
     if query.unit is not None:
         return query.column or ""
-    together = [place for place, one in enumerate(planned.measurements) if isinstance(one, Noisy) and one.together]
-    places = together if at is None else [at]
+    joint_places = [
+        place
+        for place, measurement in enumerate(planned.measurements)
+        if isinstance(measurement, AdditiveNoise) and measurement.joint_group
+    ]
+    places = joint_places if index is None else [index]
     return ", ".join(output.label for output in query.presentation.outputs if output.aggregate in places)
 
 
-def _touches(region: Part, schema: Schema, differs: Iterable[Row]) -> bool:
+def _touches_region(region: SubAccount, schema: Schema, differs: Iterable[Row]) -> bool:
     """Whether what differs has a row in the one part of the data that a question is about."""
     if region.kind == "individual":
-        return any(row[UNIT] == region.name for row in differs)
+        return any(row[UNIT_FIELD] == region.name for row in differs)
     column = schema.column(schema.partition or "")
     codes = (row[column.name] for row in differs)
-    return any(isinstance(code, int) and str(column.value(code)) == region.name for code in codes)
+    return any(isinstance(code, int) and str(column.decode(code)) == region.name for code in codes)

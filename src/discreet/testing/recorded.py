@@ -13,74 +13,83 @@ from discreet.formatting import format_number
 from discreet.guarantee import Guarantee
 
 ZERO = Fraction(0)
-NOT_ALLOWED = Fraction(10**6)
+DISALLOWED_SHARE = Fraction(10**6)
 """Stands for the share of something where nothing at all is allowed."""
-LONGEST = 10**4
+MAX_DENOMINATOR = 10**4
 """The largest denominator that is shown."""
-MOST_SHOWN = 4
+MAX_INPUTS_SHOWN = 4
 """How many inputs that differ are shown of one mechanism."""
 Inputs = Mapping[Any, Any]
 """By the cell, block or level they belong to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class ObservedLoss:
     """What a pair of tables loses: as a `Spend`, but of any size, so that what is far too much can be told."""
 
     epsilon: Fraction = ZERO
     rho: Fraction = ZERO
-    other: Fraction = ZERO
+    gaussian_rho: Fraction = ZERO
     delta: Fraction = ZERO
 
-    def __add__(self, more: Lost) -> Lost:
-        epsilon, rho = self.epsilon + more.epsilon, self.rho + more.rho
-        return Lost(epsilon, rho, self.other + more.other, self.delta + more.delta)
+    def __add__(self, other: ObservedLoss) -> ObservedLoss:
+        epsilon, rho = self.epsilon + other.epsilon, self.rho + other.rho
+        return ObservedLoss(epsilon, rho, self.gaussian_rho + other.gaussian_rho, self.delta + other.delta)
 
     @staticmethod
-    def pure(epsilon: Fraction) -> Lost:
+    def pure(epsilon: Fraction) -> ObservedLoss:
         """A pure loss, which is epsilon^2 / 2 of zCDP."""
-        return Lost(epsilon, epsilon**2 / 2)
+        return ObservedLoss(epsilon, epsilon**2 / 2)
 
 
-def share(used: Fraction | int, allowed: Fraction | int) -> Fraction:
+def compute_share(used: Fraction | int, allowed: Fraction | int) -> Fraction:
     """Of what is allowed."""
     if not used:
         return ZERO
-    return Fraction(used) / allowed if allowed else NOT_ALLOWED
+    return Fraction(used) / allowed if allowed else DISALLOWED_SHARE
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Recorded:
+class MechanismReplay:
     """One mechanism: what it was handed on either table, the shares of what is declared, by name, and what is lost."""
 
-    what: str
+    label: str
     mechanism: str
-    one: Inputs
-    two: Inputs
+    first_inputs: Inputs
+    second_inputs: Inputs
     shares: Mapping[str, Fraction]
-    lost: Lost = Lost()
+    observed_loss: ObservedLoss = ObservedLoss()
     note: str = ""
 
     @property
-    def share(self) -> Fraction:
+    def largest_share(self) -> Fraction:
         """The largest."""
         return max(self.shares.values(), default=ZERO)
 
     @property
-    def moved(self) -> list[Hashable]:
+    def changed_cells(self) -> list[Hashable]:
         """The cells whose inputs differ."""
-        return [cell for cell in {**self.one, **self.two} if not same(self.one.get(cell), self.two.get(cell))]
+        return [
+            cell
+            for cell in {**self.first_inputs, **self.second_inputs}
+            if not is_same_input(self.first_inputs.get(cell), self.second_inputs.get(cell))
+        ]
 
-    def words(self) -> str:
+    def format_line(self) -> str:
         """One line."""
-        told = ", ".join([*(f"{name} {percent(own)}" for name, own in self.shares.items()), *filter(None, [self.note])])
-        return ": ".join(filter(None, (self.what, self.mechanism, told)))
+        details = ", ".join(
+            [*(f"{name} {format_share(used)}" for name, used in self.shares.items()), *filter(None, [self.note])]
+        )
+        return ": ".join(filter(None, (self.label, self.mechanism, details)))
 
-    def inputs(self) -> list[str]:
+    def format_inputs(self) -> list[str]:
         """The first inputs that differ, one a line."""
-        cells = self.moved
-        lines = [f"{cell}: {plain(self.one.get(cell))} and {plain(self.two.get(cell))}" for cell in cells[:MOST_SHOWN]]
-        return lines + ([f"and {len(cells) - MOST_SHOWN} more"] if len(cells) > MOST_SHOWN else [])
+        cells = self.changed_cells
+        lines = [
+            f"{cell}: {convert_input(self.first_inputs.get(cell))} and {convert_input(self.second_inputs.get(cell))}"
+            for cell in cells[:MAX_INPUTS_SHOWN]
+        ]
+        return lines + ([f"and {len(cells) - MAX_INPUTS_SHOWN} more"] if len(cells) > MAX_INPUTS_SHOWN else [])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -92,61 +101,61 @@ class Replay:
 
     question: str
     guarantee: Guarantee
-    recorded: tuple[Recorded, ...]
+    mechanisms: tuple[MechanismReplay, ...]
     totals: Mapping[str, Fraction]
 
     @property
-    def lost(self) -> Lost:
+    def observed_loss(self) -> ObservedLoss:
         """By all mechanisms together, on these two tables."""
-        return sum((one.lost for one in self.recorded), Lost())
+        return sum((mechanism.observed_loss for mechanism in self.mechanisms), ObservedLoss())
 
     @property
-    def worst(self) -> Fraction:
+    def largest_share(self) -> Fraction:
         """The largest share of anything that is declared or promised: at most 1 where all is well."""
-        return max((*(one.share for one in self.recorded), *self.totals.values()), default=ZERO)
+        return max((*(mechanism.largest_share for mechanism in self.mechanisms), *self.totals.values()), default=ZERO)
 
     @property
     def ok(self) -> bool:
         """Whether nothing moved by more than declared. It is one pair of tables: no proof of anything."""
-        return self.worst <= 1
+        return self.largest_share <= 1
 
     @property
-    def beyond(self) -> tuple[str, ...]:
+    def violations(self) -> tuple[str, ...]:
         """What is more than declared, in words."""
-        own = [one.words() for one in self.recorded if one.share > 1]
-        return (*own, *(self._together(name) for name, used in self.totals.items() if used > 1))
+        lines = [mechanism.format_line() for mechanism in self.mechanisms if mechanism.largest_share > 1]
+        return (*lines, *(self._format_total(name) for name, used in self.totals.items() if used > 1))
 
-    def _together(self, name: str) -> str:
-        return f"together, {name}: {percent(self.totals[name])} of what is promised"
+    def _format_total(self, name: str) -> str:
+        return f"together, {name}: {format_share(self.totals[name])} of what is promised"
 
     def table(self) -> str:
         """All of it, as people read it."""
         lines = [self.question, f"promised: {self.guarantee.words()}"]
-        for one in self.recorded:
-            lines += [f"  {one.words()}", *(f"    {line}" for line in one.inputs())]
-        lines += [f"  {self._together(name)}" for name in self.totals]
+        for mechanism in self.mechanisms:
+            lines += [f"  {mechanism.format_line()}", *(f"    {line}" for line in mechanism.format_inputs())]
+        lines += [f"  {self._format_total(name)}" for name in self.totals]
         verdict = "no more than declared" if self.ok else "MORE THAN DECLARED"
-        return "\n".join([*lines, f"worst: {percent(self.worst)}, {verdict} on these two tables"])
+        return "\n".join([*lines, f"worst: {format_share(self.largest_share)}, {verdict} on these two tables"])
 
 
-def same(one: object, two: object) -> bool:
+def is_same_input(value: object, other: object) -> bool:
     """Whether two inputs are alike, arrays cell by cell."""
-    if isinstance(one, np.ndarray) and isinstance(two, np.ndarray):
-        return bool(np.array_equal(one, two))
-    return one is two or (type(one) is type(two) and one == two)
+    if isinstance(value, np.ndarray) and isinstance(other, np.ndarray):
+        return bool(np.array_equal(value, other))
+    return value is other or (type(value) is type(other) and value == other)
 
 
-def plain(given: object) -> object:
+def convert_input(value: object) -> object:
     """An input as people read it."""
-    return given.tolist() if isinstance(given, np.ndarray) else given
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def percent(used: Fraction) -> str:
+def format_share(used: Fraction) -> str:
     """A share, never shown as 100 % where it is more or less than all."""
     if used in (0, 1):
         return f"{int(used) * 100} %"
-    if used >= NOT_ALLOWED:
+    if used >= DISALLOWED_SHARE:
         return "far too much"
-    told = format_number(100 * used)
-    about = "just " + ("above" if used > 1 else "below") + " " if told == "100" else ""
-    return f"{about}{told} %" + (f" ({used})" if used.denominator <= LONGEST else "")
+    number = format_number(100 * used)
+    about = "just " + ("above" if used > 1 else "below") + " " if number == "100" else ""
+    return f"{about}{number} %" + (f" ({used})" if used.denominator <= MAX_DENOMINATOR else "")

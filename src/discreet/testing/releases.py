@@ -14,190 +14,245 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.custodian.counting import column_counts, occupied_cells, pair_tables
-from discreet.custodian.private import expected
-from discreet.custodian.private_recipe import private_recipe_of
+from discreet.custodian.counting import count_column_cells, count_occupied_cells, count_pair_tables
+from discreet.custodian.private import plan_synthetic_files
+from discreet.custodian.private_recipe import build_synthetic_recipe
 from discreet.errors import Internal
-from discreet.inference.linked import product
+from discreet.inference.linked import compute_independent_table
 from discreet.kernel.box_staircase import BoxStaircase
 from discreet.kernel.entropy import Entropy, KeyedEntropy
-from discreet.kernel.noise import Independent, Noise
+from discreet.kernel.noise import IndependentNoises, Noise
 from discreet.kernel.scores import Selection
-from discreet.microdata.private.bins import Binned
+from discreet.microdata.private.bins import BinnedColumn
 from discreet.microdata.private.blocks import RankBlocks
-from discreet.microdata.private.categories import Categories
+from discreet.microdata.private.categories import CategoryCounts
 from discreet.microdata.private.columns import ColumnPlan
-from discreet.microdata.private.cumulative import Cumulative
+from discreet.microdata.private.cumulative import CumulativeCounts
 from discreet.microdata.private.grid import Counts
-from discreet.microdata.private.linked import Linked, LinkedPlan, draw_linked, table_noises
-from discreet.microdata.private.loss import Loss
-from discreet.microdata.private.ordered import OrderedBlocks
-from discreet.microdata.private.pairs import choice_of_pair, choices_left, distance
+from discreet.microdata.private.linked import MarginalsPlan, NoisyMarginals, build_table_noises, measure_marginals
+from discreet.microdata.private.loss import PrivacyBudget
+from discreet.microdata.private.ordered import NameBlocks
+from discreet.microdata.private.pairs import build_pair_selection, compute_pair_score, count_choices_left
 from discreet.microdata.private.records import RecordsPlan
-from discreet.planner.private_release import PrivatePlan
-from discreet.planner.sharing import implied_epsilon
+from discreet.planner.private_release import SyntheticPlan
+from discreet.planner.sharing import compute_implied_epsilon
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
-from discreet.testing.generated import KEY
-from discreet.testing.moved import noise_lost, vector_lost
-from discreet.testing.neighbouring import Rows, differing, require_snapshot
-from discreet.testing.recorded import ZERO, Inputs, Lost, Recorded, Replay, share
+from discreet.testing.generated import ENTROPY_KEY
+from discreet.testing.moved import compute_noise_loss, compute_vector_loss
+from discreet.testing.neighbouring import TableRows, find_differing_rows, require_snapshot
+from discreet.testing.recorded import ZERO, Inputs, MechanismReplay, ObservedLoss, Replay, compute_share
 
-Whole = NDArray[np.int64]
-Sources = tuple[MemorySource, MemorySource]
+IntegerArray = NDArray[np.int64]
+SourcePair = tuple[MemorySource, MemorySource]
 
 
-def planned_release(schema: Schema, method: str, epsilon: object, **more: Any) -> PrivatePlan:
+def plan_replayed_release(schema: Schema, method: str, epsilon: object, **options: Any) -> SyntheticPlan:
     """The plan of a private file, from what is public; `more` is what its recipe takes besides."""
-    return expected(schema, [private_recipe_of(schema, method, epsilon, **more)])[0]
+    return plan_synthetic_files(schema, [build_synthetic_recipe(schema, method, epsilon, **options)])[0]
 
 
 def replay_release(
     schema: Schema,
     method: str,
-    rows: Rows,
-    other_rows: Rows,
+    rows: TableRows,
+    other_rows: TableRows,
     epsilon: object = 1,
     entropy: Entropy | None = None,
-    **more: Any,
+    **options: Any,
 ) -> Replay:
     """Make private-columns, private-linked or private-records of both tables, up to where noise would be drawn."""
     require_snapshot(schema, rows, other_rows)
-    return replay_release_plan(schema, planned_release(schema, method, epsilon, **more), rows, other_rows, entropy)
+    return replay_release_plan(
+        schema, plan_replayed_release(schema, method, epsilon, **options), rows, other_rows, entropy
+    )
 
 
 def replay_release_plan(
-    schema: Schema, plan: PrivatePlan, rows: Rows, other_rows: Rows, entropy: Entropy | None = None
+    schema: Schema, plan: SyntheticPlan, rows: TableRows, other_rows: TableRows, entropy: Entropy | None = None
 ) -> Replay:
     """The same, of a plan that was made already."""
-    differing(schema, rows, other_rows)
-    both = MemorySource(schema, rows), MemorySource(schema, other_rows)
-    recorded = _release(plan, both, KeyedEntropy(KEY, plan.method) if entropy is None else entropy)
-    lost = sum((one.lost for one in recorded), Lost())
-    return Replay(f"a release by {plan.method}", plan.guarantee, tuple(recorded), _totals(plan, lost))
+    find_differing_rows(schema, rows, other_rows)
+    sources = MemorySource(schema, rows), MemorySource(schema, other_rows)
+    mechanisms = _replay_release(plan, sources, KeyedEntropy(ENTROPY_KEY, plan.method) if entropy is None else entropy)
+    loss = sum((mechanism.observed_loss for mechanism in mechanisms), ObservedLoss())
+    return Replay(f"a release by {plan.method}", plan.guarantee, tuple(mechanisms), _compute_total_shares(plan, loss))
 
 
-def _release(plan: PrivatePlan, both: Sources, entropy: Entropy) -> list[Recorded]:
-    if isinstance(plan.made, RecordsPlan):
-        return _records(plan.made, both)
+def _replay_release(plan: SyntheticPlan, sources: SourcePair, entropy: Entropy) -> list[MechanismReplay]:
+    if isinstance(plan.method_plan, RecordsPlan):
+        return _replay_records(plan.method_plan, sources)
     if plan.method != "private-linked":
-        return [_column(one, both) for one in plan.made]
-    linked, columns = plan.made
-    return [*(_column(one, both) for one in columns), *_linked(linked, columns, both, entropy)]
+        return [_replay_column(column_plan, sources) for column_plan in plan.method_plan]
+    marginal_plan, columns = plan.method_plan
+    return [
+        *(_replay_column(column_plan, sources) for column_plan in columns),
+        *_replay_marginals(marginal_plan, columns, sources, entropy),
+    ]
 
 
-def _totals(plan: PrivatePlan, lost: Lost) -> dict[str, Fraction]:
+def _compute_total_shares(plan: SyntheticPlan, loss: ObservedLoss) -> dict[str, Fraction]:
     """Of what the ledger is charged, and of what the label says."""
-    spend, label = plan.spend, plan.guarantee
-    if plan.loss.pure:
-        totals = {"epsilon charged": share(lost.epsilon, spend.epsilon), "zCDP of it": share(lost.rho, spend.rho)}
-        return totals | {"epsilon of the label": share(lost.epsilon, label.epsilon or ZERO)}
-    implied = implied_epsilon(lost.other, label.delta) if lost.other and label.delta else ZERO
-    totals = {"zCDP charged": share(lost.other, spend.other)}
-    return totals | {"epsilon of the label": share(implied, label.epsilon or ZERO)}
+    spend, guarantee = plan.privacy_cost, plan.guarantee
+    if plan.budget.is_pure:
+        totals = {
+            "epsilon charged": compute_share(loss.epsilon, spend.epsilon),
+            "zCDP of it": compute_share(loss.rho, spend.rho),
+        }
+        return totals | {"epsilon of the label": compute_share(loss.epsilon, guarantee.epsilon or ZERO)}
+    implied = (
+        compute_implied_epsilon(loss.gaussian_rho, guarantee.delta) if loss.gaussian_rho and guarantee.delta else ZERO
+    )
+    totals = {"zCDP charged": compute_share(loss.gaussian_rho, spend.gaussian_rho)}
+    return totals | {"epsilon of the label": compute_share(implied, guarantee.epsilon or ZERO)}
 
 
-def _share_of(loss: Loss, lost: Lost) -> Fraction:
+def _compute_loss_share(budget: PrivacyBudget, observed_loss: ObservedLoss) -> Fraction:
     """Of what a part may lose."""
-    return share(lost.epsilon, loss.epsilon) if loss.pure else share(lost.other, loss.rho)
+    return (
+        compute_share(observed_loss.epsilon, budget.epsilon)
+        if budget.is_pure
+        else compute_share(observed_loss.gaussian_rho, budget.rho)
+    )
 
 
-def _column(plan: ColumnPlan, both: Sources) -> Recorded:
+def _replay_column(plan: ColumnPlan, sources: SourcePair) -> MechanismReplay:
     """One column: the exact totals of its blocks or cells, or the scores of its names."""
-    one, two = (column_counts(each, plan.grid) for each in both)
-    if isinstance(plan, OrderedBlocks):
-        scores, others = plan.scores(one), plan.scores(two)
-        lost = names_lost(plan.selection, scores, others, plan.loss.pure)
-        return _recorded(plan, _by_place(scores), _by_place(others), lost)
-    if isinstance(plan, Cumulative):
-        return _noised(plan, plan.noises, plan.totals(one), plan.totals(two))
-    if isinstance(plan, Categories | RankBlocks):
-        return _noised(plan, [plan.noise], [plan.totals(one)], [plan.totals(two)])
+    counts, other_counts = (count_column_cells(source, plan.grid) for source in sources)
+    if isinstance(plan, NameBlocks):
+        scores, other_scores = plan.compute_scores(counts), plan.compute_scores(other_counts)
+        loss = compute_names_loss(plan.selection, scores, other_scores, plan.budget.is_pure)
+        return _build_column_replay(plan, _index_by_position(scores), _index_by_position(other_scores), loss)
+    if isinstance(plan, CumulativeCounts):
+        return _replay_noisy_column(plan, plan.noises, plan.compute_totals(counts), plan.compute_totals(other_counts))
+    if isinstance(plan, CategoryCounts | RankBlocks):
+        return _replay_noisy_column(
+            plan, [plan.noise], [plan.compute_totals(counts)], [plan.compute_totals(other_counts)]
+        )
     raise Internal(f"a column by {plan.name} is not replayed")
 
 
-def _noised(plan: ColumnPlan, noises: Sequence[Noise], one: Sequence[Whole], two: Sequence[Whole]) -> Recorded:
+def _replay_noisy_column(
+    plan: ColumnPlan, noises: Sequence[Noise], totals: Sequence[IntegerArray], other_totals: Sequence[IntegerArray]
+) -> MechanismReplay:
     """Level by level."""
-    moves = (noise_lost(noise, (x - y).tolist()) for noise, x, y in zip(noises, one, two, strict=True))
-    return _recorded(plan, _by_place(one), _by_place(two), sum(moves, Lost()))
+    losses = (
+        compute_noise_loss(noise, (x - y).tolist()) for noise, x, y in zip(noises, totals, other_totals, strict=True)
+    )
+    return _build_column_replay(
+        plan, _index_by_position(totals), _index_by_position(other_totals), sum(losses, ObservedLoss())
+    )
 
 
-def _recorded(plan: ColumnPlan, one: Inputs, two: Inputs, lost: Lost) -> Recorded:
-    return Recorded(plan.grid.column, plan.name, one, two, {"share of the column": _share_of(plan.loss, lost)}, lost)
+def _build_column_replay(plan: ColumnPlan, inputs: Inputs, other_inputs: Inputs, loss: ObservedLoss) -> MechanismReplay:
+    return MechanismReplay(
+        plan.grid.column,
+        plan.name,
+        inputs,
+        other_inputs,
+        {"share of the column": _compute_loss_share(plan.budget, loss)},
+        loss,
+    )
 
 
-def _by_place(arrays: Sequence[Whole] | Whole) -> Inputs:
+def _index_by_position(arrays: Sequence[IntegerArray] | IntegerArray) -> Inputs:
     return dict(enumerate(arrays))
 
 
-def names_lost(selection: Selection, one: Whole, two: Whole, pure: bool) -> Lost:
+def compute_names_loss(
+    selection: Selection, scores: IntegerArray, other_scores: IntegerArray, pure: bool
+) -> ObservedLoss:
     """Of a choice in every block: each loses in proportion to how far two of its scores move apart.
 
     A choice whose log-ratios lie in an interval of length r is r^2 / 8 of zCDP.
     """
-    change = two - one
-    apart = (change.max(axis=1) - change.min(axis=1)).tolist()
-    losses = [selection.epsilon * Fraction(int(each), selection.spread) for each in apart]
+    change = other_scores - scores
+    spreads = (change.max(axis=1) - change.min(axis=1)).tolist()
+    losses = [selection.epsilon * Fraction(int(each), selection.spread) for each in spreads]
     eighths = sum((each**2 / 8 for each in losses), ZERO)
-    return Lost(sum(losses, ZERO), eighths) if pure else Lost(other=eighths)
+    return ObservedLoss(sum(losses, ZERO), eighths) if pure else ObservedLoss(gaussian_rho=eighths)
 
 
-def _linked(plan: LinkedPlan, columns: Sequence[ColumnPlan], both: Sources, entropy: Entropy) -> list[Recorded]:
+def _replay_marginals(
+    plan: MarginalsPlan, columns: Sequence[ColumnPlan], sources: SourcePair, entropy: Entropy
+) -> list[MechanismReplay]:
     """The choice of pairs by their scores, and the tables of those that were chosen."""
-    counts = {one.grid.column: one.estimate(one.draw(column_counts(both[0], one.grid), entropy)) for one in columns}
-    runs = {one.grid.column: one.edges[:-1] for one in columns if isinstance(one, Cumulative)}
-    binned = plan.binned(counts, runs)
+    counts = {
+        column.grid.column: column.estimate_counts(column.measure(count_column_cells(sources[0], column.grid), entropy))
+        for column in columns
+    }
+    runs = {column.grid.column: column.edges[:-1] for column in columns if isinstance(column, CumulativeCounts)}
+    binned = plan.bin_columns(counts, runs)
     pairs = list(combinations(range(len(binned)), 2))
-    asked = [(binned[one], binned[other]) for one, other in pairs]
-    exact = [dict(zip(pairs, pair_tables(each, asked), strict=True)) for each in both]
-    drawn = draw_linked(plan, counts, lambda _: list(exact[0].values()), entropy, runs)
-    return [*_choice(plan, binned, exact), *_tables(plan, drawn, exact)]
+    binned_pairs = [(binned[column], binned[other_column]) for column, other_column in pairs]
+    exact = [dict(zip(pairs, count_pair_tables(source, binned_pairs), strict=True)) for source in sources]
+    marginals = measure_marginals(plan, counts, lambda _: list(exact[0].values()), entropy, runs)
+    return [*_replay_pair_selection(plan, binned, exact), *_replay_pair_tables(plan, marginals, exact)]
 
 
-def _choice(plan: LinkedPlan, binned: Sequence[Binned], exact: Sequence[dict[Any, Counts]]) -> list[Recorded]:
-    choices = choices_left(plan.given, len(binned))
-    if plan.choosing is None or not choices:
+def _replay_pair_selection(
+    plan: MarginalsPlan, binned: Sequence[BinnedColumn], exact: Sequence[dict[Any, Counts]]
+) -> list[MechanismReplay]:
+    choices = count_choices_left(plan.required_pairs, len(binned))
+    if plan.choosing_budget is None or not choices:
         return []
-    independent = {pair: product(binned[pair[0]].sizes, binned[pair[1]].sizes) for pair in exact[0]}
-    one, two = ({pair: distance(table, independent[pair]) for pair, table in own.items()} for own in exact)
-    selection = choice_of_pair(plan.choosing, choices).selection
-    scores, others = (np.array([list(own.values())], dtype=np.int64) for own in (one, two))
-    each = names_lost(selection, scores, others, plan.choosing.pure)
-    lost = sum([each] * choices, Lost())
-    moved = max(abs(one[pair] - two[pair]) for pair in one)
-    shares = {"scores": Fraction(moved, 2), "share of the choice": _share_of(plan.choosing, lost)}
-    return [Recorded("pairs", f"{choices} choices by the exponential mechanism", one, two, shares, lost)]
+    independent = {pair: compute_independent_table(binned[pair[0]].sizes, binned[pair[1]].sizes) for pair in exact[0]}
+    distances, other_distances = (
+        {pair: compute_pair_score(table, independent[pair]) for pair, table in by_pair.items()} for by_pair in exact
+    )
+    selection = build_pair_selection(plan.choosing_budget, choices).selection
+    scores, other_scores = (
+        np.array([list(by_pair.values())], dtype=np.int64) for by_pair in (distances, other_distances)
+    )
+    single_loss = compute_names_loss(selection, scores, other_scores, plan.choosing_budget.is_pure)
+    loss = sum([single_loss] * choices, ObservedLoss())
+    largest_change = max(abs(distances[pair] - other_distances[pair]) for pair in distances)
+    shares = {
+        "scores": Fraction(largest_change, 2),
+        "share of the choice": _compute_loss_share(plan.choosing_budget, loss),
+    }
+    return [
+        MechanismReplay(
+            "pairs", f"{choices} choices by the exponential mechanism", distances, other_distances, shares, loss
+        )
+    ]
 
 
-def _tables(plan: LinkedPlan, drawn: Linked, exact: Sequence[dict[Any, Counts]]) -> list[Recorded]:
-    one, two = ({pair: own[pair] for pair in drawn.pairs} for own in exact)
-    noises = table_noises([one[pair].size for pair in drawn.pairs], plan.measuring)
-    moves = [(two[pair] - one[pair]).ravel().tolist() for pair in drawn.pairs]
-    lost = sum((noise_lost(noise, own) for noise, own in zip(noises, moves, strict=True)), Lost())
-    shares = {"share of the tables": _share_of(plan.measuring, lost)}
-    return [Recorded("pairs", plan.name, one, two, shares, lost)]
+def _replay_pair_tables(
+    plan: MarginalsPlan, marginals: NoisyMarginals, exact: Sequence[dict[Any, Counts]]
+) -> list[MechanismReplay]:
+    tables, other_tables = ({pair: values[pair] for pair in marginals.pairs} for values in exact)
+    noises = build_table_noises([tables[pair].size for pair in marginals.pairs], plan.measuring_budget)
+    moves = [(other_tables[pair] - tables[pair]).ravel().tolist() for pair in marginals.pairs]
+    loss = sum((compute_noise_loss(noise, values) for noise, values in zip(noises, moves, strict=True)), ObservedLoss())
+    shares = {"share of the tables": _compute_loss_share(plan.measuring_budget, loss)}
+    return [MechanismReplay("pairs", plan.name, tables, other_tables, shares, loss)]
 
 
-def _records(plan: RecordsPlan, both: Sources) -> list[Recorded]:
+def _replay_records(plan: RecordsPlan, sources: SourcePair) -> list[MechanismReplay]:
     """The sums of all blocks, and of each column of names the scores."""
     middles = [axis.middle for axis in plan.axes]
-    (sums, scores), (other, others) = (plan.totals(*occupied_cells(each, plan.keys, middles)) for each in both)
-    found = []
-    if plan.numbers:
-        part, lost = plan.loss.part(plan.shares[0]), _sums_lost(plan.noise, other - sums)
-        columns = ", ".join(plan.axes[place].grid.column for place in plan.numbers)
-        shares = {"share of the sums": _share_of(part, lost)}
-        found.append(Recorded(columns, plan.name, _by_place(sums), _by_place(other), shares, lost))
-    for (place, selection), own in zip(plan.selections.items(), plan.shares[1:], strict=True):
-        lost = names_lost(selection, scores[place], others[place], plan.loss.pure)
-        shares = {"share of the names": _share_of(plan.loss.part(own), lost)}
-        inputs = _by_place(scores[place]), _by_place(others[place])
-        found.append(Recorded(plan.axes[place].grid.column, "exponential mechanism", *inputs, shares, lost))
-    return found
+    (sums, scores), (other_sums, other_scores) = (
+        plan.compute_totals(*count_occupied_cells(source, plan.keys, middles)) for source in sources
+    )
+    mechanisms = []
+    if plan.ordered_axes:
+        budget, loss = plan.budget.take_share(plan.shares[0]), _compute_sums_loss(plan.noise, other_sums - sums)
+        columns = ", ".join(plan.axes[place].grid.column for place in plan.ordered_axes)
+        shares = {"share of the sums": _compute_loss_share(budget, loss)}
+        mechanisms.append(
+            MechanismReplay(columns, plan.name, _index_by_position(sums), _index_by_position(other_sums), shares, loss)
+        )
+    for (place, selection), column_share in zip(plan.selections.items(), plan.shares[1:], strict=True):
+        loss = compute_names_loss(selection, scores[place], other_scores[place], plan.budget.is_pure)
+        shares = {"share of the names": _compute_loss_share(plan.budget.take_share(column_share), loss)}
+        inputs = _index_by_position(scores[place]), _index_by_position(other_scores[place])
+        mechanisms.append(MechanismReplay(plan.axes[place].grid.column, "exponential mechanism", *inputs, shares, loss))
+    return mechanisms
 
 
-def _sums_lost(noise: Noise | BoxStaircase, moves: Whole) -> Lost:
+def _compute_sums_loss(noise: Noise | BoxStaircase, moves: IntegerArray) -> ObservedLoss:
     """One draw for each block, or for each of its sums."""
     if isinstance(noise, BoxStaircase):
-        return vector_lost(noise, moves.tolist())
-    return vector_lost(Independent((noise,)), moves.reshape(-1, 1).tolist())
+        return compute_vector_loss(noise, moves.tolist())
+    return compute_vector_loss(IndependentNoises((noise,)), moves.reshape(-1, 1).tolist())

@@ -14,98 +14,106 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.kernel.entropy import Entropy
-from discreet.kernel.quantile import SLOTS, Quantiles, SplitLaw
+from discreet.kernel.quantile import SLOTS, Quantiles, SplitDistribution
 
-Whole = NDArray[np.int64]
-Known = dict[tuple[bytes, tuple[int, int], Fraction], SplitLaw]
+CandidateCounts = NDArray[np.int64]
+SplitCache = dict[tuple[bytes, tuple[int, int], Fraction], SplitDistribution]
 """By the rows that are parted, the points among which, and the share that goes left."""
-Rule = Callable[[SplitLaw, Whole], int]
+SplitRule = Callable[[SplitDistribution, CandidateCounts], int]
 """Which candidate comes out, from the choice on the first table and the points where the tables differ."""
 
 
-def _first(_: SplitLaw, __: Whole) -> int:
+def _choose_first(_: SplitDistribution, __: CandidateCounts) -> int:
     """As many rows as can be go right."""
     return 0
 
 
-def _last(law: SplitLaw, _: Whole) -> int:
+def _choose_last(distribution: SplitDistribution, _: CandidateCounts) -> int:
     """As many rows as can be go left."""
-    return len(law.scores) - 1
+    return len(distribution.scores) - 1
 
 
-def _best(law: SplitLaw, _: Whole) -> int:
+def _choose_likeliest(distribution: SplitDistribution, _: CandidateCounts) -> int:
     """The likeliest."""
-    return int(law.scores.argmax())
+    return int(distribution.scores.argmax())
 
 
-def _between(law: SplitLaw, differ: Whole) -> int:
+def _choose_differing_point(distribution: SplitDistribution, differ: CandidateCounts) -> int:
     """In the middle of the rows at a point where the tables differ, or next to it."""
-    at = np.searchsorted(law.places, differ[len(differ) // 2])
-    return int(min(at, len(law.places) - 1)) * (SLOTS + 1) + SLOTS // 2
+    index = np.searchsorted(distribution.places, differ[len(differ) // 2])
+    return int(min(index, len(distribution.places) - 1)) * (SLOTS + 1) + SLOTS // 2
 
 
-RULES: tuple[Rule, ...] = (_first, _last, _best, _between)
+SPLIT_RULES: tuple[SplitRule, ...] = (_choose_first, _choose_last, _choose_likeliest, _choose_differing_point)
 
 
-def followed(choice: Quantiles, one: Whole, two: Whole) -> Iterator[list[tuple[SplitLaw, SplitLaw]]]:
+def follow_splits(
+    choice: Quantiles, first_counts: CandidateCounts, second_counts: CandidateCounts
+) -> Iterator[list[tuple[SplitDistribution, SplitDistribution]]]:
     """All choices on both tables, for each of a few ways in which they may come out.
 
     One rule decides the first choice and another all that follow; the last ones of all decide nothing more.
     """
-    differ = np.flatnonzero(one != two)
-    known: Known = {}
-    for first, later in product(RULES, RULES if choice.depth > 2 else RULES[:1]):
-        walk = _Walk(differ, (first, later), [], [], known)
-        laws = [_laws(choice, counts, walk) for counts in (one, two)]
-        yield list(zip(*laws, strict=True))
+    differ = np.flatnonzero(first_counts != second_counts)
+    cache: SplitCache = {}
+    for first, later in product(SPLIT_RULES, SPLIT_RULES if choice.depth > 2 else SPLIT_RULES[:1]):
+        walk = _SplitWalk(differ, (first, later), [], [], cache)
+        distributions = [_list_split_distributions(choice, counts, walk) for counts in (first_counts, second_counts)]
+        yield list(zip(*distributions, strict=True))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Walk:
+class _SplitWalk:
     """What came out on the first table comes out on the second too."""
 
-    differ: Whole
-    rules: tuple[Rule, Rule]
-    drawn: list[tuple[int, int]]
-    laws: list[SplitLaw]
-    known: Known
+    differ: CandidateCounts
+    rules: tuple[SplitRule, SplitRule]
+    outcomes: list[tuple[int, int]]
+    distributions: list[SplitDistribution]
+    cache: SplitCache
     """The choices between the same rows, which several ways come to."""
 
-    def step(self, law: SplitLaw) -> tuple[int, int]:
+    def step(self, distribution: SplitDistribution) -> tuple[int, int]:
         """What comes out next."""
-        at = len(self.laws)
-        self.laws.append(law)
-        if at == len(self.drawn):
-            self.drawn.append(law.cell(self.rules[at > 0](law, self.differ)))
-        return self.drawn[at]
+        index = len(self.distributions)
+        self.distributions.append(distribution)
+        if index == len(self.outcomes):
+            self.outcomes.append(distribution.get_cell(self.rules[index > 0](distribution, self.differ)))
+        return self.outcomes[index]
 
 
-def _laws(choice: Quantiles, counts: Whole, walk: _Walk) -> list[SplitLaw]:
+def _list_split_distributions(choice: Quantiles, counts: CandidateCounts, walk: _SplitWalk) -> list[SplitDistribution]:
     """The choices on one table, in the order in which they are made."""
-    own = _Followed(**{field.name: getattr(choice, field.name) for field in fields(Quantiles)}, walk=walk)
-    own.answer_counts(counts)
-    made = walk.laws[:]
-    walk.laws.clear()
-    return made
+    mechanism = _FollowedQuantiles(
+        **{field.name: getattr(choice, field.name) for field in fields(Quantiles)}, walk=walk
+    )
+    mechanism.answer_counts(counts)
+    distributions = walk.distributions[:]
+    walk.distributions.clear()
+    return distributions
 
 
 @dataclass(frozen=True, eq=False)
-class _Followed(Quantiles):
+class _FollowedQuantiles(Quantiles):
     """The mechanism itself, but that its draws are decided."""
 
-    walk: _Walk
+    walk: _SplitWalk
 
-    def split_law(self, counts: Whole, span: tuple[int, int], q: Fraction) -> SplitLaw:
-        asked = (counts.tobytes(), span, q)
-        law = self.walk.known.get(asked) or self.walk.known.setdefault(asked, super().split_law(counts, span, q))
-        return _Decided(law.places, law.scores, law.selection, law.base, self.walk)
+    def split_distribution(self, counts: CandidateCounts, span: tuple[int, int], q: Fraction) -> SplitDistribution:
+        cache_key = (counts.tobytes(), span, q)
+        distribution = self.walk.cache.get(cache_key) or self.walk.cache.setdefault(
+            cache_key, super().split_distribution(counts, span, q)
+        )
+        return _DecidedSplit(
+            distribution.places, distribution.scores, distribution.selection, distribution.base, self.walk
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class _Decided(SplitLaw):
+class _DecidedSplit(SplitDistribution):
     """One of its choices."""
 
-    walk: _Walk
+    walk: _SplitWalk
 
-    def draw(self, _: Entropy) -> tuple[int, int]:
+    def sample(self, _: Entropy) -> tuple[int, int]:
         return self.walk.step(self)

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, TypeVar
 
 from discreet.errors import InvalidInput
-from discreet.guarantee import relation
+from discreet.guarantee import parse_neighbor_relation
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -26,11 +26,11 @@ def all_neighbours(
     """Every neighbour of a small table."""
     rows = tuple(table)
     shorter = [rows[:index] + rows[index + 1 :] for index in range(len(rows))]
-    if relation(neighbours) == "add-remove":
+    if parse_neighbor_relation(neighbours) == "add-remove":
         yield from shorter
         yield from ((*rows, record) for record in domain)
     else:
-        yield from ((*rest, record) for rest in shorter for record in domain)
+        yield from ((*shorter_rows, record) for shorter_rows in shorter for record in domain)
 
 
 def neighbour_tables(
@@ -43,13 +43,13 @@ def neighbour_tables(
         raise InvalidInput(
             f"records must be a Hypothesis strategy such as st.integers(0, 9), got {type(records).__name__}"
         )
-    replaced = relation(neighbours) == "replace-one"
+    is_replace_one = parse_neighbor_relation(neighbours) == "replace-one"
 
-    def pair(rows: list[Record], place: int, old: Record, new: Record) -> tuple[list[Record], list[Record]]:
-        at = place % (len(rows) + 1)
-        with_old, with_new = [*rows[:at], old, *rows[at:]], [*rows[:at], new, *rows[at:]]
-        if replaced:
+    def build_pair(rows: list[Record], place: int, old: Record, new: Record) -> tuple[list[Record], list[Record]]:
+        position = place % (len(rows) + 1)
+        with_old, with_new = [*rows[:position], old, *rows[position:]], [*rows[:position], new, *rows[position:]]
+        if is_replace_one:
             return with_old, with_new
         return (with_old, rows) if place % 2 else (rows, with_old)
 
-    return st.builds(pair, st.lists(records, max_size=max_size), st.integers(0, 10**6), records, records)
+    return st.builds(build_pair, st.lists(records, max_size=max_size), st.integers(0, 10**6), records, records)

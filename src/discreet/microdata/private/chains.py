@@ -16,140 +16,144 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
-from discreet.microdata.private.hilbert import curve_cells
+from discreet.microdata.private.hilbert import compute_curve_cells
 
-MOST_CELLS = 4096
+MAX_CELLS = 4096
 """Chains of larger cubes are bounded by those of a coarser curve that has no more cells."""
-MOST_SQUARED_CELLS = 1024
+MAX_SQUARED_CELLS = 1024
 """Squares do not part into signs, so every pair of cells is compared."""
-MOST_SIGNED = 6
+MAX_SIGNED_AXES = 6
 """With more attributes there are too many signs, and their longest chains are added up."""
-NEVER = -(2**40)
+FORBIDDEN_LENGTH = -(2**40)
 """Longer than any chain, and against it."""
 
 
-def ordered_bound(steps: int, bits: int) -> int:
+def bound_ordered_chain(steps: int, bits: int) -> int:
     """A bound for one attribute along any fixed order of the records, such as that of distances from a corner."""
-    return steps * _reach(bits)
+    return steps * _compute_side_length(bits)
 
 
-def chain_bound(dimensions: int, bits: int, steps: int, axis: int) -> int:
+def bound_chain(dimensions: int, bits: int, steps: int, axis: int) -> int:
     """The longest chain in one attribute: the most that the sums of `steps` blocks move in it, added up."""
-    return _bound(dimensions, bits, steps, _weights(dimensions, axis))
+    return _bound_weighted_chain(dimensions, bits, steps, _build_axis_weights(dimensions, axis))
 
 
-def joint_bound(dimensions: int, bits: int, steps: int, axes: Sequence[int]) -> int:
+def bound_joint_chain(dimensions: int, bits: int, steps: int, axes: Sequence[int]) -> int:
     """The longest chain in several attributes together: the most that all their sums move, added up."""
-    alone = sum(chain_bound(dimensions, bits, steps, axis) for axis in axes)
-    if not 1 < len(axes) <= MOST_SIGNED:
-        return alone
-    return min(alone, _bound(dimensions, bits, steps, _weights(dimensions, *axes)))
+    separate_bound = sum(bound_chain(dimensions, bits, steps, axis) for axis in axes)
+    if not 1 < len(axes) <= MAX_SIGNED_AXES:
+        return separate_bound
+    return min(separate_bound, _bound_weighted_chain(dimensions, bits, steps, _build_axis_weights(dimensions, *axes)))
 
 
-def squared_bound(dimensions: int, bits: int, steps: int, axes: Sequence[int]) -> int:
+def bound_squared_chain(dimensions: int, bits: int, steps: int, axes: Sequence[int]) -> int:
     """The most that the squared moves of these attributes' sums add up to.
 
     With cells of side s a move is at most s c + s - 1 where c is that of the larger cells, so that squares add up to at
     most s^2 sum c^2 + 2 s (s - 1) sum c + steps (s - 1)^2 for each attribute; and no move is longer than the cube.
     """
-    plain = _reach(bits) * joint_bound(dimensions, bits, steps, axes)
-    if 2**dimensions > MOST_SQUARED_CELLS:
-        return plain
-    coarse = min(bits, _finest(dimensions, MOST_SQUARED_CELLS))
+    simple_bound = _compute_side_length(bits) * bound_joint_chain(dimensions, bits, steps, axes)
+    if 2**dimensions > MAX_SQUARED_CELLS:
+        return simple_bound
+    coarse = min(bits, _find_finest_order(dimensions, MAX_SQUARED_CELLS))
     side = 1 << (bits - coarse)
-    squares = _longest_squared(dimensions, coarse, steps, _weights(dimensions, *axes))
-    straight = joint_bound(dimensions, coarse, steps, axes)
-    spread = side**2 * squares + 2 * side * (side - 1) * straight + steps * len(axes) * (side - 1) ** 2
-    return min(spread, plain)
+    squares = _find_longest_squared_chain(dimensions, coarse, steps, _build_axis_weights(dimensions, *axes))
+    straight = bound_joint_chain(dimensions, coarse, steps, axes)
+    coarse_bound = side**2 * squares + 2 * side * (side - 1) * straight + steps * len(axes) * (side - 1) ** 2
+    return min(coarse_bound, simple_bound)
 
 
-def chain_lengths(cells: NDArray[np.int64], steps: int, weights: Sequence[int]) -> tuple[int, ...]:
+def compute_chain_lengths(cells: NDArray[np.int64], steps: int, weights: Sequence[int]) -> tuple[int, ...]:
     """The longest chains of at most 1, 2, ..., `steps` steps through cells in their order, by weighted steps; exact.
 
     Best to every cell after one more step = max over signs s of s.y + the best so far of (before - s.y'): the greatest
     s.(y - y') over signs is the weighted length of the step, and lesser ones only add chains that are shorter.
     """
     signs = product(*((-1, 1) if weight else (0,) for weight in weights))
-    signed = np.array([np.multiply(each, weights) for each in signs], dtype=np.int64)
+    signed = np.array([np.multiply(sign, weights) for sign in signs], dtype=np.int64)
     longest = steps * int(np.ptp(cells, axis=0) @ np.array(weights, dtype=np.int64))
     heights = (signed @ cells.T).astype(np.int32 if longest < 2**30 else np.int64)
-    return _grown(cells, steps, lambda best: (heights + np.maximum.accumulate(best - heights, axis=1)).max(axis=0))
+    return _grow_chains(
+        cells, steps, lambda best: (heights + np.maximum.accumulate(best - heights, axis=1)).max(axis=0)
+    )
 
 
-def squared_chain_lengths(cells: NDArray[np.int64], steps: int, weights: Sequence[int]) -> tuple[int, ...]:
+def compute_squared_chain_lengths(cells: NDArray[np.int64], steps: int, weights: Sequence[int]) -> tuple[int, ...]:
     """The same where a step counts as the sum of its weighted squares: every pair of cells is looked at."""
-    apart = cells[:, None, :] - cells[None, :, :]
-    squares = (apart * apart) @ np.array(weights, dtype=np.int64)
-    squares[np.tril_indices(len(cells), -1)] = NEVER
-    return _grown(cells, steps, lambda best: (best[:, None] + squares).max(axis=0))
+    differences = cells[:, None, :] - cells[None, :, :]
+    squares = (differences * differences) @ np.array(weights, dtype=np.int64)
+    squares[np.tril_indices(len(cells), -1)] = FORBIDDEN_LENGTH
+    return _grow_chains(cells, steps, lambda best: (best[:, None] + squares).max(axis=0))
 
 
-def _grown(cells: NDArray[np.int64], steps: int, longer: Callable[[NDArray[Any]], NDArray[Any]]) -> tuple[int, ...]:
+def _grow_chains(
+    cells: NDArray[np.int64], steps: int, extend: Callable[[NDArray[Any]], NDArray[Any]]
+) -> tuple[int, ...]:
     """The longest of all after every step; once a step adds nothing none will."""
     lengths = [0]
     best: NDArray[Any] = np.zeros(len(cells), dtype=np.int32)
     while len(lengths) <= steps:
-        before, best = best, longer(best)
+        before, best = best, extend(best)
         if (best == before).all():
             break
         lengths.append(int(best.max()))
     return tuple(lengths[1:] + [lengths[-1]] * (steps + 1 - len(lengths)))
 
 
-def _bound(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> int:
+def _bound_weighted_chain(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> int:
     """The longest chain, or where the cube has too many cells one that no chain exceeds.
 
     Two fine cells are at most side - 1 further apart than side times the larger cells that hold them; and along the
     whole curve every step is to a neighbouring cell, so no chain is longer than the number of cells less 1.
     """
-    coarse = min(bits, _finest(dimensions, MOST_CELLS))
+    coarse = min(bits, _find_finest_order(dimensions, MAX_CELLS))
     side, axes = 1 << (bits - coarse), sum(weights)
-    nested = side * _longest(dimensions, coarse, steps, weights) + steps * axes * (side - 1)
-    return min(nested, steps * axes * _reach(bits), _reach(bits * dimensions))
+    nested = side * _find_longest_chain(dimensions, coarse, steps, weights) + steps * axes * (side - 1)
+    return min(nested, steps * axes * _compute_side_length(bits), _compute_side_length(bits * dimensions))
 
 
-def _reach(bits: int) -> int:
+def _compute_side_length(bits: int) -> int:
     """From the first of 2^bits cells to the last."""
     return (1 << bits) - 1
 
 
-def _finest(dimensions: int, most: int) -> int:
+def _find_finest_order(dimensions: int, max_cells: int) -> int:
     """The order of the finest curve with at most so many cells."""
-    order = (most.bit_length() - 1) // dimensions
+    order = (max_cells.bit_length() - 1) // dimensions
     if not order:
         raise InvalidInput(
-            f"a curve goes through at most {MOST_CELLS.bit_length() - 1} attributes, got {dimensions}; leave some out"
+            f"a curve goes through at most {MAX_CELLS.bit_length() - 1} attributes, got {dimensions}; leave some out"
         )
     return order
 
 
-def _weights(dimensions: int, *axes: int) -> tuple[int, ...]:
+def _build_axis_weights(dimensions: int, *axes: int) -> tuple[int, ...]:
     return tuple(int(axis in axes) for axis in range(dimensions))
 
 
-def _longest(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> int:
-    return _lengths(dimensions, bits, _doubled(steps), weights)[steps - 1]
+def _find_longest_chain(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> int:
+    return _cache_chain_lengths(dimensions, bits, _round_up_to_power(steps), weights)[steps - 1]
 
 
-def _longest_squared(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> int:
-    return _squared_lengths(dimensions, bits, _doubled(steps), weights)[steps - 1]
+def _find_longest_squared_chain(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> int:
+    return _cache_squared_lengths(dimensions, bits, _round_up_to_power(steps), weights)[steps - 1]
 
 
-def _doubled(steps: int) -> int:
+def _round_up_to_power(steps: int) -> int:
     """The next power of 2, so that what is worked out serves many questions."""
     return 1 << (steps - 1).bit_length()
 
 
 @lru_cache(maxsize=256)
-def _lengths(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> tuple[int, ...]:
-    return chain_lengths(_curve(dimensions, bits), steps, weights)
+def _cache_chain_lengths(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> tuple[int, ...]:
+    return compute_chain_lengths(_build_curve(dimensions, bits), steps, weights)
 
 
 @lru_cache(maxsize=256)
-def _squared_lengths(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> tuple[int, ...]:
-    return squared_chain_lengths(_curve(dimensions, bits), steps, weights)
+def _cache_squared_lengths(dimensions: int, bits: int, steps: int, weights: tuple[int, ...]) -> tuple[int, ...]:
+    return compute_squared_chain_lengths(_build_curve(dimensions, bits), steps, weights)
 
 
 @lru_cache(maxsize=32)
-def _curve(dimensions: int, bits: int) -> NDArray[np.int64]:
-    return curve_cells(np.arange(2 ** (dimensions * bits), dtype=np.int64), dimensions, bits)
+def _build_curve(dimensions: int, bits: int) -> NDArray[np.int64]:
+    return compute_curve_cells(np.arange(2 ** (dimensions * bits), dtype=np.int64), dimensions, bits)

@@ -12,60 +12,60 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 
-MOST_BITS = 62
+MAX_BITS = 62
 """Places on the curve are held in 64-bit words."""
 
 Cells = NDArray[np.int64]
 
 
-def curve_places(cells: Cells, bits: int) -> NDArray[np.int64]:
+def compute_curve_places(cells: Cells, bits: int) -> NDArray[np.int64]:
     """The place on the curve of every cell, a row of d coordinates from 0 to 2^bits - 1 each."""
-    axes = _checked(cells.T.copy(), bits)
+    axes = _check_axes(cells.T.copy(), bits)
     for bit in range(bits - 1, 0, -1):
         for axis in range(len(axes)):
-            _turn(axes, axis, bit)
+            _rotate_axes(axes, axis, bit)
     for axis in range(1, len(axes)):
         axes[axis] ^= axes[axis - 1]
-    axes ^= _parities(axes[-1], bits)
-    return _woven(axes, bits)
+    axes ^= _compute_parities(axes[-1], bits)
+    return _interleave_bits(axes, bits)
 
 
-def curve_cells(places: NDArray[np.int64], dimensions: int, bits: int) -> Cells:
+def compute_curve_cells(places: NDArray[np.int64], dimensions: int, bits: int) -> Cells:
     """The cell at every place of the curve, a row of d coordinates each: the inverse."""
-    axes = _checked(_unwoven(places, dimensions, bits), bits)
+    axes = _check_axes(_deinterleave_bits(places, dimensions, bits), bits)
     last = axes[-1] >> 1
     for axis in range(dimensions - 1, 0, -1):
         axes[axis] ^= axes[axis - 1]
     axes[0] ^= last
     for bit in range(1, bits):
         for axis in range(dimensions - 1, -1, -1):
-            _turn(axes, axis, bit)
+            _rotate_axes(axes, axis, bit)
     return np.ascontiguousarray(axes.T)
 
 
-def _checked(axes: Cells, bits: int) -> Cells:
-    if not len(axes) or bits < 1 or bits * len(axes) > MOST_BITS:
+def _check_axes(axes: Cells, bits: int) -> Cells:
+    if not len(axes) or bits < 1 or bits * len(axes) > MAX_BITS:
         raise InvalidInput(
-            f"a curve has at least one dimension and one bit, and at most {MOST_BITS} bits over all dimensions; "
+            f"a curve has at least one dimension and one bit, and at most {MAX_BITS} bits over all dimensions; "
             f"got {len(axes)} of {bits}"
         )
     return axes
 
 
-def _turn(axes: Cells, axis: int, bit: int) -> None:
+def _rotate_axes(axes: Cells, axis: int, bit: int) -> None:
     """Where the bit of this axis is set turn the lower bits of the first over, else exchange the two axes' lower bits.
 
     Its own inverse, and it never touches a bit from this one up: that is why the curve is nested.
     """
     low = (1 << bit) - 1
     is_set = -((axes[axis] >> bit) & 1)  # all ones where it is set
-    apart = (axes[0] ^ axes[axis]) & low & ~is_set
-    axes[0] ^= (low & is_set) | apart
+    difference = (axes[0] ^ axes[axis]) & low & ~is_set
+    axes[0] ^= (low & is_set) | difference
     if axis:
-        axes[axis] ^= apart
+        axes[axis] ^= difference
 
 
-def _parities(last: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+def _compute_parities(last: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     """For every bit the parity of the higher bits: the running exclusive or, without the bit itself."""
     running = np.zeros_like(last)
     for bit in range(bits - 1, 0, -1):
@@ -73,7 +73,7 @@ def _parities(last: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     return running
 
 
-def _woven(axes: Cells, bits: int) -> NDArray[np.int64]:
+def _interleave_bits(axes: Cells, bits: int) -> NDArray[np.int64]:
     """One number of the axes' bits in turn, the highest first."""
     place = np.zeros(axes.shape[1], dtype=np.int64)
     for bit in range(bits - 1, -1, -1):
@@ -82,7 +82,7 @@ def _woven(axes: Cells, bits: int) -> NDArray[np.int64]:
     return place
 
 
-def _unwoven(places: NDArray[np.int64], dimensions: int, bits: int) -> Cells:
+def _deinterleave_bits(places: NDArray[np.int64], dimensions: int, bits: int) -> Cells:
     axes = np.zeros((dimensions, len(places)), dtype=np.int64)
     for bit in range(bits):
         for axis in range(dimensions):

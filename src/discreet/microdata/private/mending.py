@@ -8,17 +8,21 @@ import numpy as np
 
 from discreet.inference.linked import Mask
 from discreet.kernel.entropy import Entropy
-from discreet.kernel.sampling import below
+from discreet.kernel.sampling import sample_below
 from discreet.microdata.private.grid import Counts
 
-TURNS = 12
+SWAP_TURNS = 12
 """So often each column of an impossible row is swapped with that of others, before the row takes another's values."""
-TRIED = 2**13
+SWAPS_PER_BATCH = 2**13
 """So many swaps are tried at once, at least one for each row."""
 
 
-def mend(
-    cells: Counts, cannot_be: Callable[[Counts], Mask], spare: Counts, entropy: Entropy, fixed: Sequence[int] = ()
+def repair_rows(
+    cells: Counts,
+    find_impossible: Callable[[Counts], Mask],
+    fallback: Counts,
+    entropy: Entropy,
+    fixed_columns: Sequence[int] = (),
 ) -> None:
     """Swap values until no row of `cells`, which has a line for each column, is impossible.
 
@@ -26,40 +30,48 @@ def mend(
     that has its values of the `fixed` columns, if there is one, or else those of `spare`, which can be whatever was
     drawn, with its own of the fixed ones, if that can be.
     """
-    wrong = cannot_be(cells)
-    for turn in range(TURNS * len(cells)):
-        if not wrong.any() or wrong.all():
+    is_impossible = find_impossible(cells)
+    for turn in range(SWAP_TURNS * len(cells)):
+        if not is_impossible.any() or is_impossible.all():
             break
-        _swap(cells, wrong, turn % len(cells), cannot_be, entropy)
-    good = np.flatnonzero(~wrong)
-    kept = np.array(fixed, dtype=np.int64)
-    for row in np.flatnonzero(wrong):
-        alike = good[(cells[kept][:, good] == cells[kept, row][:, None]).all(axis=0)]
-        made = spare.copy()
-        made[kept] = cells[kept, row]
-        if len(alike):
-            made = cells[:, alike[below(len(alike), entropy)]]
-        elif cannot_be(made[:, None])[0]:
-            made = cells[:, good[below(len(good), entropy)]] if len(good) else spare
-        cells[:, row] = made
+        _swap_column(cells, is_impossible, turn % len(cells), find_impossible, entropy)
+    possible_rows = np.flatnonzero(~is_impossible)
+    fixed_indices = np.array(fixed_columns, dtype=np.int64)
+    for row in np.flatnonzero(is_impossible):
+        matching_rows = possible_rows[
+            (cells[fixed_indices][:, possible_rows] == cells[fixed_indices, row][:, None]).all(axis=0)
+        ]
+        replacement = fallback.copy()
+        replacement[fixed_indices] = cells[fixed_indices, row]
+        if len(matching_rows):
+            replacement = cells[:, matching_rows[sample_below(len(matching_rows), entropy)]]
+        elif find_impossible(replacement[:, None])[0]:
+            replacement = (
+                cells[:, possible_rows[sample_below(len(possible_rows), entropy)]] if len(possible_rows) else fallback
+            )
+        cells[:, row] = replacement
 
 
-def _swap(cells: Counts, wrong: Mask, column: int, cannot_be: Callable[[Counts], Mask], entropy: Entropy) -> None:
+def _swap_column(
+    cells: Counts, is_impossible: Mask, column: int, find_impossible: Callable[[Counts], Mask], entropy: Entropy
+) -> None:
     """Give each impossible row the column's value of one of several others, such that both rows then can be.
 
     Where there is none, of one that still can be afterwards: a row may need more than one swap.
     """
-    good = np.flatnonzero(~wrong)
-    left = np.flatnonzero(wrong)[: len(good)]
-    each = max(1, min(len(good), TRIED) // len(left))
-    right = good[(below(len(good), entropy) + np.arange(len(left) * each)) % len(good)]
-    mine, theirs = cells[:, np.repeat(left, each)], cells[:, right]
-    mine[column], theirs[column] = theirs[column].copy(), mine[column].copy()
-    still = ~cannot_be(theirs)
+    possible_rows = np.flatnonzero(~is_impossible)
+    left = np.flatnonzero(is_impossible)[: len(possible_rows)]
+    tries_per_row = max(1, min(len(possible_rows), SWAPS_PER_BATCH) // len(left))
+    right = possible_rows[
+        (sample_below(len(possible_rows), entropy) + np.arange(len(left) * tries_per_row)) % len(possible_rows)
+    ]
+    first_cells, second_cells = cells[:, np.repeat(left, tries_per_row)], cells[:, right]
+    first_cells[column], second_cells[column] = second_cells[column].copy(), first_cells[column].copy()
+    stays_possible = ~find_impossible(second_cells)
     # 2 where both can be, 1 where the other still can
-    worth = (still * (1 + ~cannot_be(mine))).reshape(len(left), each)
+    worth = (stays_possible * (1 + ~find_impossible(first_cells))).reshape(len(left), tries_per_row)
     best = worth.argmax(axis=1)
-    worth, right = worth.max(axis=1), right.reshape(len(left), each)[np.arange(len(left)), best]
-    one, other = left[worth > 0], right[worth > 0]
-    cells[column, one], cells[column, other] = cells[column, other], cells[column, one]
-    wrong[left[worth == 2]] = False
+    worth, right = worth.max(axis=1), right.reshape(len(left), tries_per_row)[np.arange(len(left)), best]
+    first_rows, second_rows = left[worth > 0], right[worth > 0]
+    cells[column, first_rows], cells[column, second_rows] = cells[column, second_rows], cells[column, first_rows]
+    is_impossible[left[worth == 2]] = False

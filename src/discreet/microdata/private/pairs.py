@@ -8,43 +8,48 @@ from typing import cast
 
 import numpy as np
 
-from discreet.inference.linked import Array, Pair, joining
+from discreet.inference.linked import Array, Pair, select_joining_pairs
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.exponential import Exponential
 from discreet.microdata.private.grid import Counts
-from discreet.microdata.private.loss import Loss
+from discreet.microdata.private.loss import PrivacyBudget
 
-SENSITIVITY = 2
+PAIR_SENSITIVITY = 2
 """One replaced row moves two cells of a table by 1 each, hence its distance from any fixed table by at most 2."""
 
 
-def distance(table: Counts, independent: Array) -> int:
+def compute_pair_score(table: Counts, independent: Array) -> int:
     """Between an exact table and a public one, rounded to whole numbers first: whole, and moves by at most 2."""
     return int(np.abs(table - np.rint(independent).astype(np.int64)).sum())
 
 
-def choice_of_pair(loss: Loss, choices: int) -> Exponential:
+def build_pair_selection(budget: PrivacyBudget, choices: int) -> Exponential:
     """One of so many choices that lose this much in all."""
-    return Exponential.of(loss.part(Fraction(1, choices)).choice(), SENSITIVITY)
+    return Exponential.of(budget.take_share(Fraction(1, choices)).compute_choice_epsilon(), PAIR_SENSITIVITY)
 
 
-def chosen_tree(
-    scores: Sequence[int], pairs: Sequence[Pair], given: Sequence[Pair], count: int, loss: Loss, entropy: Entropy
+def choose_spanning_tree(
+    scores: Sequence[int],
+    pairs: Sequence[Pair],
+    required_pairs: Sequence[Pair],
+    count: int,
+    budget: PrivacyBudget,
+    entropy: Entropy,
 ) -> list[Pair]:
     """The given pairs, and as many more as join all columns, each drawn among those that join two parts."""
-    chosen, score = list(given), dict(zip(pairs, scores, strict=True))
-    choices = choices_left(given, count)
+    chosen_pairs, score = list(required_pairs), dict(zip(pairs, scores, strict=True))
+    choices = count_choices_left(required_pairs, count)
     for _ in range(choices):
-        left = joining(chosen, pairs, count)
-        own = np.array([score[pair] for pair in left], dtype=np.int64)
-        place = choice_of_pair(loss, choices).answer(own, entropy)
-        chosen.append(left[cast("int", place)])
-    return chosen
+        joining_pairs = select_joining_pairs(chosen_pairs, pairs, count)
+        pair_scores = np.array([score[pair] for pair in joining_pairs], dtype=np.int64)
+        place = build_pair_selection(budget, choices).answer(pair_scores, entropy)
+        chosen_pairs.append(joining_pairs[cast("int", place)])
+    return chosen_pairs
 
 
-def choices_left(given: Sequence[Pair], count: int) -> int:
+def count_choices_left(required_pairs: Sequence[Pair], count: int) -> int:
     """How many pairs join all columns, besides the given ones."""
-    joined = 0
-    for place, pair in enumerate(given):
-        joined += pair in joining(given[:place], [pair], count)
-    return count - 1 - joined
+    joined_count = 0
+    for place, pair in enumerate(required_pairs):
+        joined_count += pair in select_joining_pairs(required_pairs[:place], [pair], count)
+    return count - 1 - joined_count

@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput
 from discreet.kernel.box_staircase import BoxStaircase
-from discreet.kernel.distribution import Distribution, Powers
+from discreet.kernel.distribution import Distribution, PowerFactors
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.noise import Noise
 from discreet.kernel.scores import Selection
-from discreet.microdata.private.axes import Axis
-from discreet.microdata.private.chains import chain_bound, joint_bound, squared_bound
+from discreet.microdata.private.axes import CurveAxis
+from discreet.microdata.private.chains import bound_chain, bound_joint_chain, bound_squared_chain
 from discreet.microdata.private.grid import Counts
-from discreet.microdata.private.hilbert import curve_cells, curve_places
-from discreet.microdata.private.loss import Loss
+from discreet.microdata.private.hilbert import compute_curve_cells, compute_curve_places
+from discreet.microdata.private.loss import PrivacyBudget
 from discreet.prior import Prior
-from discreet.query.released import Runs
-from discreet.query.totals import Bins
+from discreet.query.released import RankRuns
+from discreet.query.totals import BinKey
 
-FARTHEST = 2**62
+MAX_NOISY_SUM = 2**62
 
-Whole = NDArray[np.int64]
-Possible = Callable[[Whole], NDArray[np.bool_]]
+IntegerArray = NDArray[np.int64]
+RecordsPossible = Callable[[IntegerArray], NDArray[np.bool_]]
 """Of rows of codes, one column for each of the plan's, which can be."""
 
 
@@ -45,33 +45,33 @@ class RecordsPlan:
     the distribution of each column is expected to be off: W1 in widths of its domain, of names the total variation.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[CurveAxis, ...]
     bits: int
     rows: int
     k: int
-    loss: Loss
+    budget: PrivacyBudget
     shares: tuple[Fraction, ...]
-    box: bool = False
+    uses_box_staircase: bool = False
     errors: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """There is a share for what there is, and together they are all of the loss or less."""
         if not 1 <= self.k <= self.rows:
             raise InvalidInput(f"k must be between 1 and the {self.rows} rows, got {self.k}")
-        if len(self.shares) != 1 + len(self.axes) - len(self.numbers):
+        if len(self.shares) != 1 + len(self.axes) - len(self.ordered_axes):
             raise InvalidInput("there is one share for all ordered columns and one for each column of names")
-        needed = self.shares if self.numbers else self.shares[1:]
+        needed = self.shares if self.ordered_axes else self.shares[1:]
         if not self.axes or any(share <= 0 for share in needed) or min(self.shares) < 0 or sum(self.shares) > 1:
             raise InvalidInput("shares are above 0 where they are needed, and add up to at most 1")
-        if self.box and not (self.loss.pure and self.numbers):
+        if self.uses_box_staircase and not (self.budget.is_pure and self.ordered_axes):
             raise InvalidInput("a box staircase is for ordered columns under a pure loss")
 
     @property
     def name(self) -> str:
         """It in words."""
-        law = "box staircase" if self.box else "Laplace" if self.loss.pure else "Gaussian"
-        noise = f", {law} noise" if self.numbers else ""
-        names = ", names by the exponential mechanism" if len(self.numbers) < len(self.axes) else ""
+        noise_name = "box staircase" if self.uses_box_staircase else "Laplace" if self.budget.is_pure else "Gaussian"
+        noise = f", {noise_name} noise" if self.ordered_axes else ""
+        names = ", names by the exponential mechanism" if len(self.ordered_axes) < len(self.axes) else ""
         return f"blocks of {self.k:,} along a Hilbert curve of {2**self.bits:,} cells per side{noise}{names}"
 
     @property
@@ -80,168 +80,187 @@ class RecordsPlan:
         return sum(self.errors) / len(self.errors)
 
     @property
-    def keys(self) -> tuple[Bins, ...]:
+    def keys(self) -> tuple[BinKey, ...]:
         """What to ask the source for: the joint cells, one key for each column."""
-        return tuple(Bins(axis.grid.column, axis.grid.lower, axis.grid.width) for axis in self.axes)
+        return tuple(BinKey(axis.grid.column, axis.grid.lower, axis.grid.width) for axis in self.axes)
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def ordered_axes(self) -> tuple[int, ...]:
         """The ordered columns, by their place."""
-        return tuple(place for place, axis in enumerate(self.axes) if not axis.named)
+        return tuple(place for place, axis in enumerate(self.axes) if not axis.is_nominal)
 
     @property
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         """How many blocks there are."""
-        return Runs.low_end(self.rows, self.k).low + 1
+        return RankRuns.low_end(self.rows, self.k).low + 1
 
-    def sizes(self) -> Whole:
+    def compute_sizes(self) -> IntegerArray:
         """How many records each block has."""
-        runs = Runs.low_end(self.rows, self.k)
+        runs = RankRuns.low_end(self.rows, self.k)
         return np.array([runs.k] * runs.low + [runs.rows - runs.low * runs.k], dtype=np.int64)
 
     @cached_property
     def noise(self) -> Noise | BoxStaircase:
         """Of the sums of ordered columns, in places of the curve's axes."""
-        part, reach = self.loss.part(self.shares[0]), 2**self.bits - 1
-        facts = len(self.axes), self.bits, self.blocks
-        if self.box:
-            return BoxStaircase(part.epsilon / self.blocks, [reach] * len(self.numbers))
-        return part.noise(joint_bound(*facts, self.numbers), 0 if part.pure else squared_bound(*facts, self.numbers))
+        sums_budget, side_length = self.budget.take_share(self.shares[0]), 2**self.bits - 1
+        facts = len(self.axes), self.bits, self.block_count
+        if self.uses_box_staircase:
+            return BoxStaircase(sums_budget.epsilon / self.block_count, [side_length] * len(self.ordered_axes))
+        return sums_budget.build_noise(
+            bound_joint_chain(*facts, self.ordered_axes),
+            0 if sums_budget.is_pure else bound_squared_chain(*facts, self.ordered_axes),
+        )
 
     @cached_property
     def selections(self) -> dict[int, Selection]:
         """How the names of each column of names are chosen, the same way in every block."""
-        named = [place for place in range(len(self.axes)) if place not in self.numbers]
+        nominal_axes = [place for place in range(len(self.axes)) if place not in self.ordered_axes]
         return {
-            place: self._selection(place, self.loss.part(share))
-            for place, share in zip(named, self.shares[1:], strict=True)
+            place: self._build_selection(place, self.budget.take_share(share))
+            for place, share in zip(nominal_axes, self.shares[1:], strict=True)
         }
 
-    def _selection(self, place: int, part: Loss) -> Selection:
+    def _build_selection(self, place: int, budget: PrivacyBudget) -> Selection:
         """Weights e^(-h distance) with h times the chain bound at most the loss."""
-        most, bound = max(self.axes[place].most(), 1), max(self.names_bound(place), 1)
-        epsilon = part.epsilon if part.pure else part.part(Fraction(bound, most)).choice()
+        max_change, bound = max(self.axes[place].compute_max_change(), 1), max(self.bound_name_scores(place), 1)
+        epsilon = (
+            budget.epsilon
+            if budget.is_pure
+            else budget.take_share(Fraction(bound, max_change)).compute_choice_epsilon()
+        )
         return Selection(epsilon, Fraction(1), bound, True)
 
-    def names_bound(self, place: int) -> int:
+    def bound_name_scores(self, place: int) -> int:
         """The most by which the scores of two names move apart, added up over all blocks."""
         axis = self.axes[place]
-        slope, plain = axis.slope(self.bits), self.blocks * axis.most()
+        slope, simple_bound = axis.compute_slope(self.bits), self.block_count * axis.compute_max_change()
         if slope is None:
-            return plain
-        return min(plain, int(slope * chain_bound(len(self.axes), self.bits, self.blocks, place)))
+            return simple_bound
+        return min(simple_bound, int(slope * bound_chain(len(self.axes), self.bits, self.block_count, place)))
 
-    def check_drawn(self) -> None:
+    def check_noise(self) -> None:
         """Refused where its noise is too wide to be drawn; to be asked before anything is charged."""
-        if self.numbers:
+        if self.ordered_axes:
             _ = self.noise
         _ = self.selections
 
-    def draw(self, cells: Whole, counts: Counts, entropy: Entropy) -> Whole:
+    def measure(self, cells: IntegerArray, counts: Counts, entropy: Entropy) -> IntegerArray:
         """From distinct cells, a row each, and how many records each has: noisy sums, and chosen names, of each block.
 
         Where the counts add up to more than `rows` the first ones of the curve are taken, where to less the rest are at
         its end.
         """
-        sums, scores = self.totals(cells, counts)
-        drawn = np.zeros((self.blocks, len(self.axes)), dtype=np.int64)
-        drawn[:, list(self.numbers)] = self._noisy(sums, entropy)
+        sums, scores = self.compute_totals(cells, counts)
+        outputs = np.zeros((self.block_count, len(self.axes)), dtype=np.int64)
+        outputs[:, list(self.ordered_axes)] = self._add_noise(sums, entropy)
         for axis, selection in self.selections.items():
-            drawn[:, axis] = [names_law(selection, row).draw_position(entropy) for row in scores[axis]]
-        return drawn
+            outputs[:, axis] = [
+                build_name_distribution(selection, row).sample_position(entropy) for row in scores[axis]
+            ]
+        return outputs
 
-    def totals(self, cells: Whole, counts: Counts) -> tuple[Whole, dict[int, Whole]]:
+    def compute_totals(self, cells: IntegerArray, counts: Counts) -> tuple[IntegerArray, dict[int, IntegerArray]]:
         """The exact sums of places of each block and ordered column, and the scores of all names. They never leave."""
-        places, held, blocks, counted = self._split(cells, counts)
-        sums = np.zeros((self.blocks, len(self.numbers)), dtype=np.int64)
-        for column, axis in enumerate(self.numbers):
-            np.add.at(sums[:, column], blocks, counted * places[:, axis])
+        places, run_cells, blocks, run_counts = self._split_runs(cells, counts)
+        sums = np.zeros((self.block_count, len(self.ordered_axes)), dtype=np.int64)
+        for column, axis in enumerate(self.ordered_axes):
+            np.add.at(sums[:, column], blocks, run_counts * places[:, axis])
         scores = {}
         for axis in self.selections:
-            apart = np.array(self.axes[axis].apart, dtype=np.int64)
-            names = np.zeros((self.blocks, len(apart)), dtype=np.int64)
-            np.add.at(names, (blocks, held[:, axis]), counted)
-            scores[axis] = -(names @ apart)
+            distances = np.array(self.axes[axis].distances, dtype=np.int64)
+            names = np.zeros((self.block_count, len(distances)), dtype=np.int64)
+            np.add.at(names, (blocks, run_cells[:, axis]), run_counts)
+            scores[axis] = -(names @ distances)
         return sums, scores
 
-    def _split(self, cells: Whole, counts: Counts) -> tuple[Whole, Whole, Whole, Whole]:
+    def _split_runs(
+        self, cells: IntegerArray, counts: Counts
+    ) -> tuple[IntegerArray, IntegerArray, IntegerArray, IntegerArray]:
         """Runs of alike records in one block: their places on the axes, cells, block, and how many there are."""
-        last = np.array([axis.grid.cells - 1 for axis in self.axes], dtype=np.int64)
-        held = np.clip(cells.reshape(-1, len(self.axes)), 0, last)
-        places = self._places(held)
-        crowded = [held[:, a] for a, axis in enumerate(self.axes) if axis.grid.cells > 2**self.bits]
-        order = np.lexsort((*crowded, curve_places(places, self.bits)))
-        end = curve_cells(np.array([2 ** (self.bits * len(self.axes)) - 1]), len(self.axes), self.bits)
-        places, held = np.vstack((places[order], end)), np.vstack((held[order], self._cells(end)))
+        last = np.array([axis.grid.cell_count - 1 for axis in self.axes], dtype=np.int64)
+        axis_cells = np.clip(cells.reshape(-1, len(self.axes)), 0, last)
+        places = self._compute_places(axis_cells)
+        crowded = [axis_cells[:, a] for a, axis in enumerate(self.axes) if axis.grid.cell_count > 2**self.bits]
+        order = np.lexsort((*crowded, compute_curve_places(places, self.bits)))
+        end = compute_curve_cells(np.array([2 ** (self.bits * len(self.axes)) - 1]), len(self.axes), self.bits)
+        places, axis_cells = (
+            np.vstack((places[order], end)),
+            np.vstack((axis_cells[order], self._find_nearest_cells(end))),
+        )
         until = np.minimum(np.cumsum(np.append(np.maximum(counts, 0)[order], self.rows)), self.rows)
-        bounds = np.cumsum(self.sizes())
+        bounds = np.cumsum(self.compute_sizes())
         edges = np.union1d(until[until > 0], bounds)
         first = np.append(0, edges[:-1])
         rows = np.searchsorted(until, first, side="right")
-        return places[rows], held[rows], np.searchsorted(bounds, first, side="right"), edges - first
+        return places[rows], axis_cells[rows], np.searchsorted(bounds, first, side="right"), edges - first
 
-    def _places(self, cells: Whole) -> Whole:
-        return np.stack([axis.places(self.bits)[cells[:, a]] for a, axis in enumerate(self.axes)], axis=1)
+    def _compute_places(self, cells: IntegerArray) -> IntegerArray:
+        return np.stack([axis.compute_places(self.bits)[cells[:, a]] for a, axis in enumerate(self.axes)], axis=1)
 
-    def _cells(self, places: Whole) -> Whole:
+    def _find_nearest_cells(self, places: IntegerArray) -> IntegerArray:
         """The cells nearest to places of the axes."""
-        found = [
-            np.abs(axis.places(self.bits)[:, None] - places[:, a]).argmin(axis=0) for a, axis in enumerate(self.axes)
+        nearest_cells = [
+            np.abs(axis.compute_places(self.bits)[:, None] - places[:, a]).argmin(axis=0)
+            for a, axis in enumerate(self.axes)
         ]
-        return np.stack(found, axis=1)
+        return np.stack(nearest_cells, axis=1)
 
-    def _noisy(self, sums: Whole, entropy: Entropy) -> Whole:
-        if not self.numbers:
+    def _add_noise(self, sums: IntegerArray, entropy: Entropy) -> IntegerArray:
+        if not self.ordered_axes:
             return sums
-        size = len(sums) if self.box else sums.size
-        noise = self.noise.draw_units(size, entropy).reshape(sums.shape)
-        noisy: Whole = np.clip(sums + noise, -FARTHEST, FARTHEST).astype(np.int64)
-        return noisy
+        size = len(sums) if self.uses_box_staircase else sums.size
+        noise = self.noise.sample_units(size, entropy).reshape(sums.shape)
+        noisy_sums: IntegerArray = np.clip(sums + noise, -MAX_NOISY_SUM, MAX_NOISY_SUM).astype(np.int64)
+        return noisy_sums
 
-    def estimate(self, drawn: Whole, possible: Possible | None = None, spare: Whole | None = None) -> dict[str, Whole]:
+    def estimate_records(
+        self, outputs: IntegerArray, find_possible: RecordsPossible | None = None, fallback: IntegerArray | None = None
+    ) -> dict[str, IntegerArray]:
         """The codes of all records, centroids in the order of the blocks and each repeated.
 
         None is impossible: `spare` has the codes of a record that can be, for where no centroid can.
         """
-        centroids = np.stack([self._codes(a, drawn[:, a]) for a in range(len(self.axes))], axis=1)
-        if possible is not None and spare is not None:
-            centroids = self._made_possible(centroids, possible, spare)
-        rows = np.repeat(centroids, self.sizes(), axis=0)
+        centroids = np.stack([self._decode_outputs(a, outputs[:, a]) for a in range(len(self.axes))], axis=1)
+        if find_possible is not None and fallback is not None:
+            centroids = self._replace_impossible(centroids, find_possible, fallback)
+        rows = np.repeat(centroids, self.compute_sizes(), axis=0)
         return {axis.grid.column: rows[:, a] for a, axis in enumerate(self.axes)}
 
-    def _codes(self, axis: int, drawn: Whole) -> Whole:
+    def _decode_outputs(self, axis: int, outputs: IntegerArray) -> IntegerArray:
         """The codes nearest to the noisy means of the places, which are those of the middles of cells; or of names."""
         grid = self.axes[axis].grid
-        if self.axes[axis].named:
-            return grid.lower + drawn
-        reach = 2**self.bits - 1
-        means = np.clip(drawn / self.sizes() / reach, 0, 1) * (grid.cells - 1)
-        codes: Whole = np.floor(grid.lower + (means + 0.5) * grid.width).astype(np.int64)
+        if self.axes[axis].is_nominal:
+            return grid.lower + outputs
+        side_length = 2**self.bits - 1
+        means = np.clip(outputs / self.compute_sizes() / side_length, 0, 1) * (grid.cell_count - 1)
+        codes: IntegerArray = np.floor(grid.lower + (means + 0.5) * grid.width).astype(np.int64)
         return np.minimum(codes, grid.upper)
 
-    def _made_possible(self, centroids: Whole, possible: Possible, spare: Whole) -> Whole:
+    def _replace_impossible(
+        self, centroids: IntegerArray, find_possible: RecordsPossible, fallback: IntegerArray
+    ) -> IntegerArray:
         """Impossible ones replaced by the nearest that are possible, by the sum of distances in widths."""
-        fine = possible(centroids)
-        pool = centroids[fine] if fine.any() else spare.reshape(1, -1)
-        mended = centroids.copy()
-        for row in np.flatnonzero(~fine):
-            mended[row] = pool[self._far(pool, centroids[row]).argmin()]
-        return mended
+        is_possible = find_possible(centroids)
+        pool = centroids[is_possible] if is_possible.any() else fallback.reshape(1, -1)
+        repaired = centroids.copy()
+        for row in np.flatnonzero(~is_possible):
+            repaired[row] = pool[self._compute_distances(pool, centroids[row]).argmin()]
+        return repaired
 
-    def _far(self, pool: Whole, one: Whole) -> NDArray[np.float64]:
-        far = np.zeros(len(pool))
+    def _compute_distances(self, pool: IntegerArray, record: IntegerArray) -> NDArray[np.float64]:
+        distances = np.zeros(len(pool))
         for a, axis in enumerate(self.axes):
-            if axis.named:
-                far += np.array(axis.apart)[one[a] - axis.grid.lower, pool[:, a] - axis.grid.lower] / max(
-                    axis.most(), 1
+            if axis.is_nominal:
+                distances += np.array(axis.distances)[record[a] - axis.grid.lower, pool[:, a] - axis.grid.lower] / max(
+                    axis.compute_max_change(), 1
                 )
             else:
-                far += np.abs(pool[:, a] - one[a]) / (axis.grid.upper - axis.grid.lower + 1)
-        return far
+                distances += np.abs(pool[:, a] - record[a]) / (axis.grid.upper - axis.grid.lower + 1)
+        return distances
 
 
-def names_law(selection: Selection, scores: Whole) -> Distribution:
+def build_name_distribution(selection: Selection, scores: IntegerArray) -> Distribution:
     """The exponential mechanism's law of names, by the levels that occur: scores of large blocks are far apart."""
     count = len(scores)
-    levels, blocks = np.unique(selection.levels(scores, 1 / count), return_inverse=True)
-    return Distribution(Prior.uniform(0, count - 1), blocks, Powers(selection.ratio, levels.tolist()))
+    levels, blocks = np.unique(selection.compute_levels(scores, 1 / count), return_inverse=True)
+    return Distribution(Prior.uniform(0, count - 1), blocks, PowerFactors(selection.ratio, levels.tolist()))

@@ -8,175 +8,230 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from discreet.custodian.secrets import identifier
+from discreet.custodian.secrets import generate_identifier
 from discreet.errors import DiscreetError
 from discreet.schema.public import schema_to_public_json
 from discreet.service import documents as d
-from discreet.service.access import Entered, InService, Someone, visible
+from discreet.service.access import CurrentPrincipal, CurrentService, DatasetContext, list_visible_datasets
 from discreet.service.console import copies, forms, views
-from discreet.service.console.copies import address_of
-from discreet.service.console.forms import Form, Sent
-from discreet.service.console.places import InPlace, Where, where
+from discreet.service.console.copies import get_public_url
+from discreet.service.console.forms import ConsoleForm, OwnForm
+from discreet.service.console.places import DatasetUrls, PageDataset, get_dataset_urls
 from discreet.service.console.refusing import PageRoute
-from discreet.service.console.rendering import page
-from discreet.service.problems import BY_NAME, Problem, problem_of
-from discreet.service.queueing import job_to_json, own_job, queue_ask
-from discreet.service.routes.datasets import Before, answer, budget, history, kept_answer, preview
+from discreet.service.console.rendering import render_page
+from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, problem_from_error
+from discreet.service.queueing import find_own_job, job_to_json, queue_question
+from discreet.service.routes.datasets import (
+    Before,
+    answer_dataset_question,
+    find_visible_answer,
+    get_budget_document,
+    get_history_document,
+    preview_dataset_question,
+)
 
-MOST_COMPARED = 8
-FIELDS = (
+MAX_COMPARED = 8
+QUESTION_FIELDS = (
     *("question", "size", "prior", "delta", "distance", "model", "rows", "tail"),
     *("constraints", "ranges", "population_size"),
 )
-BOXES = ("interval", "fresh", "reuse", "population")
+QUESTION_BOXES = ("interval", "fresh", "reuse", "population")
 AnswerId = Annotated[str, Path(min_length=1, max_length=64)]
-Ids = Annotated[list[str], Query(max_length=MOST_COMPARED, default_factory=list)]
+AnswerIds = Annotated[list[str], Query(max_length=MAX_COMPARED, default_factory=list)]
 
 
-def start() -> APIRouter:
+def build_start_pages() -> APIRouter:
     """The list of data sets, and the page of a job."""
-    made = APIRouter(prefix="/console", route_class=PageRoute)
+    router = APIRouter(prefix="/console", route_class=PageRoute)
 
-    @made.get("/datasets")
-    def datasets(request: Request, service: InService, principal: Someone) -> Response:
+    @router.get("/datasets")
+    def datasets(request: Request, service: CurrentService, principal: CurrentPrincipal) -> Response:
         """The data sets that are granted, and what is left of each."""
-        held = [service.holdings.held(name) for name in visible(service, principal)]
-        cards = [_card(Entered(service, principal, one, False)) for one in held if one is not None]
-        return page(request, "datasets.html", cards=cards)
+        served_datasets = [service.registry.find_dataset(name) for name in list_visible_datasets(service, principal)]
+        cards = [
+            _build_card(DatasetContext(service, principal, dataset, False))
+            for dataset in served_datasets
+            if dataset is not None
+        ]
+        return render_page(request, "datasets.html", cards=cards)
 
-    @made.get("/jobs/{job}")
-    def one_job(request: Request, service: InService, principal: Someone, job: AnswerId) -> Response:
+    @router.get("/jobs/{job}")
+    def one_job(request: Request, service: CurrentService, principal: CurrentPrincipal, job: AnswerId) -> Response:
         """How a job stands; a question that is answered leads to its answer."""
-        told = job_to_json(service, principal, own_job(service, principal, job))
-        place = Where(str(told["dataset"]), bool(told["rehearsal"]))
-        if told["answer"]:
-            return RedirectResponse(f"{place.pages}/answers/{told['answer']}", 303)
-        held = service.holdings.held(place.dataset)
-        deadline = 1.0 if held is None else held.told.deadline
-        return page(request, "job.html", job=told, where=place, deadline=deadline, rehearsal=place.rehearsal)
+        document = job_to_json(service, principal, find_own_job(service, principal, job))
+        urls = DatasetUrls(str(document["dataset"]), bool(document["rehearsal"]))
+        if document["answer"]:
+            return RedirectResponse(f"{urls.pages}/answers/{document['answer']}", 303)
+        dataset = service.registry.find_dataset(urls.dataset)
+        deadline = 1.0 if dataset is None else dataset.config.deadline
+        return render_page(request, "job.html", job=document, where=urls, deadline=deadline, rehearsal=urls.rehearsal)
 
-    return made
+    return router
 
 
-def pages(prefix: str) -> APIRouter:
+def build_dataset_pages(prefix: str) -> APIRouter:
     """The pages of one data set, under a prefix: the real one, or its rehearsal."""
-    made = APIRouter(prefix=prefix, route_class=PageRoute)
+    router = APIRouter(prefix=prefix, route_class=PageRoute)
 
-    @made.get("/{dataset}")
-    def asking(request: Request, entered: InPlace, again: str | None = None) -> Response:
+    @router.get("/{dataset}")
+    def show_question_form(request: Request, entered: PageDataset, again: str | None = None) -> Response:
         """Where a question is made; `again` is an answer whose question it begins with."""
         if again is None:
-            return _asking(request, entered, _fields(Form({})), given=False)
-        return _asking(request, entered, _said(json.loads(kept_answer(entered, again).document)["request"]))
+            return _render_question_page(request, entered, _read_fields(ConsoleForm({})), given=False)
+        return _render_question_page(
+            request, entered, _fields_from_request(json.loads(find_visible_answer(entered, again).document)["request"])
+        )
 
-    @made.post("/{dataset}/preview")
-    def previewed(request: Request, entered: InPlace, form: Sent) -> Response:
+    @router.post("/{dataset}/preview")
+    def show_preview(request: Request, entered: PageDataset, form: OwnForm) -> Response:
         """The same page with a preview, for browsers without scripts."""
         try:
-            made = preview(entered, forms.as_request(d.PreviewAsk, forms.asked(form)))
-        except (Problem, DiscreetError) as refusal:
-            return _refused(request, entered, form, problem_of(refusal))
-        return _asking(request, entered, _fields(form), preview=made, key=form.text("key"))
+            document = preview_dataset_question(
+                entered, forms.validate_body(d.PreviewAsk, forms.read_question_fields(form))
+            )
+        except (HttpProblem, DiscreetError) as refusal:
+            return _render_question_refusal(request, entered, form, problem_from_error(refusal))
+        return _render_question_page(request, entered, _read_fields(form), preview=document, key=form.get_text("key"))
 
-    @made.post("/{dataset}/ask")
-    def asked(request: Request, entered: InPlace, form: Sent) -> Response:
+    @router.post("/{dataset}/ask")
+    def submit_question(request: Request, entered: PageDataset, form: OwnForm) -> Response:
         """Ask, and go to the answer; a form that is sent twice is answered, and paid for, once."""
         try:
-            said = forms.as_request(d.Ask, forms.asked(form) | forms.asked_beside(form))
-            key = forms.key_of(form, said)
-            if entered.held.jobs:
-                return RedirectResponse(f"/console/jobs/{queue_ask(entered, key, said)['id']}", 303)
-            return RedirectResponse(f"{where(entered).pages}/answers/{answer(entered, key, said).id}", 303)
-        except (Problem, DiscreetError) as refusal:
-            return _refused(request, entered, form, problem_of(refusal))
+            body = forms.validate_body(d.Ask, forms.read_question_fields(form) | forms.read_answer_fields(form))
+            key = forms.compute_form_key(form, body)
+            if entered.dataset.runs_as_jobs:
+                return RedirectResponse(f"/console/jobs/{queue_question(entered, key, body)['id']}", 303)
+            return RedirectResponse(
+                f"{get_dataset_urls(entered).pages}/answers/{answer_dataset_question(entered, key, body).id}", 303
+            )
+        except (HttpProblem, DiscreetError) as refusal:
+            return _render_question_refusal(request, entered, form, problem_from_error(refusal))
 
-    @made.get("/{dataset}/answers/{wanted}")
-    def one_answer(request: Request, entered: InPlace, wanted: AnswerId) -> Response:
+    @router.get("/{dataset}/answers/{wanted}")
+    def one_answer(request: Request, entered: PageDataset, wanted: AnswerId) -> Response:
         """An answer with all that belongs to it."""
-        document, place = json.loads(kept_answer(entered, wanted).document), where(entered)
-        address = address_of(entered.service.config, request)
-        more: dict[str, Any] = {
-            "shown": views.answer(document),
-            "meters": views.meters(_balances(entered)),
-            "python": copies.python_code(address, entered.name, entered.rehearsal, document["request"]),
-            "curl": copies.curl_code(address, place.api, document["request"]),
+        document, urls = json.loads(find_visible_answer(entered, wanted).document), get_dataset_urls(entered)
+        address = get_public_url(entered.service.config, request)
+        variables: dict[str, Any] = {
+            "shown": views.build_answer_view(document),
+            "meters": views.build_meters(_list_balances(entered)),
+            "python": copies.format_python_code(address, entered.name, entered.rehearsal, document["request"]),
+            "curl": copies.format_curl_command(address, urls.api, document["request"]),
         }
-        return page(request, "answer.html", where=place, document=document, rehearsal=entered.rehearsal, **more)
+        return render_page(
+            request, "answer.html", where=urls, document=document, rehearsal=entered.rehearsal, **variables
+        )
 
-    @made.get("/{dataset}/history")
-    def told_history(request: Request, entered: InPlace, before: Before = None) -> Response:
+    @router.get("/{dataset}/history")
+    def show_history(request: Request, entered: PageDataset, before: Before = None) -> Response:
         """A page of what was asked, to look at again or to compare."""
-        told = history(entered, before=before)
-        more: dict[str, Any] = {"entries": told["history"], "older": told["next"], "before": before}
-        return page(request, "history.html", where=where(entered), rehearsal=entered.rehearsal, **more)
+        history_page = get_history_document(entered, before=before)
+        variables: dict[str, Any] = {
+            "entries": history_page["history"],
+            "older": history_page["next"],
+            "before": before,
+        }
+        return render_page(
+            request, "history.html", where=get_dataset_urls(entered), rehearsal=entered.rehearsal, **variables
+        )
 
-    @made.get("/{dataset}/compare")
-    def compared(request: Request, entered: InPlace, ids: Ids) -> Response:
+    @router.get("/{dataset}/compare")
+    def compare_answers(request: Request, entered: PageDataset, ids: AnswerIds) -> Response:
         """Answers side by side."""
-        wanted = [one for part in ids for one in part.split(",") if one][:MOST_COMPARED]
-        found = [json.loads(kept_answer(entered, one).document) for one in wanted]
-        shown = [{"document": one} | views.answer(one) for one in found]
-        chart = views.compared(found)
-        axis = views.axis(found) if chart else []
-        more: dict[str, Any] = {"where": where(entered), "rehearsal": entered.rehearsal}
-        return page(request, "compare.html", answers=shown, chart=chart, axis=axis, **more)
+        answer_ids = [item for part in ids for item in part.split(",") if item][:MAX_COMPARED]
+        documents = [json.loads(find_visible_answer(entered, item).document) for item in answer_ids]
+        cards = [{"document": item} | views.build_answer_view(item) for item in documents]
+        chart = views.build_comparison(documents)
+        axis = views.build_chart_axis(documents) if chart else []
+        variables: dict[str, Any] = {"where": get_dataset_urls(entered), "rehearsal": entered.rehearsal}
+        return render_page(request, "compare.html", answers=cards, chart=chart, axis=axis, **variables)
 
-    return made
+    return router
 
 
-def _card(entered: Entered) -> dict[str, Any]:
+def _build_card(context: DatasetContext) -> dict[str, Any]:
     """A data set in the list; one that cannot be opened says so."""
-    told: dict[str, Any] = {"where": where(entered), "deadline": entered.held.told.deadline, "problem": None}
-    told |= {"units": entered.schema.units, "columns": len(entered.schema.columns)}
+    card: dict[str, Any] = {
+        "where": get_dataset_urls(context),
+        "deadline": context.dataset.config.deadline,
+        "problem": None,
+    }
+    card |= {"units": context.schema.units, "columns": len(context.schema.columns)}
     try:
-        return told | {"meters": views.meters(_balances(entered))}
+        return card | {"meters": views.build_meters(_list_balances(context))}
     except DiscreetError as refusal:
-        return told | {"meters": [], "problem": problem_of(refusal).document()["detail"]}
+        return card | {"meters": [], "problem": problem_from_error(refusal).to_json()["detail"]}
 
 
-def _balances(entered: Entered) -> list[dict[str, Any]]:
-    found: Any = budget(entered)["budget"]
-    return list(found)
+def _list_balances(context: DatasetContext) -> list[dict[str, Any]]:
+    balances: Any = get_budget_document(context)["budget"]
+    return list(balances)
 
 
-def _asking(request: Request, entered: Entered, fields: dict[str, Any], status: int = 200, **more: Any) -> Response:
-    schema = schema_to_public_json(entered.schema)
-    given = {"preview": None, "key": identifier(), "alert": None, "given": True} | more
-    given |= {"where": where(entered), "schema": schema, "schema_text": json.dumps(schema), "fields": fields}
-    made = given["preview"]
-    given["told"] = None if made is None else views.preview(made, bool(fields["fresh"]), entered.rehearsal)
-    given |= {"trees": _trees(schema), "rehearsal": entered.rehearsal, "meters": views.meters(_balances(entered))}
-    return page(request, "ask.html", status, **given)
+def _render_question_page(
+    request: Request, context: DatasetContext, fields: dict[str, Any], status: int = 200, **variables: Any
+) -> Response:
+    schema = schema_to_public_json(context.schema)
+    values = {"preview": None, "key": generate_identifier(), "alert": None, "given": True} | variables
+    values |= {
+        "where": get_dataset_urls(context),
+        "schema": schema,
+        "schema_text": json.dumps(schema),
+        "fields": fields,
+    }
+    document = values["preview"]
+    values["told"] = (
+        None if document is None else views.build_preview_view(document, bool(fields["fresh"]), context.rehearsal)
+    )
+    values |= {
+        "trees": _build_trees(schema),
+        "rehearsal": context.rehearsal,
+        "meters": views.build_meters(_list_balances(context)),
+    }
+    return render_page(request, "ask.html", status, **values)
 
 
-def _trees(schema: dict[str, Any]) -> dict[str, Any]:
-    return {name: views.branches(one["taxonomy"]) for name, one in schema["columns"].items() if "taxonomy" in one}
+def _build_trees(schema: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: views.build_taxonomy_tree(column["taxonomy"])
+        for name, column in schema["columns"].items()
+        if "taxonomy" in column
+    }
 
 
-def _refused(request: Request, entered: Entered, form: Form, problem: Problem) -> Response:
+def _render_question_refusal(
+    request: Request, context: DatasetContext, form: ConsoleForm, problem: HttpProblem
+) -> Response:
     """The page once more, as it was filled in, with what is wrong."""
     if problem.name in {"not-found", "internal"}:
         raise problem
-    told = problem.document()
-    status = BY_NAME[problem.name].status
-    return _asking(request, entered, _fields(form), status, alert=told["detail"], key=form.text("key"))
+    document = problem.to_json()
+    status = PROBLEM_TYPES_BY_NAME[problem.name].status
+    return _render_question_page(
+        request, context, _read_fields(form), status, alert=document["detail"], key=form.get_text("key")
+    )
 
 
-def _fields(form: Form) -> dict[str, Any]:
+def _read_fields(form: ConsoleForm) -> dict[str, Any]:
     """The form as it was filled in."""
-    told: dict[str, Any] = {name: form.text(name) for name in FIELDS} | {name: form.ticked(name) for name in BOXES}
-    return told | {"how": form.text("how") or "epsilon", "size": form.text("size") or ("" if form.fields else "0.1")}
+    fields: dict[str, Any] = {name: form.get_text(name) for name in QUESTION_FIELDS} | {
+        name: form.is_ticked(name) for name in QUESTION_BOXES
+    }
+    return fields | {
+        "how": form.get_text("how") or "epsilon",
+        "size": form.get_text("size") or ("" if form.fields else "0.1"),
+    }
 
 
-def _said(asked: dict[str, Any]) -> dict[str, Any]:
+def _fields_from_request(body: dict[str, Any]) -> dict[str, Any]:
     """An earlier request as a form."""
-    how = next((name for name in forms.NOISE if name in asked), "epsilon")
-    told: dict[str, Any] = {name: _text(asked.get(name)) for name in FIELDS}
-    told |= {name: bool(asked.get(name)) for name in BOXES}
-    return told | {"how": how, "size": _text(asked.get(how)), "fresh": False, "reuse": False}
+    how = next((name for name in forms.NOISE_FIELDS if name in body), "epsilon")
+    fields: dict[str, Any] = {name: _format_field(body.get(name)) for name in QUESTION_FIELDS}
+    fields |= {name: bool(body.get(name)) for name in QUESTION_BOXES}
+    return fields | {"how": how, "size": _format_field(body.get(how)), "fresh": False, "reuse": False}
 
 
-def _text(told: object) -> str:
-    if isinstance(told, list):
-        return "\n".join(map(str, told))
-    return "" if told is None else told if isinstance(told, str) else json.dumps(told)
+def _format_field(value: object) -> str:
+    if isinstance(value, list):
+        return "\n".join(map(str, value))
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)

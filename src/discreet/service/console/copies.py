@@ -15,13 +15,13 @@ from starlette.requests import Request
 
 from discreet.service.config import Config
 
-NUMBERS = ("epsilon", "delta", "noise_scale")
-DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?")
-LATER = ("ranges", "population", "population_size")
+NUMBER_FIELDS = ("epsilon", "delta", "noise_scale")
+DECIMAL_PATTERN = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]+)?")
+LATER_FIELDS = ("ranges", "population", "population_size")
 """What the client asks of the answer that it has."""
 
 
-def address_of(config: Config, request: Request) -> str:
+def get_public_url(config: Config, request: Request) -> str:
     """The address of the service for code that sends a token: as configured, else where the request was received.
 
     Never the Host header: whoever can set it would be sent the token of the person who runs the code.
@@ -29,30 +29,34 @@ def address_of(config: Config, request: Request) -> str:
     if config.url is not None:
         return config.url
     host, port = request.scope.get("server") or (config.address, config.port)
-    scheme, usual = ("http", 80) if config.tls is None else ("https", 443)
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}{'' if port == usual else f':{port}'}"
+    scheme, default_port = ("http", 80) if config.tls is None else ("https", 443)
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}{'' if port == default_port else f':{port}'}"
 
 
-def python_code(address: str, dataset: str, rehearsal: bool, asked: Mapping[str, Any]) -> str:
+def format_python_code(address: str, dataset: str, rehearsal: bool, body: Mapping[str, Any]) -> str:
     """A few lines for the Python client."""
-    more = ", rehearsal=True" if rehearsal else ""
-    said = {name: _literal(name, told) for name, told in _again(asked).items() if name not in LATER}
-    question = said.pop("question")
-    arguments = "".join(f"        {one},\n" for one in [question, *(f"{name}={told}" for name, told in said.items())])
-    broken = any(said.get(name, "").startswith("Fraction(") for name in NUMBERS)
-    fractions = "from fractions import Fraction\n" if broken else ""
+    rehearsal_argument = ", rehearsal=True" if rehearsal else ""
+    literals = {
+        name: _format_literal(name, value) for name, value in _drop_fresh(body).items() if name not in LATER_FIELDS
+    }
+    question = literals.pop("question")
+    arguments = "".join(
+        f"        {argument},\n" for argument in [question, *(f"{name}={value}" for name, value in literals.items())]
+    )
+    has_fractions = any(literals.get(name, "").startswith("Fraction(") for name in NUMBER_FIELDS)
+    fractions = "from fractions import Fraction\n" if has_fractions else ""
     return (
         f"import os\n{fractions}\nfrom discreet import Client\n\n"
-        f'with Client({address!r}, os.environ["DISCREET_TOKEN"], {dataset!r}{more}) as client:\n'
+        f'with Client({address!r}, os.environ["DISCREET_TOKEN"], {dataset!r}{rehearsal_argument}) as client:\n'
         f"    answer = client.answer(\n{arguments}    )\n"
         "    print(answer.value if answer.single else answer.rows)\n"
         "    print(answer.interval(), answer.guarantee.words())\n"
     )
 
 
-def curl_code(address: str, api: str, asked: Mapping[str, Any]) -> str:
+def format_curl_command(address: str, api: str, request_body: Mapping[str, Any]) -> str:
     """One command of a shell."""
-    body = json.dumps(_again(asked), ensure_ascii=False)
+    body = json.dumps(_drop_fresh(request_body), ensure_ascii=False)
     return (
         f"curl --silent --show-error {shlex.quote(f'{address}{api}/answers')} \\\n"
         '  --header "Authorization: Bearer $DISCREET_TOKEN" \\\n'
@@ -61,12 +65,12 @@ def curl_code(address: str, api: str, asked: Mapping[str, Any]) -> str:
     )
 
 
-def _again(asked: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: told for name, told in asked.items() if name != "fresh"}
+def _drop_fresh(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name != "fresh"}
 
 
-def _literal(name: str, told: object) -> str:
+def _format_literal(name: str, value: object) -> str:
     """A value in Python; an exact number as the number it is."""
-    if name in NUMBERS and isinstance(told, str):
-        return told if DECIMAL.fullmatch(told) else f"Fraction({told!r})"
-    return repr(told)
+    if name in NUMBER_FIELDS and isinstance(value, str):
+        return value if DECIMAL_PATTERN.fullmatch(value) else f"Fraction({value!r})"
+    return repr(value)

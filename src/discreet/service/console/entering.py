@@ -5,60 +5,60 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from discreet.service.access import InService, Someone
-from discreet.service.console.forms import Filled, Sent
-from discreet.service.console.refusing import SIGN_IN, PageRoute
-from discreet.service.console.rendering import page
-from discreet.service.gate import COOKIE, LONGEST_TOKEN, Principal
+from discreet.service.access import CurrentPrincipal, CurrentService
+from discreet.service.console.forms import AnyForm, OwnForm
+from discreet.service.console.refusing import SIGN_IN_PAGE, PageRoute
+from discreet.service.console.rendering import render_page
+from discreet.service.gate import COOKIE_NAME, MAX_TOKEN_LENGTH, Principal
 from discreet.service.headers import is_encrypted
-from discreet.service.problems import Problem
-from discreet.service.store.tokens import sign_in, sign_out, token_of
+from discreet.service.problems import HttpProblem
+from discreet.service.store.tokens import find_token, sign_in, sign_out
 
-UNKNOWN = "this token opens nothing: it is mistyped, expired or revoked; ask the custodian for one"
-OVER = "you are signed out: your token was revoked or has expired, or your session has ended; sign in again"
-OURS = {"same-origin", "none"}
+UNKNOWN_TOKEN = "this token opens nothing: it is mistyped, expired or revoked; ask the custodian for one"
+SESSION_OVER = "you are signed out: your token was revoked or has expired, or your session has ended; sign in again"
+OWN_SITES = {"same-origin", "none"}
 
 
-def router() -> APIRouter:
+def build_sign_in_pages() -> APIRouter:
     """The routes."""
-    made = APIRouter(prefix="/console", route_class=PageRoute)
+    router = APIRouter(prefix="/console", route_class=PageRoute)
 
-    @made.get("")
-    @made.get("/")
+    @router.get("")
+    @router.get("/")
     def entrance(request: Request, why: str = "") -> Response:
         """Where to sign in, or on to the pages of whoever is."""
         principal: Principal | None = getattr(request.state, "principal", None)
         if principal is not None:
-            return RedirectResponse(home(principal), 303)
-        return page(request, "sign-in.html", alert=OVER if why == "ended" else None)
+            return RedirectResponse(get_home_page(principal), 303)
+        return render_page(request, "sign-in.html", alert=SESSION_OVER if why == "ended" else None)
 
-    @made.post("/sign-in")
-    def enter(request: Request, service: InService, form: Filled) -> Response:
+    @router.post("/sign-in")
+    def enter(request: Request, service: CurrentService, form: AnyForm) -> Response:
         """Exchange a token for a cookie that lives as long as the browser, or half a day."""
         # Another site could sign a browser in with a token of its own, and look on.
-        if request.headers.get("sec-fetch-site", "none") not in OURS:
-            raise Problem("forbidden", "this form is not one of ours; open the console and sign in there")
-        told = form.text("token")
-        token = token_of(service.store, told) if 0 < len(told) <= LONGEST_TOKEN else None
+        if request.headers.get("sec-fetch-site", "none") not in OWN_SITES:
+            raise HttpProblem("forbidden", "this form is not one of ours; open the console and sign in there")
+        token_secret = form.get_text("token")
+        token = find_token(service.store, token_secret) if 0 < len(token_secret) <= MAX_TOKEN_LENGTH else None
         if token is None:
-            return page(request, "sign-in.html", 401, alert=UNKNOWN)
-        reply = RedirectResponse(home(Principal(token)), 303)
-        secure = is_encrypted(request.scope, service.config.tls is not None)
-        reply.set_cookie(COOKIE, sign_in(service.store, token), secure=secure, httponly=True, samesite="strict")
+            return render_page(request, "sign-in.html", 401, alert=UNKNOWN_TOKEN)
+        reply = RedirectResponse(get_home_page(Principal(token)), 303)
+        is_secure = is_encrypted(request.scope, service.config.tls is not None)
+        reply.set_cookie(COOKIE_NAME, sign_in(service.store, token), secure=is_secure, httponly=True, samesite="strict")
         return reply
 
-    @made.post("/sign-out")
-    def leave(service: InService, principal: Someone, _: Sent) -> Response:
+    @router.post("/sign-out")
+    def leave(service: CurrentService, principal: CurrentPrincipal, _: OwnForm) -> Response:
         """End the session at once."""
         if principal.cookie is not None:
             sign_out(service.store, principal.cookie)
-        reply = RedirectResponse(SIGN_IN, 303)
-        reply.delete_cookie(COOKIE)
+        reply = RedirectResponse(SIGN_IN_PAGE, 303)
+        reply.delete_cookie(COOKIE_NAME)
         return reply
 
-    return made
+    return router
 
 
-def home(principal: Principal) -> str:
+def get_home_page(principal: Principal) -> str:
     """The first page."""
     return "/console/custodian" if principal.is_custodian else "/console/datasets"

@@ -11,108 +11,110 @@ from urllib.parse import parse_qs
 from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 
-from discreet.custodian.secrets import identifier
+from discreet.custodian.secrets import generate_identifier
 from discreet.errors import InvalidInput
-from discreet.service.access import principal_of
-from discreet.service.gate import check_form
-from discreet.service.problems import Problem
-from discreet.service.store.answers import canonical
+from discreet.service.access import get_principal
+from discreet.service.gate import check_form_token
+from discreet.service.problems import HttpProblem
+from discreet.service.store.answers import canonicalize_request
 
-KIND = "application/x-www-form-urlencoded"
-MOST_FIELDS = 2000
-NOISE = ("epsilon", "accuracy", "noise_scale")
+FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
+MAX_FIELDS = 2000
+NOISE_FIELDS = ("epsilon", "accuracy", "noise_scale")
 Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ConsoleForm:
     """The fields that were filled in."""
 
     fields: Mapping[str, list[str]]
 
-    def text(self, name: str) -> str:
+    def get_text(self, name: str) -> str:
         """A field, without spaces at its ends; "" where it is empty."""
         return self.fields.get(name, [""])[0].strip()
 
-    def all(self, name: str) -> list[str]:
+    def get_values(self, name: str) -> list[str]:
         """Every value of a field that may be there several times."""
-        return [one.strip() for one in self.fields.get(name, []) if one.strip()]
+        return [value.strip() for value in self.fields.get(name, []) if value.strip()]
 
-    def lines(self, name: str) -> list[str]:
+    def get_lines(self, name: str) -> list[str]:
         """The lines of a field."""
-        return [line.strip() for line in self.text(name).splitlines() if line.strip()]
+        return [line.strip() for line in self.get_text(name).splitlines() if line.strip()]
 
-    def ticked(self, name: str) -> bool:
+    def is_ticked(self, name: str) -> bool:
         """Whether a box is ticked."""
-        return bool(self.text(name))
+        return bool(self.get_text(name))
 
 
-async def read_form(request: Request) -> Form:
+async def read_form(request: Request) -> ConsoleForm:
     """The fields of a request's body."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != KIND:
-        raise Problem("unsupported-media-type", "send a form of this console")
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_MEDIA_TYPE:
+        raise HttpProblem("unsupported-media-type", "send a form of this console")
     try:
-        fields = parse_qs((await request.body()).decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        fields = parse_qs((await request.body()).decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
         raise InvalidInput("the form cannot be read; load the page again") from None
-    return Form(fields)
+    return ConsoleForm(fields)
 
 
-async def sent(request: Request) -> Form:
+async def read_own_form(request: Request) -> ConsoleForm:
     """The fields of a form, which must have come from a page of ours."""
-    principal = principal_of(request)
+    principal = get_principal(request)
     form = await read_form(request)
-    check_form(principal, form.text("form_token"))
+    check_form_token(principal, form.get_text("form_token"))
     return form
 
 
-Filled = Annotated[Form, Depends(read_form)]
-Sent = Annotated[Form, Depends(sent)]
+AnyForm = Annotated[ConsoleForm, Depends(read_form)]
+OwnForm = Annotated[ConsoleForm, Depends(read_own_form)]
 
 
-def as_request(model: type[Model], said: Mapping[str, Any]) -> dict[str, Any]:
+def validate_body(model: type[Model], fields: Mapping[str, Any]) -> dict[str, Any]:
     """What was said, as a body of the API; refused as there."""
     try:
-        return model.model_validate(dict(said)).model_dump(exclude_unset=True)
+        return model.model_validate(dict(fields)).model_dump(exclude_unset=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = " ".join(str(part)[:40] for part in first["loc"][:1]) or "the form"
-        raise InvalidInput(f"{place}: {first['msg'][:1].lower()}{first['msg'][1:200]}") from None
+        location = " ".join(str(part)[:40] for part in first["loc"][:1]) or "the form"
+        raise InvalidInput(f"{location}: {first['msg'][:1].lower()}{first['msg'][1:200]}") from None
 
 
-def asked(form: Form) -> dict[str, Any]:
+def read_question_fields(form: ConsoleForm) -> dict[str, Any]:
     """A question as the form has it; what only an answer takes is left out where it is empty."""
-    said: dict[str, Any] = {"question": form.text("question")}
-    how = form.text("how") or "epsilon"
-    if how not in NOISE:
-        raise InvalidInput(f"say how much noise there may be by one of {', '.join(NOISE)}, not {how[:40]!r}")
-    said |= {how: form.text("size")}
-    said |= {name: form.text(name) for name in ("prior", "delta", "distance", "model")}
-    said |= {"rows": whole(form.text("rows"), "rows"), "interval": form.ticked("interval")}
-    said |= {"reuse": "any" if form.ticked("reuse") else ""}
-    return _given(said) | _tail(form.text("tail"))
+    fields: dict[str, Any] = {"question": form.get_text("question")}
+    how = form.get_text("how") or "epsilon"
+    if how not in NOISE_FIELDS:
+        raise InvalidInput(f"say how much noise there may be by one of {', '.join(NOISE_FIELDS)}, not {how[:40]!r}")
+    fields |= {how: form.get_text("size")}
+    fields |= {name: form.get_text(name) for name in ("prior", "delta", "distance", "model")}
+    fields |= {"rows": parse_optional_integer(form.get_text("rows"), "rows"), "interval": form.is_ticked("interval")}
+    fields |= {"reuse": "any" if form.is_ticked("reuse") else ""}
+    return _drop_empty(fields) | _read_tail(form.get_text("tail"))
 
 
-def asked_beside(form: Form) -> dict[str, Any]:
+def read_answer_fields(form: ConsoleForm) -> dict[str, Any]:
     """What an answer takes besides a preview."""
-    said = {name: form.lines(name) for name in ("constraints", "ranges")}
-    ticked = {name: form.ticked(name) for name in ("fresh", "population")}
-    return _given(said | ticked | {"population_size": form.text("population_size")})
+    fields = {name: form.get_lines(name) for name in ("constraints", "ranges")}
+    boxes = {name: form.is_ticked(name) for name in ("fresh", "population")}
+    return _drop_empty(fields | boxes | {"population_size": form.get_text("population_size")})
 
 
-def _tail(text: str) -> dict[str, bool]:
+def _read_tail(text: str) -> dict[str, bool]:
     """Whether a heavy tail is mixed into the prior; nothing where that is left open."""
     if text not in {"", "true", "false"}:
         raise InvalidInput(f"tail is true, false or left out, not {text[:40]!r}")
     return {"tail": text == "true"} if text else {}
 
 
-def key_of(form: Form, said: Mapping[str, Any]) -> str:
+def compute_form_key(form: ConsoleForm, body: Mapping[str, Any]) -> str:
     """One key for one form and what it says: sent twice it is the same, changed it is another."""
-    return hashlib.sha256(f"{form.text('key') or identifier()} {canonical(dict(said))}".encode()).hexdigest()
+    return hashlib.sha256(
+        f"{form.get_text('key') or generate_identifier()} {canonicalize_request(dict(body))}".encode()
+    ).hexdigest()
 
 
-def whole(text: str, name: str) -> int | None:
+def parse_optional_integer(text: str, name: str) -> int | None:
     """A whole number, or none."""
     if not text:
         return None
@@ -121,5 +123,5 @@ def whole(text: str, name: str) -> int | None:
     return int(text)
 
 
-def _given(said: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in said.items() if value not in ("", None, False, [])}
+def _drop_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in ("", None, False, [])}

@@ -7,55 +7,55 @@ from functools import cache
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from discreet.service.access import Someone
+from discreet.service.access import CurrentPrincipal
 from discreet.service.console import admitting, analyst, entering, keeping, releasing, static
 from discreet.service.console.refusing import PageRoute
-from discreet.service.console.rendering import page
-from discreet.service.console.topics import TOPICS, gains
-from discreet.service.problems import not_found
+from discreet.service.console.rendering import render_page
+from discreet.service.console.topics import TOPICS, list_epsilon_gains
+from discreet.service.problems import build_not_found
 
 
 @cache
-def console() -> APIRouter:
+def build_console() -> APIRouter:
     """Every route under /console. They hold nothing of any service, and are made once."""
-    made = APIRouter()
-    for one in (
-        static.router(),
-        explaining(),
-        entering.router(),
-        analyst.start(),
-        analyst.pages("/console/datasets"),
-        analyst.pages("/console/rehearsal/datasets"),
-        admitting.router(),
-        keeping.router(),
-        releasing.router(),
-        elsewhere(),
+    router = APIRouter()
+    for page_routes in (
+        static.build_asset_routes(),
+        build_explanation_pages(),
+        entering.build_sign_in_pages(),
+        analyst.build_start_pages(),
+        analyst.build_dataset_pages("/console/datasets"),
+        analyst.build_dataset_pages("/console/rehearsal/datasets"),
+        admitting.build_access_pages(),
+        keeping.build_overview_pages(),
+        releasing.build_release_pages(),
+        build_fallback_pages(),
     ):
-        made.include_router(one)
-    return made
+        router.include_router(page_routes)
+    return router
 
 
-def explaining() -> APIRouter:
+def build_explanation_pages() -> APIRouter:
     """The explanations, which are about no data set."""
-    made = APIRouter(prefix="/console/explain", route_class=PageRoute)
+    router = APIRouter(prefix="/console/explain", route_class=PageRoute)
 
-    @made.get("/{topic}")
-    def explained(request: Request, topic: str) -> Response:
+    @router.get("/{topic}")
+    def show_explanation(request: Request, topic: str) -> Response:
         """One explanation."""
         if topic not in TOPICS:
-            raise not_found()
-        return page(request, "explain.html", name=topic, gains=gains())
+            raise build_not_found()
+        return render_page(request, "explain.html", name=topic, gains=list_epsilon_gains())
 
-    return made
+    return router
 
 
-def elsewhere() -> APIRouter:
+def build_fallback_pages() -> APIRouter:
     """What is nowhere, told by a page."""
-    made = APIRouter(prefix="/console", route_class=PageRoute)
+    router = APIRouter(prefix="/console", route_class=PageRoute)
 
-    @made.get("/{rest:path}")
-    def nowhere(_: Someone) -> Response:
+    @router.get("/{rest:path}")
+    def nowhere(_: CurrentPrincipal) -> Response:
         """Nothing is there."""
-        raise not_found()
+        raise build_not_found()
 
-    return made
+    return router

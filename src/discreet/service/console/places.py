@@ -8,13 +8,13 @@ from urllib.parse import quote
 
 from fastapi import Depends, Request
 
-from discreet.service.access import Entered, enter
+from discreet.service.access import DatasetContext, enter_dataset
 
-REHEARSAL = "/console/rehearsal/"
+REHEARSAL_PREFIX = "/console/rehearsal/"
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class DatasetUrls:
     """A data set's addresses."""
 
     dataset: str
@@ -38,7 +38,7 @@ class Where:
     @property
     def other(self) -> str:
         """The same page in rehearsal, or for real again."""
-        return Where(self.dataset, not self.rehearsal).pages
+        return DatasetUrls(self.dataset, not self.rehearsal).pages
 
     @property
     def _name(self) -> str:
@@ -49,14 +49,14 @@ class Where:
         return "/rehearsal" if self.rehearsal else ""
 
 
-def where(entered: Entered) -> Where:
+def get_dataset_urls(context: DatasetContext) -> DatasetUrls:
     """The addresses of a data set that was entered."""
-    return Where(entered.name, entered.rehearsal)
+    return DatasetUrls(context.name, context.rehearsal)
 
 
-def entered(request: Request, dataset: str) -> Entered:
+def get_page_context(request: Request, dataset: str) -> DatasetContext:
     """The data set of a page, if it is granted."""
-    return enter(request, dataset, request.url.path.startswith(REHEARSAL))
+    return enter_dataset(request, dataset, request.url.path.startswith(REHEARSAL_PREFIX))
 
 
-InPlace = Annotated[Entered, Depends(entered)]
+PageDataset = Annotated[DatasetContext, Depends(get_page_context)]

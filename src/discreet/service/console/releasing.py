@@ -7,120 +7,138 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from discreet.custodian.private_recipe import METHODS as PRIVATE
-from discreet.custodian.recipe import METHODS as WEAKER
-from discreet.custodian.secrets import identifier
+from discreet.custodian.private_recipe import SYNTHETIC_METHODS as PRIVATE
+from discreet.custodian.recipe import METHOD_OPTIONS as WEAKER
+from discreet.custodian.secrets import generate_identifier
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.service import documents as d
 from discreet.service import publishing
-from discreet.service.access import Entered, InManaged
+from discreet.service.access import DatasetContext, ManagedDataset
 from discreet.service.console import forms, views
-from discreet.service.console.forms import Form, Sent
-from discreet.service.console.keeping import balances
-from discreet.service.console.places import where
+from discreet.service.console.forms import ConsoleForm, OwnForm
+from discreet.service.console.keeping import list_account_balances
+from discreet.service.console.places import get_dataset_urls
 from discreet.service.console.refusing import PageRoute
-from discreet.service.console.rendering import page
-from discreet.service.problems import BY_NAME, Problem, problem_of
-from discreet.service.queueing import job_to_json, queue, queue_release
-from discreet.service.store.jobs import all_jobs
+from discreet.service.console.rendering import render_page
+from discreet.service.problems import PROBLEM_TYPES_BY_NAME, HttpProblem, problem_from_error
+from discreet.service.queueing import job_to_json, queue_job, queue_release
+from discreet.service.store.jobs import list_jobs
 
-TEXTS = ("method", "epsilon", "delta", "k", "t", "format", "ks")
-USUAL = {"method": "private-linked"}
+RELEASE_FIELDS = ("method", "epsilon", "delta", "k", "t", "format", "ks")
+DEFAULT_FIELDS = {"method": "private-linked"}
 """What a page begins with: the method that previews advise, unless very little may be lost."""
 
 
-def router() -> APIRouter:
+def build_release_pages() -> APIRouter:
     """The routes."""
-    made = APIRouter(prefix="/console/custodian/datasets/{dataset}/publish", route_class=PageRoute)
+    router = APIRouter(prefix="/console/custodian/datasets/{dataset}/publish", route_class=PageRoute)
 
-    @made.get("")
-    def start(request: Request, entered: InManaged) -> Response:
+    @router.get("")
+    def start(request: Request, entered: ManagedDataset) -> Response:
         """Where a release begins."""
-        return _page(request, entered, Form({}))
+        return _render_release_page(request, entered, ConsoleForm({}))
 
-    @made.post("/preview")
-    def expected(request: Request, entered: InManaged, form: Sent) -> Response:
+    @router.post("/preview")
+    def show_preview(request: Request, entered: ManagedDataset, form: OwnForm) -> Response:
         """Whether the recipe can be made, and how far off private files would be, for nothing."""
         try:
-            recipe = _read(form)
-            with entered.service.holdings.custodian(entered.name) as custodian:
-                publishing.check(custodian, recipe)
+            recipe = _read_release(form)
+            with entered.service.registry.lease_custodian(entered.name) as custodian:
+                publishing.check_release_request(custodian, recipe)
                 if recipe["method"] in WEAKER:
-                    return _page(request, entered, form, fits=recipe["method"])
-                said = forms.as_request(d.Expect, _private(form))
-                return _page(request, entered, form, expected=publishing.expected(custodian, said))
+                    return _render_release_page(request, entered, form, fits=recipe["method"])
+                body = forms.validate_body(d.Expect, _read_private_fields(form))
+                return _render_release_page(
+                    request, entered, form, expected=publishing.estimate_requested_release(custodian, body)
+                )
         except DiscreetError as refusal:
-            return _refused(request, entered, form, problem_of(refusal))
+            return _render_release_refusal(request, entered, form, problem_from_error(refusal))
 
-    @made.post("/release")
-    def release(request: Request, entered: InManaged, form: Sent) -> Response:
+    @router.post("/release")
+    def release(request: Request, entered: ManagedDataset, form: OwnForm) -> Response:
         """Queue a release, after whatever can be refused at once."""
         try:
-            said = _read(form)
-            if not form.ticked("sure"):
+            body = _read_release(form)
+            if not form.is_ticked("sure"):
                 raise InvalidInput("tick the box that says what it costs, then publish")
-            return _seen(queue_release(entered, forms.key_of(form, said), said))
-        except (Problem, DiscreetError) as refusal:
-            return _refused(request, entered, form, problem_of(refusal))
+            return _redirect_to_job(queue_release(entered, forms.compute_form_key(form, body), body))
+        except (HttpProblem, DiscreetError) as refusal:
+            return _render_release_refusal(request, entered, form, problem_from_error(refusal))
 
-    @made.post("/sweep")
-    def sweep(request: Request, entered: InManaged, form: Sent) -> Response:
+    @router.post("/sweep")
+    def sweep(request: Request, entered: ManagedDataset, form: OwnForm) -> Response:
         """Queue a comparison of methods; nothing is released."""
         try:
-            ks = {"ks": form.text("ks")} if form.text("ks") else {}
-            said = forms.as_request(d.Sweep, ks | {"methods": form.all("methods")})
-            return _seen(queue(entered, "sweep", forms.key_of(form, said), said))
-        except (Problem, DiscreetError) as refusal:
-            return _refused(request, entered, form, problem_of(refusal))
+            ks = {"ks": form.get_text("ks")} if form.get_text("ks") else {}
+            body = forms.validate_body(d.Sweep, ks | {"methods": form.get_values("methods")})
+            return _redirect_to_job(queue_job(entered, "sweep", forms.compute_form_key(form, body), body))
+        except (HttpProblem, DiscreetError) as refusal:
+            return _render_release_refusal(request, entered, form, problem_from_error(refusal))
 
-    return made
+    return router
 
 
-def _seen(job: dict[str, object]) -> Response:
+def _redirect_to_job(job: dict[str, object]) -> Response:
     return RedirectResponse(f"/console/jobs/{job['id']}", 303)
 
 
-def _read(form: Form) -> dict[str, Any]:
+def _read_release(form: ConsoleForm) -> dict[str, Any]:
     """The form as a body of the API; what is missing is told by the page's own names."""
-    if form.text("method") in PRIVATE and not form.text("epsilon"):
+    if form.get_text("method") in PRIVATE and not form.get_text("epsilon"):
         raise InvalidInput("give an epsilon, how much may be lost, such as 1")
-    return forms.as_request(d.Publish, _recipe(form))
+    return forms.validate_body(d.Publish, _read_recipe_fields(form))
 
 
-def _private(form: Form) -> dict[str, Any]:
+def _read_private_fields(form: ConsoleForm) -> dict[str, Any]:
     """What a preview of all private methods takes."""
-    said = {"epsilon": form.text("epsilon"), "delta": form.text("delta"), "k": _k(form), "columns": form.all("columns")}
-    return {name: value for name, value in said.items() if value not in ("", None, [])}
+    fields = {
+        "epsilon": form.get_text("epsilon"),
+        "delta": form.get_text("delta"),
+        "k": _read_k(form),
+        "columns": form.get_values("columns"),
+    }
+    return {name: value for name, value in fields.items() if value not in ("", None, [])}
 
 
-def _recipe(form: Form) -> dict[str, Any]:
+def _read_recipe_fields(form: ConsoleForm) -> dict[str, Any]:
     """What a release takes."""
-    said: dict[str, Any] = {name: form.text(name) for name in ("method", "epsilon", "delta", "t", "format")}
-    said |= {"k": _k(form), "columns": form.all("columns"), "report": True}
-    if said["method"] in WEAKER:
-        said |= {"keep": said.pop("columns")}
-    return {name: value for name, value in said.items() if value not in ("", None, [])}
+    fields: dict[str, Any] = {name: form.get_text(name) for name in ("method", "epsilon", "delta", "t", "format")}
+    fields |= {"k": _read_k(form), "columns": form.get_values("columns"), "report": True}
+    if fields["method"] in WEAKER:
+        fields |= {"keep": fields.pop("columns")}
+    return {name: value for name, value in fields.items() if value not in ("", None, [])}
 
 
-def _k(form: Form) -> int | str | None:
-    told = form.text("k")
-    return "auto" if told == "auto" else forms.whole(told, "k")
+def _read_k(form: ConsoleForm) -> int | str | None:
+    text = form.get_text("k")
+    return "auto" if text == "auto" else forms.parse_optional_integer(text, "k")
 
 
-def _page(request: Request, entered: Entered, form: Form, status: int = 200, **more: Any) -> Response:
-    service, principal = entered.service, entered.principal
-    found = [one for one in all_jobs(service.store, None) if one.dataset == entered.name]
-    jobs = [one for one in found if one.kind != "ask" and one.rehearsal == entered.rehearsal]
-    given: dict[str, Any] = {"expected": None, "fits": None, "alert": None, "key": form.text("key") or identifier()}
-    given["fields"] = {name: form.text(name) or USUAL.get(name, "") for name in TEXTS}
-    given |= {"ticked": set(form.all("columns")), "compared": form.all("methods")}
-    given |= {"columns": entered.schema.columns, "private": PRIVATE, "weaker": tuple(WEAKER)}
-    given |= {"jobs": [job_to_json(service, principal, one) for one in jobs], "where": where(entered)}
-    given |= {"meters": views.meters(balances(service, entered.name))}
-    return page(request, "publish.html", status, **(given | more))
+def _render_release_page(
+    request: Request, context: DatasetContext, form: ConsoleForm, status: int = 200, **variables: Any
+) -> Response:
+    service, principal = context.service, context.principal
+    dataset_jobs = [job for job in list_jobs(service.store, None) if job.dataset == context.name]
+    jobs = [job for job in dataset_jobs if job.kind != "ask" and job.rehearsal == context.rehearsal]
+    values: dict[str, Any] = {
+        "expected": None,
+        "fits": None,
+        "alert": None,
+        "key": form.get_text("key") or generate_identifier(),
+    }
+    values["fields"] = {name: form.get_text(name) or DEFAULT_FIELDS.get(name, "") for name in RELEASE_FIELDS}
+    values |= {"ticked": set(form.get_values("columns")), "compared": form.get_values("methods")}
+    values |= {"columns": context.schema.columns, "private": PRIVATE, "weaker": tuple(WEAKER)}
+    values |= {"jobs": [job_to_json(service, principal, job) for job in jobs], "where": get_dataset_urls(context)}
+    values |= {"meters": views.build_meters(list_account_balances(service, context.name))}
+    return render_page(request, "publish.html", status, **(values | variables))
 
 
-def _refused(request: Request, entered: Entered, form: Form, problem: Problem) -> Response:
+def _render_release_refusal(
+    request: Request, context: DatasetContext, form: ConsoleForm, problem: HttpProblem
+) -> Response:
     if problem.name == "internal":
         raise problem
-    return _page(request, entered, form, BY_NAME[problem.name].status, alert=problem.document()["detail"])
+    return _render_release_page(
+        request, context, form, PROBLEM_TYPES_BY_NAME[problem.name].status, alert=problem.to_json()["detail"]
+    )

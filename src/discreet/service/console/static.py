@@ -16,16 +16,20 @@ from threading import Lock
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from discreet.pictures import library
-from discreet.service.problems import not_found
+from discreet.pictures import load_vega_script
+from discreet.service.problems import build_not_found
 
-FOLDER = Path(__file__).parent / "assets"
-KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-HOME = "/console/assets"
-VEGA = "vega.js"
-LONG = "public, max-age=31536000, immutable"
-CHECKED = "no-cache"
-BUILDING = Lock()
+ASSET_DIR = Path(__file__).parent / "assets"
+ASSET_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+ASSETS_PATH = "/console/assets"
+VEGA_NAME = "vega.js"
+CACHE_FOREVER = "public, max-age=31536000, immutable"
+CACHE_CHECKED = "no-cache"
+BUILD_LOCK = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,54 +41,61 @@ class Asset:
     tag: str
 
 
-def asset(content: bytes, suffix: str) -> Asset:
+def build_asset(content: bytes, suffix: str) -> Asset:
     """Content with its tag."""
-    return Asset(content, KINDS[suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+    return Asset(content, ASSET_MEDIA_TYPES[suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 
 @cache
-def own() -> Mapping[str, Asset]:
+def read_own_assets() -> Mapping[str, Asset]:
     """All files of our own, by name."""
-    return {path.name: asset(path.read_bytes(), path.suffix) for path in FOLDER.iterdir() if path.suffix in KINDS}
+    return {
+        path.name: build_asset(path.read_bytes(), path.suffix)
+        for path in ASSET_DIR.iterdir()
+        if path.suffix in ASSET_MEDIA_TYPES
+    }
 
 
 @cache
-def current() -> str:
+def compute_asset_version() -> str:
     """What names all assets together, as they are now."""
-    tags = [one.tag for _, one in sorted(own().items())]
+    tags = [asset.tag for _, asset in sorted(read_own_assets().items())]
     return hashlib.sha256("".join([*tags, version("vl-convert-python")]).encode()).hexdigest()[:16]
 
 
-def address() -> str:
+def get_assets_path() -> str:
     """Where pages find them."""
-    return f"{HOME}/{current()}"
+    return f"{ASSETS_PATH}/{compute_asset_version()}"
 
 
 @cache
-def _vega() -> Asset:
-    return asset(library().encode(), ".js")
+def _build_vega() -> Asset:
+    return build_asset(load_vega_script().encode(), ".js")
 
 
-def vega() -> Asset:
+def get_vega() -> Asset:
     """Vega, Vega-Lite and Vega-Embed as one module, built once in a process."""
-    with BUILDING:
-        return _vega()
+    with BUILD_LOCK:
+        return _build_vega()
 
 
-def router() -> APIRouter:
+def build_asset_routes() -> APIRouter:
     """The routes."""
-    made = APIRouter(prefix=HOME)
+    router = APIRouter(prefix=ASSETS_PATH)
 
-    @made.get("/{name}")
-    @made.get("/{named}/{name}")
-    def served(request: Request, name: str, named: str = "") -> Response:
+    @router.get("/{name}")
+    @router.get("/{named}/{name}")
+    def serve_asset(request: Request, name: str, named: str = "") -> Response:
         """A style or a script; nothing in it is about a data set."""
-        found = vega() if name == VEGA else own().get(name)
-        if found is None:
-            raise not_found()
-        headers = {"ETag": found.tag, "Cache-Control": LONG if named == current() else CHECKED}
-        if request.headers.get("if-none-match") == found.tag:
+        asset = get_vega() if name == VEGA_NAME else read_own_assets().get(name)
+        if asset is None:
+            raise build_not_found()
+        headers = {
+            "ETag": asset.tag,
+            "Cache-Control": CACHE_FOREVER if named == compute_asset_version() else CACHE_CHECKED,
+        }
+        if request.headers.get("if-none-match") == asset.tag:
             return Response(status_code=304, headers=headers)
-        return Response(found.content, headers=headers, media_type=found.kind)
+        return Response(asset.content, headers=headers, media_type=asset.kind)
 
-    return made
+    return router

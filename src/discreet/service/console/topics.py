@@ -86,11 +86,11 @@ TOPICS: Mapping[str, Topic] = {
 EPSILONS = tuple(map(Fraction, ("0.01", "0.1", "0.5", "1", "2", "5", "10")))
 
 
-def gains() -> list[tuple[str, str, str]]:
+def list_epsilon_gains() -> list[tuple[str, str, str]]:
     """For some epsilons: how often a fifty-fifty guess can be right at most, and the factor on odds, rounded up."""
-    return [(format_cost(one), _percent(one), format_factor(one)) for one in EPSILONS]
+    return [(format_cost(epsilon), _format_guess_percent(epsilon), format_factor(epsilon)) for epsilon in EPSILONS]
 
 
-def _percent(epsilon: Fraction) -> str:
+def _format_guess_percent(epsilon: Fraction) -> str:
     share = 1 / (1 + exp_below(-epsilon))
     return format_percent_at_most(share, 3 if share < Fraction(999, 1000) else 5)

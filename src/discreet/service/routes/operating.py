@@ -11,72 +11,72 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from discreet.service import documents as d
 from discreet.service import logs, watching
-from discreet.service.access import InService, Keeper, principal_of, service_of
-from discreet.service.gate import looking
-from discreet.service.problems import explained, not_found
-from discreet.service.routes.shared import plain, reply, told
+from discreet.service.access import CurrentCustodian, CurrentService, get_principal, get_service
+from discreet.service.gate import get_lookup_limiter
+from discreet.service.problems import build_not_found, explain_problem
+from discreet.service.routes.shared import describe_reply, describe_text_reply, reply_with_json
 from discreet.service.state import Service
 
-REMEMBERED = 1.0
+HEALTH_CACHE_SECONDS = 1.0
 """Seconds for which it is remembered what was seen."""
 
 
-class Health:
+class HealthCache:
     """Which checks fail, as of the last second: anyone may ask, and as often as they like."""
 
     def __init__(self) -> None:
         self._failing: tuple[str, ...] | None = None
-        self._until = 0.0
+        self._valid_until = 0.0
 
-    async def failing(self, service: Service) -> tuple[str, ...]:
+    async def get_failing_checks(self, service: Service) -> tuple[str, ...]:
         """What was seen within a second, or a new look; who asks while one looks is told what was seen before."""
-        if self._failing is None or time.monotonic() >= self._until:
-            self._until = math.inf
+        if self._failing is None or time.monotonic() >= self._valid_until:
+            self._valid_until = math.inf
             try:
-                found = await to_thread.run_sync(watching.failing, service, limiter=looking())
+                failing = await to_thread.run_sync(watching.list_failing_checks, service, limiter=get_lookup_limiter())
             finally:
-                self._until = time.monotonic() + REMEMBERED
-            if found and found != self._failing:
-                logs.write("unhealthy", where=", ".join(found))
-            self._failing = found
+                self._valid_until = time.monotonic() + HEALTH_CACHE_SECONDS
+            if failing and failing != self._failing:
+                logs.write_event("unhealthy", where=", ".join(failing))
+            self._failing = failing
         return self._failing
 
 
-def router() -> APIRouter:
+def build_operation_routes() -> APIRouter:
     """The routes."""
-    made, seen = APIRouter(tags=["operation"]), Health()
+    router, health_cache = APIRouter(tags=["operation"]), HealthCache()
 
-    @made.get("/health", responses={200: reply(d.HealthDocument), 503: reply(d.HealthDocument)})
+    @router.get("/health", responses={200: describe_reply(d.HealthDocument), 503: describe_reply(d.HealthDocument)})
     async def health(request: Request) -> Response:
         """Whether store and ledgers are reached and are those that were opened, and there is room on the disks.
 
         503 where a check fails; `failing` says which: store, ledger or disk.
         """
-        failing = await seen.failing(service_of(request))
+        failing = await health_cache.get_failing_checks(get_service(request))
         if failing:
-            return told({"status": "unavailable", "failing": list(failing)}, 503)
-        return told({"status": "ok"}, 200)
+            return reply_with_json({"status": "unavailable", "failing": list(failing)}, 503)
+        return reply_with_json({"status": "ok"}, 200)
 
-    @made.get(
+    @router.get(
         "/metrics",
         response_class=PlainTextResponse,
-        responses={200: plain("text/plain", "Prometheus text.")},
+        responses={200: describe_text_reply("text/plain", "Prometheus text.")},
     )
-    def metrics(service: InService, _: Keeper) -> Response:
+    def metrics(service: CurrentService, _: CurrentCustodian) -> Response:
         """Requests by route and status, padded seconds, overruns, jobs: for Prometheus."""
-        return PlainTextResponse(watching.metrics(service), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(watching.format_metrics(service), media_type="text/plain; version=0.0.4")
 
-    @made.get("/", include_in_schema=False)
+    @router.get("/", include_in_schema=False)
     def start(request: Request) -> Response:
         """A browser is led to the console; for programs there is nothing here."""
         if "text/html" in request.headers.get("accept", ""):
             return RedirectResponse("/console/", 303)
-        principal_of(request)
-        raise not_found()
+        get_principal(request)
+        raise build_not_found()
 
-    @made.get("/problems/{name}", include_in_schema=False)
+    @router.get("/problems/{name}", include_in_schema=False)
     def problem(name: str) -> Response:
         """What a type of problem means, for anyone."""
-        return told(explained(name))
+        return reply_with_json(explain_problem(name))
 
-    return made
+    return router

@@ -8,89 +8,96 @@ from fastapi import APIRouter, Path
 from starlette.responses import FileResponse, Response
 
 from discreet.service import documents as d
-from discreet.service.access import InService, Keeper, Someone, visible
-from discreet.service.describing import link
-from discreet.service.problems import not_found
-from discreet.service.queueing import file_of, job_to_json, own_job, visible_job
-from discreet.service.routes.shared import Id, reply, told
-from discreet.service.store.answers import SavedPrior, delete_prior, save_prior, saved_priors
-from discreet.service.store.jobs import all_jobs
+from discreet.service.access import CurrentCustodian, CurrentPrincipal, CurrentService, list_visible_datasets
+from discreet.service.describing import build_link
+from discreet.service.problems import build_not_found
+from discreet.service.queueing import find_job_file, find_own_job, is_visible_job, job_to_json
+from discreet.service.routes.shared import Id, describe_reply, reply_with_json
+from discreet.service.store.answers import SavedPrior, delete_prior, list_saved_priors, save_prior
+from discreet.service.store.jobs import list_jobs
 
-NAMED = r"^[A-Za-z0-9_.-]+$"
+PRIOR_NAME_PATTERN = r"^[A-Za-z0-9_.-]+$"
 PriorName = Annotated[
     str,
-    Path(min_length=1, max_length=64, pattern=NAMED, description="A prior's name.", examples=["survey"]),
+    Path(min_length=1, max_length=64, pattern=PRIOR_NAME_PATTERN, description="A prior's name.", examples=["survey"]),
 ]
 FileName = Annotated[str, Path(min_length=1, max_length=200, description="The name of a file, as the job tells it.")]
-SAVED = {
-    "look": link("GET", "/v1/priors/{name}", name="$request.path.name"),
-    "end": link("DELETE", "/v1/priors/{name}", name="$request.path.name"),
+PRIOR_LINKS = {
+    "look": build_link("GET", "/v1/priors/{name}", name="$request.path.name"),
+    "end": build_link("DELETE", "/v1/priors/{name}", name="$request.path.name"),
 }
 
 
-def router() -> APIRouter:
+def build_personal_routes() -> APIRouter:
     """The routes."""
-    made = APIRouter(prefix="/v1")
+    router = APIRouter(prefix="/v1")
 
-    @made.get("/me", tags=["you"], responses={200: reply(d.MeDocument)})
-    def me(service: InService, principal: Someone) -> Response:
+    @router.get("/me", tags=["you"], responses={200: describe_reply(d.MeDocument)})
+    def me(service: CurrentService, principal: CurrentPrincipal) -> Response:
         """Who you are here, and what you may ask."""
         token = principal.token
-        mine = {"name": principal.name, "role": token.role, "expires": token.expires}
-        return told(mine | {"datasets": list(visible(service, principal))})
+        account = {"name": principal.name, "role": token.role, "expires": token.expires}
+        return reply_with_json(account | {"datasets": list(list_visible_datasets(service, principal))})
 
-    @made.get("/priors", tags=["priors"], responses={200: reply(d.SavedPriorsDocument)})
-    def priors(service: InService, principal: Someone) -> Response:
+    @router.get("/priors", tags=["priors"], responses={200: describe_reply(d.SavedPriorsDocument)})
+    def priors(service: CurrentService, principal: CurrentPrincipal) -> Response:
         """The priors that you keep."""
-        return told({"priors": [_told(one) for one in saved_priors(service.store, principal.name)]})
+        return reply_with_json(
+            {"priors": [_prior_to_json(prior) for prior in list_saved_priors(service.store, principal.name)]}
+        )
 
-    @made.get("/priors/{name}", tags=["priors"], responses={200: reply(d.SavedPriorDocument)})
-    def one_prior(service: InService, principal: Someone, name: PriorName) -> Response:
+    @router.get("/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument)})
+    def one_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName) -> Response:
         """A prior that you keep."""
-        found = next((one for one in saved_priors(service.store, principal.name) if one.name == name), None)
-        if found is None:
-            raise not_found()
-        return told(_told(found))
+        prior = next(
+            (candidate for candidate in list_saved_priors(service.store, principal.name) if candidate.name == name),
+            None,
+        )
+        if prior is None:
+            raise build_not_found()
+        return reply_with_json(_prior_to_json(prior))
 
-    @made.put("/priors/{name}", tags=["priors"], responses={200: reply(d.SavedPriorDocument, links=SAVED)})
-    def put_prior(service: InService, principal: Someone, name: PriorName, body: d.SavePrior) -> Response:
+    @router.put(
+        "/priors/{name}", tags=["priors"], responses={200: describe_reply(d.SavedPriorDocument, links=PRIOR_LINKS)}
+    )
+    def put_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName, body: d.SavePrior) -> Response:
         """Keep a prior under a name; a question uses it as @name."""
-        saved = SavedPrior(name, body.text, body.note)
-        save_prior(service.store, principal.name, saved)
-        return told(_told(saved))
+        prior = SavedPrior(name, body.text, body.note)
+        save_prior(service.store, principal.name, prior)
+        return reply_with_json(_prior_to_json(prior))
 
-    @made.delete("/priors/{name}", tags=["priors"], status_code=204)
-    def forget_prior(service: InService, principal: Someone, name: PriorName) -> Response:
+    @router.delete("/priors/{name}", tags=["priors"], status_code=204)
+    def forget_prior(service: CurrentService, principal: CurrentPrincipal, name: PriorName) -> Response:
         """Keep a prior no more."""
         if not delete_prior(service.store, principal.name, name):
-            raise not_found()
+            raise build_not_found()
         return Response(status_code=204)
 
-    @made.get("/jobs", tags=["jobs"], responses={200: reply(d.JobsDocument)})
-    def jobs(service: InService, principal: Someone) -> Response:
+    @router.get("/jobs", tags=["jobs"], responses={200: describe_reply(d.JobsDocument)})
+    def jobs(service: CurrentService, principal: CurrentPrincipal) -> Response:
         """Your latest jobs; a custodian sees all."""
-        found = all_jobs(service.store, None if principal.is_custodian else principal.name)
-        mine = [one for one in found if visible_job(service, principal, one)]
-        return told({"jobs": [job_to_json(service, principal, one) for one in mine]})
+        candidates = list_jobs(service.store, None if principal.is_custodian else principal.name)
+        visible_jobs = [job for job in candidates if is_visible_job(service, principal, job)]
+        return reply_with_json({"jobs": [job_to_json(service, principal, job) for job in visible_jobs]})
 
-    @made.get("/jobs/{job}", tags=["jobs"], responses={200: reply(d.JobDocument)})
-    def one_job(service: InService, principal: Someone, job: Id) -> Response:
+    @router.get("/jobs/{job}", tags=["jobs"], responses={200: describe_reply(d.JobDocument)})
+    def one_job(service: CurrentService, principal: CurrentPrincipal, job: Id) -> Response:
         """How a job stands, on its data set's clock."""
-        return told(job_to_json(service, principal, own_job(service, principal, job)))
+        return reply_with_json(job_to_json(service, principal, find_own_job(service, principal, job)))
 
-    @made.get(
+    @router.get(
         "/jobs/{job}/files/{name:path}",
         tags=["jobs"],
         response_class=FileResponse,
         responses={200: {"description": "A file of a release.", "content": {"application/octet-stream": {}}}},
     )
-    def files(service: InService, keeper: Keeper, job: Id, name: FileName) -> Response:
+    def files(service: CurrentService, keeper: CurrentCustodian, job: Id, name: FileName) -> Response:
         """A file that a job made: the release, its manifest, or the custodian's report."""
-        path = file_of(service, own_job(service, keeper, job), name)
+        path = find_job_file(service, find_own_job(service, keeper, job), name)
         return FileResponse(path, filename=path.name, media_type="application/octet-stream")
 
-    return made
+    return router
 
 
-def _told(one: SavedPrior) -> dict[str, str]:
-    return {"name": one.name, "text": one.text, "note": one.note}
+def _prior_to_json(prior: SavedPrior) -> dict[str, str]:
+    return {"name": prior.name, "text": prior.text, "note": prior.note}

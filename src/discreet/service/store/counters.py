@@ -8,52 +8,52 @@ from threading import Lock
 
 from sqlalchemy import select
 
-from discreet.service.store.putting import put
+from discreet.service.store.putting import upsert_row
 from discreet.service.store.store import Store
 from discreet.service.store.tables import counters
 
-Name = tuple[str, str]
+CounterKey = tuple[str, str]
 
 
-class Counts:
+class CounterBuffer:
     """What one worker has counted and not written down yet; threads may share it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = Lock()
-        self._new: Counter[Name] = Counter()
+        self._pending: Counter[CounterKey] = Counter()
 
     def add(self, name: str, label: str, value: float = 1) -> None:
         """Count something, in memory."""
         with self._lock:
-            self._new[name, label] += value  # type: ignore[assignment]
+            self._pending[name, label] += value  # type: ignore[assignment]
 
     def write(self) -> None:
         """Add what is new to what the store has; what cannot be written stays for the next time."""
         with self._lock:
-            new, self._new = self._new, Counter()
-        if not new:
+            pending, self._pending = self._pending, Counter()
+        if not pending:
             return
-        written = False
+        is_written = False
         try:
-            _add(self._store, new)
-            written = True
+            _add_to_store(self._store, pending)
+            is_written = True
         finally:
-            if not written:
+            if not is_written:
                 with self._lock:
-                    self._new += new
+                    self._pending += pending
 
 
-def _add(store: Store, new: Counter[Name]) -> None:
-    at = time.time()
-    with store.passing.writing() as connection:
-        for (name, label), value in sorted(new.items()):
-            values = {"name": name, "label": label, "value": value, "last": at}
-            put(connection, counters, values, adding=("value",))
+def _add_to_store(store: Store, pending: Counter[CounterKey]) -> None:
+    now = time.time()
+    with store.non_durable.begin_write() as connection:
+        for (name, label), value in sorted(pending.items()):
+            values = {"name": name, "label": label, "value": value, "last": now}
+            upsert_row(connection, counters, values, adding=("value",))
 
 
-def all_counts(store: Store) -> dict[Name, tuple[float, float]]:
+def read_counters(store: Store) -> dict[CounterKey, tuple[float, float]]:
     """Every count, and when it last grew."""
-    with store.database.reading() as connection:
-        found = connection.execute(select(counters)).all()
-    return {(row.name, row.label): (row.value, row.last) for row in found}
+    with store.database.begin_read() as connection:
+        rows = connection.execute(select(counters)).all()
+    return {(row.name, row.label): (row.value, row.last) for row in rows}

@@ -13,23 +13,23 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
-from discreet.custodian.secrets import identifier
-from discreet.custodian.session import Admitted
+from discreet.custodian.secrets import generate_identifier
+from discreet.custodian.session import AdmittedQuestion
 from discreet.errors import InvalidInput
-from discreet.service.store.putting import put_new, take_turns
+from discreet.service.store.putting import acquire_advisory_lock, insert_if_absent
 from discreet.service.store.store import Store
-from discreet.service.store.tables import counted, counting
+from discreet.service.store.tables import counted_questions, counting_sessions
 
-MOST_OPEN = 100
+MAX_OPEN_SESSIONS = 100
 """Sessions of one analyst."""
-MOST_COUNTED = 100
+MAX_SESSION_QUESTIONS = 100
 """Questions of one session, since whoever goes on with it plans them all again."""
-LIFE = 16
+RUN_ID_DIGITS = 16
 """Digits of an id that are those of a life."""
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class StoredSession:
     """One session; noise scale and epsilon as exact text."""
 
     id: str
@@ -41,98 +41,113 @@ class Counting:
     epsilon: str
     closed: bool = False
 
-    def began_in(self, life: str) -> bool:
+    def is_of_run(self, run_id: str) -> bool:
         """Whether it was opened in this life of the service."""
-        return self.id.startswith(life[:LIFE])
+        return self.id.startswith(run_id[:RUN_ID_DIGITS])
 
 
-def new_id(life: str) -> str:
+def create_session_id(run_id: str) -> str:
     """A name for a session that is opened in a life of the service."""
-    return life[:LIFE] + identifier()[LIFE:]
+    return run_id[:RUN_ID_DIGITS] + generate_identifier()[RUN_ID_DIGITS:]
 
 
-def keep_session(store: Store, made: Counting) -> Counting:
+def keep_session(store: Store, session: StoredSession) -> StoredSession:
     """Keep a session before it is paid for; the first one under a key wins."""
-    same = counting.c.dataset == made.dataset, counting.c.analyst == made.analyst, counting.c.key == made.key
-    mine = select(counting).where(*same, counting.c.rehearsal.is_(made.rehearsal))
-    with store.database.writing() as connection:
-        take_turns(connection, f"sessions of {made.analyst}")
-        found = connection.execute(mine).one_or_none()
-        if found is None:
-            _require_few(connection, made)
-            put_new(connection, counting, _columns(made))
-            found = connection.execute(mine).one()
-        return _counting(found)
-
-
-def _require_few(connection: Connection, made: Counting) -> None:
-    open_now = (
-        counting.c.analyst == made.analyst,
-        counting.c.closed.is_(False),
-        counting.c.id.startswith(made.id[:LIFE]),
+    same_key = (
+        counting_sessions.c.dataset == session.dataset,
+        counting_sessions.c.analyst == session.analyst,
+        counting_sessions.c.key == session.key,
     )
-    if connection.execute(select(func.count()).select_from(counting).where(*open_now)).scalar_one() >= MOST_OPEN:
-        raise InvalidInput(f"you have {MOST_OPEN} sessions open, the most there may be; close one, then open another")
+    query = select(counting_sessions).where(*same_key, counting_sessions.c.rehearsal.is_(session.rehearsal))
+    with store.database.begin_write() as connection:
+        acquire_advisory_lock(connection, f"sessions of {session.analyst}")
+        row = connection.execute(query).one_or_none()
+        if row is None:
+            _require_few_open(connection, session)
+            insert_if_absent(connection, counting_sessions, _build_session_columns(session))
+            row = connection.execute(query).one()
+        return _session_from_row(row)
 
 
-def drop_session(store: Store, wanted: str) -> None:
+def _require_few_open(connection: Connection, session: StoredSession) -> None:
+    own_open = (
+        counting_sessions.c.analyst == session.analyst,
+        counting_sessions.c.closed.is_(False),
+        counting_sessions.c.id.startswith(session.id[:RUN_ID_DIGITS]),
+    )
+    if (
+        connection.execute(select(func.count()).select_from(counting_sessions).where(*own_open)).scalar_one()
+        >= MAX_OPEN_SESSIONS
+    ):
+        raise InvalidInput(
+            f"you have {MAX_OPEN_SESSIONS} sessions open, the most there may be; close one, then open another"
+        )
+
+
+def drop_session(store: Store, session_id: str) -> None:
     """Forget a session that was not paid for."""
-    with store.database.writing() as connection:
-        connection.execute(delete(counting).where(counting.c.id == wanted))
+    with store.database.begin_write() as connection:
+        connection.execute(delete(counting_sessions).where(counting_sessions.c.id == session_id))
 
 
-def session_by_id(store: Store, wanted: str) -> Counting | None:
+def find_session_by_id(store: Store, session_id: str) -> StoredSession | None:
     """One session."""
-    with store.database.reading() as connection:
-        row = connection.execute(select(counting).where(counting.c.id == wanted)).one_or_none()
-    return None if row is None else _counting(row)
+    with store.database.begin_read() as connection:
+        row = connection.execute(select(counting_sessions).where(counting_sessions.c.id == session_id)).one_or_none()
+    return None if row is None else _session_from_row(row)
 
 
-def close_session(store: Store, wanted: str) -> None:
+def close_session(store: Store, session_id: str) -> None:
     """No more answers in a session."""
-    with store.database.writing() as connection:
-        connection.execute(update(counting).where(counting.c.id == wanted).values(closed=True))
+    with store.database.begin_write() as connection:
+        connection.execute(update(counting_sessions).where(counting_sessions.c.id == session_id).values(closed=True))
 
 
 class StoredLog:
     """What a session has admitted, for all workers; durable before a row is read."""
 
-    def __init__(self, store: Store, session: str, life: str) -> None:
+    def __init__(self, store: Store, session: str, run_id: str) -> None:
         self._store, self._session = store, session
-        self.mark = f"session {session} {life}"
+        self.mark = f"session {session} {run_id}"
 
-    def since(self, place: int) -> list[Admitted]:
+    def read_since(self, place: int) -> list[AdmittedQuestion]:
         """What was admitted from a place on, in order."""
-        wanted = select(counted).where(counted.c.session == self._session, counted.c.place >= place)
-        with self._store.database.reading() as connection:
-            found = connection.execute(wanted.order_by(counted.c.place)).all()
-        return [Admitted(row.question, Fraction(row.scale), row.released) for row in found]
+        query = select(counted_questions).where(
+            counted_questions.c.session == self._session, counted_questions.c.place >= place
+        )
+        with self._store.database.begin_read() as connection:
+            rows = connection.execute(query.order_by(counted_questions.c.place)).all()
+        return [AdmittedQuestion(row.question, Fraction(row.scale), row.released) for row in rows]
 
-    def admit(self, place: int, one: Admitted) -> bool:
+    def admit(self, place: int, question: AdmittedQuestion) -> bool:
         """Admit a question at a place; False where another worker was first."""
-        if place >= MOST_COUNTED:
-            raise InvalidInput(f"a session answers at most {MOST_COUNTED} questions here; open another")
-        values = {"session": self._session, "place": place, "question": one.question, "scale": str(one.scale)}
-        with self._store.database.writing() as connection:
-            connection.execute(select(counting).where(counting.c.id == self._session).with_for_update())
-            here = counted.c.session == self._session, counted.c.place == place
-            free = connection.execute(select(counted.c.place).where(*here)).one_or_none() is None
-            if free:
-                connection.execute(insert(counted), values | {"released": None})
-        return free
+        if place >= MAX_SESSION_QUESTIONS:
+            raise InvalidInput(f"a session answers at most {MAX_SESSION_QUESTIONS} questions here; open another")
+        values = {"session": self._session, "place": place, "question": question.question, "scale": str(question.scale)}
+        with self._store.database.begin_write() as connection:
+            connection.execute(
+                select(counting_sessions).where(counting_sessions.c.id == self._session).with_for_update()
+            )
+            at_place = counted_questions.c.session == self._session, counted_questions.c.place == place
+            is_free = connection.execute(select(counted_questions.c.place).where(*at_place)).one_or_none() is None
+            if is_free:
+                connection.execute(insert(counted_questions), values | {"released": None})
+        return is_free
 
-    def keep(self, place: int, released: str) -> str:
+    def store_outputs(self, place: int, released: str) -> str:
         """Keep the numbers of a place; the first ones win."""
-        here = counted.c.session == self._session, counted.c.place == place
-        with self._store.database.writing() as connection:
-            first = connection.execute(select(counted.c.released).where(*here).with_for_update()).scalar_one()
+        at_place = counted_questions.c.session == self._session, counted_questions.c.place == place
+        with self._store.database.begin_write() as connection:
+            first = connection.execute(
+                select(counted_questions.c.released).where(*at_place).with_for_update()
+            ).scalar_one()
             if first is None:
-                connection.execute(update(counted).where(*here).values(released=released))
+                connection.execute(update(counted_questions).where(*at_place).values(released=released))
         return released if first is None else str(first)
 
 
-def _counting(row: Row[Any]) -> Counting:
-    return Counting(
+def _session_from_row(row: Row[Any]) -> StoredSession:
+    return StoredSession(
         id=row.id,
         dataset=row.dataset,
         rehearsal=row.rehearsal,
@@ -144,14 +159,14 @@ def _counting(row: Row[Any]) -> Counting:
     )
 
 
-def _columns(made: Counting) -> dict[str, Any]:
+def _build_session_columns(session: StoredSession) -> dict[str, Any]:
     return {
-        "id": made.id,
-        "dataset": made.dataset,
-        "rehearsal": made.rehearsal,
-        "analyst": made.analyst,
-        "key": made.key,
-        "noise_scale": made.noise_scale,
-        "epsilon": made.epsilon,
-        "closed": made.closed,
+        "id": session.id,
+        "dataset": session.dataset,
+        "rehearsal": session.rehearsal,
+        "analyst": session.analyst,
+        "key": session.key,
+        "noise_scale": session.noise_scale,
+        "epsilon": session.epsilon,
+        "closed": session.closed,
     }

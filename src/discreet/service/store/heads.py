@@ -11,11 +11,11 @@ from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from discreet.errors import Unavailable
 from discreet.ledger.recorded import RecordedHead
-from discreet.service.store.putting import put
+from discreet.service.store.putting import upsert_row
 from discreet.service.store.store import Store
 from discreet.service.store.tables import answers, heads
 
-WAIT = 0.5
+RECORD_TIMEOUT = 0.5
 """Seconds that a charge waits at most for its record; the next charge records a later head."""
 
 
@@ -31,39 +31,41 @@ class StoreHeads:
 
     def read(self, dataset: str) -> RecordedHead | None:
         """The last head that was recorded; without one, the last entry that a kept answer names."""
-        with self.store.database.reading() as connection:
+        with self.store.database.begin_read() as connection:
             row = connection.execute(select(heads).where(heads.c.dataset == dataset)).one_or_none()
             if row is not None:
                 return RecordedHead(row.ledger, row.entry, row.hash, tuple(json.loads(row.restores)))
-            last = connection.execute(select(func.max(answers.c.entry)).where(*_kept(dataset))).scalar_one()
+            last = connection.execute(
+                select(func.max(answers.c.entry)).where(*_match_real_answers(dataset))
+            ).scalar_one()
         return None if last is None else RecordedHead(None, last, None)
 
     def advance(self, dataset: str, head: RecordedHead) -> None:
         """Record a later head; an earlier one than is there stays out."""
-        later = (
+        advance_head = (
             update(heads)
             .where(heads.c.dataset == dataset, heads.c.ledger == head.ledger, heads.c.entry < head.entry)
             .values(entry=head.entry, hash=head.hash, at=time.time())
         )
-        with suppress(Unavailable), self.store.passing.writing(WAIT) as connection:
-            if not connection.execute(later).rowcount:
-                known = connection.execute(select(heads.c.dataset).where(heads.c.dataset == dataset)).one_or_none()
-                if known is None:
-                    _put(connection, dataset, head)
+        with suppress(Unavailable), self.store.non_durable.begin_write(RECORD_TIMEOUT) as connection:
+            if not connection.execute(advance_head).rowcount:
+                existing = connection.execute(select(heads.c.dataset).where(heads.c.dataset == dataset)).one_or_none()
+                if existing is None:
+                    _put_head(connection, dataset, head)
 
     def accept(self, dataset: str, head: RecordedHead, restored_at: int | None) -> None:
         """Record a head as it is; after a restore, part kept answers from entries that are others' by now."""
-        with self.store.database.writing() as connection:
-            _put(connection, dataset, head)
+        with self.store.database.begin_write() as connection:
+            _put_head(connection, dataset, head)
             if restored_at is not None:
-                lost = update(answers).where(*_kept(dataset), answers.c.entry >= restored_at)
-                connection.execute(lost.values(entry=None))
+                detach_answers = update(answers).where(*_match_real_answers(dataset), answers.c.entry >= restored_at)
+                connection.execute(detach_answers.values(entry=None))
 
 
-def _kept(dataset: str) -> tuple[ColumnElement[bool], ...]:
+def _match_real_answers(dataset: str) -> tuple[ColumnElement[bool], ...]:
     return answers.c.dataset == dataset, answers.c.rehearsal.is_(False)
 
 
-def _put(connection: Connection, dataset: str, head: RecordedHead) -> None:
-    told = {"dataset": dataset, "ledger": head.ledger, "entry": head.entry, "hash": head.hash}
-    put(connection, heads, told | {"restores": json.dumps(head.restores), "at": time.time()})
+def _put_head(connection: Connection, dataset: str, head: RecordedHead) -> None:
+    values = {"dataset": dataset, "ledger": head.ledger, "entry": head.entry, "hash": head.hash}
+    upsert_row(connection, heads, values | {"restores": json.dumps(head.restores), "at": time.time()})

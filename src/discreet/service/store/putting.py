@@ -10,21 +10,23 @@ from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 
-def put_new(connection: Connection, table: Table, values: Mapping[str, object]) -> None:
+def insert_if_absent(connection: Connection, table: Table, values: Mapping[str, object]) -> None:
     """Insert a row, unless one with a key of it is there."""
-    connection.execute(_insert(connection, table).values(values).on_conflict_do_nothing())
+    connection.execute(_build_insert(connection, table).values(values).on_conflict_do_nothing())
 
 
-def put(connection: Connection, table: Table, values: Mapping[str, object], adding: Collection[str] = ()) -> None:
+def upsert_row(
+    connection: Connection, table: Table, values: Mapping[str, object], adding: Collection[str] = ()
+) -> None:
     """Insert a row, or give the one with its primary key these values; those in `adding` are added to what it has."""
-    made = _insert(connection, table).values(values)
-    same = [column.name for column in table.primary_key]
-    new = {name: made.excluded[name] for name in values if name not in same}
-    changed = {name: table.c[name] + value if name in adding else value for name, value in new.items()}
-    connection.execute(made.on_conflict_do_update(index_elements=same, set_=changed))
+    statement = _build_insert(connection, table).values(values)
+    key_columns = [column.name for column in table.primary_key]
+    new_values = {name: statement.excluded[name] for name in values if name not in key_columns}
+    updates = {name: table.c[name] + value if name in adding else value for name, value in new_values.items()}
+    connection.execute(statement.on_conflict_do_update(index_elements=key_columns, set_=updates))
 
 
-def take_turns(connection: Connection, name: str) -> None:
+def acquire_advisory_lock(connection: Connection, name: str) -> None:
     """Wait until no other transaction works under this name, so that a number can be counted and then be added to.
 
     On SQLite there is only ever one that writes.
@@ -34,5 +36,5 @@ def take_turns(connection: Connection, name: str) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
 
-def _insert(connection: Connection, table: Table) -> Any:
+def _build_insert(connection: Connection, table: Table) -> Any:
     return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)

@@ -27,7 +27,7 @@ grants = Table(
 )
 
 # Who is signed in to the console: the hash of a secret that only the browser has.
-sessions = Table(
+console_sessions = Table(
     "service_sessions",
     METADATA,
     Column("hash", Text, primary_key=True),
@@ -81,7 +81,7 @@ jobs = Table(
 )
 
 # Sessions of protocol 1: paid for on opening, and what was admitted in each, by place.
-counting = Table(
+counting_sessions = Table(
     "service_counting",
     METADATA,
     Column("id", Text, primary_key=True),
@@ -94,7 +94,7 @@ counting = Table(
     Column("closed", Boolean, nullable=False),
 )
 
-counted = Table(
+counted_questions = Table(
     "service_counted",
     METADATA,
     Column("session", Text, primary_key=True),
@@ -129,6 +129,10 @@ INDICES = (
     Index("service_answer_key", *(answers.c[at] for at in ("dataset", "rehearsal", "analyst", "key")), unique=True),
     Index("service_answer_entry", *(answers.c[at] for at in ("dataset", "rehearsal", "entry"))),
     Index("service_job_key", *(jobs.c[at] for at in ("dataset", "rehearsal", "analyst", "key", "kind")), unique=True),
-    Index("service_counting_key", *(counting.c[at] for at in ("dataset", "rehearsal", "analyst", "key")), unique=True),
+    Index(
+        "service_counting_key",
+        *(counting_sessions.c[at] for at in ("dataset", "rehearsal", "analyst", "key")),
+        unique=True,
+    ),
     Index("service_job_state", jobs.c.state, jobs.c.at),
 )

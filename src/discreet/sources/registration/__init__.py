@@ -3,7 +3,14 @@
 from discreet.sources.registration.duckdb import register_duckdb
 from discreet.sources.registration.memory import register_memory
 from discreet.sources.registration.postgres import register_postgres
-from discreet.sources.registration.report import ColumnReport, Report
+from discreet.sources.registration.report import ColumnReport, RegistrationReport
 from discreet.sources.registration.spark import register_spark
 
-__all__ = ["ColumnReport", "Report", "register_duckdb", "register_memory", "register_postgres", "register_spark"]
+__all__ = [
+    "ColumnReport",
+    "RegistrationReport",
+    "register_duckdb",
+    "register_memory",
+    "register_postgres",
+    "register_spark",
+]

@@ -9,84 +9,125 @@ from hashlib import md5
 from types import MappingProxyType
 
 from discreet.schema.schema import Schema
-from discreet.sources.reading import STRANGE, Reading, Value, derive, examine, plain, unit_of
-from discreet.sources.registration.refusals import needed, refuse_columns, refuse_found, refuse_schema, refuse_unit
-from discreet.sources.registration.report import ColumnReport, Found, Progress, Report, silent
+from discreet.sources.reading import (
+    UNSUPPORTED,
+    ParsedValue,
+    Value,
+    derive_value,
+    normalize_raw_value,
+    parse_unit_name,
+    parse_with_status,
+)
+from discreet.sources.registration.refusals import (
+    list_required_columns,
+    refuse_columns,
+    refuse_schema,
+    refuse_unit,
+    refuse_unusable_rows,
+)
+from discreet.sources.registration.report import (
+    ColumnReport,
+    Progress,
+    RegistrationReport,
+    SourceCounts,
+    ignore_registration_stage,
+)
 
-UNIT = "#unit"
-Row = dict[str, Value]
+UNIT_KEY = "#unit"
+RegisteredRow = dict[str, Value]
 
 
 def register_memory(
-    schema: Schema, rows: Sequence[Mapping[str, object]], key: str, progress: Progress = silent
-) -> tuple[list[Row], Report]:
+    schema: Schema, rows: Sequence[Mapping[str, object]], key: str, progress: Progress = ignore_registration_stage
+) -> tuple[list[RegisteredRow], RegistrationReport]:
     """The snapshot of some rows, by column name and with the unit under "#unit", and what was found."""
     refuse_schema(schema, key)
     progress("reading")
-    refuse_columns(schema, list(dict.fromkeys(name for row in rows for name in row)) if rows else needed(schema))
-    _refuse_units(schema, rows)
+    refuse_columns(
+        schema, list(dict.fromkeys(name for row in rows for name in row)) if rows else list_required_columns(schema)
+    )
+    _refuse_inexact_units(schema, rows)
     progress("normalising")
-    readings = [_readings(schema, row) for row in rows]
-    units = [None if schema.unit is None else unit_of(row.get(schema.unit)) for row in rows]
-    before = _found(schema, readings, units)
-    refuse_found(schema, before)
+    readings = [_parse_row(schema, row) for row in rows]
+    units = [None if schema.unit is None else parse_unit_name(row.get(schema.unit)) for row in rows]
+    source_counts = _count_statuses(schema, readings, units)
+    refuse_unusable_rows(schema, source_counts)
     progress("bounding")
     values = [{name: reading.value for name, reading in row.items()} for row in readings]
-    kept = values if schema.unit is None else _bounded(schema, key, values, units)
+    kept_rows = values if schema.unit is None else _bound_contributions(schema, key, values, units)
     progress("writing")
-    pieces = sum(int(mark(key, row)[:15], 16) for row in kept)
-    counted = len(kept) if schema.unit is None else len({row[UNIT] for row in kept})
-    return kept, Report(before.rows, len(kept), before.without_unit, counted, before.columns, f"{pieces:x}")
+    hash_sum = sum(int(hash_row(key, row)[:15], 16) for row in kept_rows)
+    unit_count = len(kept_rows) if schema.unit is None else len({row[UNIT_KEY] for row in kept_rows})
+    return kept_rows, RegistrationReport(
+        source_counts.rows,
+        len(kept_rows),
+        source_counts.without_unit,
+        unit_count,
+        source_counts.columns,
+        f"{hash_sum:x}",
+    )
 
 
-def mark(key: str, row: Row) -> str:
+def hash_row(key: str, row: RegisteredRow) -> str:
     """The hash that orders the rows of a unit: of the key, the unit and the row itself, in the order of the columns.
 
     Texts are hashed before they are joined, so that different rows have different joined texts.
     """
-    first = [_hash(str(row[UNIT]))] if UNIT in row else []
-    return _hash("|".join([key, *first, *(_part(value) for name, value in row.items() if name != UNIT)]))
+    unit_hash = [_hash_text(str(row[UNIT_KEY]))] if UNIT_KEY in row else []
+    return _hash_text(
+        "|".join([key, *unit_hash, *(_hash_part(value) for name, value in row.items() if name != UNIT_KEY)])
+    )
 
 
-def _part(value: Value) -> str:
+def _hash_part(value: Value) -> str:
     if value is None:
         return ""
-    return _hash(value) if isinstance(value, str) else str(value)
+    return _hash_text(value) if isinstance(value, str) else str(value)
 
 
-def _hash(text: str) -> str:
+def _hash_text(text: str) -> str:
     return md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
-def _refuse_units(schema: Schema, rows: Sequence[Mapping[str, object]]) -> None:
+def _refuse_inexact_units(schema: Schema, rows: Sequence[Mapping[str, object]]) -> None:
     if schema.unit is not None:
-        values = [plain(row.get(schema.unit)) for row in rows]
-        if any(isinstance(value, bool | float | date) or value is STRANGE for value in values):
+        values = [normalize_raw_value(row.get(schema.unit)) for row in rows]
+        if any(isinstance(value, bool | float | date) or value is UNSUPPORTED for value in values):
             refuse_unit(schema.unit)
 
 
-def _readings(schema: Schema, row: Mapping[str, object]) -> dict[str, Reading]:
-    read = {name: examine(column, row.get(name)) for name, column in schema.columns.items() if column.derived is None}
+def _parse_row(schema: Schema, row: Mapping[str, object]) -> dict[str, ParsedValue]:
+    parsed_values = {
+        name: parse_with_status(column, row.get(name))
+        for name, column in schema.columns.items()
+        if column.derived is None
+    }
     for name, column in schema.columns.items():
         if column.derived is not None:
             key = column.derived.key
-            read[name] = derive(column, schema.columns[key], read[key].value)
-    return {name: read[name] for name in schema.columns}
+            parsed_values[name] = derive_value(column, schema.columns[key], parsed_values[key].value)
+    return {name: parsed_values[name] for name in schema.columns}
 
 
-def _found(schema: Schema, readings: list[dict[str, Reading]], units: list[str | None]) -> Found:
+def _count_statuses(schema: Schema, readings: list[dict[str, ParsedValue]], units: list[str | None]) -> SourceCounts:
     columns = {}
     for name in schema.columns:
-        seen = Counter(row[name].status for row in readings)
-        columns[name] = ColumnReport(seen["missing"], seen["unreadable"], seen["clipped"])
+        statuses = Counter(row[name].status for row in readings)
+        columns[name] = ColumnReport(statuses["missing"], statuses["unreadable"], statuses["clipped"])
     without_unit = 0 if schema.unit is None else units.count(None)
-    return Found(len(readings), without_unit, MappingProxyType(columns))
+    return SourceCounts(len(readings), without_unit, MappingProxyType(columns))
 
 
-def _bounded(schema: Schema, key: str, values: list[Row], units: list[str | None]) -> list[Row]:
+def _bound_contributions(
+    schema: Schema, key: str, values: list[RegisteredRow], units: list[str | None]
+) -> list[RegisteredRow]:
     """Of each unit the rows of the least marks. Which they are depends on that unit's rows and the key alone."""
-    of_unit: dict[str, list[Row]] = defaultdict(list)
+    rows_by_unit: dict[str, list[RegisteredRow]] = defaultdict(list)
     for row, unit in zip(values, units, strict=True):
         if unit is not None:
-            of_unit[unit].append(row | {UNIT: unit})
-    return [row for own in of_unit.values() for row in sorted(own, key=lambda each: mark(key, each))[: schema.rows]]
+            rows_by_unit[unit].append(row | {UNIT_KEY: unit})
+    return [
+        row
+        for unit_rows in rows_by_unit.values()
+        for row in sorted(unit_rows, key=lambda unit_row: hash_row(key, unit_row))[: schema.rows]
+    ]

@@ -17,15 +17,15 @@ from sqlglot import exp
 
 from discreet.errors import InvalidInput, Unavailable
 from discreet.schema.schema import Schema
-from discreet.sources.reading import SPACE
-from discreet.sources.registration.refusals import needed, refuse_columns
-from discreet.sources.registration.words import Origin, SourceKind, call
+from discreet.sources.reading import WHITESPACE
+from discreet.sources.registration.refusals import list_required_columns, refuse_columns
+from discreet.sources.registration.words import ColumnOrigin, SourceKind, build_call
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 SEPARATORS = ",;\t|"
-KINDS: dict[str, SourceKind] = {
+KIND_BY_TYPE: dict[str, SourceKind] = {
     "BOOLEAN": "boolean",
     "DATE": "date",
     "TIMESTAMP WITH TIME ZONE": "instant",
@@ -36,7 +36,7 @@ KINDS: dict[str, SourceKind] = {
     **dict.fromkeys(("VARCHAR", "UUID", "HUGEINT", "UHUGEINT"), "text"),
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
 }
-OBJECTS: dict[str, tuple[SourceKind, ...]] = {
+KINDS_BY_OBJECT_TYPE: dict[str, tuple[SourceKind, ...]] = {
     "string": ("text",),
     "category of string": ("text",),
     "integer": ("integer", "text"),
@@ -47,10 +47,10 @@ OBJECTS: dict[str, tuple[SourceKind, ...]] = {
 """What DuckDB may take a column of objects for, by what pandas says of it; all else is refused."""
 
 
-def open_raw(engine: DuckDBPyConnection, schema: Schema, raw: object) -> dict[str, Origin]:
+def open_raw_table(engine: DuckDBPyConnection, schema: Schema, raw: object) -> dict[str, ColumnOrigin]:
     """Make `raw`, a table or a view; say under which name and of which kind it holds each column that is needed."""
     if not isinstance(raw, str | Path):
-        return _open_table(engine, schema, raw)
+        return _open_memory_table(engine, schema, raw)
     path = Path(raw)
     if not path.is_file():
         raise InvalidInput(f"there is no file {str(path)[-80:]}; check the source")
@@ -61,25 +61,25 @@ def open_raw(engine: DuckDBPyConnection, schema: Schema, raw: object) -> dict[st
     raise InvalidInput(f"a file of rows is named .csv or .parquet, got {path.suffix[:40]!r}")
 
 
-def _open_table(engine: DuckDBPyConnection, schema: Schema, table: object) -> dict[str, Origin]:
+def _open_memory_table(engine: DuckDBPyConnection, schema: Schema, table: object) -> dict[str, ColumnOrigin]:
     import duckdb
 
-    objects = _kinds_of_objects(schema, table)
+    objects = _infer_object_types(schema, table)
     engine.execute("SET pandas_analyze_sample = 2000000000")
     try:
         engine.register("raw", table)
     except (duckdb.Error, TypeError, ValueError):
         raise InvalidInput("the source must be a file, or a table of pandas, Polars or Arrow") from None
-    origins = _described(engine, schema)
+    origins = _describe_columns(engine, schema)
     for name, kind in objects.items():
-        if origins[name].kind not in OBJECTS.get(kind, ()):
+        if origins[name].kind not in KINDS_BY_OBJECT_TYPE.get(kind, ()):
             raise InvalidInput(
                 f"the column {name} of the table holds objects of several types; convert it to text, or to one"
             )
     return origins
 
 
-def _kinds_of_objects(schema: Schema, table: object) -> dict[str, str]:
+def _infer_object_types(schema: Schema, table: object) -> dict[str, str]:
     """What pandas says of its columns of objects.
 
     DuckDB gives such a column one type for all its values (and decimals one scale). Where that is not exact for each,
@@ -90,7 +90,7 @@ def _kinds_of_objects(schema: Schema, table: object) -> dict[str, str]:
         return {}
     refuse_columns(schema, [str(name) for name in table.columns])
     kinds = {}
-    for name in needed(schema):
+    for name in list_required_columns(schema):
         values = table[name]
         if isinstance(values.dtype, pandas.CategoricalDtype):
             kinds[name] = f"category of {pandas.api.types.infer_dtype(values.cat.categories)}"
@@ -99,36 +99,36 @@ def _kinds_of_objects(schema: Schema, table: object) -> dict[str, str]:
     return kinds
 
 
-def _open_parquet(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[str, Origin]:
+def _open_parquet(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[str, ColumnOrigin]:
     import duckdb
 
-    file = call("READ_PARQUET", glob.escape(str(path)))
+    file = build_call("READ_PARQUET", glob.escape(str(path)))
     try:
         engine.execute(f"CREATE VIEW raw AS {exp.select('*').from_(file).sql('duckdb')}")
     except duckdb.Error:
         raise InvalidInput("the file cannot be read as Parquet; check it") from None
-    return _described(engine, schema)
+    return _describe_columns(engine, schema)
 
 
-def _described(engine: DuckDBPyConnection, schema: Schema) -> dict[str, Origin]:
-    kinds = {name: _kind(str(kind)) for name, kind, *_ in engine.execute("DESCRIBE raw").fetchall()}
+def _describe_columns(engine: DuckDBPyConnection, schema: Schema) -> dict[str, ColumnOrigin]:
+    kinds = {name: _get_source_kind(str(kind)) for name, kind, *_ in engine.execute("DESCRIBE raw").fetchall()}
     refuse_columns(schema, list(kinds))
-    return {name: Origin(name, kinds[name]) for name in needed(schema)}
+    return {name: ColumnOrigin(name, kinds[name]) for name in list_required_columns(schema)}
 
 
-def _kind(name: str) -> SourceKind:
+def _get_source_kind(name: str) -> SourceKind:
     if name.startswith("DECIMAL"):
         return "decimal"
-    return "text" if name.startswith("ENUM") else KINDS.get(name, "other")
+    return "text" if name.startswith("ENUM") else KIND_BY_TYPE.get(name, "other")
 
 
-def _open_csv(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[str, Origin]:
+def _open_csv(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[str, ColumnOrigin]:
     """Load the needed columns as text before anything is asked of them: a cast moved into the reader would raise."""
-    separator, names = _header(schema, path)
+    separator, names = _read_header(schema, path)
     refuse_columns(schema, names)
-    origins = {name: Origin(f"r{names.index(name)}", "text") for name in needed(schema)}
-    rows = _checked_rows(path, separator, len(names))
-    loaded = _load(engine, path, separator, len(names), [origin.column for origin in origins.values()])
+    origins = {name: ColumnOrigin(f"r{names.index(name)}", "text") for name in list_required_columns(schema)}
+    rows = _count_valid_rows(path, separator, len(names))
+    loaded = _load_csv(engine, path, separator, len(names), [origin.column for origin in origins.values()])
     if rows != loaded:
         raise InvalidInput(
             "the CSV file can be read in more than one way; write it with one kind of line end, and quotes around "
@@ -137,16 +137,19 @@ def _open_csv(engine: DuckDBPyConnection, schema: Schema, path: Path) -> dict[st
     return origins
 
 
-def _header(schema: Schema, path: Path) -> tuple[str, list[str]]:
+def _read_header(schema: Schema, path: Path) -> tuple[str, list[str]]:
     """The separator that finds most of the needed columns in the first line, and the names it finds."""
-    found = [(separator, _first_line(path, separator)) for separator in SEPARATORS]
-    return max(found, key=lambda each: (len(set(needed(schema)) & set(each[1])), len(each[1])))
+    candidates = [(separator, _read_first_line(path, separator)) for separator in SEPARATORS]
+    return max(
+        candidates,
+        key=lambda candidate: (len(set(list_required_columns(schema)) & set(candidate[1])), len(candidate[1])),
+    )
 
 
-def _first_line(path: Path, separator: str) -> list[str]:
+def _read_first_line(path: Path, separator: str) -> list[str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return [name.strip(SPACE) for name in next(csv.reader(file, delimiter=separator, strict=True), [])]
+            return [name.strip(WHITESPACE) for name in next(csv.reader(file, delimiter=separator, strict=True), [])]
     except csv.Error:
         return []
     except PermissionError:
@@ -155,7 +158,7 @@ def _first_line(path: Path, separator: str) -> list[str]:
         raise InvalidInput("the file must be CSV in UTF-8, its first line the names of the columns; check it") from None
 
 
-def _checked_rows(path: Path, separator: str, fields: int) -> int:
+def _count_valid_rows(path: Path, separator: str, fields: int) -> int:
     """How many rows there are; every one has its fields, every quote is closed, and all is UTF-8."""
     rows = 0
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -168,15 +171,17 @@ def _checked_rows(path: Path, separator: str, fields: int) -> int:
                 rows += bool(row)
             else:
                 return rows
-            wrong = f"has not the {fields} fields of the first line"
+            problem = f"has not the {fields} fields of the first line"
         except csv.Error:
-            wrong = f"has a quote out of place, or a field of over {csv.field_size_limit()} characters"
+            problem = f"has a quote out of place, or a field of over {csv.field_size_limit()} characters"
         except UnicodeDecodeError:
-            wrong = "or one soon after it is not UTF-8"
-        raise InvalidInput(f"line {reader.line_num} of the CSV file {wrong}; mend the file") from None
+            problem = "or one soon after it is not UTF-8"
+        raise InvalidInput(f"line {reader.line_num} of the CSV file {problem}; mend the file") from None
 
 
-def _load(engine: DuckDBPyConnection, path: Path, separator: str, fields: int, wanted: list[str]) -> int | None:
+def _load_csv(
+    engine: DuckDBPyConnection, path: Path, separator: str, fields: int, column_names: list[str]
+) -> int | None:
     """Make the table `raw`; say how many rows it has, or None where DuckDB refuses.
 
     DuckDB must not read in parallel, or lines within a long quoted field become rows; and then it leaves out a last row
@@ -185,10 +190,12 @@ def _load(engine: DuckDBPyConnection, path: Path, separator: str, fields: int, w
     import duckdb
 
     columns = "{" + ", ".join(f"'r{i}': 'VARCHAR'" for i in range(fields)) + "}"
-    dialect = "delim = ?, quote = '\"', escape = '\"', header = true, auto_detect = false, strict_mode = true"
-    rows = f"SELECT {', '.join(wanted)} FROM read_csv(?, columns = {columns}, {dialect}, parallel = false)"
+    csv_options = "delim = ?, quote = '\"', escape = '\"', header = true, auto_detect = false, strict_mode = true"
+    rows_sql = (
+        f"SELECT {', '.join(column_names)} FROM read_csv(?, columns = {columns}, {csv_options}, parallel = false)"
+    )
     try:
-        engine.execute(f"CREATE TABLE raw AS {rows}", [glob.escape(str(path)), separator])
+        engine.execute(f"CREATE TABLE raw AS {rows_sql}", [glob.escape(str(path)), separator])
     except duckdb.InvalidInputException:
         return None
     return int(engine.execute("SELECT count(*) FROM raw").fetchall()[0][0])

@@ -10,21 +10,34 @@ from sqlglot import exp
 
 from discreet.errors import InvalidInput, Unavailable
 from discreet.schema.schema import Schema
-from discreet.sources.registration.bounding import counts, snapshot, summary
-from discreet.sources.registration.refusals import needed, refuse_columns, refuse_found, refuse_kinds, refuse_schema
-from discreet.sources.registration.report import Found, Progress, Report, found, report, silent
-from discreet.sources.registration.sql import lookups, staged
-from discreet.sources.registration.words import POSTGRES, Origin, SourceKind
+from discreet.sources.registration.bounding import select_bounded_rows, select_snapshot_summary, select_status_counts
+from discreet.sources.registration.refusals import (
+    list_required_columns,
+    refuse_columns,
+    refuse_kinds,
+    refuse_schema,
+    refuse_unusable_rows,
+)
+from discreet.sources.registration.report import (
+    Progress,
+    RegistrationReport,
+    SourceCounts,
+    build_registration_report,
+    ignore_registration_stage,
+    parse_source_counts,
+)
+from discreet.sources.registration.sql import build_lookup_tables, build_staging_query
+from discreet.sources.registration.words import POSTGRES_SYNTAX, ColumnOrigin, SourceKind
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
     from psycopg.rows import TupleRow
 
-HOME = "discreet"
+SCHEMA_NAME = "discreet"
 """The schema of our tables."""
-PREFIX = "discreet_"
+TEMPORARY_PREFIX = "discreet_"
 """Before the names of our temporary tables, which hide the custodian's tables of the same name."""
-KINDS: dict[str, SourceKind] = {
+KIND_BY_TYPE: dict[str, SourceKind] = {
     "bool": "boolean",
     "date": "date",
     "timestamp": "timestamp",
@@ -34,13 +47,13 @@ KINDS: dict[str, SourceKind] = {
     **dict.fromkeys(("int2", "int4", "int8"), "integer"),
     **dict.fromkeys(("float4", "float8"), "float"),
 }
-BY_CATEGORY: dict[str, SourceKind] = {"S": "text", "E": "text"}
+KIND_BY_TYPE_CATEGORY: dict[str, SourceKind] = {"S": "text", "E": "text"}
 """All kinds of text, and enumerations."""
 
 
 def register_postgres(
-    schema: Schema, dsn: str, table: str, target: str, key: str, progress: Progress = silent
-) -> Report:
+    schema: Schema, dsn: str, table: str, target: str, key: str, progress: Progress = ignore_registration_stage
+) -> RegistrationReport:
     """Write the snapshot of a table, "name" or "schema.name", to the new table `target` in the schema discreet."""
     import psycopg
 
@@ -52,10 +65,11 @@ def register_postgres(
     try:
         # Statements are sent as UTF-8, whatever encoding the address or the environment names.
         with psycopg.connect(dsn, client_encoding="UTF8") as connection:
-            return _register(connection, schema, table, target, key, progress)
+            return _register_table(connection, schema, table, target, key, progress)
     except psycopg.errors.InsufficientPrivilege:
         raise Unavailable(
-            f"the database refuses; its user needs to read the table and to create the schema {HOME} and tables in it"
+            "the database refuses; its user needs to read the table and to create the schema "
+            f"{SCHEMA_NAME} and tables in it"
         ) from None
     except psycopg.Error:
         raise Unavailable(
@@ -63,80 +77,96 @@ def register_postgres(
         ) from None
 
 
-def _register(
+def _register_table(
     connection: Connection[TupleRow], schema: Schema, table: str, target: str, key: str, progress: Progress
-) -> Report:
+) -> RegistrationReport:
     from psycopg import IsolationLevel
 
     connection.isolation_level = IsolationLevel.REPEATABLE_READ
-    _prepare(connection, target)
+    _prepare_transaction(connection, target)
     progress("reading")
-    raw = _named(table)
-    origins = _origins(connection, schema, raw)
+    raw_table = _parse_table_name(table)
+    origins = _find_origins(connection, schema, raw_table)
     refuse_kinds(schema, origins)
     progress("normalising")
-    before = _stage(connection, schema, origins, raw)
-    refuse_found(schema, before)
+    source_counts = _stage_rows(connection, schema, origins, raw_table)
+    refuse_unusable_rows(schema, source_counts)
     progress("bounding")
-    made = exp.table_(target, db=HOME, quoted=True)
-    _run(connection, snapshot(schema, key, exp.table_(f"{PREFIX}staged"), POSTGRES).ctas(made))
+    snapshot_table = exp.table_(target, db=SCHEMA_NAME, quoted=True)
+    _run_query(
+        connection,
+        select_bounded_rows(schema, key, exp.table_(f"{TEMPORARY_PREFIX}staged"), POSTGRES_SYNTAX).ctas(snapshot_table),
+    )
     progress("writing")
-    connection.execute(f"ANALYZE {made.sql('postgres')}".encode())
-    return report(before, _one_row(connection, summary(schema, key, made, POSTGRES)))
+    connection.execute(f"ANALYZE {snapshot_table.sql('postgres')}".encode())
+    return build_registration_report(
+        source_counts, _fetch_row(connection, select_snapshot_summary(schema, key, snapshot_table, POSTGRES_SYNTAX))
+    )
 
 
-def _prepare(connection: Connection[TupleRow], target: str) -> None:
+def _prepare_transaction(connection: Connection[TupleRow], target: str) -> None:
     connection.execute("SET LOCAL standard_conforming_strings = on")
     connection.execute("SET LOCAL client_min_messages = error")
     encoding = connection.execute("SHOW server_encoding").fetchone()
     if encoding != ("UTF8",):
         raise InvalidInput("the database must be encoded in UTF8; copy the table to one that is")
-    if connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [HOME]).fetchone() is None:
-        connection.execute(f"CREATE SCHEMA {HOME}")
-    there = "SELECT 1 FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = %s AND relname = %s"
-    if connection.execute(there, [HOME, target]).fetchone() is not None:
-        raise InvalidInput(f"the table {HOME}.{target} exists already; a snapshot is never overwritten, name another")
+    if connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [SCHEMA_NAME]).fetchone() is None:
+        connection.execute(f"CREATE SCHEMA {SCHEMA_NAME}")
+    existing_table_query = (
+        "SELECT 1 FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = %s AND relname = %s"
+    )
+    if connection.execute(existing_table_query, [SCHEMA_NAME, target]).fetchone() is not None:
+        raise InvalidInput(
+            f"the table {SCHEMA_NAME}.{target} exists already; a snapshot is never overwritten, name another"
+        )
 
 
-def _named(table: str) -> exp.Table:
-    home, dot, name = table.rpartition(".")
-    return exp.table_(name, db=home if dot else None, quoted=True)
+def _parse_table_name(table: str) -> exp.Table:
+    schema_name, dot, name = table.rpartition(".")
+    return exp.table_(name, db=schema_name if dot else None, quoted=True)
 
 
-def _origins(connection: Connection[TupleRow], schema: Schema, raw: exp.Table) -> dict[str, Origin]:
+def _find_origins(connection: Connection[TupleRow], schema: Schema, raw_table: exp.Table) -> dict[str, ColumnOrigin]:
     from psycopg import errors
 
     try:
-        nothing = _run(connection, exp.select("*").from_(raw).limit(0))
+        empty_result = _run_query(connection, exp.select("*").from_(raw_table).limit(0))
     except (errors.UndefinedTable, errors.InvalidSchemaName):
-        raise InvalidInput(f"there is no table {raw.name[:40]!r} in the database; name it as schema.table") from None
-    columns = nothing.description or []
+        raise InvalidInput(
+            f"there is no table {raw_table.name[:40]!r} in the database; name it as schema.table"
+        ) from None
+    columns = empty_result.description or []
     refuse_columns(schema, [column.name for column in columns])
-    types = "SELECT oid, typname, typcategory FROM pg_type WHERE oid = ANY(%s)"
+    types_query = "SELECT oid, typname, typcategory FROM pg_type WHERE oid = ANY(%s)"
     codes = [column.type_code for column in columns]
     kinds = {
-        oid: KINDS.get(name, BY_CATEGORY.get(group, "other")) for oid, name, group in connection.execute(types, [codes])
+        oid: KIND_BY_TYPE.get(name, KIND_BY_TYPE_CATEGORY.get(group, "other"))
+        for oid, name, group in connection.execute(types_query, [codes])
     }
-    of = {column.name: kinds[column.type_code] for column in columns}
-    return {name: Origin(name, of[name]) for name in needed(schema)}
+    column_kinds = {column.name: kinds[column.type_code] for column in columns}
+    return {name: ColumnOrigin(name, column_kinds[name]) for name in list_required_columns(schema)}
 
 
-def _stage(connection: Connection[TupleRow], schema: Schema, origins: dict[str, Origin], raw: exp.Table) -> Found:
-    for lookup in lookups(schema):
-        name, kind = f"{PREFIX}{lookup.name}", 'text COLLATE "C"' if lookup.of_texts else "bigint"
+def _stage_rows(
+    connection: Connection[TupleRow], schema: Schema, origins: dict[str, ColumnOrigin], raw_table: exp.Table
+) -> SourceCounts:
+    for lookup in build_lookup_tables(schema):
+        name, kind = f"{TEMPORARY_PREFIX}{lookup.name}", 'text COLLATE "C"' if lookup.has_text_labels else "bigint"
         connection.execute(f"CREATE TEMP TABLE {name} (label {kind}, code bigint) ON COMMIT DROP".encode())
         with connection.cursor().copy(f"COPY {name} FROM STDIN".encode()) as copy:
             for pair in lookup.pairs:
                 copy.write_row(pair)
         connection.execute(f"ANALYZE {name}".encode())
-    query = staged(schema, origins, raw, POSTGRES, PREFIX).sql("postgres")
-    connection.execute(f"CREATE TEMP TABLE {PREFIX}staged ON COMMIT DROP AS {query}".encode())
-    return found(schema, _one_row(connection, counts(schema, exp.table_(f"{PREFIX}staged"))))
+    query = build_staging_query(schema, origins, raw_table, POSTGRES_SYNTAX, TEMPORARY_PREFIX).sql("postgres")
+    connection.execute(f"CREATE TEMP TABLE {TEMPORARY_PREFIX}staged ON COMMIT DROP AS {query}".encode())
+    return parse_source_counts(
+        schema, _fetch_row(connection, select_status_counts(schema, exp.table_(f"{TEMPORARY_PREFIX}staged")))
+    )
 
 
-def _run(connection: Connection[TupleRow], query: exp.Expr) -> Cursor[TupleRow]:
+def _run_query(connection: Connection[TupleRow], query: exp.Expr) -> Cursor[TupleRow]:
     return connection.execute(query.sql("postgres").encode())
 
 
-def _one_row(connection: Connection[TupleRow], query: exp.Select) -> Sequence[int]:
-    return _run(connection, query).fetchall()[0]
+def _fetch_row(connection: Connection[TupleRow], query: exp.Select) -> Sequence[int]:
+    return _run_query(connection, query).fetchall()[0]

@@ -12,10 +12,10 @@ from typing import NoReturn
 from discreet.errors import InvalidInput
 from discreet.schema.column import Column
 from discreet.schema.schema import Schema
-from discreet.sources.registration.report import Found
-from discreet.sources.registration.words import Origin
+from discreet.sources.registration.report import SourceCounts
+from discreet.sources.registration.words import ColumnOrigin
 
-LARGEST_STEP = 10**100
+MAX_STEP_TERM = 10**100
 """The most that a step's numerator and denominator may be, so that no product overflows or vanishes on any engine."""
 
 
@@ -25,46 +25,48 @@ def refuse_schema(schema: Schema, key: str) -> None:
         raise InvalidInput("the key of a registration must not be empty; it decides which rows of a unit are kept")
     if not schema.columns:
         raise InvalidInput("the schema has no column that can be asked about; declare one")
-    _refuse_unholdable("the key", [key])
+    _refuse_unstorable_texts("the key", [key])
     for name, column in schema.columns.items():
-        if max(column.step.numerator, column.step.denominator) > LARGEST_STEP:
+        if max(column.step.numerator, column.step.denominator) > MAX_STEP_TERM:
             raise InvalidInput(f"the step of {name} must be between 10^-100 and 10^100, in at most 100 digits")
         if len(set(column.categories)) < len(column.categories):
             raise InvalidInput(f"the categories of {name} must be different from each other")  # or rows would multiply
-        _refuse_unholdable(f"a category or missing value of {name}", column.categories + column.missing_values)
+        _refuse_unstorable_texts(f"a category or missing value of {name}", column.categories + column.missing_values)
 
 
-def _refuse_unholdable(what: str, texts: Iterable[str]) -> None:
+def _refuse_unstorable_texts(subject: str, texts: Iterable[str]) -> None:
     """NUL characters and halves of surrogate pairs cannot be said to an engine."""
     if any("\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text) for text in texts):
-        raise InvalidInput(f"{what} has a character that no table can hold; write it with letters and signs")
+        raise InvalidInput(f"{subject} has a character that no table can hold; write it with letters and signs")
 
 
-def needed(schema: Schema) -> tuple[str, ...]:
+def list_required_columns(schema: Schema) -> tuple[str, ...]:
     """The columns a source must have, the unit's first: all but the derived ones."""
-    declared = [name for name, column in schema.columns.items() if column.derived is None]
-    return tuple(dict.fromkeys(([] if schema.unit is None else [schema.unit]) + declared))
+    source_columns = [name for name, column in schema.columns.items() if column.derived is None]
+    return tuple(dict.fromkeys(([] if schema.unit is None else [schema.unit]) + source_columns))
 
 
-def refuse_columns(schema: Schema, there: Sequence[str]) -> None:
+def refuse_columns(schema: Schema, present_columns: Sequence[str]) -> None:
     """Refuse a source that lacks a column or has one twice."""
-    wanted = needed(schema)
-    if wanted and not set(wanted) & set(there):
+    required_columns = list_required_columns(schema)
+    if required_columns and not set(required_columns) & set(present_columns):
         # The names are not told: where a file has no header they are the first row.
-        raise InvalidInput(f"the source has none of the columns {_listed(wanted)}; check that it names its columns")
-    for name in wanted:
-        if name not in there:
-            raise InvalidInput(f"the source has no column {name}; it has {_listed(there)}")
-        if list(there).count(name) > 1:
+        raise InvalidInput(
+            f"the source has none of the columns {_format_names(required_columns)}; check that it names its columns"
+        )
+    for name in required_columns:
+        if name not in present_columns:
+            raise InvalidInput(f"the source has no column {name}; it has {_format_names(present_columns)}")
+        if list(present_columns).count(name) > 1:
             raise InvalidInput(f"the source has more than one column {name}; leave one of them out")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _format_names(names: Sequence[str]) -> str:
     short = [name[:40] for name in names[:30]]
     return ", ".join(short) + (", ..." if len(names) > 30 else "")
 
 
-def refuse_kinds(schema: Schema, origins: Mapping[str, Origin]) -> None:
+def refuse_kinds(schema: Schema, origins: Mapping[str, ColumnOrigin]) -> None:
     """Refuse a unit column of another type than text or whole numbers."""
     if schema.unit is not None and origins[schema.unit].kind not in {"text", "integer", "decimal"}:
         refuse_unit(schema.unit)
@@ -75,21 +77,21 @@ def refuse_unit(name: str) -> NoReturn:
     raise InvalidInput(f"the unit column {name} must hold text or whole numbers; convert it in the source")
 
 
-def refuse_found(schema: Schema, found: Found) -> None:
+def refuse_unusable_rows(schema: Schema, source_counts: SourceCounts) -> None:
     """Refuse no rows, rows none of which names its unit, and a column that is not of its kind at all."""
-    if not found.rows:
+    if not source_counts.rows:
         raise InvalidInput("the source has no rows; there is nothing to register")
-    if found.without_unit == found.rows:
+    if source_counts.without_unit == source_counts.rows:
         raise InvalidInput(f"no row names its unit; check that {schema.unit} is the right column")
-    for name, seen in found.columns.items():
-        if seen.unreadable and seen.missing + seen.unreadable == found.rows:
-            raise InvalidInput(f"column {name} holds no {_kind(schema.columns[name])}")
+    for name, column_report in source_counts.columns.items():
+        if column_report.unreadable and column_report.missing + column_report.unreadable == source_counts.rows:
+            raise InvalidInput(f"column {name} holds no {_describe_expected_kind(schema.columns[name])}")
 
 
-def _kind(column: Column) -> str:
+def _describe_expected_kind(column: Column) -> str:
     if column.private_keys:
         return "text or whole number; check its kind"
-    if column.numeric or column.kind in {"date", "boolean"}:
+    if column.is_numeric or column.kind in {"date", "boolean"}:
         return f"{column.kind}; check its kind"
     return "value that is one of its categories; check their spelling"
 

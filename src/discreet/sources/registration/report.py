@@ -12,7 +12,7 @@ Progress = Callable[[str], None]
 """Told the stages as they begin: reading, normalising, bounding, writing."""
 
 
-def silent(stage: str) -> None:
+def ignore_registration_stage(stage: str) -> None:
     """Tell nobody."""
 
 
@@ -26,7 +26,7 @@ class ColumnReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RegistrationReport:
     """One registration: the fingerprint is a sum over the rows kept, equal for equal snapshots under one key."""
 
     rows_read: int
@@ -38,7 +38,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourceCounts:
     """What reading the rows found, before any of them is left out."""
 
     rows: int
@@ -46,15 +46,17 @@ class Found:
     columns: Mapping[str, ColumnReport]
 
 
-def found(schema: Schema, counts: Sequence[int]) -> Found:
+def parse_source_counts(schema: Schema, counts: Sequence[int]) -> SourceCounts:
     """From the row of counts an engine gives: rows, rows without a unit, then three of each column."""
-    rows, without_unit, *rest = map(int, counts)
-    triples = zip(*[iter(rest)] * 3, strict=True)
+    rows, without_unit, *column_counts = map(int, counts)
+    triples = zip(*[iter(column_counts)] * 3, strict=True)
     columns = {name: ColumnReport(*triple) for name, triple in zip(schema.columns, triples, strict=True)}
-    return Found(rows, without_unit, MappingProxyType(columns))
+    return SourceCounts(rows, without_unit, MappingProxyType(columns))
 
 
-def report(before: Found, summary: Sequence[int]) -> Report:
+def build_registration_report(source_counts: SourceCounts, summary: Sequence[int]) -> RegistrationReport:
     """With the row of totals an engine gives of the snapshot: rows, units, and the sum of the pieces of their marks."""
-    rows_kept, units, pieces = map(int, summary)
-    return Report(before.rows, rows_kept, before.without_unit, units, before.columns, f"{pieces:x}")
+    rows_kept, units, hash_sum = map(int, summary)
+    return RegistrationReport(
+        source_counts.rows, rows_kept, source_counts.without_unit, units, source_counts.columns, f"{hash_sum:x}"
+    )

@@ -19,24 +19,31 @@ from sqlglot import exp
 
 from discreet.errors import DiscreetError, InvalidInput, Unavailable
 from discreet.schema.schema import Schema
-from discreet.sources.registration.bounding import counts, snapshot, summary
+from discreet.sources.registration.bounding import select_bounded_rows, select_snapshot_summary, select_status_counts
 from discreet.sources.registration.refusals import (
-    needed,
+    list_required_columns,
     refuse_columns,
     refuse_existing,
-    refuse_found,
     refuse_kinds,
     refuse_schema,
+    refuse_unusable_rows,
 )
-from discreet.sources.registration.report import Found, Progress, Report, found, report, silent
-from discreet.sources.registration.sql import lookups, staged
-from discreet.sources.registration.words import SPARK, Origin, SourceKind
-from discreet.sources.silence import silence
+from discreet.sources.registration.report import (
+    Progress,
+    RegistrationReport,
+    SourceCounts,
+    build_registration_report,
+    ignore_registration_stage,
+    parse_source_counts,
+)
+from discreet.sources.registration.sql import build_lookup_tables, build_staging_query
+from discreet.sources.registration.words import SPARK_SYNTAX, ColumnOrigin, SourceKind
+from discreet.sources.silence import silence_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-KINDS: dict[str, SourceKind] = {
+KIND_BY_TYPE: dict[str, SourceKind] = {
     "boolean": "boolean",
     "date": "date",
     "timestamp_ntz": "timestamp",
@@ -51,27 +58,38 @@ KINDS: dict[str, SourceKind] = {
 
 
 def register_spark(
-    schema: Schema, session: SparkSession, raw: str | DataFrame, target: Path, key: str, progress: Progress = silent
-) -> Report:
+    schema: Schema,
+    session: SparkSession,
+    raw: str | DataFrame,
+    target: Path,
+    key: str,
+    progress: Progress = ignore_registration_stage,
+) -> RegistrationReport:
     """Write the snapshot of a table, by its name or as a DataFrame, to a new folder. Spark's loggers are silenced."""
     refuse_schema(schema, key)
     refuse_existing(target)
     try:
-        silence(session)
-        with _workplace(session, target.absolute().parent) as place:
+        silence_spark(session)
+        with _open_workspace(session, target.absolute().parent) as workspace:
             progress("reading")
-            origins = _opened(place, schema, raw)
+            origins = _open_raw_view(workspace, schema, raw)
             refuse_kinds(schema, origins)
             progress("normalising")
-            before = _stage(place, schema, origins)
-            refuse_found(schema, before)
+            source_counts = _stage_rows(workspace, schema, origins)
+            refuse_unusable_rows(schema, source_counts)
             progress("bounding")
-            made = _table(place, "snapshot", place.run(snapshot(schema, key, place.table("staged"), SPARK)))
+            snapshot_folder = _write_table(
+                workspace,
+                "snapshot",
+                workspace.run_query(select_bounded_rows(schema, key, workspace.get_table("staged"), SPARK_SYNTAX)),
+            )
             progress("writing")
-            after = _one_row(place, summary(schema, key, place.table("snapshot"), SPARK))
-            made.chmod(0o700)
-            os.rename(made, target)
-            return report(before, after)
+            snapshot_summary = _fetch_row(
+                workspace, select_snapshot_summary(schema, key, workspace.get_table("snapshot"), SPARK_SYNTAX)
+            )
+            snapshot_folder.chmod(0o700)
+            os.rename(snapshot_folder, target)
+            return build_registration_report(source_counts, snapshot_summary)
     except DiscreetError:
         raise
     except Exception:  # the boundary to Spark, which fails in its own ways, its bridge's and its socket's
@@ -79,7 +97,7 @@ def register_spark(
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class SparkWorkspace:
     """Where one registration works: a session, a folder that will be deleted, and a name before those of its views."""
 
     session: SparkSession
@@ -87,70 +105,81 @@ class Workplace:
     prefix: str
     views: list[str] = field(default_factory=list)
 
-    def table(self, name: str) -> exp.Table:
+    def get_table(self, name: str) -> exp.Table:
         """One of its views."""
         return exp.table_(self.prefix + name)
 
-    def show(self, name: str, frame: DataFrame) -> None:
+    def create_view(self, name: str, frame: DataFrame) -> None:
         """Make a view."""
         frame.createTempView(self.prefix + name)
         self.views.append(self.prefix + name)
 
-    def run(self, query: exp.Select) -> DataFrame:
+    def run_query(self, query: exp.Select) -> DataFrame:
         """What a query gives."""
         return self.session.sql(query.sql("spark"))
 
 
 @contextmanager
-def _workplace(session: SparkSession, home: Path) -> Iterator[Workplace]:
-    with tempfile.TemporaryDirectory(prefix=".discreet_", dir=home) as name:
-        place = Workplace(session, Path(name), f"{Path(name).name[1:]}_")
+def _open_workspace(session: SparkSession, parent_folder: Path) -> Iterator[SparkWorkspace]:
+    with tempfile.TemporaryDirectory(prefix=".discreet_", dir=parent_folder) as name:
+        workspace = SparkWorkspace(session, Path(name), f"{Path(name).name[1:]}_")
         try:
-            yield place
+            yield workspace
         finally:
-            for view in place.views:
+            for view in workspace.views:
                 session.catalog.dropTempView(view)
 
 
-def _opened(place: Workplace, schema: Schema, raw: str | DataFrame) -> dict[str, Origin]:
+def _open_raw_view(workspace: SparkWorkspace, schema: Schema, raw: str | DataFrame) -> dict[str, ColumnOrigin]:
     """Make the view `raw`, its columns named by their places; say which holds each needed column, and of which kind."""
     from pyspark.errors import AnalysisException, ParseException
 
     try:
-        frame = place.session.table(raw) if isinstance(raw, str) else raw
+        frame = workspace.session.table(raw) if isinstance(raw, str) else raw
         columns = [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
     except (AnalysisException, ParseException):
         name = repr(raw[:40]) if isinstance(raw, str) else "of these rows"
         raise InvalidInput(f"there is no table {name} that Spark can read; name it as catalog.schema.table") from None
     names = [name for name, _ in columns]
     refuse_columns(schema, names)
-    place.show("raw", frame.toDF(*(f"r{i}" for i in range(len(names)))))
-    return {name: Origin(f"r{names.index(name)}", _kind(columns[names.index(name)][1])) for name in needed(schema)}
+    workspace.create_view("raw", frame.toDF(*(f"r{i}" for i in range(len(names)))))
+    return {
+        name: ColumnOrigin(f"r{names.index(name)}", _get_source_kind(columns[names.index(name)][1]))
+        for name in list_required_columns(schema)
+    }
 
 
-def _kind(simple: str) -> SourceKind:
+def _get_source_kind(type_name: str) -> SourceKind:
     """By the first word of a type such as decimal(10,2) or string collate unicode."""
-    return KINDS.get(re.split("[^a-z_]", simple, maxsplit=1)[0], "other")
+    return KIND_BY_TYPE.get(re.split("[^a-z_]", type_name, maxsplit=1)[0], "other")
 
 
-def _stage(place: Workplace, schema: Schema, origins: dict[str, Origin]) -> Found:
-    for lookup in lookups(schema):
+def _stage_rows(workspace: SparkWorkspace, schema: Schema, origins: dict[str, ColumnOrigin]) -> SourceCounts:
+    for lookup in build_lookup_tables(schema):
         lines = (json.dumps({"label": label, "code": code}) + "\n" for label, code in lookup.pairs)
-        file = place.folder / f"{lookup.name}.json"
+        file = workspace.folder / f"{lookup.name}.json"
         file.write_text("".join(lines), encoding="ascii")
-        kinds = f"label {'string' if lookup.of_texts else 'bigint'}, code bigint"
-        place.show(lookup.name, place.session.read.schema(kinds).json(file.as_uri()))
-    _table(place, "staged", place.run(staged(schema, origins, place.table("raw"), SPARK, place.prefix)))
-    return found(schema, _one_row(place, counts(schema, place.table("staged"))))
+        column_types = f"label {'string' if lookup.has_text_labels else 'bigint'}, code bigint"
+        workspace.create_view(lookup.name, workspace.session.read.schema(column_types).json(file.as_uri()))
+    _write_table(
+        workspace,
+        "staged",
+        workspace.run_query(
+            build_staging_query(schema, origins, workspace.get_table("raw"), SPARK_SYNTAX, workspace.prefix)
+        ),
+    )
+    return parse_source_counts(
+        schema, _fetch_row(workspace, select_status_counts(schema, workspace.get_table("staged")))
+    )
 
 
-def _table(place: Workplace, name: str, frame: DataFrame) -> Path:
+def _write_table(workspace: SparkWorkspace, name: str, frame: DataFrame) -> Path:
     """Write Parquet files, and make a view of them, so that nothing is worked out twice."""
-    folder = place.folder / name
+    folder = workspace.folder / name
     frame.write.parquet(folder.as_uri())
-    place.show(name, place.session.read.parquet(folder.as_uri()))
+    workspace.create_view(name, workspace.session.read.parquet(folder.as_uri()))
     return folder
 
 
-def _one_row(place: Workplace, query: exp.Select) -> Sequence[int]:
-    return tuple(place.run(query).collect()[0])
+def _fetch_row(workspace: SparkWorkspace, query: exp.Select) -> Sequence[int]:
+    return tuple(workspace.run_query(query).collect()[0])

@@ -16,12 +16,12 @@ def upgrade() -> None:
     _make_access()
     _make_answers()
     _make_jobs()
-    kept = ["dataset", "rehearsal", "analyst", "key"]
-    op.create_index("service_answer_key", "service_answers", kept, unique=True)
+    key_columns = ["dataset", "rehearsal", "analyst", "key"]
+    op.create_index("service_answer_key", "service_answers", key_columns, unique=True)
     op.create_index("service_answer_entry", "service_answers", ["dataset", "rehearsal", "entry"])
-    op.create_index("service_job_key", "service_jobs", [*kept, "kind"], unique=True)
+    op.create_index("service_job_key", "service_jobs", [*key_columns, "kind"], unique=True)
     op.create_index("service_job_state", "service_jobs", ["state", "at"])
-    op.create_index("service_counting_key", "service_counting", kept, unique=True)
+    op.create_index("service_counting_key", "service_counting", key_columns, unique=True)
 
 
 def _make_access() -> None:
