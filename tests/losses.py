@@ -32,7 +32,6 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.custodian.draw import NoisyResult
 from discreet.custodian.draw import measure_plan as draw_in_earnest
 from discreet.kernel.box_staircase import BoxStaircase
 from discreet.kernel.discrete_gaussian import DiscreteGaussian
@@ -43,6 +42,7 @@ from discreet.kernel.polygon_staircase import PolygonStaircase
 from discreet.kernel.staircase import Staircase
 from discreet.microdata.private import blocks, categories, cumulative, linked
 from discreet.microdata.private.records import RecordsPlan
+from discreet.planner.plan import NoisyResult
 
 Floats = NDArray[np.float64]
 HUGE = 1 << 160
@@ -530,11 +530,11 @@ def recording(chance: random.Random, repeat: Sequence[Recorded] | None = None) -
         (PolygonStaircase, "sample_units", several),
         (PermuteAndFlip, "sample_position", flip),
         (Distribution, "sample_position", position),
-        (asked, "draw", tap.draw),
-        (counted, "draw", tap.draw),
+        (asked, "measure_plan", tap.draw),
+        (counted, "measure_plan", tap.draw),
         (published, "SYSTEM", Seeded(b"a file")),
-        (RecordsPlan, "_noisy", rows),
-        *((module, "noisy", added) for module in (blocks, categories, cumulative, linked)),
+        (RecordsPlan, "_add_noise", rows),
+        *((module, "add_noise_to_totals", added) for module in (blocks, categories, cumulative, linked)),
     ]
     with ExitStack() as stack:
         for owner, name, stand_in in places:

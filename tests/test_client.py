@@ -453,7 +453,9 @@ def test_every_call_of_a_custodian_is_a_client_s() -> None:
         assert found.keys() - wanted.keys() <= {"key"}
         for one, told in wanted.items():
             plain = {"ignore_stage": "ignore_job_stage"}.get(getattr(told.default, "__name__", ""), told.default)
-            own = {"ignore_job_stage": "ignore_job_stage"}.get(getattr(found[one].default, "__name__", ""), found[one].default)
+            own = {"ignore_job_stage": "ignore_job_stage"}.get(
+                getattr(found[one].default, "__name__", ""), found[one].default
+            )
             assert (found[one].kind, own) == (told.kind, plain), (name, one)
 
 

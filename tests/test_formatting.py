@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 from discreet import formatting
 from discreet.answer import Answer
-from discreet.custodian.draw import NoisyResult
 from discreet.custodian.nested import _build_interval
 from discreet.custodian.reply import build_answer
 from discreet.exact import exp_bounds
@@ -55,7 +54,7 @@ from discreet.pictures import _Mark
 from discreet.planner.choose import plan
 from discreet.planner.nested import compute_half_width
 from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.plan import Plan
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.posterior import Posterior
 from discreet.query import parse_sql, to_sql
 from discreet.schema import Column, Schema

@@ -15,12 +15,11 @@ import pytest
 from commands import discreet, done
 from discreet import Answer, Custodian, InvalidInput, Unsupported
 from discreet.custodian import draw
-from discreet.custodian.draw import NoisyResult
 from discreet.custodian.nested import HierarchicalCounts
 from discreet.custodian.reply import build_answer, parse_result, serialize_result
 from discreet.planner.choose import plan
 from discreet.planner.nested import HierarchicalHistogram
-from discreet.planner.plan import Plan
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.query import parse_sql
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource

@@ -13,7 +13,6 @@ import pytest
 
 from commands import discreet
 from discreet import Custodian, InvalidInput, Unsupported
-from discreet.custodian.draw import NoisyResult
 from discreet.custodian.population import SampleEstimator, estimate_population
 from discreet.custodian.reader import Decoder
 from discreet.inference.sampling import (
@@ -26,7 +25,7 @@ from discreet.inference.sampling import (
 )
 from discreet.planner.choose import plan
 from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.plan import Plan
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
 from streams import Stream

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.schema.column import EPOCH, Column, DerivedCodes
+from discreet.exact import EPOCH
+from discreet.schema.column import Column, DerivedCodes
 from discreet.sources.reading import derive_value, parse_raw_value, parse_unit_name, parse_with_status
 
 AGE = Column("age", "integer", 0, 120, missing_values=("-1", "?"))

@@ -21,7 +21,7 @@ from commands import discreet, done
 from discreet import Custodian, InvalidInput, Prior
 from discreet.answer import Answer, ReconciledRows
 from discreet.custodian import draw, reply
-from discreet.custodian.draw import ExactInputs, NoisyResult, sample_noisy_outputs
+from discreet.custodian.draw import ExactInputs, sample_noisy_outputs
 from discreet.custodian.draw import read_exact_inputs as exact_inputs
 from discreet.custodian.reconciling import COUNT_STEP, INTEGER_NOISE_VARIANCE, check_plan_constraints
 from discreet.inference.constraints import at_most, same_total, total
@@ -29,7 +29,7 @@ from discreet.inference.refined import compute_worst_quantile
 from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.planner.choose import plan
 from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.plan import Plan
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.query import parse_sql
 from discreet.schema import Column, Schema
 from discreet.sources.memory import MemorySource

@@ -184,7 +184,9 @@ def test_another_noise_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with a fault in what it calls."""
     monkeypatch.setattr(chapter_4, "finest", chapter_4.shortest)
     assert "differs" in verdicts("001-4.1")
-    monkeypatch.setattr(chapter_4, "compute_laplace_region", lambda scales, level: (-math.log1p(-level), math.prod(scales)))
+    monkeypatch.setattr(
+        chapter_4, "compute_laplace_region", lambda scales, level: (-math.log1p(-level), math.prod(scales))
+    )
     assert "differs" in verdicts("001-4.3")
     monkeypatch.setattr(chapter_7, "compute_cut_sizes", lambda rows, buckets: (-(-rows // buckets),) * buckets)
     assert verdicts("001-7.5").count("differs") == 1

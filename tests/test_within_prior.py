@@ -22,6 +22,7 @@ from discreet.custodian.draw import read_exact_inputs, sample_noisy_outputs
 from discreet.custodian.previewing import build_preview
 from discreet.custodian.reader import Decoder
 from discreet.errors import Unsupported
+from discreet.exact import EPOCH
 from discreet.inference.belief import PointGridPrior, parse_grid_prior
 from discreet.inference.drawn import compute_run_posterior
 from discreet.kernel.refinement import Refinement
@@ -33,7 +34,7 @@ from discreet.planner.refined import RefinedTotal, build_refinement_prior
 from discreet.query import parse_sql
 from discreet.sample import write_registry
 from discreet.schema import Column, Schema
-from discreet.schema.column import EPOCH, Value
+from discreet.schema.column import Value
 from discreet.shapes import parse_shapes
 from discreet.sources.memory import UNIT, MemorySource
 from tables import schema

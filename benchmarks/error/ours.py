@@ -28,10 +28,10 @@ from benchmarks.error.jobs import (
 from benchmarks.error.table import People
 from discreet import Custodian
 from discreet.answer import Answer
-from discreet.custodian.draw import ExactInputs, NoisyResult, read_exact_inputs, sample_noisy_outputs
+from discreet.custodian.draw import ExactInputs, read_exact_inputs, sample_noisy_outputs
 from discreet.custodian.reply import build_answer
 from discreet.planner.choose import plan
-from discreet.planner.plan import Plan
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.prior import Prior
 from discreet.query import parse_sql
 from discreet.sources.plan import Source

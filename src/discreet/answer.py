@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet.errors import InvalidInput
-from discreet.exact import as_number_between
+from discreet.exact import as_number_between, date_from_days
 from discreet.guarantee import Guarantee
 from discreet.posterior import Posterior
-from discreet.schema.column import date_from_days
 
 AnswerValue = int | float | bool | str | date | None
 Interval = tuple[float, float] | tuple[str, str] | tuple[date, date] | None

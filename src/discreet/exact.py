@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
+from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -15,6 +16,25 @@ from typing import TypeGuard
 
 from discreet.errors import InvalidInput
 from discreet.plain import copy_fraction, copy_int, copy_text, has_type
+
+EPOCH = date(1970, 1, 1)
+
+
+def date_from_days(number: float) -> date:
+    """The date so many days, rounded, after 1970-01-01."""
+    return EPOCH + timedelta(days=round(number))
+
+
+def parse_days(text: str, subject: str) -> int:
+    """The days from 1970-01-01 to a date written like 2024-02-29."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        day = None
+    if day is None or day.isoformat() != text:
+        raise InvalidInput(f"{subject} is a date such as 2024-02-29, got {text[:40]!r}")
+    return (day - EPOCH).days
+
 
 MAX_EXPONENT = 300
 """A number beyond 10^300 is a mistake, or an attack on our memory; so is text finer than 10^-400."""

@@ -36,7 +36,7 @@ MODEL_PARAMETERS: Mapping[str, set[str]] = {
     "dp": {"epsilon"},
     "approx-dp": {"epsilon", "delta"},
     "zcdp": {"rho"},
-    "individual-dp": {"epsilon", "also"},
+    "individual-dp": {"epsilon", "pure_epsilon"},
     "k-anonymity": {"k"},
     "probabilistic-k-anonymity": {"k"},
     "t-closeness": {"t"},
@@ -67,7 +67,7 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         """A promise has the parameters of its model, none of another, and none below 0."""
-        parameters = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "also", "k", "t")}
+        parameters = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "pure_epsilon", "k", "t")}
         present_names = {name for name, value in parameters.items() if value is not None}
         exact = all(has_type(parameters[name], (Fraction, int)) and parameters[name] >= 0 for name in present_names)
         texts = (self.model, self.unit, *(text for text in (self.neighbours, self.distance) if text is not None))

@@ -18,10 +18,9 @@ from typing import NoReturn
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.exact import as_positive, format_exact, parse_rational
+from discreet.exact import as_positive, format_exact, parse_days, parse_rational
 from discreet.plain import copy_exact_number, copy_list, copy_text, has_type, require_exact_class
 from discreet.prior import Array, Grid, Prior, build_grid, build_grid_prior, convert_to_masses
-from discreet.schema.column import parse_days
 
 GRAMMAR = (
     "a prior is written like '0.9 normal(38, 6) + 0.1 cauchy(38, 6) on [17, 90] step 1'; the shapes are "

@@ -37,7 +37,7 @@ class PrivacyCost:
 
     def __post_init__(self) -> None:
         """Every part is an amount, and delta below 1."""
-        for name in ("epsilon", "rho", "other", "delta"):
+        for name in ("epsilon", "rho", "gaussian_rho", "delta"):
             object.__setattr__(self, name, require_amount(getattr(self, name), name))
         if self.delta >= 1:
             raise InvalidInput("delta must be below 1; a delta of 1 promises nothing")

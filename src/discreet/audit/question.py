@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.custodian import draw
-from discreet.custodian.draw import ExactInputs, NoisyResult
+from discreet.custodian.draw import ExactInputs
 from discreet.custodian.question import Question, parse_question
 from discreet.errors import InvalidInput, Unsupported
 from discreet.exact import as_int
 from discreet.planner.choose import plan
 from discreet.planner.nested import HierarchicalHistogram
 from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.plan import Plan, PublicConstant
+from discreet.planner.plan import NoisyResult, Plan, PublicConstant
 from discreet.schema import Schema
 from discreet.sources.memory import MemorySource
 from discreet.testing.generated import Pair, Rows, limit_units

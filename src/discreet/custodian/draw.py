@@ -23,7 +23,15 @@ from discreet.planner.chosen import CandidateSelection
 from discreet.planner.individual import OrderStatistic, UnitQuery
 from discreet.planner.nested import HierarchicalHistogram
 from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.plan import Measurement, Plan, PublicConstant, ThresholdedCount, list_independent_noises
+from discreet.planner.plan import (
+    Measurement,
+    NoisyOutputs,
+    NoisyResult,
+    Plan,
+    PublicConstant,
+    ThresholdedCount,
+    list_independent_noises,
+)
 from discreet.planner.positions import CandidateGrid
 from discreet.planner.refined import RefinedTotal
 from discreet.planner.threshold import UNIT_MEASURES, Threshold
@@ -32,7 +40,6 @@ from discreet.query.totals import Amounts, Cell, HistogramScan, TotalsScan
 from discreet.sources.plan import Source
 
 ExactInput = tuple[int, ...] | NDArray[np.int64] | int | None
-NoisyOutputs = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -41,14 +48,6 @@ class ExactInputs:
 
     cells: Sequence[Cell]
     inputs: Sequence[Sequence[ExactInput]]
-
-
-@dataclass(frozen=True, slots=True)
-class NoisyResult:
-    """What was drawn: for every cell, and there for every measurement, whole numbers."""
-
-    cells: tuple[Cell, ...]
-    numbers: tuple[tuple[NoisyOutputs, ...], ...]
 
 
 def measure_plan(plan: Plan, source: Source) -> NoisyResult:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from discreet.answer import ALL_KEYS, NO_RANGES, Answer, Interval, RangeCount, ReconciledRows
 from discreet.bars import HistogramChart
-from discreet.custodian.draw import NoisyResult
 from discreet.custodian.layout import format_group_key, label_rows, select_answer_rows, to_answer_value
 from discreet.custodian.question import Question, parse_question
 from discreet.custodian.reconciling import CountSums, reconcile_or_keep_raw
@@ -28,7 +27,7 @@ from discreet.inference.nested import BlockHierarchy
 from discreet.inference.reconcile import reconcile
 from discreet.planner.nested import HierarchicalHistogram, Level, compute_half_width
 from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.plan import Plan
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.planner.structure import find_structural_constraints
 from discreet.query.query import Query
 from discreet.query.totals import Cell

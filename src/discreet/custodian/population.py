@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, cast
 
 from discreet.answer import NO_POPULATION, PopulationEstimate
-from discreet.custodian.draw import NoisyResult
 from discreet.custodian.question import Question, parse_question
 from discreet.custodian.reader import Decoder
 from discreet.errors import InvalidInput, Unsupported
@@ -32,7 +31,7 @@ from discreet.inference.sampling import (
 from discreet.planner.choose import plan
 from discreet.planner.meaning import Estimator
 from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.plan import Plan, PublicConstant, ThresholdedCount
+from discreet.planner.plan import NoisyResult, Plan, PublicConstant, ThresholdedCount
 from discreet.schema import Column, Schema
 
 CellOutputs = Sequence[tuple[int, ...]]

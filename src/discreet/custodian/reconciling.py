@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.answer import Answer, AnswerValue, Interval, ReconciledRows
-from discreet.custodian.draw import NoisyResult
 from discreet.custodian.fitting import KEPT_TOTAL_REASON, CountFit
 from discreet.custodian.question import Question, parse_question
 from discreet.custodian.reader import Decoder
@@ -29,7 +28,7 @@ from discreet.kernel.discrete_laplace import DiscreteLaplace
 from discreet.planner.choose import plan
 from discreet.planner.estimates import Linear
 from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.plan import Plan, PublicConstant
+from discreet.planner.plan import NoisyResult, Plan, PublicConstant
 from discreet.planner.structure import COUNT_FUNCTIONS
 from discreet.posterior import Posterior
 from discreet.schema import Schema

@@ -21,8 +21,7 @@ from discreet.custodian.place import (
 from discreet.errors import InvalidInput, Unavailable
 from discreet.planner.impossible import read_structural_zeros
 from discreet.planner.published import check_published
-from discreet.schema import Schema
-from discreet.schema.address import SourceAddress
+from discreet.schema import Schema, SourceAddress
 
 if TYPE_CHECKING:
     from discreet.sources.plan import Source

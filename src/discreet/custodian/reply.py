@@ -11,7 +11,6 @@ from typing import Any
 
 from discreet.answer import Answer, Interval
 from discreet.custodian.accuracy import describe_missed_accuracy, state_accuracy, state_answer_accuracy
-from discreet.custodian.draw import NoisyResult
 from discreet.custodian.layout import format_group_key, label_rows, select_answer_rows
 from discreet.custodian.nested import attach_ranges, build_hierarchical_answer
 from discreet.custodian.population import estimate_population, has_population_numbers
@@ -23,7 +22,7 @@ from discreet.guarantee import Guarantee
 from discreet.pictures import DistributionChart
 from discreet.planner.nested import HierarchicalHistogram
 from discreet.planner.noisy import AdditiveNoise
-from discreet.planner.plan import Plan
+from discreet.planner.plan import NoisyResult, Plan
 from discreet.posterior import Posterior
 from discreet.query.query import OutputColumn
 from discreet.query.totals import Cell

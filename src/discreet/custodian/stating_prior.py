@@ -12,12 +12,12 @@ from discreet.custodian.question import Question, parse_question
 from discreet.custodian.reader import Decoder
 from discreet.custodian.telling import describe_prior_distribution, is_date
 from discreet.errors import InvalidInput
+from discreet.exact import date_from_days
 from discreet.formatting import format_day, format_day_ends
 from discreet.planner.asked import PriorInput
 from discreet.planner.choose import plan
 from discreet.posterior import Posterior
 from discreet.schema import Schema
-from discreet.schema.column import date_from_days
 
 MAX_CELLS = 512
 TAIL_MASS = 0.0005

@@ -11,11 +11,11 @@ import numpy as np
 from discreet.answer import Answer, AnswerValue
 from discreet.bars import HistogramChart
 from discreet.custodian.reader import Decoder
+from discreet.exact import EPOCH
 from discreet.formatting import format_day, format_day_ends, format_ends, format_estimate, format_percent, format_value
 from discreet.pictures import DistributionChart, build_picture_spec, save_picture
 from discreet.posterior import Posterior
 from discreet.query.query import Aggregate
-from discreet.schema.column import EPOCH
 
 MAX_NAMES = 3
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from discreet.inference.nested import BlockHierarchy, HistogramStrategy, NoiseKind, list_histogram_strategies
 
 Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
+ColumnCounts = NDArray[np.int64]
 NORMAL_MEAN_ERROR = math.sqrt(2 / math.pi)
 """The mean size of an error, in its standard deviations: at most this for sums of Laplace noises, this for Gaussian."""
 MAX_PREFIXES = 97
@@ -26,7 +26,7 @@ MIN_VARIANCE = 1e-12
 """A smaller variance cannot be divided by."""
 
 
-def fit_ranked_counts(sums: Counts, sizes: Counts, cells: int) -> Counts:
+def fit_ranked_counts(sums: ColumnCounts, sizes: ColumnCounts, cells: int) -> ColumnCounts:
     """The counts of every cell where rank blocks of these sizes have these noisy sums of cell numbers.
 
     The blocks' means are made to rise, weighted by size, and clipped; each is repeated as the whole numbers beside it,
@@ -44,7 +44,7 @@ def fit_ranked_counts(sums: Counts, sizes: Counts, cells: int) -> Counts:
     return counts
 
 
-def project_counts(noisy: Counts, rows: int) -> Counts:
+def project_counts(noisy: ColumnCounts, rows: int) -> ColumnCounts:
     """The nearest whole counts of at least 0 that add up to `rows`: least squares, then largest remainders.
 
     All is exact. Of whole numbers less one threshold all remainders are alike, so the largest numbers are rounded up.
@@ -63,7 +63,7 @@ def project_counts(noisy: Counts, rows: int) -> Counts:
     return counts
 
 
-def fit_cumulative_counts(leaves: Array, edges: Counts, rows: int) -> Counts:
+def fit_cumulative_counts(leaves: Array, edges: ColumnCounts, rows: int) -> ColumnCounts:
     """The counts of every cell, from estimates of those of runs between `edges`, then of missing values, if any.
 
     The cumulative count is made to rise from 0 to the rows that are not missing; inside a run it rises evenly.
@@ -92,7 +92,7 @@ class CountTree:
     deviation: float = 0.0
     missing_deviation: float = 0.0
 
-    def list_block_starts(self) -> tuple[Counts, ...]:
+    def list_block_starts(self) -> tuple[ColumnCounts, ...]:
         """Where the blocks of each level start, coarse to fine; missing values are one block at every level."""
         cells = self.strategy.count
         last = np.arange(cells, cells + self.has_missing)

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.inference.vectors import Array
+
 Counts = NDArray[np.int64]
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Pair = tuple[int, int]
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from discreet.errors import InvalidInput
 from discreet.formatting import format_number
 from discreet.kernel.entropy import Entropy
-from discreet.microdata import ranking
 from discreet.microdata.checks import check_k, read_row_strata, read_row_weights
 from discreet.microdata.distances import MAX_COORDINATE, Scale, build_spaces
 from discreet.microdata.insensitive import microaggregate_insensitive
 from discreet.microdata.mdav import mdav
 from discreet.microdata.permuting import permute_within_groups
+from discreet.microdata.ranking import group_from_both_ends, group_from_low_end
 from discreet.microdata.reading import read_table
 from discreet.microdata.table import Attribute, Floats, Integers, Table
 from discreet.microdata.vmdav import v_mdav
@@ -71,7 +71,7 @@ def _choose_grouping(
         return lambda rows: form(space.take(rows), k, None if weights is None else weights[rows])
     if method in {"ranking", "blocks"}:
         rank_column, column = (
-            ranking.group_from_both_ends if method == "ranking" else ranking.group_from_low_end,
+            group_from_both_ends if method == "ranking" else group_from_low_end,
             _get_single_column(table, method),
         )
         return lambda rows: rank_column(column.take(rows), k)

@@ -25,8 +25,8 @@ PriorInput = str | Prior | Mapping[Hashable, object] | None
 class QueryOptions:
     """Exactly one of epsilon, noise_scale and accuracy says how much noise there is.
 
-    `rho` stands in for epsilon where a stored answer was drawn by it; `most` is the largest epsilon an accuracy may
-    cost; `rows` about how many rows the analyst expects to be selected, for planning alone.
+    `rho` stands in for epsilon where a stored answer was drawn by it; `max_epsilon` is the largest epsilon an accuracy
+    may cost; `expected_rows` about how many rows the analyst expects to be selected, for planning alone.
     """
 
     epsilon: Fraction | None = None
@@ -87,14 +87,17 @@ def _copy_names(names: object) -> tuple[str, ...]:
 
 
 FIELD_COPIERS: Mapping[str, Callable[[object], object]] = {
-    **{name: partial(copy_exact_number, subject=name) for name in ("epsilon", "delta", "noise_scale", "rho", "most")},
-    **dict.fromkeys(("accuracy", "near"), Accuracy.parse),
+    **{
+        name: partial(copy_exact_number, subject=name)
+        for name in ("epsilon", "delta", "noise_scale", "rho", "max_epsilon")
+    },
+    **dict.fromkeys(("accuracy", "target_accuracy"), Accuracy.parse),
     "prior": _copy_prior,
     "distance": _copy_distance,
     "model": partial(copy_text, subject="a model"),
-    "rows": partial(as_int, name="the number of rows expected"),
+    "expected_rows": partial(as_int, name="the number of rows expected"),
     "interval": bool,
-    "like": _copy_names,
+    "stored_mechanisms": _copy_names,
 }
 """How each part of what was asked is copied, so that it is made of plain values alone."""
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInput, Unsupported
-from discreet.exact import format_exact
+from discreet.exact import EPOCH, date_from_days, format_exact, parse_days
 from discreet.inference.belief import (
     MIN_MASS_INSIDE,
     TAIL_WEIGHT,
@@ -33,7 +33,6 @@ from discreet.inference.belief import (
 from discreet.inference.laid import GridCells, PlacedShapes, place_shapes
 from discreet.prior import Array, Grid, Prior, build_grid, convert_to_masses, make_read_only
 from discreet.schema import Column
-from discreet.schema.column import EPOCH, date_from_days, parse_days
 from discreet.shapes import GRAMMAR, ShapeMixture, is_weights_text, parse_shapes, parse_weights
 
 MAX_INDEX = 2**62

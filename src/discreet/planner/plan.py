@@ -34,6 +34,16 @@ from discreet.query.totals import BinKey, Cell, ScanMeasure, TextKey
 from discreet.schema import Column, Schema
 from discreet.spend import PrivacyCost, SubAccount
 
+NoisyOutputs = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyResult:
+    """What was drawn: for every cell, and there for every measurement, whole numbers."""
+
+    cells: tuple[Cell, ...]
+    numbers: tuple[tuple[NoisyOutputs, ...], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class PublicConstant:

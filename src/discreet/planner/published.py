@@ -22,10 +22,10 @@ from discreet.planner.nested import HierarchicalHistogram
 from discreet.planner.noisy import AdditiveNoise
 from discreet.planner.plan import Measurement, PublicConstant
 from discreet.planner.tally import build_count_query
-from discreet.query import parse_sql
 from discreet.query.canonical import simplify_predicate
 from discreet.query.predicate import FALSE, TRUE, Predicate
 from discreet.query.query import Aggregate, Query
+from discreet.query.sql import parse_sql
 from discreet.schema import PublishedStatistic, Schema
 
 MAX_PUBLISHED_CELLS = 100_000

@@ -131,7 +131,7 @@ class HavingBound:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedQuestion:
     """All that was written."""
 
     table: str

@@ -23,8 +23,8 @@ from discreet.query.asked import (
     HavingBound,
     Join,
     OutputReference,
+    ParsedQuestion,
     QualifiedName,
-    Question,
     ResolvedCondition,
     SelectItem,
     check_question_text,
@@ -112,7 +112,7 @@ def _are_ranges_valid(ranges: tuple[Any, ...], lower: int, upper: int) -> bool:
     return are_inside and all(before[1] + 1 < after[0] for before, after in pairwise(ranges))
 
 
-def _build_question(query: Query, schema: Schema) -> Question:
+def _build_question(query: Query, schema: Schema) -> ParsedQuestion:
     """The question that asks for a query; places that are not there are refused here."""
     if query.table != schema.name:
         raise InvalidInput(f"there is no table {query.table[:40]!r}; ask FROM {schema.name}")
@@ -120,10 +120,10 @@ def _build_question(query: Query, schema: Schema) -> Question:
     if query.unit is not None:
         check_question_text(query.unit)
         items = tuple(SelectItem(_qualify_name(query.column or "", schema), entry.label) for entry in layout.outputs)
-        return Question(query.table, items, unit=query.unit)
+        return ParsedQuestion(query.table, items, unit=query.unit)
     builder = _QuestionBuilder(query, schema)
     histogram = query.nesting == "ranges"
-    return Question(
+    return ParsedQuestion(
         table=query.table,
         items=(SelectItem(builder.build_histogram()),) if histogram else tuple(map(builder.build_item, layout.outputs)),
         joins=tuple(Join(lookup, "left") for lookup in schema.lookups),

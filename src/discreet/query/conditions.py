@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from discreet.errors import Internal, InvalidInput
+from discreet.exact import EPOCH
 from discreet.query.asked import (
     And,
     Compare,
@@ -19,8 +20,8 @@ from discreet.query.asked import (
     IsCheck,
     Not,
     Or,
+    ParsedQuestion,
     QualifiedName,
-    Question,
     ResolvedCondition,
 )
 from discreet.query.canonical import simplify_predicate, simplify_within
@@ -28,7 +29,6 @@ from discreet.query.predicate import FALSE, TRUE, AllOf, AnyOf, Codes, InRanges,
 from discreet.query.scope import Scope, find_lookup
 from discreet.query.sets import build_ranges, complement_condition, merge_ranges
 from discreet.schema import Column, Schema
-from discreet.schema.column import EPOCH
 
 Part = TypeVar("Part")
 
@@ -38,7 +38,7 @@ MAX_FILTER_RANGES = 1_000
 """A question may have hundreds of filters, each of which is held against its condition."""
 
 
-def resolve_where(question: Question, scope: Scope) -> Predicate:
+def resolve_where(question: ParsedQuestion, scope: Scope) -> Predicate:
     """The rows a question is about, in canonical form: an inner join keeps those whose key has an entry."""
     inner_lookups = (join.lookup for join in question.joins if join.kind == "inner")
     entry_conditions = (_resolve_lookup_entries(lookup, scope.schema) for lookup in inner_lookups)

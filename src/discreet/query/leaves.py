@@ -9,11 +9,10 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.errors import InvalidInput
-from discreet.exact import parse_rational
+from discreet.exact import EPOCH, parse_days, parse_rational
 from discreet.query.asked import Constant, FunctionCall, QualifiedName
 from discreet.query.selected import CALLABLE_FUNCTIONS, build_unknown_function_error
 from discreet.query.tokens import QUESTION_SHAPE
-from discreet.schema.column import EPOCH, parse_days
 
 NODE_NOUNS: Mapping[type[exp.Expression], str] = {
     exp.Add: "arithmetic",

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from discreet.errors import InvalidInput
 from discreet.exact import as_int
-from discreet.query.asked import FunctionCall, HavingBound, OutputReference, QualifiedName, Question, SelectItem
+from discreet.query.asked import FunctionCall, HavingBound, OutputReference, ParsedQuestion, QualifiedName, SelectItem
 from discreet.query.canonical import sort_aggregates
 from discreet.query.conditions import resolve_where
 from discreet.query.query import Aggregate, GroupKey, HavingCondition, Nesting, OutputColumn, Presentation, Query
@@ -19,7 +19,7 @@ from discreet.schema import Schema
 MAX_CELLS = 100_000
 
 
-def resolve_question(question: Question, schema: Schema) -> Query:
+def resolve_question(question: ParsedQuestion, schema: Schema) -> Query:
     """The question as the planner reads it."""
     scope = Scope.of(question, schema)
     if question.unit is not None:
@@ -42,7 +42,7 @@ def resolve_question(question: Question, schema: Schema) -> Query:
     )
 
 
-def _resolve_nesting(question: Question, keys: Sequence[GroupKey], aggregates: Sequence[Aggregate]) -> Nesting:
+def _resolve_nesting(question: ParsedQuestion, keys: Sequence[GroupKey], aggregates: Sequence[Aggregate]) -> Nesting:
     if _is_histogram(question.items[0]):
         return "ranges"
     if not question.rollup:
@@ -55,12 +55,12 @@ def _resolve_nesting(question: Question, keys: Sequence[GroupKey], aggregates: S
     return "rollup"
 
 
-def _resolve_unit_query(question: Question, scope: Scope) -> Query:
+def _resolve_unit_query(question: ParsedQuestion, scope: Scope) -> Query:
     """One column of one unit."""
     schema = scope.schema
     if not schema.individual_queries:
         raise InvalidInput(f"the custodian of {schema.name} has not allowed questions about one unit; ask an aggregate")
-    is_plain = replace(question, items=(), unit=None) == Question(question.table, (), question.alias)
+    is_plain = replace(question, items=(), unit=None) == ParsedQuestion(question.table, (), question.alias)
     expression = question.items[0].expression if len(question.items) == 1 else None
     if not (is_plain and isinstance(expression, QualifiedName)):
         raise InvalidInput(f"a question about one unit is SELECT column FROM {schema.name} FOR UNIT '...', no more")
@@ -71,7 +71,7 @@ def _resolve_unit_query(question: Question, scope: Scope) -> Query:
     return Query(schema.name, (), Presentation(outputs), unit=question.unit, column=column.name)
 
 
-def _resolve_outputs(question: Question, scope: Scope) -> list[ResolvedOutput]:
+def _resolve_outputs(question: ParsedQuestion, scope: Scope) -> list[ResolvedOutput]:
     """The columns of the reply, each with a name of its own."""
     if not question.items:
         raise InvalidInput("the SELECT list is empty; ask for an aggregate such as COUNT(*)")
@@ -106,7 +106,7 @@ def _check_label(text: str) -> str:
     return text
 
 
-def _resolve_keys(question: Question, selected: Sequence[ResolvedOutput], scope: Scope) -> tuple[GroupKey, ...]:
+def _resolve_keys(question: ParsedQuestion, selected: Sequence[ResolvedOutput], scope: Scope) -> tuple[GroupKey, ...]:
     """The group keys in the order of the schema's columns, or of a ROLLUP; every key selected is one of them."""
     group_keys = dict.fromkeys(_resolve_key(position, selected, scope) for position in question.group)
     if question.rollup and len(group_keys) < len(question.group):

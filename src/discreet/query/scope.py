@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from discreet.errors import InvalidInput
-from discreet.query.asked import Join, QualifiedName, Question
+from discreet.query.asked import Join, ParsedQuestion, QualifiedName
 from discreet.query.predicate import TRUE, Codes, Predicate
 from discreet.query.sets import build_ranges
 from discreet.schema import Column, Schema
@@ -26,7 +26,7 @@ class Scope:
     """The rows the question is about, which a FILTER chooses from."""
 
     @staticmethod
-    def of(question: Question, schema: Schema) -> Scope:
+    def of(question: ParsedQuestion, schema: Schema) -> Scope:
         """The tables there are, or a refusal."""
         if question.table.casefold() != schema.name.casefold():
             raise InvalidInput(f"there is no table {question.table[:40]!r}; ask FROM {schema.name}")

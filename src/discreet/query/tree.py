@@ -23,8 +23,8 @@ from discreet.query.asked import (
     Not,
     Or,
     OutputReference,
+    ParsedQuestion,
     QualifiedName,
-    Question,
     SelectItem,
 )
 from discreet.query.leaves import (
@@ -57,7 +57,7 @@ MIRRORED_COMPARISONS: Mapping[Comparison, Comparison] = {
 }
 
 
-def parse_select(text: str) -> Question:
+def parse_select(text: str) -> ParsedQuestion:
     """A question from SQL text, not yet held against a schema."""
     tree, unit = parse_tree(text)
     check_node_parts(tree, "expressions", "from_", "joins", "where", "group", "having", "order", "limit")
@@ -66,7 +66,7 @@ def parse_select(text: str) -> Question:
         raise InvalidInput(f"the question has no FROM; {QUESTION_SHAPE}")
     check_node_parts(source, "this")
     table, alias = _parse_table(source.this)
-    return Question(
+    return ParsedQuestion(
         table=table,
         alias=alias,
         items=tuple(_parse_item(node) for node in tree.expressions),

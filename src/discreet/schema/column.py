@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 from types import NoneType
 from typing import Literal, get_args
 
 from discreet.errors import InvalidInput
-from discreet.exact import format_exact, parse_rational
+from discreet.exact import date_from_days, format_exact, parse_days, parse_rational
 from discreet.plain import copy_exact_number, has_exact_type
 from discreet.taxonomy import Taxonomy
 
@@ -25,7 +25,6 @@ Value = int | Fraction | bool | date | str
 
 MAX_CODE = 2**44
 """No code is farther from 0, so that sums of squares of 2^38 rows fit 126 bits on every engine."""
-EPOCH = date(1970, 1, 1)
 NUMERIC_KINDS = frozenset({"integer", "number"})
 TRENDS = (*get_args(Trend), None)
 KINDS_AND_ROLES = {*get_args(Kind), *get_args(Role)}
@@ -173,19 +172,3 @@ def encode_bounds(lower: Fraction, upper: Fraction, step: Fraction, name: str) -
     if max(abs(low), abs(high)) > MAX_CODE:
         raise InvalidInput(f"{name} has more than 2^44 steps between 0 and a bound; declare a coarser step")
     return int(low), int(high)
-
-
-def date_from_days(number: float) -> date:
-    """The date so many days, rounded, after 1970-01-01."""
-    return EPOCH + timedelta(days=round(number))
-
-
-def parse_days(text: str, subject: str) -> int:
-    """The days from 1970-01-01 to a date written like 2024-02-29."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        day = None
-    if day is None or day.isoformat() != text:
-        raise InvalidInput(f"{subject} is a date such as 2024-02-29, got {text[:40]!r}")
-    return (day - EPOCH).days

@@ -10,8 +10,9 @@ from typing import cast, get_args
 
 from discreet import exact
 from discreet.errors import InvalidInput
+from discreet.exact import parse_days
 from discreet.schema import expect
-from discreet.schema.column import Column, Kind, Role, Trend, encode_bounds, parse_days
+from discreet.schema.column import Column, Kind, Role, Trend, encode_bounds
 from discreet.schema.document import Node
 from discreet.schema.keys import COLUMN_KEYS, KIND_KEYS, MappingKeys, list_kind_keys
 from discreet.schema.read_taxonomy import read_taxonomy

@@ -38,7 +38,8 @@ from uuid import UUID
 
 import numpy as np
 
-from discreet.schema.column import EPOCH, Column
+from discreet.exact import EPOCH
+from discreet.schema.column import Column
 
 Value = int | str | None
 Status = Literal["read", "missing", "unreadable", "clipped"]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.inference.linked import Array, Pair
+from discreet.inference.linked import Pair
+from discreet.inference.vectors import Array
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.sampling import sample_below
 from discreet.microdata.private.grid import Counts

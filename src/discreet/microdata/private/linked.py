@@ -12,7 +12,8 @@ from types import MappingProxyType
 import numpy as np
 
 from discreet.errors import Internal, InvalidInput
-from discreet.inference.linked import Array, Pair, compute_independent_table
+from discreet.inference.linked import Pair, compute_independent_table
+from discreet.inference.vectors import Array
 from discreet.kernel.entropy import Entropy, get_entropy
 from discreet.kernel.noise import Noise
 from discreet.microdata.private.bins import BinnedColumn

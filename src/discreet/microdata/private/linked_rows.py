@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.inference.linked import (
-    Array,
     Mask,
     Pair,
     compute_independent_table,
@@ -24,6 +23,7 @@ from discreet.inference.linked import (
     select_joining_pairs,
     shrink_dependence,
 )
+from discreet.inference.vectors import Array
 from discreet.kernel.entropy import Entropy, get_entropy
 from discreet.microdata.permuting import permute_within_groups
 from discreet.microdata.private.exchanging import run_local_search

@@ -8,7 +8,8 @@ from typing import cast
 
 import numpy as np
 
-from discreet.inference.linked import Array, Pair, select_joining_pairs
+from discreet.inference.linked import Pair, select_joining_pairs
+from discreet.inference.vectors import Array
 from discreet.kernel.entropy import Entropy
 from discreet.kernel.exponential import Exponential
 from discreet.microdata.private.grid import Counts

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from starlette.requests import Request
+from fastapi import Request
 
 from discreet.service.config import Config
 
